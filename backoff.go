@@ -10,8 +10,8 @@ type Backoff struct {
 	// Min is the first upper bound. If zero, 800 ms is used. A negative value means that the first
 	// attempt follows at once.
 	Min time.Duration
-	// Max is the greatest upper bound. If zero, 30 s is used. A negative value, or one less than
-	// Min, keeps the bound at Min.
+	// Max is the greatest upper bound. If zero, 30 s is used. A negative value, or a value less
+	// than Min, keeps the upper bound at Min.
 	Max time.Duration
 	// Healthy is the lifetime of a stream after which earlier failures no longer count. If zero,
 	// 2 minutes is used. If negative, any stream that was opened resets the failures.

@@ -91,7 +91,8 @@ func (s FieldSelector) Check(fields []string) error {
 	return nil
 }
 
-// And returns a selector that selects the objects of s whose field at path has the given value.
+// And returns a selector of the objects that s selects and whose field at path has the given
+// value.
 func (s FieldSelector) And(path, value string) FieldSelector {
 	return newFieldSelector(append(slices.Clone(s.terms), fieldTerm{path: path, value: value}))
 }

@@ -113,7 +113,7 @@ type Query struct {
 	Match Match
 
 	// InitialEvents controls whether a watch starts with the current state, as Added events in
-	// key order. If Unset, it does unless Start is [At].
+	// key order. If Unset, the watch starts with the state unless Start is [At].
 	InitialEvents Choice
 	// Bookmarks asks for [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool

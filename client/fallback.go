@@ -87,8 +87,8 @@ func isTransportFailure(name string, err error) bool {
 		return slices.Contains(protocolRefusals, e.Status)
 	case e.Code == listwatch.Unavailable:
 		// A server that refuses a connection refuses it for every transport. If the connection
-		// was lost later, the server or a proxy may not support the protocol, so another
-		// transport may work.
+		// was lost after it was opened, another transport may work, because the server or a proxy
+		// may not support the protocol.
 		op, ok := errors.AsType[*net.OpError](err)
 		return !ok || op.Op != "dial"
 	}

@@ -77,8 +77,9 @@ func listBodyOf(version int, names ...string) string {
 	return fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, strings.Join(items, ","))
 }
 
-// dialTimeout is the dial function of a network without servers. The dial also ends by its own
-// timeout, because net/http continues a dial for later requests after ctx has ended.
+// dialTimeout is the dial function of a network without servers. Each dial ends after ten seconds
+// even if ctx does not end, because net/http continues a dial for later requests after the
+// context of its request has ended.
 func dialTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	reflector.Sleep(ctx, 10*time.Second)
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}

@@ -52,7 +52,7 @@ func testEvents() []framing.WatchEvent {
 	}
 }
 
-// encodeEvents encodes events, and returns the offset of the end of each.
+// encodeEvents encodes events, and returns the offset at which each encoded event ends.
 func encodeEvents(t *testing.T, f framing.Framer, events []framing.WatchEvent) (data []byte, ends []int) {
 	t.Helper()
 	for _, e := range events {

@@ -16,8 +16,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A watchSession is one session of a watcher in one cell. Every session of a watcher but
-// its last ends with a cut.
+// A watchSession is one session of a watcher in one cell. Every session of a watcher, except the
+// last one, ends with a cut.
 type watchSession struct {
 	cell        cell
 	onOtherCell bool

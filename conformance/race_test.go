@@ -9,8 +9,8 @@ const (
 	// minEvents is the minimum number of events in each cell.
 	minEvents = 1500
 	// otherCellEvents is the approximate maximum of events that a watcher receives in other
-	// cells. A session there is cut after otherCellMinBytes and up to otherCellExtraBytes
-	// more.
+	// cells. A session in another cell is cut after a random number of bytes: at least
+	// otherCellMinBytes, and less than otherCellMinBytes plus otherCellExtraBytes.
 	otherCellEvents                        = 400
 	otherCellMinBytes, otherCellExtraBytes = 8 << 10, 24 << 10
 	// Each writer writes largeWritesPerWriter large objects of largeSize bytes, one after

@@ -15,8 +15,8 @@ type recordedWrite struct {
 	key           listwatch.Key
 	before, after map[string]string // labels; nil if the object did not or does not exist
 
-	// now is the object after the write. last is the previous object with the version of the
-	// write, as in a DELETED event.
+	// now is the object after the write. last is the object before the write, but with the
+	// version of the write, as in a DELETED event.
 	now, last *objectContent
 }
 

@@ -199,7 +199,8 @@ func (d *definitions) field(f schema.Field) jsonMap {
 func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	oneOf := func(types ...schema.Scalar) jsonMap {
 		if d.refs == openAPI2Refs {
-			return jsonMap{"type": "string"} // version 2 has no oneOf; clients know the formats
+			// Version 2 of OpenAPI has no oneOf. For int-or-string, clients also see the format.
+			return jsonMap{"type": "string"}
 		}
 		var all []jsonMap
 		for _, t := range types {

@@ -102,7 +102,8 @@ func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listw
 	if !to.asked.IsZero() {
 		r.monitor.add(reading{to.asked, max(to.version, v), ep})
 	}
-	// fill must come first, because readUpstream compares epochs before it calls filling.
+	// Call fill before upstream.synced, because readUpstream first compares the epoch that synced
+	// records, and then calls filling.
 	r.epochs.fill(ep)
 	r.upstream.synced(d.Epoch)
 	var reason error

@@ -3,9 +3,9 @@
 // once, in [Collection], over a [Backend] of four methods. The packages memory, bolt and etcd
 // are backends.
 //
-// A program declares each collection by a [CollectionSpec] and writes JSON to it, or uses
-// [Typed] to read and write values of a Go type. Both are a [listwatch.Source], so they can
-// be served.
+// A program declares each collection by a [CollectionSpec] and writes JSON to it, or uses [Typed]
+// to read and write values of a Go type. Both implement [listwatch.Source], so they can be
+// served.
 //
 // # Writing a backend
 //

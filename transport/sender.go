@@ -25,7 +25,7 @@ type responseSender struct {
 	finished chan struct{} // closed when the first Close no longer uses w
 	closeErr error         // the result of Close; written before finished is closed
 	writing  connio.Lock   // held while w is used
-	coding   *StreamCoding // owned by the holder of writing
+	coding   *StreamCoding // owned by the holder of the lock writing
 }
 
 // OpenResponse responds to r with status 200 and the headers of w, which are sent

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// wake makes run call step. It never blocks.
+// wake makes the method loop call step again. It never blocks.
 func (s *stream) wake() {
 	select {
 	case s.wakeup <- struct{}{}:

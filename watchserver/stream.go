@@ -16,7 +16,7 @@ type stream struct {
 	// Immutable after construction.
 	server    *Server
 	poller    listwatch.Poller
-	out       *transport.Stream // run owns its Encoder
+	out       *transport.Stream // its Encoder is owned by run
 	info      Watch             // its counters are unused; see describe
 	bookmarks bool              // the client allows bookmarks
 	endAt     time.Time         // when the watch times out; zero if it has no timeout

@@ -264,7 +264,7 @@ func (c *crashTest) listRepeatedly(ctx context.Context) {
 // watchedChanges holds the changes that one watcher has seen.
 type watchedChanges struct {
 	query   listwatch.Query
-	changed chan struct{} // receives a token when changes may have grown
+	changed chan struct{} // receives a token when watchedChanges.changes may have grown
 
 	mu sync.Mutex
 	// Guarded by mu.

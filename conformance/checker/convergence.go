@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A convergence tracks when a watcher reaches the version of each heal.
+// A convergence tracks when a watcher reaches the version of each [Heal].
 type convergence struct {
 	heals        []Heal
 	targets      []int           // for each heal, the position that the watcher must reach

@@ -12,8 +12,8 @@ func (c *checker) startsBelowFloor(s *Session) bool {
 	return s.Request.Version < c.certainFloor.before(s.Opened)
 }
 
-// verifyServedBelowFloor reports a session that received events although the history that it
-// needs had been compacted, if Meta.MustExpire requires Expired in this case.
+// verifyServedBelowFloor reports a session that received events after a compaction had dropped
+// the history that it needed, if Meta.MustExpire requires that such a session ends with Expired.
 func (c *checker) verifyServedBelowFloor(w *verifier) {
 	if c.history.Meta.MustExpire && w.eventIndex >= 0 && c.startsBelowFloor(w.session) {
 		w.report(ExpiryJustified, fmt.Sprintf("Expired, because the history before version %d was discarded", c.certainFloor.before(w.session.Opened)),
@@ -49,8 +49,8 @@ func (w *verifier) serverPosition() listwatch.Version {
 		at = w.newestAcknowledged()
 	}
 	if n := len(w.session.Connections); n > 0 && w.session.Connections[n-1].From != 0 {
-		// The client may have resumed from an earlier version than its reader has seen,
-		// so only From is certain.
+		// The reader may have seen later versions than the one from which its client resumed.
+		// Only From, the version of the resume, is certain.
 		at = min(at, w.session.Connections[n-1].From)
 	}
 	return at

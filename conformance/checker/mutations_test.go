@@ -129,8 +129,7 @@ var bookmarkMutations = []mutation{
 	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume, func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
 }
 
-// versionMayContinue reports whether the change after p has the same version, or is
-// unknown.
+// versionMayContinue reports whether the change after p has the version of p, or is unknown.
 func versionMayContinue(p eventRef) bool {
 	n, ok := p.neighbor(1)
 	return !ok || n.event().Version == p.event().Version
@@ -279,8 +278,8 @@ var stateMutations = []mutation{
 	}},
 }
 
-// olderWrite returns a write of key whose object is in v. Its version is less than the parameter
-// than.
+// olderWrite returns a write of key whose object v selects. The version of the write is less than
+// the version in the parameter than.
 func (m *mutator) olderWrite(v simSelection, key Key, than listwatch.Version) *Write {
 	return pickFrom(m, m.history.Writes, func(w *Write) bool {
 		return w.Key == key && w.Version < than && m.selects(v, w)

@@ -310,7 +310,7 @@ func (w *verifier) endSession() {
 		w.begin() // no events arrived, but the list provided a state
 	case s.End.Error != "" && s.End.Error != cleanEnd:
 	case w.phase == opening && s.Request.Version == 0 && !s.Request.InitialEvents:
-		w.begin() // no events arrived because there were none
+		w.begin() // the session had no event; it started at the newest version
 	case w.phase != following && s.Request.InitialEvents && !s.Request.Bookmarks:
 		// Without bookmarks, the watcher cannot know whether the initial state is complete.
 		// Assume that it is.

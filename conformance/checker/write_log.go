@@ -138,7 +138,7 @@ func (t *versionsByTime) sort() {
 // between upTo and before.
 func (t *versionsByTime) upTo(at time.Duration) listwatch.Version { return t.before(at + 1) }
 
-// before is like upTo, but excludes changes at exactly that time.
+// before is like upTo, but excludes changes at exactly the given time.
 func (t *versionsByTime) before(at time.Duration) listwatch.Version {
 	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].at >= at })
 	if i == 0 {

@@ -191,8 +191,8 @@ func (pc *proxiedConn) countPassed(n int) {
 	}
 }
 
-// startIfDue starts the planned fault if its time has come and enough bytes have passed. It
-// is called when planned.Wait has passed.
+// startIfDue starts the planned fault if enough bytes have passed and it has not started yet. It
+// must not be called before planned.Wait has passed.
 func (pc *proxiedConn) startIfDue() {
 	pc.mu.Lock()
 	pc.due = true

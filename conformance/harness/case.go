@@ -91,8 +91,8 @@ const (
 	// FakeTime runs the case in a testing/synctest bubble, whose clock is fake. Only go test
 	// can do that.
 	FakeTime Mode = 'f'
-	// UnderFaults marks a rule that a run of the whole system under faults checks, instead
-	// of a function of the case.
+	// UnderFaults marks a case that has no function of its own: a run of the whole system under
+	// faults checks its rule.
 	UnderFaults Mode = 'x'
 )
 

@@ -171,8 +171,8 @@ func (w *Connection) EndStall() {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// WrapDial returns a dial function that wraps each connection in a SplitConn, which change
-// configures.
+// WrapDial returns a dial function that wraps each connection in a SplitConn, and calls the
+// function change to configure it.
 func WrapDial(dial dialFunc, change func(*SplitConn)) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)

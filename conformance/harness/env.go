@@ -89,7 +89,7 @@ func (s *unsupportedSkipper) Dial(ctx context.Context, r *transport.Request) (tr
 	return receiver, err
 }
 
-// WithReplica returns e with a second server for the same collection.
+// WithReplica returns a copy of e that uses a second server for the same collection.
 func (e *Env) WithReplica() *Env {
 	e.Helper()
 	e.Use(Replicas)

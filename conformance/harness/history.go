@@ -64,8 +64,8 @@ type SeenEvent struct {
 	Version listwatch.Version
 }
 
-// Project returns the events that a watch of the matching objects receives for history.
-// labels holds the labels of all objects before the first write; Project updates it.
+// Project returns the events that a watch of the matching objects receives for the writes in
+// history. labels holds the labels of all objects before the first write; Project updates it.
 func Project(history []Write, labels map[string]map[string]string, matches func(map[string]string) bool) (events []SeenEvent) {
 	for _, w := range history {
 		old, existed := labels[w.Name]

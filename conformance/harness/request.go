@@ -42,9 +42,9 @@ var upgradeHeaders = []string{
 }
 
 // WatchRaw sends a watch request without a client library and returns the response. header
-// are pairs of names and values, sent in order. For WebSocket, the handshake headers come
-// first. A pair in header replaces the handshake header with the same name, and an empty
-// value removes it.
+// consists of pairs of names and values, which are sent in order. For WebSocket, the handshake
+// headers come first. A pair in header replaces the handshake header with the same name, and an
+// empty value removes it.
 func (e *Env) WatchRaw(query string, header ...string) *Response {
 	e.Helper()
 	return e.RequestRaw("GET", "?watch=1&"+query, header...)

@@ -113,7 +113,8 @@ func (s *Watch) Next() listwatch.Event {
 	return s.expect("an event")
 }
 
-// expect returns the next event. what describes the expected event in failure messages.
+// expect returns the next event. The parameter what describes the expected event in failure
+// messages.
 func (s *Watch) expect(what string) listwatch.Event {
 	s.Helper()
 	w, err := s.Receive()

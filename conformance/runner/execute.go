@@ -56,9 +56,9 @@ func skipReason(c harness.Case, target harness.Target) string {
 	return ""
 }
 
-// coveredElsewhere returns the reason why a case without a function cannot run. It does not
-// name the test that covers the rule, because only developers of this module can run it. The
-// command "listwatch conformance explain" names it.
+// coveredElsewhere returns the reason why a case without a function cannot run. It does not name
+// the test that covers the rule, because only developers of this module can run that test. The
+// command "listwatch conformance explain" names the test.
 func coveredElsewhere(c harness.Case) string {
 	if strings.HasPrefix(c.CoveredBy, "lives in ") {
 		return "only a Go test of this module covers it; listwatch conformance explain names the test"

@@ -8,10 +8,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// queue holds the keys to reconcile. Each key is in it at most once. A key that is added
-// while a worker reconciles it stays queued until that worker is done, so no two workers
-// hold the same key. A key that failed is added again after a delay that grows with each
-// failure.
+// queue holds the keys to reconcile. Each key is in it at most once. If a key is added while a
+// worker reconciles it, the key stays queued until that worker is done, so no two workers hold
+// the same key. A key that failed is added again after a delay that grows with each failure.
 //
 // client-go's workqueue does the same, but depends on Kubernetes' modules.
 type queue struct {

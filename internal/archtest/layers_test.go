@@ -39,8 +39,8 @@ var layers = []layer{
 	{"tests with other projects' programs", []string{"interop/..."}},
 }
 
-// A limit restricts imports further than the layers do: of this repository, the listed packages may
-// import only the packages in the field only.
+// A limit restricts the imports of its packages further than the layers do. Of this repository,
+// they may import only the packages in its second list.
 type limit struct {
 	packages []string
 	only     []string
@@ -93,8 +93,8 @@ var limits = []limit{
 	},
 }
 
-// A dependency is a module of another repository, or a part of one, and the only packages that may
-// import it.
+// A dependency is a module of another repository, or a part of such a module, together with the
+// only packages that may import it.
 type dependency struct {
 	prefix   string
 	packages []string

@@ -26,7 +26,7 @@ func newFeed(s selection, start listwatch.Version) *feed {
 type node struct {
 	record     *record
 	transition transition
-	next       atomic.Pointer[node] // nil for the newest node, cutLink before the floor
+	next       atomic.Pointer[node] // nil for the newest node; cutLink for nodes before the floor
 }
 
 // cutLink is the value of next in every node before the floor of its chain. A cursor that

@@ -12,9 +12,9 @@ import (
 type SavedLog struct {
 	// Objects are the state after the last record, in any order.
 	Objects []*listwatch.Object
-	// Records are all writes after Floor, oldest first, and in key order within one
-	// version. Restore takes ownership of the slice. Restore replaces a time At in the
-	// future with the current time.
+	// Records are all writes after Floor, oldest first, and in key order within one version.
+	// Restore takes ownership of the slice. If the time At of a record is in the future, Restore
+	// replaces it with the current time.
 	Records []Record
 	// Floor is the oldest version that a watch may start at. Objects without a record are
 	// not newer than Floor.

@@ -15,8 +15,8 @@ type selectionKey struct{ namespace, name, labels, fields string }
 
 func newSelection(q listwatch.Query) selection {
 	s := selection{q.Namespace, q.Name, q.Labels, q.Fields}
-	// A field selector for the namespace or the name narrows the scope of the query.
-	// matches applies the selector as well, so that a contradiction selects no object.
+	// A field selector for the namespace or the name narrows the scope of the query. The method
+	// matches applies the field selector as well, so that a contradiction selects no object.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
 		s.namespace = v
 	}

@@ -111,9 +111,9 @@ func (b *wakeBatch) wake(part []*Cursor) {
 	}
 }
 
-// A waker calls wake functions on goroutines that exist only while there is work, because
-// calling thousands of wake functions takes milliseconds, and a writer must not wait for
-// that.
+// A waker calls wake functions on goroutines of its own, because calling thousands of wake
+// functions takes milliseconds, and a writer must not wait for that. The goroutines exist only
+// while there is work.
 type waker struct {
 	mu sync.Mutex
 	// Guarded by mu.

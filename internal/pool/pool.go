@@ -20,7 +20,7 @@ const (
 var kept struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	buffers [sizeClasses + 1][][]byte // by capacity in steps, rounded down
+	buffers [sizeClasses + 1][][]byte // indexed by the capacity in steps, rounded down
 	bytes   int
 	maps    []map[string]string
 }

@@ -117,9 +117,9 @@ func Elements(doc []byte, f func(value Span) error) error {
 	return nil
 }
 
-// Find returns the value of the named member of doc, an object, or an empty Span if it has
-// none. If several members have the same name, it returns the last one, as encoding/json
-// does.
+// Find returns the value of the named member of the JSON object doc, or an empty Span if doc has
+// no such member. If several members have the same name, it returns the last one, as
+// encoding/json does.
 func Find(doc []byte, name string) (Span, error) {
 	if len(doc) < 2 || doc[0] != '{' {
 		return Span{}, fmt.Errorf("must be a JSON object, got %s", kind(doc))

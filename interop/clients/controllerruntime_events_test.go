@@ -36,8 +36,8 @@ func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 }
 
 // The test records each event only once. For a repeated event, the recorder would send a
-// strategic merge patch. The server would refuse the patch, because it needs a schema, and the
-// test declares the resource of events without one.
+// strategic merge patch. The server would refuse the patch, because such a patch needs a schema,
+// and the test declares the resource of events without one.
 func TestReconcilerRecordsEvents(t *testing.T) {
 	s := kubetest.Start(t, widgetResource, "events.v1.events.k8s.io=Event")
 	c := newControllerClient(t, s)

@@ -88,7 +88,8 @@ func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	l.accepted.deliver(&replayConn{TCPConn: c, consumed: consumed.Bytes()})
 }
 
-// proxyFor returns the proxy of p to the member at addr, or nil if the network is closed.
+// proxyFor returns the proxy of the pair p, which forwards to the member at addr, or nil if the
+// network is closed.
 func (n *memberNetwork) proxyFor(p memberPair, addr string) *pairProxy {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -40,7 +40,7 @@ type serverProcess struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	counts  map[string]int // the number of calls of note, by word
+	counts  map[string]int // how often note was called, by its argument word
 	details []string       // "word: text" of the calls that have a text
 }
 

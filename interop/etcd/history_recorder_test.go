@@ -37,7 +37,7 @@ type writeHistory struct {
 	acked  map[listwatch.Version]time.Duration // the time of each acknowledgement
 }
 
-// recordWrites records the writes below dir after revision after, until addTo is called.
+// recordWrites records the writes below dir after the given revision, until addTo is called.
 func recordWrites(t testing.TB, client *clientv3.Client, dir string, after int64) *writeHistory {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &writeHistory{

@@ -242,7 +242,7 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "listwatch")
 	build := exec.Command("go", "build", "-o", program, "github.com/listwatch/listwatch/cmd/listwatch")
-	build.Dir = "../.." // the workspace of the program
+	build.Dir = "../.." // the root of the repository, whose go.work contains the program
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -45,7 +45,7 @@ type objectState struct {
 	payload string
 }
 
-// A scenario is a server, a writer and an informer that follows it.
+// A scenario is a server, a writer to the server, and an informer that follows the server.
 type scenario struct {
 	*testing.T
 	scenarioServer

@@ -83,7 +83,8 @@ func (c *coder) newDraft(ctx context.Context, key listwatch.Key, o runtime.Objec
 	return d, plain, nil
 }
 
-// seal returns the JSON of a sealedObject with the metadata of d and the transformed plain.
+// seal returns the JSON of a sealedObject with the metadata of d and the transformed bytes of
+// plain.
 func (c *coder) seal(ctx context.Context, d *store.Draft, plain []byte) ([]byte, error) {
 	secret, err := c.transformer.TransformToStorage(ctx, plain, value.DefaultContext(c.path(d.Key)))
 	if err != nil {

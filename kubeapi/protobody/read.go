@@ -53,7 +53,7 @@ func (f *field) wire() wireType {
 	return f.scalar.wire()
 }
 
-// eachRecord calls do with each record of f in data, which locate has validated.
+// eachRecord calls the function do with each record of f in data, which locate has validated.
 func (f *field) eachRecord(data []byte, do func(record) error) error {
 	for len(data) > 0 {
 		r, rest, err := readRecord(data)
@@ -102,7 +102,7 @@ func (m *message) values(data []byte) ([]record, error) {
 	return values, nil
 }
 
-// eachPacked calls do with each number of a list that is packed into one record.
+// eachPacked calls the function do with each number of a list that is packed into one record.
 func eachPacked(data []byte, do func(record) error) error {
 	for len(data) > 0 {
 		n, rest, err := readVarint(data)

@@ -66,7 +66,8 @@ func (l *list) applyDirectives(c *fieldPatch, keys []string, mergeKey string, at
 	return nil
 }
 
-// assignKeys sets the key and the position of every item.
+// assignKeys sets the key and the position of every item. Items with equal keys get the position
+// of the first of them.
 func (l *list) assignKeys(mergeKey string) {
 	first := make(map[string]int, len(l.items))
 	for i, it := range l.items {
@@ -211,7 +212,7 @@ func (l *list) dropDuplicates() {
 	})
 }
 
-// deleteScalars deletes the elements that are equal to an element of the list value.
+// deleteScalars deletes the elements that are equal to an element of value, which is a JSON list.
 func (l *list) deleteScalars(value []byte, mergeKey string, at fieldPath) error {
 	if mergeKey != "" {
 		return at.invalid("the elements of the list are objects; to delete one, use an element with its %s and $patch: delete", mergeKey)

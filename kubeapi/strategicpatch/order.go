@@ -17,7 +17,7 @@ func isSubsequence(keys, order []string) bool {
 	return i == len(keys)
 }
 
-// reorder sorts the items whose keys the list order contains, by their positions in that
+// reorder takes a list of keys and sorts the items with these keys by their positions in the
 // list. All other items keep their relative order, and stay before the sorted items that they
 // preceded. A new item is placed as early as possible, as in Kubernetes.
 func (l *list) reorder(order []string) {

@@ -11,7 +11,8 @@ import (
 // unknownAge is kubectl's text for a missing or invalid time.
 const unknownAge = "<unknown>"
 
-// appendAge appends the time since then, an RFC 3339 time in quotes, as a JSON string.
+// appendAge appends an age as a JSON string: the time between the parameters then and now. The
+// value of then is a JSON string with an RFC 3339 time.
 func appendAge(dst []byte, then jsonvalue.Value, now time.Time) []byte {
 	t, err := time.Parse(time.RFC3339, then.Text())
 	if err != nil || t.IsZero() {

@@ -22,8 +22,8 @@ import (
 type Column struct {
 	// Name is the heading, which kubectl shows in capitals. It is required.
 	Name string
-	// Type is the type of the cells: string, integer, number, boolean or date. If empty,
-	// string is used. For a date, kubectl get shows the time since then.
+	// Type is the type of the cells: string, integer, number, boolean or date. If empty, string
+	// is used. For a date, kubectl get shows the time since that date.
 	Type string
 	// Format is an OpenAPI format that refines Type. It may be empty.
 	Format string

@@ -26,8 +26,8 @@ type txHook struct {
 	count   int
 }
 
-// blockTransactions makes each transaction of s send to entered and then wait to receive
-// from proceed.
+// blockTransactions makes each transaction of s send to the channel entered, and then wait until
+// it receives from the channel proceed.
 func (s *testDB) blockTransactions() *txHook {
 	h := &txHook{entered: make(chan struct{}), proceed: make(chan struct{})}
 	bolt.WrapTransactions(s.db, func(transact func() error) error {

@@ -50,7 +50,7 @@ func decode(s store.CollectionSpec, key listwatch.Key, value []byte, v listwatch
 	return d.Seal(v), nil
 }
 
-// split returns the parts of data, compact JSON, before and after the value of
+// split returns the parts of the compact JSON in data that come before and after the value of
 // metadata.resourceVersion.
 func split(data []byte) (before, after []byte, err error) {
 	metadata, err := rawjson.Find(data, "metadata")

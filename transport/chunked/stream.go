@@ -39,7 +39,7 @@ type stream struct {
 	doneOnce sync.Once
 
 	writing connio.Lock // held while conn is written
-	// Owned by the holder of writing.
+	// Owned by the holder of the lock writing.
 	deadline connio.WriteDeadline
 	coding   *transport.StreamCoding
 }

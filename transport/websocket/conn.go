@@ -42,7 +42,7 @@ type conn struct {
 	readErr   error  // the error that ended reading
 
 	writing connio.Lock
-	// Guarded by writing.
+	// Guarded by the lock writing.
 	ended    bool          // a close frame was written, or a write failed
 	writeErr error         // the error of a failed write
 	buffer   *bytes.Buffer // holds the writes of the library since startBuffering; otherwise nil

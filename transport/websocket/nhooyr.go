@@ -34,8 +34,8 @@ func acceptNhooyr(h *hijackedWriter, r *http.Request, subprotocol string, isBina
 	return s, nil
 }
 
-// A nhooyrServerConn reads and writes with the library, which writes each message separately.
-// conn buffers several messages.
+// A nhooyrServerConn reads and writes with the library, which writes each message separately. To
+// write several messages at once, conn buffers them.
 type nhooyrServerConn struct {
 	conn        *conn
 	library     *websocket.Conn

@@ -56,8 +56,8 @@ func (*Server) Claims(r *http.Request) bool {
 // Accept upgrades the connection and returns a stream that is detached. The subprotocol selects
 // the framing if it names one. Otherwise the Accept header selects it.
 //
-// The server sends pings, and disconnects a client that has not answered one before the next.
-// It closes with code 1008 if the client sends a message, and with 1009 if that message is
+// The server sends pings, and disconnects a client that has not answered a ping before the next
+// one. It closes with code 1008 if the client sends a message, and with 1009 if that message is
 // longer than 4 KiB.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if err := checkRequest(r, w.Header(), s.AllowOrigins); err != nil {

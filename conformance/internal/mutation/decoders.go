@@ -154,7 +154,7 @@ type alteredReceiver struct {
 	end func(error) error
 }
 
-// Receive replaces the error with the result of end.
+// Receive replaces an error with the result of the function r.end.
 func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	e, err := r.Receiver.Receive()
 	if err != nil {
@@ -163,8 +163,8 @@ func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	return e, err
 }
 
-// OnReceiveError returns a function that copies a client. The copy calls end with the error that
-// ends a stream, and returns the result of end instead.
+// OnReceiveError returns a function that copies a client. The copy passes the error that ends a
+// stream to the function end, and returns its result instead of the error.
 func OnReceiveError(end func(error) error) func(transport.Client) transport.Client {
 	return OnRequests(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants returns the mutants for [Cases]: this module's server with a defect in its
-// WebSocket protocol, then its client with such a defect. Breaks are patterns for
+// Mutants returns the mutants for [Cases]: first this module's server, then this module's client,
+// each with a defect in its WebSocket protocol. The field Breaks of a mutant holds patterns for
 // [path.Match]. Each case that a pattern matches must fail in at least one variant.
 func Mutants() []mutation.Mutant { return slices.Concat(serverMutants, clientMutants) }
 

@@ -73,8 +73,8 @@ func (x *stream) Close(end transport.End) error {
 	return nil
 }
 
-// next waits for data. At the end of the stream it returns how that ended, and if the poll has to
-// return, neither.
+// next waits for data. If it returns no data, end says how the stream has ended, or has the value
+// running if only the poll has to end.
 func (x *stream) next(ctx context.Context) (data []byte, end int32) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()

@@ -38,7 +38,7 @@ func parseToken(text string) (t token, err error) {
 	return t, err
 }
 
-// page returns the page of the objects after from.
+// page returns the page of the objects whose keys come after the key of from.
 func page(objects []*listwatch.Object, v listwatch.Version, limit int, from token) listwatch.Page {
 	objects = objects[sort.Search(len(objects), func(i int) bool { return objects[i].Key.Compare(from.Key) > 0 }):]
 	p := listwatch.Page{Items: objects, Version: v}

@@ -143,8 +143,8 @@ func (w *watcher) end(err error) {
 	}
 }
 
-// begin takes the initial events, unless it did before or the query does not want them. It needs
-// source.mu.
+// begin takes the initial events, unless it has done so before or the query asks for none. The
+// caller must hold source.mu.
 func (w *watcher) begin() {
 	if !w.start {
 		return

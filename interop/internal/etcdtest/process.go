@@ -145,9 +145,9 @@ func newProcess(t testing.TB, i int) *Process {
 	return &Process{URL: m.Client, t: t, member: m}
 }
 
-// StartCluster starts an etcd of n members, each in a separate process. If n > 1, members
-// take snapshots often. If via is not nil, member i advertises the URL that via returns to the
-// other members, instead of the URL peer at which it listens.
+// StartCluster starts an etcd of n members, each in a separate process. If n > 1, members take
+// snapshots often. If via is not nil, member i advertises the URL via(i, peer) to the other
+// members, instead of peer, the URL at which it listens.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
 	t.Helper()
 	members := make([]*Process, n)

@@ -74,7 +74,7 @@ func html502(e *harness.Env) {
 		}
 	}
 	// The backoff after a failure is random. Its upper bound is 0.8 s after the first failure,
-	// doubles with each further one, and never exceeds 30 s.
+	// doubles with each further failure, and never exceeds 30 s.
 	times, bound := server.RequestTimes(), 800*time.Millisecond
 	for i := 2; i <= failures+1; i++ {
 		if pause := times[i].Sub(times[i-1]); pause <= 0 || pause > bound+time.Millisecond {

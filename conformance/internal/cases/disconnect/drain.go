@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// startDrain starts to drain the server. wait returns when the drain has ended.
+// startDrain starts to drain the server. The returned function waits until the drain has ended.
 func startDrain(e *harness.Env) (wait func()) {
 	done := make(chan struct{})
 	go func() {

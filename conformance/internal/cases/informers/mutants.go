@@ -50,8 +50,8 @@ func onCaches(change func(harness.Cache) harness.Cache) reference.Interceptors {
 	return reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache { return change(harness.CacheOf(i)) }}
 }
 
-// onNotifications returns interceptors that replace each notification with the results of
-// change.
+// onNotifications returns interceptors that replace each notification with those that the function
+// change returns for it.
 func onNotifications(change func(harness.Notification) []harness.Notification) reference.Interceptors {
 	return onCaches(func(c harness.Cache) harness.Cache { return alteredCache{c, change} })
 }

@@ -136,7 +136,7 @@ func watchBombHandler(e *harness.Env, coding string, b bomb, accepted *atomic.Bo
 	}
 }
 
-// httpBombHandler returns a handler that responds over HTTP with a bomb. It sets accepted like
+// httpBombHandler returns a handler that responds over HTTP with a bomb. It sets accepted as
 // watchBombHandler does.
 func httpBombHandler(coding string, b bomb, accepted *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

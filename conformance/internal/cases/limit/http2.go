@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// A flood calls write repeatedly without waiting for responses; n counts the calls from 0.
+// A flood calls its function write repeatedly without waiting for responses. The argument n
+// counts the calls from 0.
 type flood struct {
 	name  string
 	times int

@@ -47,8 +47,8 @@ func resumeOver(e *harness.Env, sessions []*harness.Env) {
 			if at == last {
 				break
 			}
-			// Every version is a write to this collection, so the next event must have the
-			// next version.
+			// Every version belongs to a write to this collection, so the next event must have
+			// the next version.
 			if got := session.Next().Version; got != at+1 {
 				e.Fatalf("session %d (%s): got version %d after %d", i, session.Variant.Name, got, at)
 			}

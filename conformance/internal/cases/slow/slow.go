@@ -88,7 +88,8 @@ func writeDeadline(e *harness.Env) {
 	if at, err := readExactly(pausing, start); err != nil {
 		e.Errorf("the reader that paused got %v after version %d", err, at)
 	}
-	// The server may take up to three times the timeout to notice (see transport.Options).
+	// The server may take up to three times the timeout, including the wait above, to notice a
+	// stalled reader (see transport.Options).
 	<-time.After(2*writeTimeout + 2*time.Second)
 	if at, err := readExactly(stalled, start); err == nil || err == io.EOF {
 		e.Errorf("the stalled reader got %v after version %d, want the connection to be broken", err, at)
