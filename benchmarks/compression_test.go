@@ -38,9 +38,9 @@ var compressions = []struct {
 	{"websocket+deflate", &websocket.Server{}, func() transport.Client { return &websocket.Client{} }},
 }
 
-// BenchmarkCompression measures the server's cost to deliver one event, a pod of 2 KiB, to
-// one watcher, uncompressed and compressed, and the bytes on the wire. It runs with one
-// watcher and with a thousand that share each compressed frame.
+// BenchmarkCompression measures the server's cost per watcher to deliver one event, a pod of 2 KiB,
+// uncompressed and compressed, and the bytes on the wire. It runs with one watcher and with a
+// thousand that share each compressed frame.
 func BenchmarkCompression(b *testing.B) {
 	for _, watchers := range []int{1, 1000} {
 		for _, c := range compressions {
@@ -167,8 +167,8 @@ func (p *podServer) Publish() {
 	p.log.Append(history.Record{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
 }
 
-// podText is the part of a pod that is the same for all pods of a workload. podOf replaces the
-// formatting verbs with random identifiers, which hardly compress.
+// podText is the part of a pod that is the same for all pods of a workload, except for random
+// identifiers, which hardly compress. podOf inserts them in place of the formatting verbs.
 const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
 	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
 	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +

@@ -226,7 +226,8 @@ func openRaw(addr, request string, c *counter) error {
 			break
 		}
 	}
-	// The buffer of r is empty, because the server flushes the headers before it sends events.
+	// drain reads from conn and not from r, whose buffer is empty, because the server flushes the
+	// headers before it sends events.
 	go c.drain(conn)
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 // The Watcher recovers from later failures; the package comment lists the errors that it
 // returns.
 //
-// If the server refuses to send initial events (KEP-3157), they are listed, and the watch
-// begins at the version of the list. The reader sees no difference. For the next hour every
-// Watch of the Remote lists.
+// If the server refuses to send initial events (KEP-3157), the Remote lists the objects instead,
+// and the watch begins at the version of the list. The reader sees no difference. For the next
+// hour, every Watch of the Remote that needs the state begins with such a list.
 //
 // A Watch without initial events and with Start Newest or Any first lists one object and
 // starts at the version of that list, because a watch without a version could not be

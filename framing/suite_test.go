@@ -133,8 +133,8 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	})
 }
 
-// minBytesToDecode returns how many bytes of a stream suffice to decode the event that ends at
-// end. A JSON object is complete before its newline.
+// minBytesToDecode returns how many bytes of a stream suffice to decode the event that ends at the
+// offset end. A JSON object is complete before its newline.
 func minBytesToDecode(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:

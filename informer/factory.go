@@ -25,7 +25,8 @@ type runner interface {
 	WaitForSync(ctx context.Context) error
 }
 
-// shareKey identifies an informer: calls of Shared with equal keys return the same one.
+// shareKey identifies an informer of a factory: calls of Shared with equal keys return the same
+// informer.
 type shareKey struct {
 	source    listwatch.Source
 	selection string

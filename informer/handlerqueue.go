@@ -12,8 +12,8 @@ import (
 // maxPending is zero, the queue coalesces notifications, so that it holds at most one per
 // key.
 type handlerQueue[T any] struct {
-	// Immutable after construction. the number of notifications at which the informer
-	// blocks; if zero, the queue coalesces
+	// Immutable after construction. maxPending is the number of notifications at which the informer
+	// blocks; if zero, the queue coalesces.
 	maxPending int
 	ready      chan struct{} // capacity 1; holds a token when the queue may have become non-empty
 	room       chan struct{} // capacity 1; holds a token when there may be room again

@@ -75,7 +75,7 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	return nil
 }
 
-// store replaces before with item. Either may be nil.
+// store replaces an item, before, with another one, item. Either may be nil.
 func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	added := 0
 	if before == nil {

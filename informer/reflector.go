@@ -78,7 +78,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 type reflectorSink[T any] struct {
 	*Reflector[T]
 	decode   func(*listwatch.Object) (T, error)
-	releases bool       // decoded values share no memory with their objects
+	releases bool       // the objects can be released: decoded values do not use their memory
 	initial  []*Item[T] // initial events of a state that is not complete yet
 	changes  []Delta[T] // changes since the last flush
 	started  time.Time

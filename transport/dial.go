@@ -75,8 +75,8 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameServer reports whether credentials for a may be sent to b: host and port are the same, or
-// b is the https server of the same host on the default ports.
+// sameServer reports whether credentials for the URL a may be sent to the URL b: host and port are
+// the same, or b is the https server of the same host on the default ports.
 func sameServer(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false

@@ -66,7 +66,7 @@ func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (l
 	return page, err
 }
 
-// jsonOnly holds the only framing of lists and of single objects.
+// jsonOnly holds JSON, the only framing of lists and of single objects.
 var jsonOnly = func() *framing.Registry {
 	r, err := framing.NewRegistry(framing.JSON{})
 	if err != nil {

@@ -53,9 +53,9 @@ var (
 	errDraining = errors.New("the server is draining")
 )
 
-// step sends the pending events, and the bookmark or heartbeat if one is due at now. again
-// is the time at which step must be called next, unless the poller wakes the stream before.
-// It is now if more events may be pending, and zero if nothing is due.
+// step sends the pending events, and the bookmark or heartbeat if one is due at now. The result
+// again is the time at which step must be called next, unless the poller wakes the stream before.
+// It equals the parameter now if more events may be pending, and is zero if nothing is due.
 //
 // After an error the stream has ended and nothing more may be sent. The error is
 // errComplete, errDraining, or the reason, which was sent to the client as an ERROR event

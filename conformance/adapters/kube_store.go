@@ -140,8 +140,8 @@ func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Ve
 	return s.deletedAt(ctx, key.Name, before)
 }
 
-// deletedAt returns the version at which an object was deleted. before is an earlier
-// version of it.
+// deletedAt returns the version at which an object was deleted. The parameter before is an older
+// version of the object.
 func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwatch.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -90,7 +90,7 @@ type Write struct {
 type ObjectState struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`
-	// Tags are the tags that [Selection].Tag refers to.
+	// Tags are the values of [Selection].Tag that select the object.
 	Tags        []string    `json:"in,omitempty"`
 	Fingerprint Fingerprint `json:"payload,omitempty"`
 }
@@ -102,7 +102,7 @@ type Request struct {
 	// both are zero, the newest state was requested.
 	Version    listwatch.Version `json:"at,omitempty"`
 	AnyVersion bool              `json:"any,omitempty"`
-	// Exact means that a list must return the state at exactly this version.
+	// Exact means that a list must return the state at exactly Version.
 	Exact bool `json:"exact,omitempty"`
 	// InitialEvents means that a watch starts with the current state as ADDED events.
 	// Bookmarks means that it may contain bookmarks.

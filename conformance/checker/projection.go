@@ -13,8 +13,8 @@ type expectedEvent struct {
 	eventType EventType
 }
 
-// A projection is the sequence of events that a watcher of one selection must see. A
-// position is an index into that sequence. It is immutable after construction.
+// A projection is the immutable sequence of events that a watcher of one selection must see. A
+// position is an index into that sequence.
 type projection struct {
 	writes    *writeLog
 	events    []expectedEvent

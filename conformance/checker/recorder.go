@@ -81,8 +81,8 @@ func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *Objec
 	s := &ObjectState{Labels: o.Labels, Fields: o.Fields}
 	was, is := versionText(o.Version), versionText(v)
 	if bytes.Count(o.Data, was) == 1 {
-		// Stores use Object.At for this. The checker has its own code, so that it can
-		// detect mistakes in Object.At.
+		// Stores replace the version with Object.At. The checker has code of its own, so that it
+		// can detect mistakes in Object.At.
 		s.Fingerprint = r.fingerprint(bytes.Replace(o.Data, was, is, 1))
 	}
 	return s

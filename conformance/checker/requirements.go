@@ -18,8 +18,9 @@ type Requirements struct {
 	Resumes   int `json:"resumes,omitempty"`
 	Expired   int `json:"expired,omitempty"`
 	Relists   int `json:"relists,omitempty"`
-	// Faults requires faults that took effect, by kind. ConnectionsEndedByFault requires
-	// connections that a kind of fault ended.
+	// Faults are the minimum counts of the faults that took effect, by kind.
+	// ConnectionsEndedByFault are the minimum counts of the connections that faults ended, by kind
+	// of the fault.
 	Faults                  map[string]int `json:"bit,omitempty"`
 	ConnectionsEndedByFault map[string]int `json:"ended,omitempty"`
 }

@@ -102,7 +102,7 @@ func (w *verifier) begin() {
 	w.phase = following
 }
 
-// resume sets the expected position of a session that starts after version at.
+// resume sets the expected position of a session that starts after a version.
 func (w *verifier) resume(at listwatch.Version) {
 	w.next = w.projection.firstAfter(at)
 	switch {

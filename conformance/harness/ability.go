@@ -61,9 +61,9 @@ var lackTexts = map[Ability]string{
 	InProcess:           "the case uses internals of this module's server",
 }
 
-// MissingReason returns the reasons for skipping a case if the target lacks the abilities
-// in a. If InProcess or Writes is among them, MissingReason returns only its reason,
-// because it implies the others.
+// MissingReason returns the reasons for skipping a case if the target lacks the abilities in a. If
+// a contains InProcess or Writes, MissingReason returns only the reason of that ability, because a
+// target without it lacks the others as well.
 func (a Ability) MissingReason() string {
 	switch {
 	case a&InProcess != 0:

@@ -64,7 +64,7 @@ func serverTransport(a harness.Access, s transport.Server) transport.Server {
 	return s
 }
 
-// withCORS allows pages of the allowed origin to use next.
+// withCORS wraps a handler so that pages of the allowed origin may use it.
 func withCORS(a harness.Access, next http.Handler) http.Handler {
 	if a.AllowedOrigin == "" {
 		return next

@@ -34,8 +34,8 @@ var codings = [][]string{nil, nil, nil, nil, nil, nil, {"gzip"}, {"zstd"}}
 
 var transportNames = []string{"chunked", "h2", "websocket"}
 
-// selections returns the queries that watchers use. The checker parses the text of their
-// selectors again.
+// selections returns the queries that watchers use. The history holds their selectors as text,
+// which the checker parses again.
 func selections() []listwatch.Query {
 	gold, err := listwatch.ParseLabelSelector("tier=gold")
 	noIron, err2 := listwatch.ParseLabelSelector("tier!=iron")

@@ -35,7 +35,8 @@ var transports = map[string]func(transport.Network) transport.Client{
 	"longpoll":  func(n transport.Network) transport.Client { return &longpoll.Client{Network: n} },
 }
 
-// collections start a collection with one object. write makes writes writes.
+// collections holds functions that create a collection with one object. Each call of write makes as
+// many changes as the constant writes says.
 var collections = map[string]func(t *testing.T) (source listwatch.Source, write func()){
 	"mapstore": newMapStore, "slicesource": newSliceSource,
 }

@@ -7,8 +7,8 @@ const modulePath = "github.com/listwatch/listwatch"
 // A layer is a set of packages. A package imports packages of lower layers only, never a sibling.
 type layer struct {
 	name string
-	// packages are patterns of path.Match. One that ends in "/..." also covers the packages below;
-	// together they count as one unit, whose packages may import each other.
+	// packages are patterns of path.Match. A pattern that ends in "/..." also covers the packages
+	// below; together they count as one unit, whose packages may import each other.
 	packages []string
 }
 

@@ -67,8 +67,8 @@ var moduleRules = []moduleRule{
 }
 
 // internalImports lists the internal packages of the root module that nested modules import outside
-// of tests. A module that uses one works only with the same release of the root module, so all
-// modules are released together (RELEASE.md). The list should become shorter.
+// of tests. A module that imports one of them works only with the same release of the root module,
+// so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":       {"internal/rawjson"},

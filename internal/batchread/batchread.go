@@ -76,7 +76,7 @@ func (r *Reader[T]) start() error {
 	return nil
 }
 
-// run performs reads until no caller waits for another.
+// run performs reads until no caller waits for a read.
 func (r *Reader[T]) run() {
 	for b := r.take(); b != nil; b = r.take() {
 		b.result, b.err = r.Read()

@@ -57,10 +57,10 @@ func (s *selection) transition(r *record) transition {
 	return outside
 }
 
-// scan calls f with the objects of t in the namespace of s whose keys are greater than
-// after, in key order, until f returns false. If s has a namespace and a name, it only
-// visits the object with that name. It does not apply selectors. Its cost depends on the
-// size of the namespace, not of t.
+// scan calls f with the objects of t in the namespace of s, in key order, until f returns false. It
+// skips keys up to the key after, including that key. If s has a namespace and a name, it only
+// visits the object with that name. It does not apply selectors. Its cost depends on the size of
+// the namespace, not of t.
 func (s *selection) scan(t *tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
 	first := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {

@@ -127,8 +127,8 @@ func (w *clusterWriter) run(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// body returns the JSON of an object with a new unique mark. Its resourceVersion is from, unless
-// from is 0.
+// body returns the JSON of an object with a new unique mark. If the version from is not 0, it
+// becomes the resourceVersion of the object.
 func (w *clusterWriter) body(key listwatch.Key, from listwatch.Version) (body []byte, mark string) {
 	w.n++
 	mark = fmt.Sprintf("%s-%d", w.name, w.n)

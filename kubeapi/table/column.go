@@ -75,8 +75,8 @@ type Table struct {
 	cells       []cellFunc
 }
 
-// New compiles columns and adds a first column with the name. If columns is nil, it adds
-// the age. An invalid column is an error of code Invalid.
+// New compiles columns, and adds a first column with the object's name. If columns is nil, it adds
+// a second one with the age. An invalid column is an error of code Invalid.
 func New(columns []Column) (*Table, error) {
 	if columns == nil {
 		columns = []Column{ageColumn}

@@ -70,8 +70,8 @@ func (o Options) withDefaults() Options {
 // keep their arguments. ToStorage is called by one goroutine at a time, while writers wait.
 // FromStorage is called when a collection is declared.
 type Transformer interface {
-	// ToStorage returns the bytes to store for plain. If it returns an error, the write
-	// fails with code Unavailable.
+	// ToStorage returns the form in which the bytes in plain are stored. If it returns an
+	// error, the write fails with code Unavailable.
 	ToStorage(at Location, plain []byte) (stored []byte, err error)
 	// FromStorage is the inverse of ToStorage. If it returns an error, Open or DB.Collection
 	// fails with code Corrupt.

@@ -64,7 +64,7 @@ func (t *trim) run(tx *bbolt.Tx) error {
 	return header.Put(floorKey(name), reached[:])
 }
 
-// findObsolete examines the records after from and up to t.floor. It returns the versions
+// findObsolete examines the records after the version from, up to t.floor. It returns the versions
 // of the records that they replaced, and of the deletes among the examined records.
 func (t *trim) findObsolete(records *bbolt.Bucket, from listwatch.Version) (obsolete []listwatch.Version, err error) {
 	t.reached, t.more = max(t.floor, from), false

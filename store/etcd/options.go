@@ -143,7 +143,8 @@ func (t *Trace) withDefaults() *Trace {
 // encrypt it. Keys and versions are stored unchanged. The methods are called from many
 // goroutines, and must not modify or keep their arguments.
 type Transformer interface {
-	// ToStorage returns the bytes to store for plain. If it returns an error, the write fails.
+	// ToStorage returns the form in which the bytes in plain are stored. If it returns an
+	// error, the write fails.
 	ToStorage(at Location, plain []byte) (stored []byte, err error)
 	// FromStorage is the inverse of ToStorage. An error makes the key unreadable; see
 	// [Options.SkipUnreadable].

@@ -17,7 +17,7 @@ import (
 
 // A ServerConfig configures a [TestServer].
 type ServerConfig struct {
-	// Server accepts the streams. It may be nil if Handler does not call next.
+	// Server accepts the streams. It may be nil if Handler replaces it.
 	Server transport.Server
 	// Options are passed to Server.Accept.
 	Options transport.Options

@@ -33,7 +33,8 @@ func acceptGorilla(h *hijackedWriter, r *http.Request, subprotocol string, defla
 		EnableCompression: deflate,
 	}
 	if deflate {
-		// gorilla looks only for the name of the extension, and answers with agreedDeflate.
+		// gorilla looks only for the name of the extension, so the copy of the request offers
+		// nothing else. gorilla answers with agreedDeflate.
 		r = r.WithContext(r.Context()) // a copy
 		r.Header = r.Header.Clone()
 		r.Header.Set("Sec-Websocket-Extensions", permessageDeflate)

@@ -76,8 +76,8 @@ func (r *ChangedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatc
 	return r.Source.Watch(ctx, q)
 }
 
-// OnData returns a function that wraps a source. The wrapper replaces the first occurrence
-// of old in every object with text.
+// OnData returns a function that wraps a source. The wrapper searches every object for the string
+// old, and replaces its first occurrence with the string text.
 func OnData(old, text string) func(listwatch.Source) listwatch.Source {
 	return OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{WithData(e, bytes.Replace(e.Object.Data, []byte(old), []byte(text), 1))}

@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// OnAccept returns a function that wraps a transport. The wrapper alters the options of
-// each stream with options, and the accepted stream with change. A nil function alters
-// nothing.
+// OnAccept returns a function that wraps a transport. The wrapper calls options with the options of
+// each stream, and change with the accepted stream, so that they can alter them. A nil function
+// alters nothing.
 func OnAccept(options func(*transport.Options), change func(*transport.Stream)) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &interceptedServer{s, options, change} }
 }

@@ -84,7 +84,7 @@ func (p poller) poll(open *http.Request, token string, w io.Writer) error {
 	return nil
 }
 
-// stop ends a stream early. If it fails, the server waits in vain for idleTime.
+// stop ends a stream early. If its request fails, the server waits in vain for idleTime.
 func (p poller) stop(open *http.Request, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(open.Context()), time.Second)
 	defer cancel()
@@ -93,8 +93,8 @@ func (p poller) stop(open *http.Request, token string) {
 	}
 }
 
-// send sends one request of the stream. A POST is not repeated by net/http or by proxies, which
-// would lose data.
+// send sends one request of the stream. The method of a poll is POST, because net/http and proxies
+// may repeat a GET, and repeating a poll would lose data.
 func (p poller) send(ctx context.Context, open *http.Request, method, token string) (*http.Response, error) {
 	req := open.Clone(ctx)
 	req.Method = method

@@ -72,8 +72,8 @@ func (b *Backend) Commit(_ context.Context, c store.Change) (*listwatch.Object, 
 	return w.New, nil
 }
 
-// add adds a write to the history. It keeps between half of maxHistoryBytes and all of it. It
-// needs mu.
+// add adds a write to the history. If the history would exceed maxHistoryBytes, add drops the
+// oldest writes, about half of the history. The caller must hold mu.
 func (b *Backend) add(w slicesource.Write, o *listwatch.Object) {
 	size := int64(len(o.Data))
 	if b.bytesAfterMiddle+size > b.maxHistoryBytes/2 {

@@ -159,7 +159,7 @@ func (w *watcher) begin() {
 	}
 }
 
-// event returns the meaning of a write for a selection. It returns false if it has none.
+// event returns the event that a write causes in a selection. ok is false if it causes none.
 func event(q listwatch.Query, w Write) (e listwatch.Event, ok bool) {
 	e = listwatch.Event{Version: w.Version, Object: w.New}
 	switch before, after := selects(q, w.Old), selects(q, w.New); {

@@ -141,7 +141,7 @@ func (s *Server) CutWhile(do func()) {
 	s.clear.cut(func() { s.tls.cut(do) })
 }
 
-// Restart closes the listeners and all connections, calls down if it is not nil, and
+// Restart closes the listeners and all connections, calls the function down if it is not nil, and
 // listens at the same addresses again. It keeps the store.
 func (s *Server) Restart(down func()) {
 	s.t.Helper()

@@ -13,7 +13,7 @@ import (
 const (
 	firstBackoff = 800 * time.Millisecond
 	maxGap       = 31 * time.Second // 30 seconds, and some tolerance
-	tolerance    = 2 * time.Second  // time for Retry-After, or for a stream that ends at once
+	tolerance    = 2 * time.Second  // added for Retry-After, or for a stream that ends at once
 )
 
 func informerBackoff(e *harness.Env) {

@@ -67,8 +67,8 @@ func requiredHeaders(e *harness.Env) string {
 	return text.String()
 }
 
-// checkAttack sends an attack, followed by a second request. The server must respond to the
-// attack with a status that a allows, and must not respond to the second request unless
+// checkAttack sends an attack, followed by a second request. The server must respond to the attack
+// with a status that is allowed for it, and must not respond to the second request unless
 // a.mayStayOpen is true.
 func checkAttack(e *harness.Env, a attack, text string) {
 	e.Helper()

@@ -29,10 +29,10 @@ type listRule struct {
 	unset, zero, other listExpectation
 }
 
-// listRules has the rows of the table "the resourceVersion parameter" in Kubernetes' API
-// concepts. The last rows follow the validation in Kubernetes' apimachinery, which rejects
-// resourceVersionMatch together with a continue token, and other values of
-// resourceVersionMatch.
+// listRules has the rows of the table "the resourceVersion parameter" in Kubernetes' API concepts.
+// The last rows follow the validation in Kubernetes' apimachinery, which rejects
+// resourceVersionMatch together with a continue token, and rejects values other than Exact and
+// NotOlderThan.
 var listRules = []listRule{
 	{"", unpaged, wantMostRecent, wantAny, wantNotOlderThan},
 	{"", withLimit, wantMostRecent, wantAny, wantExact},
