@@ -35,8 +35,8 @@ type reportServer struct {
 	seenStages sync.Map // to ignore the repeated report of a browser that got no response
 }
 
-// newReportServer starts a reportServer. If watch is not nil, it is served at the same
-// origin.
+// newReportServer starts a reportServer. If the handler watch is not nil, the server also serves
+// it, at its own origin.
 func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
 	o := &reportServer{reports: make(chan pageReport, 8)}

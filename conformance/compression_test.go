@@ -28,8 +28,8 @@ func (c cell) isCompressed() bool {
 	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) && c.server.name != "websocket-nhooyr"
 }
 
-// addTo requests the compression in r. If the transport does not support it, addTo sets the
-// header by which another transport would request it, which the server must ignore.
+// addTo requests the compression in r. If the transport does not support that compression, addTo
+// sets the header by which another transport would request it. The server must ignore that header.
 func (c cell) addTo(r *transport.Request) {
 	z := c.compression
 	switch ours := z.appliesTo(c.client.transport); {

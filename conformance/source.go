@@ -93,7 +93,8 @@ func (s *sourceTest) watch(ctx context.Context) listwatch.Watcher {
 	return w
 }
 
-// wantEvents reads events of objects with these names, at most batch at a time.
+// wantEvents reads the next events, which must be of the objects with the given names. It requests
+// batch events at a time.
 func (s *sourceTest) wantEvents(w listwatch.Watcher, batch int, names ...string) {
 	s.Helper()
 	dst := make([]listwatch.Event, batch)

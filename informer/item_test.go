@@ -42,8 +42,8 @@ func objectOf(namespace, name, app string) *listwatch.Object {
 
 func sameString(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }
 
-// sharing makes an item of value. It reports whether the item shares the key and the labels
-// of value.
+// sharing makes an item from the given value. It reports whether the item shares its key and its
+// labels with the value.
 func sharing[T any](value T, key listwatch.Key, labels map[string]string) (sharesKey, sharesLabels bool) {
 	o := objectOf("ns", "a", "web")
 	i := newItem(o, value)

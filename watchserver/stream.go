@@ -70,8 +70,8 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 		if err := s.send(b, b.events[:n], now); err != nil {
 			return now, err
 		}
-		// When its time is up, a stream ends even if more events are pending. A draining
-		// stream sends them first.
+		// A stream whose time is up ends even if more events are pending. A draining stream sends
+		// the pending events first.
 		if n == len(b.events) && !isDue(s.endAt, now) {
 			return now, nil
 		}

@@ -136,7 +136,8 @@ func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial fu
 	t.Cleanup(func() { remote.Close() })
 }
 
-// testWatch compares a watch of remote with the same watch of source.
+// testWatch opens the same watch of source and of remote, calls write, and checks that both watches
+// return the same events.
 func testWatch(t *testing.T, source, remote listwatch.Source, write func()) {
 	t.Helper()
 	var watchers [2]listwatch.Watcher

@@ -36,8 +36,8 @@ var deflaters = sync.Pool{New: func() any {
 	return d
 }}
 
-// AppendDeflate appends p as deflate blocks (RFC 1951) that do not refer to data before p.
-// No block is final. They end at a byte boundary with [SyncMarker].
+// AppendDeflate appends p as deflate blocks (RFC 1951) that do not refer to data before p. None of
+// these blocks is marked as the final one. The result ends at a byte boundary with [SyncMarker].
 func AppendDeflate(dst, p []byte) []byte {
 	if len(p) < MinSize {
 		return appendStored(dst, p)

@@ -304,8 +304,8 @@ func (w *walk) list() {
 			}
 			want = want[1:]
 		}
-		// With selectors, a full page has a continue token even if only objects follow that
-		// are not selected.
+		// With selectors, a full page has a continue token even if none of the objects that follow
+		// is selected.
 		full := q.Limit > 0 && len(p.Items) == q.Limit
 		ends := p.Continue == "" || s.isSelective() && full
 		if p.Remaining >= 0 && p.Remaining != len(want) || len(want) == 0 && !ends || len(want) > 0 && p.Continue == "" || p.Version != at {

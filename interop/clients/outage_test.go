@@ -135,7 +135,7 @@ func (s *outageTest) compactWhileCut(t *testing.T) {
 		if c != want {
 			t.Errorf("%s: lost history: got %+v, want %+v", f.name, c, want)
 		}
-		// About a tenth of these pods did not exist before the deletion.
+		// About a tenth of these pods did not exist before the deletion, so they have no tombstone.
 		if n := f.events.tombstoneCount(); n < deleted/2 {
 			t.Errorf("%s: got %d deletions from the list, want about %d", f.name, n, deleted)
 		}

@@ -180,7 +180,7 @@ func (w *resumingWatcher) position() (at listwatch.Version, expired int) {
 	return w.version, w.expired
 }
 
-// eventually polls done until it returns true.
+// eventually calls the function done repeatedly until it returns true.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -46,8 +46,8 @@ type pendingWrite struct {
 	encoded []byte // record as stored in the file
 }
 
-// commit writes batch and trims history in one transaction. It returns the number of writes
-// committed.
+// commit writes the requests in batch, and trims the history, in one transaction. It returns the
+// number of writes committed.
 func (db *DB) commit(batch []*request) int {
 	db.mu.Lock()
 	defer db.mu.Unlock()

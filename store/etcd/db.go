@@ -155,8 +155,8 @@ func (db *DB) Epoch() string { return fmt.Sprintf("%x", db.clusterID) }
 // fails with Expired. It does not compact etcd, which is the task of its operator.
 func (db *DB) Compact() {
 	for _, b := range db.all() {
-		// Wait for etcd, because events that arrive after Compact would be history again.
-		// If etcd is unreachable, Compact still drops the history that it can.
+		// First read all events so far from etcd, because events that arrived after Compact would
+		// be new history. If etcd is unreachable, Compact still drops the history that it can.
 		_ = b.catchUp(db.lifetime)
 		b.Compact()
 	}

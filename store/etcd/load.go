@@ -98,8 +98,8 @@ type loadedState struct {
 	keyError   error           // the error for one of these keys
 }
 
-// readState reads all keys at a revision, page by page. It decodes pages while it waits for
-// the next one.
+// readState reads all keys at a revision, page by page. It decodes each page while it waits for the
+// next one.
 func (b *backend) readState(ctx context.Context, at int64) (*loadedState, error) {
 	pages := make(chan []*mvccpb.KeyValue)
 	workers := max(1, runtime.GOMAXPROCS(0))

@@ -43,8 +43,8 @@ func newAuthority() *Authority {
 // bubble starts.
 var valid = [2]time.Time{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)}
 
-// Issue returns a new certificate with a new key. change completes the template before it is
-// signed.
+// Issue returns a new certificate with a new key. It calls the function change to complete the
+// template before it signs the certificate.
 func (a *Authority) Issue(change func(*x509.Certificate)) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: newSerial(), NotBefore: valid[0], NotAfter: valid[1], KeyUsage: x509.KeyUsageDigitalSignature,

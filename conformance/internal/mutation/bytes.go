@@ -66,7 +66,8 @@ func (s *frameChangingSender) Send(frames [][]byte) error {
 	return s.Sender.Send(changed)
 }
 
-// OnWrites returns a function that makes a handler change each write to a hijacked connection.
+// OnWrites returns a function that wraps a handler. The wrapper replaces the bytes of each write to
+// a hijacked connection with the result of the function change.
 func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,8 +118,8 @@ func (c *AlteredConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// OnClientConns returns a function that copies a client. The copy calls change for each new
-// connection.
+// OnClientConns returns a function that copies a client. The copy passes each new connection to the
+// function change.
 func OnClientConns(change func(*AlteredConn)) func(transport.Client) transport.Client {
 	return OnClientNetwork(OnConns(func(c net.Conn) net.Conn {
 		altered := &AlteredConn{Conn: c}

@@ -14,7 +14,7 @@ func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(l
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }
 
-// eventChanger wraps a source. Only its watches differ.
+// eventChanger wraps a source and replaces the events of its watches.
 type eventChanger struct {
 	listwatch.Source
 	change func(e listwatch.Event, seen int) []listwatch.Event

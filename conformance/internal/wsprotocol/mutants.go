@@ -196,8 +196,8 @@ func (w *alteredWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}}, buffers, err
 }
 
-// changeFrames applies change to the complete client frames at the start of p. It stops at the
-// first frame of 126 bytes or more.
+// changeFrames calls the function change for the complete client frames at the start of p. It stops
+// at the first frame of 126 bytes or more.
 func changeFrames(p []byte, change func(*frame)) {
 	for len(p) >= 6 && p[1]&0x80 != 0 && p[1] < 0x80|126 {
 		end := 6 + int(p[1]&^0x80)

@@ -49,8 +49,8 @@ func page(objects []*listwatch.Object, v listwatch.Version, limit int, from toke
 	return p
 }
 
-// expiredList is the error of a list at a version before floor. A list that was to be continued
-// can continue at the newest version.
+// expiredList is the error of a list at a version before floor. If the request had a continue
+// token, the error has another one, with which the list continues at the newest version.
 func expiredList(v, floor listwatch.Version, from token) error {
 	e := expired(v, floor)
 	if from.Version > 0 {

@@ -269,7 +269,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// runs reports whether a thread of the process is still running after SIGSTOP.
+// runs reports whether SIGSTOP has not stopped all threads of the process yet.
 func (p *Process) runs() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
 	if err != nil {

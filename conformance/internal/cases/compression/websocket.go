@@ -128,7 +128,8 @@ func wsDeflate(e *harness.Env) {
 	}
 }
 
-// serveDeflate returns e with a scripted server that selects extensions and then runs steps.
+// serveDeflate returns e with a scripted server. The server selects the given WebSocket extensions
+// in its handshake response, and then performs the steps.
 func serveDeflate(e *harness.Env, extensions string, steps ...harness.Step) *harness.Env {
 	return e.WithRoute(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
 }

@@ -24,8 +24,8 @@ var UnicodeMutants = []mutation.Mutant{
 	})}},
 }
 
-// onQueryValues returns a middleware that replaces each value of the URL's query with the
-// result of change.
+// onQueryValues returns a middleware that applies the function change to each value in the query of
+// the URL.
 func onQueryValues(change func(string) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -79,10 +79,10 @@ func wsFragmentedIn(e *harness.Env) {
 	}
 }
 
-// wantClose sends frames that violate the protocol to the server, which must close the
-// connection with code. If the target has [harness.InProcess], a scripted server then sends
-// them to the client, which must close the connection in the same way. The frames are given
-// as a server sends them: wantClose inverts Masked for the frames that it sends to the
+// wantClose sends frames that violate the protocol to the server, which must close the connection
+// with the given close code. If the target has [harness.InProcess], a scripted server then sends
+// the same frames to the client, which must close the connection in the same way. The caller passes
+// the frames as a server sends them: wantClose inverts Masked for the frames that it sends to the
 // server.
 func wantClose(e *harness.Env, name string, code int, frames ...wsframe.Frame) {
 	e.Helper()

@@ -221,7 +221,7 @@ func pongMissing(e *harness.Env) {
 	s.Want("ADDED b")
 }
 
-// later writes an object after wait.
+// later makes a timer write an object after the duration wait. The case does not end before that.
 func later(e *harness.Env, wait time.Duration, name string) {
 	done := make(chan struct{})
 	e.Cleanup(func() { <-done })
