@@ -125,7 +125,7 @@ func (b *listBody) items() error {
 	case err != nil:
 		return err
 	case t == nil:
-		return nil // Go encodes a nil slice as null
+		return nil // no items: Go encodes a nil slice as null
 	case t != json.Delim('['):
 		return corruptList(fmt.Sprintf("items is %v, want an array", t), nil)
 	}

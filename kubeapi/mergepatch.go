@@ -77,8 +77,8 @@ func (m *objectWriter) member(key, value []byte) {
 	m.out = append(m.out, value...)
 }
 
-// merge writes the result of applying change to the value old. A null change writes
-// nothing.
+// merge writes the member key: the result of applying the patch in change to the value in old. If
+// change is null, merge writes nothing.
 func (m *objectWriter) merge(key, old, change []byte) {
 	switch {
 	case m.err != nil || string(change) == "null":

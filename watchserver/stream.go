@@ -35,7 +35,7 @@ type stream struct {
 	// zero if no write is in progress.
 	writingSince atomic.Int64
 
-	drainAt atomic.Pointer[time.Time] // when to end because the server drains; nil if it does not
+	drainAt atomic.Pointer[time.Time] // when the stream ends because of a drain; nil without a drain
 }
 
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.

@@ -22,7 +22,7 @@ func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) 
 }
 
 // writeHistory creates, updates and deletes pods. It returns the number of events that a
-// watch from before these writes receives.
+// watch receives if it starts at the version before these writes.
 func writeHistory(t *testing.T, base string) int {
 	t.Helper()
 	const objects = 20

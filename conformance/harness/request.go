@@ -154,8 +154,8 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Connect opens a connection to the server. If the server uses TLS, the handshake offers
-// protocols.
+// Connect opens a connection to the server. If the server uses TLS, the TLS handshake offers the
+// given protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
 	e.Helper()
 	dial := e.Network.Dial

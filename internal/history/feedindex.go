@@ -74,8 +74,8 @@ func (x *feedIndex) removeIdle(now time.Time) {
 		f := x.idle[0].feed
 		x.idle[0].feed = nil
 		x.idle = x.idle[1:]
-		// If the feed was joined and left again, it has a later entry, which determines
-		// when it is removed.
+		// If watchers have joined and left the feed again, the feed has a later entry, which
+		// determines when the feed is removed.
 		if f.entry.idleEntries--; f.entry.idleEntries == 0 && f.entry.watchers == 0 {
 			x.remove(f)
 		}

@@ -89,7 +89,7 @@ func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote 
 	return m.show(ctx, out, refusal, o.exitAfter)
 }
 
-// isPermanent reports whether err is permanent, so that a retry would be pointless.
+// isPermanent reports whether err would occur again in a retry.
 func isPermanent(err error) bool {
 	switch listwatch.CodeOf(err) {
 	case listwatch.Invalid, listwatch.NotFound, listwatch.Unauthorized, listwatch.Forbidden, listwatch.Unsupported:

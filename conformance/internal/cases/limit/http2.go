@@ -17,8 +17,8 @@ type flood struct {
 	write func(p *harness.HTTP2Conn, n uint32) error
 }
 
-// floods are the floods of requests that the client resets at once, and of frames that the
-// server must acknowledge (CVE-2019-9512, CVE-2019-9515).
+// floods holds one flood of requests that the client resets at once, and two floods of frames that
+// the server must acknowledge (CVE-2019-9512, CVE-2019-9515).
 var floods = []flood{
 	{"requests that are reset at once", 10_000, func(p *harness.HTTP2Conn, n uint32) error {
 		if err := p.Request(2*n+1, "watch=1"); err != nil {
