@@ -32,8 +32,8 @@ type publisher interface {
 	Publish()
 }
 
-// variants returns the bare TCP server, named "floor", and a variant for each transport.
-// Transports that have a standard path in addition to a faster one appear twice.
+// variants returns the bare TCP server, named "floor", and a variant for each transport. A
+// transport with a fast path and a standard path has a variant for each path.
 func variants() []variant {
 	serve := func(t transport.Server) func(testing.TB) publisher {
 		return func(tb testing.TB) publisher { return startServer(tb, t) }

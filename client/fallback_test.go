@@ -102,7 +102,7 @@ func TestMalformedResponseDemotesTransport(t *testing.T) {
 
 func TestEmptyResponsesDemoteTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// The first transport uses a proxy that holds back responses.
+		// The empty responses of the first transport stand for a proxy that holds back events.
 		first, second := namedTransport("chunked", sends()), namedTransport("websocket", sends(added("a", 2)))
 		wantEvents(t, openWatch(t, newRemote(first, second), watchFrom(1)), "ADDED/a@2")
 		if len(first.requests()) != 2 {

@@ -79,7 +79,8 @@ func (f *follower) List(ctx context.Context, q listwatch.Query) (page listwatch.
 	return page, err
 }
 
-// Watch implements [listwatch.Source] with a single response.
+// Watch implements [listwatch.Source]. The Watcher that it returns reads a single response. To
+// resume, the reflector calls Watch again.
 func (f *follower) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	p, from := paramsOf(f.url, q), q.Version
 	if q.InitialEvents == listwatch.Yes {

@@ -33,10 +33,10 @@ type shareKey struct {
 	value     reflect.Type
 }
 
-// Shared returns the factory's informer of T for a selection of source. The first call for
-// a selection creates it and calls configure, if that is not nil, to set its other fields;
-// configure must not use the factory. An informer that is created while the factory runs is
-// started at once.
+// Shared returns the factory's informer of T for a selection of source. The first call for a
+// selection creates the informer and, if configure is not nil, calls it to set the other fields of
+// the informer; configure must not use the factory. An informer that is created while the factory
+// runs is started at once.
 //
 // Two sources are the same if they are equal (==), so a source should be a pointer. A
 // source of a type that cannot be compared is an error of code Invalid.

@@ -97,7 +97,8 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 		return best
 	}
 	// Some servers list versions that they cannot watch: Kubernetes lists from etcd and watches
-	// from a cache with a shorter history.
+	// from a cache with a shorter history. So search again, now for the oldest version that can be
+	// watched.
 	searchMax(distance-1, func(distance listwatch.Version) bool {
 		older := s.watch(ctx, s.newest-distance)
 		if older == nil {

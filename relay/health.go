@@ -69,8 +69,8 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 				return
 			}
 		}
-		// If the read fails, Health reports its error. If no event advances the relay to
-		// the version, a probe must do so, because bookmarks of the upstream are rare.
+		// If the read fails, Health reports its error. If no event advances the relay to the
+		// version that was read, a probe must do so, because bookmarks of the upstream are rare.
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
 		}

@@ -149,8 +149,8 @@ func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, see
 		if err := r.epoch.check(e); err != nil {
 			return err
 		}
-		// The relay's own watch must have delivered the same events before the epoch can
-		// advance.
+		// Before the epoch can advance, the relay's own watch must have delivered the events that
+		// the probe has seen.
 		if err := r.epoch.revision.Wait(ctx, seen); err != nil {
 			return err
 		}

@@ -58,8 +58,8 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 	return n, err
 }
 
-// nextFromPoller is Next for a Poller. It returns a bookmark when the Poller advances without an
-// event.
+// nextFromPoller implements Next if the wrapped Watcher is a Poller. It returns a bookmark when the
+// Poller advances without an event.
 func (w *upstreamWatcher) nextFromPoller(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for {
 		if n, err := w.poller.Poll(dst); n > 0 || err != nil {

@@ -15,8 +15,9 @@ import (
 type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
-	// checksummed is true if the coding ends a stream with a checksum of all its data. Each
-	// frame then starts with the checksum of its event, which a [StreamCoding] removes.
+	// checksummed is true if the coding ends a stream with a checksum of all its data. If so, each
+	// frame starts with the checksum of its event, and a [StreamCoding] removes this checksum
+	// before the frame is sent.
 	checksummed bool
 }
 

@@ -131,8 +131,8 @@ func (r *Recorder) RecordFault(f Fault) {
 	r.history.Faults = append(r.history.Faults, f)
 }
 
-// RecordCompaction calls compact, which must discard the store's history, and records it.
-// version must return the newest version of the store.
+// RecordCompaction calls the function compact, which must discard the store's history, and records
+// the compaction. The function version must return the newest version of the store.
 func (r *Recorder) RecordCompaction(version func() listwatch.Version, compact func()) {
 	f := Compaction{Began: r.Elapsed(), Low: version()}
 	compact()

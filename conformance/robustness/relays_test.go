@@ -19,9 +19,10 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// TestRelaysKeepWatchGuarantees kills and restarts relays, and compacts the origin once while
-// a relay is stopped. Half of the watchers of each selection always use the same relay; the
-// others may reconnect to any relay. The checker verifies the events of all watchers.
+// TestRelaysKeepWatchGuarantees kills and restarts relays, and compacts the origin once while a
+// relay is stopped. Of the watchers of each selection, one half stay with the relay that they
+// started with; the others may reconnect to any relay. The checker verifies the events of all
+// watchers.
 func TestRelaysKeepWatchGuarantees(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -127,8 +128,8 @@ func (c *relayCluster) close() {
 	c.network.Kill("origin")
 }
 
-// startWatchers starts eight watchers of each selection. Half of them always use the same
-// relay; the other half use any running relay.
+// startWatchers starts eight watchers of each selection. One half of them stay with one relay each;
+// the other half use any running relay.
 func (c *relayCluster) startWatchers(ctx context.Context, rec *checker.Recorder, watchers *sync.WaitGroup) {
 	i := 0
 	for name, q := range selections(c.t) {

@@ -10,7 +10,7 @@ type Budget struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	used  int64     // the bytes kept; may be inexact while a frame is added or dropped
-	queue []*Frames // in the order they were filled; the entries of queue[:head] are nil
+	queue []*Frames // in the order in which they were filled; the entries of queue[:head] are nil
 	head  int
 	empty int // approximate number of entries that Drop has emptied
 }

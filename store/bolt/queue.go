@@ -110,7 +110,7 @@ func (q *queue) take() (batch []*request, more bool) {
 func (q *queue) gather(n int, limit time.Duration) {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
-	defer q.wake() // the signals received here may be for other work
+	defer q.wake() // a signal received below may have been sent for other work
 	for q.canGather(n) {
 		select {
 		case <-q.signal:

@@ -324,7 +324,7 @@ func TestClientDeterminesTheFraming(t *testing.T) {
 		framings []framing.Framer
 		opcode   byte
 		message  []byte
-		code     listwatch.Code // Unknown if the event can be decoded
+		code     listwatch.Code // of the expected error; zero if the event can be decoded
 	}{
 		{"subprotocol", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR, "Content-Type", "application/json"}, both, opBinary, cborBytes, 0},
 		{"content type", []string{"Content-Type", "application/json"}, both, opBinary, jsonText, 0},

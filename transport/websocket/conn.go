@@ -174,11 +174,11 @@ func (c *conn) cut() {
 	_ = c.Conn.Close()
 }
 
-// SetDeadline does nothing: conn sets the deadlines.
+// SetDeadline does nothing, because conn itself sets the deadlines of the connection.
 func (c *conn) SetDeadline(time.Time) error { return nil }
 
-// SetReadDeadline does nothing: conn sets the deadlines.
+// SetReadDeadline does nothing, because conn itself sets the deadlines of the connection.
 func (c *conn) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline does nothing: conn sets the deadlines.
+// SetWriteDeadline does nothing, because conn itself sets the deadlines of the connection.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }

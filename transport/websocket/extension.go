@@ -84,8 +84,8 @@ func agreesToDeflate(h http.Header) (agreed, ok bool) {
 }
 
 // hasValidParams reports whether all parameters of a permessage-deflate are valid and none is
-// repeated. The two no_context_takeover flags must not have a value. alsoValid reports whether
-// another parameter is valid.
+// repeated. A parameter is valid if it is one of the two no_context_takeover flags and has no
+// value, or if alsoValid returns true for it.
 func (e extension) hasValidParams(alsoValid func(parameter) bool) bool {
 	seen := map[string]bool{}
 	for _, p := range e.params {

@@ -27,7 +27,7 @@ type interceptedServer struct {
 	change  func(*transport.Stream)
 }
 
-// Accept applies options and change.
+// Accept calls a.options before the wrapped Accept and a.change after it.
 func (a *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if a.options != nil {
 		a.options(&o)
@@ -39,8 +39,8 @@ func (a *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o tra
 	return stream, err
 }
 
-// OnSend returns a function that wraps a transport. The wrapper sends frames by calling
-// send.
+// OnSend returns a function that wraps a transport. The wrapper sends frames by calling the
+// function send.
 func OnSend(send func(next transport.Sender, frames [][]byte) error) func(transport.Server) transport.Server {
 	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &interceptedSender{s.Sender, send} })
 }
@@ -50,7 +50,7 @@ type interceptedSender struct {
 	send func(next transport.Sender, frames [][]byte) error
 }
 
-// Send calls send.
+// Send calls the function s.send.
 func (s *interceptedSender) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
 
 // OnClose returns a function that wraps a transport. The wrapper closes streams by calling
@@ -199,7 +199,7 @@ func (g *bufferingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int
 	}
 }
 
-// Close stops Next and closes the wrapped watcher.
+// Close makes Next return io.EOF and closes the wrapped watcher.
 func (g *bufferingWatcher) Close() error {
 	close(g.closed)
 	return g.Watcher.Close()

@@ -160,7 +160,7 @@ func slowloris(e *harness.Env) {
 	s.Want("MODIFIED a")
 }
 
-// sendSlowly sends text at one byte per second and then waits, until the server closes the
+// sendSlowly sends text at one byte per second and then waits. It stops when the server closes the
 // connection or twice maxHeaderTime has passed. It returns the elapsed time.
 func sendSlowly(e *harness.Env, text string) time.Duration {
 	c := e.Connect(e.ALPN()...)
