@@ -25,8 +25,8 @@ type objectContent struct {
 	data          []byte // the bytes that the store holds
 	sum, valueSum [sha256.Size]byte
 
-	// verified is the hash of another encoding that was found to have the same value.
-	// Most watchers receive the same encoding, which is then parsed only once.
+	// verified is the hash of an encoding that differs from data, but was found to have the same
+	// value. Most watchers receive the same encoding, which is then parsed only once.
 	verified atomic.Pointer[[sha256.Size]byte]
 }
 

@@ -173,7 +173,8 @@ func decodeAll(d Decoder) (events []WatchEvent, err error) {
 	}
 }
 
-// checkSame fails the test if got cannot be the result of sending want through f.
+// checkSame fails the test if the event got cannot be the result of sending the event want through
+// the framing f.
 func checkSame(tb testing.TB, f Framer, want, got WatchEvent) {
 	tb.Helper()
 	if got.Type != want.Type {

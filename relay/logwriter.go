@@ -93,7 +93,7 @@ func (w *logWriter) synced(e listwatch.Event) {
 	w.newest, w.state = v, nil
 }
 
-// startEpoch starts an epoch with the state. It replaces previous, which may be nil.
+// startEpoch starts an epoch with the state. The new epoch replaces previous, which may be nil.
 func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listwatch.Version, to target) {
 	r := w.relay
 	ep := newEpoch(r.options, d, v)

@@ -105,8 +105,8 @@ func (s *submission) prepareCreate(now time.Time) {
 	s.doc.setMetadata("creationTimestamp", quoteTime(now))
 }
 
-// prepareUpdate copies from old the metadata that a writer cannot change. It reports
-// whether the object differs from old.
+// prepareUpdate copies the metadata that a writer cannot change from the old object. It reports
+// whether the object differs from the old one.
 func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) {
 	s.setKey()
 	s.doc.keepDeletionMarks(old)

@@ -16,7 +16,7 @@ import (
 func CORS(next http.Handler, origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		// Vary is also needed without an Origin: otherwise a cache could return this
+		// Vary is also needed for a request without an Origin: otherwise a cache could return this
 		// response to a page (Fetch, "CORS protocol and HTTP caches").
 		h.Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")

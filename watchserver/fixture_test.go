@@ -96,7 +96,7 @@ type openWatch struct {
 	transport.Receiver
 }
 
-// want reads events and compares them with lines such as "ADDED a". It returns their versions.
+// want reads events, compares them with lines such as "ADDED a", and returns their versions.
 func (w *openWatch) want(lines ...string) (versions []listwatch.Version) {
 	w.Helper()
 	for _, line := range lines {

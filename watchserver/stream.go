@@ -172,7 +172,7 @@ func (s *stream) finish(b *batch, now time.Time) error {
 	return errComplete
 }
 
-// fail sends cause as an ERROR event and returns it, joined with the error of sending it.
+// fail sends cause as an ERROR event. It returns cause, joined with any error of sending it.
 func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	if errors.Is(cause, io.EOF) {
 		return errComplete

@@ -230,7 +230,7 @@ func (s *execReceiver) Header() http.Header { return s.header }
 // Close asks the client to close the watch.
 func (s *execReceiver) Close() error { return s.end(io.EOF) }
 
-// end closes the watch. A waiting Receive returns cause.
+// end closes the watch. A waiting Receive returns the cause.
 func (s *execReceiver) end(cause error) error {
 	s.replies.close(cause)
 	return s.release()

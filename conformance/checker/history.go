@@ -170,8 +170,7 @@ type Connection struct {
 // or that its watcher closed it.
 type End struct {
 	At time.Duration `json:"ended,omitempty"`
-	// Expired means that the error had code Expired, and Remote that the server sent the
-	// error.
+	// Expired means that the error had code Expired. Remote means that the server sent the error.
 	Expired bool `json:"expired,omitempty"`
 	Remote  bool `json:"remote,omitempty"`
 	// Error is "EOF" after a clean end. It is empty if the watcher closed the session.

@@ -161,7 +161,7 @@ var resumeMutations = []mutation{
 		return true
 	})},
 	{"resume from an older version", Unique, func(m *mutator) bool {
-		// The last event of a session is repeated as the first event of the next one.
+		// The last event of a session is repeated as the first event of the next session.
 		n, s := m.pickSession(func(n int, s *Session) bool {
 			before := m.previousSession(n)
 			if before == nil || s.Request.Version == 0 || s.Request.InitialEvents || m.listed(s, s.Request.Version) || len(s.Events) == 0 || len(before.Events) == 0 || before.End.Expired {

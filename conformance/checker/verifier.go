@@ -235,8 +235,8 @@ func (w *verifier) verifyOldEvent(position int, e *ReceivedEvent) {
 	}
 }
 
-// fillGap removes position from its gap and reports the late event. It returns false if no
-// gap contains position.
+// fillGap removes a position from its gap and reports the late event e. It returns false if the
+// position is in no gap.
 func (w *verifier) fillGap(position int, e *ReceivedEvent) bool {
 	for _, g := range w.gaps {
 		if !g.contains(position) {

@@ -72,10 +72,9 @@ func (ws *Connections) ResetAll(unreachable bool) {
 	}
 }
 
-// ResetAllAfter resets each connection after n more bytes have been read from it. A case
-// that must break a stream uses it instead of Last, because the last connection may be
-// idle: an HTTP client may dial one and then use another that has become free in the
-// meantime.
+// ResetAllAfter resets each connection after n more bytes have been read from it. A case that must
+// break a stream uses it instead of Last, because the last connection may be idle: an HTTP client
+// may dial a connection and then use an earlier one that has become free in the meantime.
 func (ws *Connections) ResetAllAfter(n int64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

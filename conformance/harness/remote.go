@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Remote returns the client under test for the collection at s. It uses the transport
-// client of s, with others as fallbacks.
+// Remote returns the client under test for the collection at s. It uses the transport client of s,
+// and the clients in others as fallbacks.
 func (e *Env) Remote(s *Route, others ...transport.Client) listwatch.Source {
 	return e.RemoteWith(s, func(*client.Remote) {}, others...)
 }

@@ -114,7 +114,7 @@ func TestEveryCombination(t *testing.T) {
 	}
 }
 
-// serve serves source in memory, and connects remote to it.
+// serve serves source in memory, and makes remote a client of that server.
 func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial func(transport.Network) transport.Client) {
 	t.Helper()
 	offer, err := framing.NewRegistry(framers...)

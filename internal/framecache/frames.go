@@ -130,7 +130,7 @@ func (f *Frames) isEmpty() bool {
 	return head == nil || head == dropped
 }
 
-// size returns the bytes of the list that begins at n.
+// size returns the number of bytes in the list that begins at n.
 func (n *frame) size() (bytes int64) {
 	for ; n != nil; n = n.next {
 		bytes += int64(len(n.data))

@@ -25,7 +25,7 @@ func newClientset(t testing.TB, c *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// forEachProtocol runs test over HTTP/1.1 and HTTP/2.
+// forEachProtocol runs a test over HTTP/1.1 and over HTTP/2.
 func forEachProtocol(t *testing.T, test func(t *testing.T, p kubetest.Protocol)) {
 	for _, p := range []kubetest.Protocol{kubetest.HTTP1, kubetest.HTTP2} {
 		t.Run(string(p), func(t *testing.T) { test(t, p) })

@@ -37,7 +37,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 // waitTimeout limits the time that eventually waits. Only failing tests wait that long.
 const waitTimeout = 5 * time.Minute
 
-// eventually polls done until it returns true. It fails the test if done returns an error.
+// eventually calls the function done repeatedly until it returns true. It fails the test if done
+// returns an error.
 func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, waitTimeout, true, done); err != nil {

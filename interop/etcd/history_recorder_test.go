@@ -67,7 +67,7 @@ func recordWrites(t testing.TB, client *clientv3.Client, dir string, after int64
 // uidMember matches the member after which the store inserts the resourceVersion.
 var uidMember = regexp.MustCompile(`"uid":"[^"]*"`)
 
-// objectStateOf returns the state that a watcher sees for value in an event of version v.
+// objectStateOf returns the state that a watcher sees for a stored value in an event of version v.
 func objectStateOf(value []byte, v int64) *checker.ObjectState {
 	at := uidMember.FindIndex(value)[1]
 	data := string(value[:at]) + `,"resourceVersion":"` + strconv.FormatInt(v, 10) + `"` + string(value[at:])

@@ -32,7 +32,7 @@ func (c *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.
 	return &ChangedWatcher{Watcher: w, Change: c.change}, nil
 }
 
-// A ChangedWatcher replaces each event with the result of Change. It returns Pending first.
+// A ChangedWatcher replaces each event with the result of Change. Events in Pending come first.
 type ChangedWatcher struct {
 	listwatch.Watcher
 	Change  func(e listwatch.Event, seen int) []listwatch.Event

@@ -53,10 +53,10 @@ func h2RapidReset(e *harness.Env) {
 	checkAlive(e)
 }
 
-// sendFlood calls write the given number of times, or until the server closes the connection,
-// and then calls last. It waits for the server's response to last, which isLast recognizes,
-// or until the server closes the connection. written is the number of successful calls of
-// write. closed reports whether the server closed the connection.
+// sendFlood calls the function write the given number of times, or until the server closes the
+// connection, and then calls the function last. It waits until isLast recognizes the server's
+// response to last, or until the server closes the connection. written is the number of successful
+// calls of write. closed reports whether the server closed the connection.
 func sendFlood(e *harness.Env, times int, write func(p *harness.HTTP2Conn, n uint32) error, last func(p *harness.HTTP2Conn) error, isLast func(http2.Frame) bool) (written int, closed bool) {
 	e.Helper()
 	p := e.DialHTTP2()
