@@ -27,8 +27,8 @@ var errIdle = &listwatch.Error{
 	Code: listwatch.Unavailable, Op: "receive", Message: "the server was silent for longer than the idle timeout", Err: context.DeadlineExceeded,
 }
 
-// newIdleTimer returns a timer that calls onExpiry after timeout without a reset. If
-// timeout is negative, it never calls onExpiry.
+// newIdleTimer returns a timer that calls onExpiry when the timeout has passed without a reset. If
+// the timeout is negative, it never calls onExpiry.
 func newIdleTimer(timeout time.Duration, onExpiry func()) *idleTimer {
 	t := &idleTimer{timeout: timeout, start: time.Now(), onExpiry: onExpiry}
 	if timeout >= 0 {

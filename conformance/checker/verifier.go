@@ -30,8 +30,8 @@ type verifier struct {
 	lastBookmark   listwatch.Version // version of the last bookmark
 	atStart        bool              // no change or bookmark was received yet
 	initialVersion listwatch.Version // version of the initial state
-	// firstPosition is the first expected position of a watch from the newest version
-	// without initial events.
+	// firstPosition is the first expected position of a watch that starts at the newest version and
+	// has no initial events.
 	firstPosition int
 	seenBefore    listwatch.Version // newestSeen at the start of the session
 	eventIndex    int               // index of the current event

@@ -112,8 +112,8 @@ type figureRow struct {
 	Counts []int
 }
 
-// figures returns the occurring verdicts, a row for each occurring level, and a row for all
-// levels.
+// figures returns the verdicts that occur, a row for each level that occurs, and a row for all
+// levels together.
 func (s Summary) figures() (heads []runner.Verdict, rows []figureRow) {
 	heads = occurring(s.ByVerdict)
 	add := func(name string, counts map[runner.Verdict]int) {

@@ -105,7 +105,8 @@ func eachFunc(p *sourcePackage, visit func(*sourceFile, *ast.FuncDecl)) {
 	}
 }
 
-// callee returns the name of the called function if it is called without a package, or "".
+// callee returns the name of the function in a call such as f(x), and "" for other calls, such as
+// pkg.F(x).
 func callee(call *ast.CallExpr) string {
 	id, ok := call.Fun.(*ast.Ident)
 	if !ok {

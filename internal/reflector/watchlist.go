@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// WatchListRetryInterval is the time for which a source that could not stream its state
-	// is listed. After that, the reflector tries streaming again.
+	// WatchListRetryInterval is the time for which the reflector lists a source that could not
+	// stream its state. After that, the reflector tries streaming again.
 	WatchListRetryInterval = time.Hour
 	// maxTruncated limits the consecutive watches that end cleanly within the initial events. When
 	// that many have ended so, the reflector lists the source, which may be unable to mark the end

@@ -3,7 +3,7 @@
 //
 //	cd interop && go run ./tryetcd [--data DIR] [--client URL]
 //
-// It prints the command that serves from it, and exits on SIGINT or SIGTERM. It is in this
+// It prints the command that serves from this etcd, and exits on SIGINT or SIGTERM. It is in this
 // module so that users of the library do not get etcd's server as a dependency.
 package main
 

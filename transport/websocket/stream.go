@@ -24,8 +24,8 @@ type serverConn interface {
 	// send writes messages, one for each frame. The frames have the envelope that this library
 	// requires. Only one send runs at a time.
 	send(frames [][]byte) error
-	// ping sends a ping, and reports whether the client is alive. It may wait for the answer,
-	// for timeout at most, or report at the next call that the answer is missing.
+	// ping sends a ping, and reports whether the client is alive. It may wait for the answer
+	// until the timeout has passed, or report at the next call that the answer is missing.
 	ping(timeout time.Duration) (alive bool)
 	// release frees the resources of the library after the connection has been closed.
 	release()

@@ -39,7 +39,7 @@ type informerView struct {
 type versionProbe struct {
 	version    listwatch.Version
 	receivedAt time.Time
-	lag        time.Duration // from receivedAt until the store has version; negative before that
+	lag        time.Duration // from receivedAt until the store had the version; negative until then
 }
 
 // watchInformer runs an informer and shows its store until ctx ends.
