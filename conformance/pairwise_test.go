@@ -23,9 +23,10 @@ func (c cell) pairs() []pair {
 	return all
 }
 
-// pairwiseCover returns a few cells that together contain every pair of values that any
-// cell contains. Testing them detects defects in the combination of two features. The
-// selection is deterministic: in each step it adds the first cell with the most new pairs.
+// pairwiseCover returns a few cells that together contain every pair of values that occurs
+// in a cell. Testing them detects defects in the combination of two features. The result is
+// deterministic: each step adds the cell with the most new pairs, and the first of several
+// such cells.
 func pairwiseCover(all []cell) []cell {
 	missing := make(map[pair]bool)
 	for _, c := range all {

@@ -131,8 +131,8 @@ func (d decimal) float(text []byte) (f float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Without trailing zeros, two decimal numbers are equal if and only if their digits and
-	// exponents are equal.
+	// Without their trailing zeros, two decimal numbers are equal if and only if their digits
+	// and their exponents are equal.
 	trimmed := bytes.TrimRight(shortest.digits, "0")
 	return f, bytes.Equal(trimmed, significant) &&
 		shortest.exponent+int64(len(shortest.digits)-len(trimmed)) == d.exponent+int64(len(d.digits)-len(significant))

@@ -90,7 +90,8 @@ func ExampleDeltaFIFO() {
 	item := func(name string, version listwatch.Version, value string) *informer.Item[string] {
 		return &informer.Item[string]{Key: listwatch.Key{Name: name}, Version: version, Value: value}
 	}
-	// The three changes of a are coalesced into one. The changes of b cancel out.
+	// The three changes of object a are coalesced into one. The changes of object b cancel each
+	// other out.
 	_ = fifo.Add(item("a", 1, "one"))
 	_ = fifo.Add(item("b", 2, "two"))
 	_ = fifo.Update(item("a", 3, "three"))

@@ -131,7 +131,7 @@ func replaceProtobufTypes(accept []string) []string {
 // parts to declare a type for each.
 type jsonMap map[string]any
 
-// groupVersions returns each group and version once.
+// groupVersions returns each pair of group and version once.
 func (h *Handler) groupVersions() []Resource {
 	var all []Resource
 	for _, s := range h.resources {

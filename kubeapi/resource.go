@@ -45,9 +45,9 @@ type Resource struct {
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
 	Columns []table.Column
-	// Schema describes the fields of the objects, for OpenAPI, for strategic merge patches
-	// and for type checks. It need not describe the metadata. If nil, strategic merge
-	// patches are rejected, as Kubernetes does for custom resources.
+	// Schema describes the fields of the objects, for OpenAPI, for strategic merge patches and
+	// for type checks. It need not describe the metadata. If nil, strategic merge patches are
+	// rejected, as Kubernetes rejects them for custom resources.
 	Schema *schema.Type
 }
 

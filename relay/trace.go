@@ -13,8 +13,8 @@ type Trace struct {
 	// or one that ended every watch with [listwatch.Expired].
 	Replaced func(version listwatch.Version, objects int)
 	// UpstreamLost is called when the watch of the upstream has ended or could not be opened.
-	// The next attempt starts after wait, and requests the state again if relist is true. When
-	// a client.Remote reconnects, only the Remote's own Trace is called.
+	// The next attempt starts when the duration wait has passed, and requests the state again if
+	// relist is true. When a client.Remote reconnects, only the Remote's own Trace is called.
 	UpstreamLost func(err error, wait time.Duration, relist bool)
 	// Checked is called after each check of [Options.CheckInterval].
 	Checked func(Health)

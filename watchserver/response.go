@@ -99,7 +99,7 @@ type responseBody struct {
 	code     int
 	compress bool
 	held     []byte        // the bytes written so far, until it is clear whether the body is large
-	out      *bufio.Writer // nil while held is in use
+	out      *bufio.Writer // nil while the bytes are collected in held
 	gzip     *gzip.Writer  // nil if the body is not compressed
 }
 

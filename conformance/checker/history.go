@@ -43,8 +43,8 @@ type Meta struct {
 	// same sequence of versions. Then the checker cannot detect bookmarks with versions
 	// from the future.
 	SharedVersions bool `json:"shared,omitempty"`
-	// ConvergenceTimeout is the time within which a watcher must reach the newest version
-	// after a [Heal]. If zero, it must do so before the history ends.
+	// ConvergenceTimeout is the time within which a watcher must reach the newest version after
+	// a [Heal]. If zero, the watcher must do so before the history ends.
 	ConvergenceTimeout time.Duration `json:"converge,omitempty"`
 	// Requirements are the minimum counts that make the run meaningful.
 	Requirements Requirements `json:"require,omitzero"`

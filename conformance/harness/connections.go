@@ -128,7 +128,8 @@ func (w *Connection) Read(p []byte) (int, error) {
 // case reads.
 const unlimited = 1 << 60
 
-// BytesRead returns the number of bytes read. It is only valid until ResetAfter is called.
+// BytesRead returns the number of bytes read. The result is meaningless after a call of
+// ResetAfter.
 func (w *Connection) BytesRead() int64 { return unlimited - w.remaining.Load() }
 
 // ResetAfter resets the connection after n more bytes have been read.

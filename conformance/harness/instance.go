@@ -70,8 +70,8 @@ type Setup struct {
 	TLS           bool
 	Access        Access
 	NoCompression bool
-	// SmallBuffers limits the socket buffers, so that a client that does not read blocks
-	// the server after a few bytes.
+	// SmallBuffers limits the socket buffers, so that the server is blocked after a few bytes if
+	// the client does not read.
 	SmallBuffers bool
 
 	// FakeTime means that the case runs in a synctest bubble, so that the instance must use

@@ -32,8 +32,8 @@ func (s *Checksum) Add(part []byte) {
 	s.size += binary.LittleEndian.Uint32(part[8:])
 }
 
-// AppendTrailer appends the end of a member with the checksum s: a final block without data,
-// which takes two bytes, the CRC-32 and the length.
+// AppendTrailer appends the end of a member with the checksum s: a final block of two bytes
+// without data, then the CRC-32 and the length.
 func (s Checksum) AppendTrailer(dst []byte) []byte {
 	dst = append(dst, 3, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, s.crc)

@@ -15,7 +15,8 @@ func newControllerClient(t *testing.T, s *kubetest.Server) client.Client {
 	return must(client.New(s.Config(kubetest.HTTP2), client.Options{Scheme: newScheme()}))(t)
 }
 
-// startCache runs a cache until the test ends. It calls prepare, unless nil, before the start.
+// startCache runs a cache until the test ends. If prepare is not nil, startCache calls it
+// before the start.
 func startCache(t *testing.T, s *kubetest.Server, o cache.Options, prepare func(cache.Cache)) cache.Cache {
 	t.Helper()
 	o.Scheme = newScheme()

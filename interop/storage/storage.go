@@ -49,8 +49,8 @@ func New(c *store.Collection, o Options) (*Storage, error) {
 	return s, nil
 }
 
-// Transform replaces the transformer of stored objects until undo is called. Only watches
-// may run at the same time.
+// Transform replaces the transformer of stored objects until undo is called. Neither
+// Transform nor undo may be called during an operation other than a watch.
 func (s *Storage) Transform(replace func(value.Transformer) value.Transformer) (undo func()) {
 	old := s.transformer
 	s.transformer = replace(old)

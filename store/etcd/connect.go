@@ -110,8 +110,8 @@ func (db *DB) identifyCluster(ctx context.Context) error {
 }
 
 // checkVersion returns an error for servers that can report progress before they have sent
-// all events up to it (etcd-io/etcd#15220), or never report it (#17507). kube-apiserver
-// requires the same versions.
+// all events up to it (etcd-io/etcd#15220), or that never report progress (#17507).
+// kube-apiserver requires the same versions.
 func checkVersion(version string) error {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {

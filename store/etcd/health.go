@@ -73,8 +73,7 @@ func (h *healthChecks) run(ctx context.Context, key string) {
 		var probes sync.WaitGroup
 		for i, c := range h.clients {
 			probes.Go(func() {
-				// The read is linearized, because a member without a leader cannot serve
-				// it.
+				// The read is linearized, so that it fails at a member without a leader.
 				limited, cancel := context.WithTimeout(ctx, probeInterval)
 				defer cancel()
 				if _, err := c.Get(limited, key, clientv3.WithCountOnly()); err != nil {

@@ -75,8 +75,8 @@ type Trace struct {
 	// Loading is called while the objects of a collection are read, with the number read so
 	// far and the total.
 	Loading func(collection string, done, total int64)
-	// Loaded is called when a collection can be served. Its state is at version, and watches
-	// can start at floor or later.
+	// Loaded is called when a collection can be served. The parameter version is the version of
+	// its state, and floor is the oldest version at which a watch can start.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
 	// WatchLost is called when a watch of etcd has ended or could not be opened. The
 	// database then opens it again at the next revision.

@@ -21,8 +21,8 @@ type ServerConfig struct {
 	Server transport.Server
 	// Options are passed to Server.Accept.
 	Options transport.Options
-	// Handler is middleware, or a handler that replaces Server. next accepts streams with Server.
-	// It may be nil.
+	// Handler returns middleware around the handler next, which accepts streams with Server, or
+	// a handler that replaces next. If Handler is nil, next is used.
 	Handler func(next http.Handler) http.Handler
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server)

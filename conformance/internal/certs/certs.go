@@ -61,7 +61,8 @@ func ForServer(c *x509.Certificate) {
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 }
 
-// ForUser returns a function that makes a certificate the client certificate of a user.
+// ForUser returns a function that changes a certificate into the client certificate of a
+// user.
 func ForUser(user string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		c.Subject.CommonName, c.ExtKeyUsage = user, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

@@ -41,8 +41,8 @@ var Mutants = []mutation.Mutant{
 	})}},
 }
 
-// withoutFlush returns a handler that compresses every response to a client that accepts gzip
-// only, and never flushes the compressor.
+// withoutFlush returns a handler that compresses every response to a client that accepts
+// only gzip, and never flushes the compressor.
 func withoutFlush(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept-Encoding") != "gzip" {

@@ -99,8 +99,9 @@ func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
 	}
 }
 
-// writeOnRequest starts a goroutine that changes an object for each call of write. stop
-// waits for the last change.
+// writeOnRequest starts a goroutine that changes an object for each call of the function
+// write. A call blocks only if atOnce changes are already queued. The function stop waits
+// for the last change.
 func writeOnRequest(e *harness.Env, random *rand.Rand, atOnce int) (write, stop func()) {
 	requests, done := make(chan struct{}, atOnce), make(chan struct{})
 	go func() {
