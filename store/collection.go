@@ -119,11 +119,11 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 	}
 }
 
-// Update replaces the object at key with the result of change, which must have the same name.
-// The resourceVersion of the result is ignored. If another writer changes the object in
-// between, Update calls change again with the newer state. It returns Conflict after a
-// hundred tries, or after one if Preconditions.Version is set. If the result equals the old
-// object, nothing is written and the old object is returned.
+// Update replaces the object at key with the result of the function change. The result must have
+// the same name. The resourceVersion of the result is ignored. If another writer changes the object
+// in between, Update calls change again with the newer state. It returns Conflict after a hundred
+// tries, or after one if Preconditions.Version is set. If the result equals the old object, nothing
+// is written and the old object is returned.
 //
 // metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
 // if anything except metadata and status changes. If the object is being deleted and the
@@ -149,9 +149,9 @@ func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditi
 	})
 }
 
-// Replace is Update with data as the result. If data has metadata.resourceVersion or
-// metadata.uid, they are preconditions, so that a client that reads an object, changes it and
-// sends it back cannot overwrite another change.
+// Replace is like Update with a function that returns data. If data has metadata.resourceVersion or
+// metadata.uid, they are preconditions, so that a client that reads an object, changes it and sends
+// it back cannot overwrite another change.
 func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
 	p, err := c.preconditionsOf(data)
 	if err != nil {

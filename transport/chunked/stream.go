@@ -149,8 +149,8 @@ func (s *stream) writeVectors(frames [][]byte) error {
 	return nil
 }
 
-// Close implements [transport.Sender]. Unless end is Abort, it writes the last chunk. The
-// connection is closed soon afterwards.
+// Close implements [transport.Sender]. Unless the parameter end is Abort, Close writes the last
+// chunk. The connection is closed soon afterwards.
 func (s *stream) Close(end transport.End) error {
 	if s.closed.Swap(true) {
 		s.finish()

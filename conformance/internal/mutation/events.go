@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OnEvents returns a function that wraps a source. The watchers of the wrapper replace each
-// event with the result of change, which may be empty. seen is the number of earlier events
-// of the watcher.
+// OnEvents returns a function that wraps a source. The watchers of the wrapper replace each event
+// with the events that the function change returns, if any. seen is the number of earlier events of
+// the watcher.
 func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }

@@ -169,8 +169,8 @@ func replaceNonASCII(f *frame) {
 	}
 }
 
-// onClientFrames returns interceptors that apply change to the frames of clients before the
-// server reads them. change must keep the length of the payload.
+// onClientFrames returns interceptors that call the function change for each frame of a client
+// before the server reads it. The function must keep the length of the payload.
 func onClientFrames(change func(*frame)) reference.Interceptors {
 	return reference.Interceptors{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

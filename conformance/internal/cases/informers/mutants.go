@@ -45,7 +45,8 @@ var Mutants = []mutation.Mutant{
 	}}},
 }
 
-// onCaches returns interceptors that replace the informer's cache with the result of change.
+// onCaches returns interceptors that replace the informer's cache with the result of the function
+// change.
 func onCaches(change func(harness.Cache) harness.Cache) reference.Interceptors {
 	return reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache { return change(harness.CacheOf(i)) }}
 }
