@@ -42,7 +42,7 @@ type DB struct {
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
-	last        listwatch.Version   // the version of the newest write, to which revision is then advanced
+	last        listwatch.Version   // the version of the newest write; revision is then advanced to it
 	collections map[string]*backend // by qualified name
 }
 
