@@ -42,7 +42,7 @@ type DB struct {
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
-	last        listwatch.Version   // the version of the newest write; revision is then advanced to it
+	last        listwatch.Version   // the newest write; revision is advanced to this version
 	collections map[string]*backend // by qualified name
 }
 
