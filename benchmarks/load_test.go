@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// loadEnv makes this program a load process, which holds the clients. They run in a separate
-// process, so that the benchmark's process uses CPU time only for the server. The load process
-// opens connections, discards the received bytes, and counts events by their mark. The two
-// processes exchange lines over pipes.
+// loadEnv is the environment variable that makes this program a load process, which holds the
+// clients. They run in a separate process, so that the benchmark's process uses CPU time only for
+// the server. The load process opens connections, discards the received bytes, and counts events by
+// their mark. The two processes exchange lines over pipes.
 const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is "kind addr watchers"
 
 // mark occurs exactly once in every event that the benchmarks send, and nowhere else in a

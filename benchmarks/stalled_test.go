@@ -51,8 +51,8 @@ func benchmarkStalled(b *testing.B, c variant, stalled int) {
 	all.report(b, "event")
 }
 
-// healthyReader is a server with one client that reads, in this process, and others that
-// have stopped reading.
+// A healthyReader is a client that reads, in this process, and its server, whose other clients have
+// stopped reading.
 type healthyReader struct {
 	testing.TB
 	publisher

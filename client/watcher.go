@@ -81,7 +81,7 @@ func (w *watcher) push(e listwatch.Event) (hasRoom bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return true // the watcher is closed
+		return true // the watcher is closed and drops e
 	}
 	w.queue = append(w.queue, e)
 	w.bytes += len(e.Object.Data)

@@ -14,9 +14,9 @@ import (
 // A Recorder records a history. It is safe for concurrent use. Recording an event costs one
 // fingerprint and one append.
 type Recorder struct {
-	// Fingerprint computes fingerprints of objects. If nil, [FingerprintOf] is used. If
-	// the framing changes the encoding of objects, the function must compute the
-	// fingerprint of the value instead of the bytes. Set it before use.
+	// Fingerprint computes fingerprints of objects. If nil, [FingerprintOf] is used. If the framing
+	// changes the encoding of objects, the function must compute the fingerprint of the value
+	// instead of the bytes. It must be set before the Recorder is used.
 	Fingerprint func(data []byte) Fingerprint
 
 	// Immutable after construction.

@@ -59,8 +59,8 @@ func New(name string, w Interceptors) harness.Target {
 }
 
 // NewWithDatabase returns the reference server over the databases that open returns. open must
-// limit the history of collections to Setup.HistoryBytes, with the meaning of [memory.Options],
-// and fail t if it cannot create a database.
+// limit the history of collections to Setup.HistoryBytes, which means the same as in
+// [memory.Options], and fail t if it cannot create a database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
 	return harness.Target{
 		Name: name, Abilities: ^harness.Ability(0), SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,

@@ -10,9 +10,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// maxInbound is the number of bytes above which the server refuses a message with close code
-// 1009. It refuses shorter messages with 1008, because a client must not send any, and reads
-// none of them.
+// maxInbound is the number of bytes above which the server refuses a message with close code 1009.
+// It refuses shorter messages with 1008, because a client must not send messages at all. The server
+// reads none of them.
 const maxInbound = 4 << 10
 
 // A serverConn is a server's end of a WebSocket, implemented by a library.
@@ -43,8 +43,8 @@ type stream struct {
 	sending connio.Lock // held while messages or a close frame are written
 
 	finishOnce, closeOnce sync.Once
-	// closing is set when read ends the connection with a close frame. Then nothing else may
-	// close it.
+	// closing is set when read ends the connection with a close frame. Then nothing else may close
+	// the connection.
 	closing atomic.Bool
 
 	sentBeforePing int64 // conn.sent at the last ping; owned by the goroutine of pingTimer
