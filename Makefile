@@ -1,7 +1,7 @@
 # Go, git, make and gcc (for the race detector) are all that is needed. The linters are pinned in tools/go.mod and are built from source.
 
 TIMEOUT   ?= 10m
-FUZZTIME  ?= 1s
+FUZZTIME  ?= 300ms
 TARGET    ?=
 BENCH     ?= .
 BENCHTIME ?= 1s

@@ -27,7 +27,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// All returns every case, grouped by subject, in the order of docs/conformance-cases.md.
+// All returns every case, in the order of docs/conformance-cases.md.
 func All() []harness.Case {
 	return slices.Concat(
 		handshake.Cases,

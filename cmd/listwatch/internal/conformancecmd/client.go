@@ -32,7 +32,7 @@ lines.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.exec, "exec", "", "shell `command` that starts the client and speaks the control hook")
+	f.StringVar(&o.exec, "exec", "", "shell `command` that starts the client and implements the control hook")
 	o.addFlags(f)
 	return cmd
 }

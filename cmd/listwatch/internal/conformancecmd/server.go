@@ -46,7 +46,7 @@ the control hook; see docs/conformance-hook.md.`,
 	f.StringVar(&o.url, "url", "", "`URL` of a collection")
 	f.StringVar(&o.kube, "kube", "", "`URL` of a server with Kubernetes' API, such as https://127.0.0.1:6443")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` with the server and its credentials")
-	f.StringVar(&o.exec, "exec", "", "shell `command` that starts a server and speaks the control hook")
+	f.StringVar(&o.exec, "exec", "", "shell `command` that starts a server and implements the control hook")
 	f.StringVar(&o.resource, "resource", "", "`resource` to work on, such as widgets.v1.demo.example.com; if empty, configmaps")
 	f.StringVar(&o.Token, "token", "", "bearer `token`")
 	f.StringArrayVar(&o.headers, "header", nil, "`header` to add to every request, such as \"Origin: https://example.com\" (repeatable)")
