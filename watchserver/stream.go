@@ -35,7 +35,8 @@ type stream struct {
 	// zero if no write is in progress.
 	writingSince atomic.Int64
 
-	drainAt atomic.Pointer[time.Time] // when the stream ends because of a drain; nil without a drain
+	// when the stream ends because of a drain; nil without a drain
+	drainAt atomic.Pointer[time.Time]
 }
 
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.

@@ -166,7 +166,8 @@ func (o *referenceServer) startInstance(handler http.Handler, source listwatch.S
 		}
 	}, o.wrap.HTTP)
 	if o.setup.Access.RequireUser {
-		s.URL.Path = collectionPath // the other path of the collection, /things, requires no credentials
+		// the other path of the collection, /things, requires no credentials
+		s.URL.Path = collectionPath
 	}
 	s.IssueCertificate = func(user string) tls.Certificate { return certs.Trusted().Issue(certs.ForUser(user)) }
 	if o.wrap.Network != nil {

@@ -92,7 +92,8 @@ const (
 	termName                      // value is a name in any namespace
 	termNamespace                 // value is a namespace
 	termLabel                     // key and value of a label
-	termField                     // key is the path of a field, and value is the value of that field
+	// key is the path of a field, and value is the value of that field
+	termField
 )
 
 // maxTerms is the maximum number of values of a label selector for which a feed is indexed

@@ -1,4 +1,4 @@
-// Package cases lists the conformance cases and their mutants. Each subject has a package
+// Package cases lists the conformance cases and their mutants. Each group of cases has a package
 // below this directory that holds its rules, cases and mutants.
 package cases
 
