@@ -109,7 +109,8 @@ func serveLoad(spec string) error {
 	}
 }
 
-// counter counts the event marks that all clients have received.
+// counter counts the events that all clients together have received. Each event contains one
+// byte with the value mark.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond

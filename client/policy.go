@@ -54,8 +54,8 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 // watch ended.
 func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoint) {
 	if end.Err == error(errIdle) && !at.Synced {
-		// Some servers silently ignore sendInitialEvents and wait for changes, so the next
-		// attempt lists the initial events.
+		// Some servers silently ignore sendInitialEvents and only wait for changes. So the
+		// next attempt sends a list request to get the initial state.
 		f.remote.state.watchList.MarkUnsupported()
 	}
 	if f.response.received > 0 || end.IsClean() && !end.IsBrief() {

@@ -239,8 +239,8 @@ func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldV
 	return to, validation, err
 }
 
-// withDryRun returns to.DryRun() if stages requests a dry run, and otherwise returns the
-// given collection. "All" is the only valid stage.
+// withDryRun returns the collection for a write: the parameter to itself, or its dry run if
+// stages contains "All", the only valid stage.
 func (c resourceRequest) withDryRun(to *store.Collection, stages []string) (*store.Collection, error) {
 	for _, stage := range stages {
 		switch stage {

@@ -82,9 +82,9 @@ func overHTTP(b *testing.B, s listwatch.Source) listwatch.Source {
 	return awaitReady(b, openRelay(b, remote, relay.Options{}))
 }
 
-// BenchmarkRead measures lists at a relay: lists of the newest state, for which the relay
-// requests the version of the origin over HTTP/1.1, and lists of any state. It compares
-// them with lists at the origin.
+// BenchmarkRead measures lists at a relay and compares them with lists at its upstream. For a
+// list of the newest state, the relay first requests the version of its upstream, which it follows
+// over HTTP/1.1. A list of any state needs no such request.
 func BenchmarkRead(b *testing.B) {
 	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {

@@ -55,10 +55,11 @@ func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (strin
 }
 
 // A continue token of Kubernetes contains the first key of the next page. Our token contains
-// the last key of the page before.
+// the last key of the previous page.
 
-// continueToken returns our token for a list at a version that continues with the path in the
-// parameter start. If version is not positive, the list continues at the current version.
+// continueToken returns our token for the next page of a list. The page begins with the first key
+// that is not before the path start, and shows the state at version, or the current state if
+// version is not positive.
 func (c *coder) continueToken(start string, version int64) string {
 	start, after := strings.CutSuffix(start, "\x00")
 	p := history.ContinueToken{Key: c.split(start), Version: listwatch.Version(max(version, 0))}

@@ -362,8 +362,8 @@ func TestAbortWithoutTheConnectionIsAnError(t *testing.T) {
 		}
 		s := <-server.Streams
 		received := make(chan struct{})
-		// After Done, the handler also calls Close(Abort). Close returns an error, so the
-		// handler panics, and Receive fails.
+		// The call of Close below closes Done. Then the handler also calls Close(Abort) and
+		// panics because of the same error, so Receive fails.
 		go func() {
 			defer close(received)
 			if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {

@@ -155,7 +155,7 @@ func closesWith(code uint16) func(p []byte) []byte {
 	}
 }
 
-// A frame is an unmasked frame of a client.
+// A frame is a WebSocket frame from a client. Its payload is already unmasked.
 type frame struct {
 	first   byte
 	payload []byte
