@@ -108,8 +108,8 @@ func wholeSeconds(d time.Duration) int {
 	return int(n)
 }
 
-// ParseStatus parses the JSON of a Status and converts it to an error that the peer reported. If
-// data is not a Status with "status":"Failure", it returns an error of code [Corrupt].
+// ParseStatus parses the JSON of a Status and returns the error that it describes, with Remote
+// set. If data is not a Status with "status":"Failure", it returns an error of code [Corrupt].
 func ParseStatus(data []byte) *Error {
 	var s Status
 	if err := json.Unmarshal(data, &s); err != nil || s.Kind != "Status" || s.Status != "Failure" {
@@ -118,7 +118,8 @@ func ParseStatus(data []byte) *Error {
 	return s.Err()
 }
 
-// Err converts s to an error that the peer reported, with the same reason, status and details.
+// Err returns the error that s describes: it has the same reason, status and details, and Remote
+// is set.
 func (s Status) Err() *Error {
 	e := &Error{Code: s.code(), Remote: true, Status: s.Code, Reason: s.Reason, Message: s.Message, Continue: s.Metadata.Continue}
 	if d := s.Details; d != nil {

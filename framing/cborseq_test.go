@@ -112,7 +112,7 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 			t.Errorf("%s: encoded as %s first, and as %s (%v) after the round trip", c.value, got, again, err)
 		}
 	}
-	// Lengths around 24, from which a head needs a second byte.
+	// Lengths around 24. From 24 on, a head needs a second byte.
 	for size := 22; size < 26; size++ {
 		value := "[" + strings.Repeat("1,", size-1) + `"` + strings.Repeat("é", size) + `\n"]`
 		got, err := asCBOR(t, value)

@@ -95,8 +95,8 @@ func TestCodingIsPartOfTheWireForm(t *testing.T) {
 	}
 }
 
-// A gzip stream is a single member. It contains frames that other streams share, although in
-// those streams other events preceded them.
+// A gzip stream is a single, valid member, although its frames are shared with other streams, in
+// which they may follow different frames.
 func TestStreamCodingCompletesTheMember(t *testing.T) {
 	c, _, err := negotiateFor(t, "gzip", &Envelope{})
 	if err != nil {

@@ -26,7 +26,7 @@ func (r *Record) object() *listwatch.Object {
 	return r.Old
 }
 
-// A record is a Record in a log. It is immutable except for its caches.
+// A record is an entry of a log: a write and its caches. Only the caches change.
 type record struct {
 	Record
 	// frames holds the cached frames of the record's event, by transition. It is allocated

@@ -20,12 +20,12 @@ const (
 var kept struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	buffers [sizeClasses + 1][][]byte // indexed by the capacity in steps, rounded down
+	buffers [sizeClasses + 1][][]byte // indexed by capacity / sizeStep
 	bytes   int
 	maps    []map[string]string
 }
 
-// Clone returns a copy of data. Its capacity is at most one step greater than necessary.
+// Clone returns a copy of data. Its capacity may be slightly greater than necessary.
 func Clone(data []byte) []byte {
 	return append(getBuffer(len(data)), data...)
 }

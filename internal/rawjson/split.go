@@ -33,8 +33,8 @@ func Split(doc []byte) ([]Member, error) {
 	return members, err
 }
 
-// Lookup returns the value at path, which is a list of member names, in doc, an object. It
-// returns nil if there is none.
+// Lookup returns the value at path, a list of member names, in the JSON object doc. It returns
+// nil if there is none.
 func Lookup(doc []byte, path ...string) []byte {
 	for _, name := range path {
 		if len(doc) == 0 || doc[0] != '{' {

@@ -12,9 +12,9 @@
 // All collections of a database share one version counter, so versions order their writes.
 // The counter starts at the wall clock in microseconds. A restarted program does not reuse
 // versions, as long as the clock does not go back and there are fewer than a million writes
-// per second. Each database also has a random epoch, from which clients notice that the state
+// per second. Each database also has a random epoch, by which clients notice that the state
 // was replaced.
 //
-// Nothing survives the process. History is limited by [Options]; a watch from an earlier
-// version is Expired.
+// Nothing survives the process. [Options] limits the history; a watch from a version before the
+// retained history is Expired.
 package memory

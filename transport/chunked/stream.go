@@ -14,8 +14,8 @@ import (
 
 // Limits of the lean path.
 const (
-	// largeFrame is the mean size of frames from which writev is cheaper than copying the
-	// frames into one buffer.
+	// largeFrame is the smallest mean size of frames at which writev is cheaper than copying
+	// them into one buffer.
 	largeFrame = 4 << 10
 	// maxVector is the maximum number of frames in one writev. The runtime keeps the
 	// vector, 16 bytes per frame, for the lifetime of the connection.

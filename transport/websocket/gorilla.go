@@ -69,7 +69,8 @@ type gorillaServerConn struct {
 }
 
 func (s *gorillaServerConn) serve() closeCode {
-	// The validator passes no message, so NextReader returns only at the end.
+	// The validator rejects all messages of a client, so NextReader returns only after a close
+	// frame or a failure.
 	_, _, err := s.library.NextReader()
 	if e, ok := err.(*websocket.CloseError); ok && e.Code != websocket.CloseAbnormalClosure {
 		return closeCode(e.Code)

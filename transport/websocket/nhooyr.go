@@ -43,8 +43,8 @@ type nhooyrServerConn struct {
 }
 
 func (s *nhooyrServerConn) serve() closeCode {
-	// The validator passes no message, so Reader returns only at the end. The library answers a
-	// close frame.
+	// The validator rejects all messages of a client, so Reader returns only after a close
+	// frame, which the library has then answered, or after a failure.
 	_, _, _ = s.library.Reader(context.Background())
 	return 0
 }
