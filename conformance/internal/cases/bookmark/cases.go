@@ -12,7 +12,7 @@ var Cases = []harness.Case{
 	{
 		ID: "bookmark/opt-in", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
 		Rule: "a watch without allowWatchBookmarks=true receives no bookmark, not even after " +
-			"its initial events or at its end (KEP-956)",
+			"its initial events or before it ends (KEP-956)",
 		Needs: harness.Writes | harness.SoleWriter | harness.Configurable | harness.Drains, Setup: harness.FrequentBookmarks, Run: bookmarkOptIn,
 	},
 	{
