@@ -97,8 +97,8 @@ func Random(seed uint64, o RandomOptions) Plan {
 	}
 }
 
-// randomDuration returns a duration between d/2 and d. The result is not zero, because a fault with
+// randomDuration returns a duration between d/2 and d, and at least 1 ns, because a fault with
 // a Duration of zero never ends.
 func randomDuration(r *rand.Rand, d time.Duration) time.Duration {
-	return d/2 + time.Duration(r.Int64N(int64(d)/2+1))
+	return max(1, d/2+time.Duration(r.Int64N(int64(d)/2+1)))
 }
