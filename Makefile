@@ -1,7 +1,7 @@
 # Go, git, make and gcc (for the race detector) are all that is needed. The linters are pinned in tools/go.mod and are built from source.
 
 TIMEOUT   ?= 10m
-FUZZTIME  ?= 300ms
+FUZZTIME  ?= 1s
 TARGET    ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
@@ -21,7 +21,7 @@ TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 ## test: everything but interop: linters, unit tests with the race detector, fuzz targets
 .PHONY: test
 test:
-	@tools/steps format vet staticcheck commits unit fuzz
+	@tools/steps format vet staticcheck commits unit fuzz-race
 
 ## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, Node.js, Python)
 .PHONY: interop
@@ -85,6 +85,11 @@ vulncheck:
 .PHONY: workflows
 workflows:
 	@$(TOOL) actionlint
+
+## fuzz-race: run every fuzz target for 300 ms with the race detector, without the slow build for coverage guidance
+.PHONY: fuzz-race
+fuzz-race:
+	@FUZZTIME=300ms FUZZBUILD='$(RACE) -vet=off' tools/fuzz
 
 ## long-fuzz: nightly: run every fuzz target for a minute
 .PHONY: long-fuzz
