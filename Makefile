@@ -12,6 +12,8 @@ PACKAGES ?= $(MODULES:%=%/...)
 
 # One set of objects serves vet, staticcheck and the tests: the one with the race detector.
 RACE := -race
+# A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
+export GORACE ?= atexit_sleep_ms=20
 TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 
 # Steps run one after the other: each uses all processors.
