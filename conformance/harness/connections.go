@@ -40,9 +40,7 @@ func (e *Env) WithConnections() (*Env, *Connections) {
 		}
 		return ws.add(c), nil
 	}
-	other := *e
-	other.Route = &Route{&s, e.NewClient(&s, e.Variant)}
-	return &other, ws
+	return e.WithRoute(&Route{&s, e.NewClient(&s, e.Variant)}), ws
 }
 
 func (ws *Connections) add(c net.Conn) *Connection {

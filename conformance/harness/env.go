@@ -89,13 +89,18 @@ func (s *unsupportedSkipper) Dial(ctx context.Context, r *transport.Request) (tr
 	return receiver, err
 }
 
+// WithRoute returns a copy of e with another route.
+func (e *Env) WithRoute(r *Route) *Env {
+	other := *e
+	other.Route = r
+	return &other
+}
+
 // WithReplica returns a copy of e that uses a second server for the same collection.
 func (e *Env) WithReplica() *Env {
 	e.Helper()
 	e.Use(Replicas)
-	other := *e
-	other.Route = e.RouteTo(e.Replica())
-	return &other
+	return e.WithRoute(e.RouteTo(e.Replica()))
 }
 
 // WithVariant returns e with a client of variant w for the same server.

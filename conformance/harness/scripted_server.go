@@ -163,13 +163,6 @@ func (p *ScriptedServer) settle() {
 	}
 }
 
-// WithRoute returns a copy of e with another route.
-func (e *Env) WithRoute(s *Route) *Env {
-	other := *e
-	other.Route = s
-	return &other
-}
-
 // StartScript starts a server that runs the given steps for every watch. It returns a copy of
 // e with a route to this server.
 func (e *Env) StartScript(contentType string, do ...Step) *Env {

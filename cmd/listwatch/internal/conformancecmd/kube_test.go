@@ -44,11 +44,11 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// countPasses runs the server cases, fails t for each bad outcome, and returns the number of
-// passes.
+// countPasses runs the server cases, fails t for each failure or warning, and returns the
+// number of passes.
 func countPasses(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
 	t.Helper()
-	o.Subject = harness.Server
+	o.Subject, o.Strict = harness.Server, true
 	r, err := conformance.Execute(t.Context(), target, o, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func countPasses(t *testing.T, target conformance.Target, o conformance.Options)
 		switch {
 		case out.Verdict == runner.Pass:
 			passed++
-		case out.Verdict.IsFailure() || out.Verdict == runner.Warn:
+		case out.Verdict.IsFailure():
 			t.Errorf("%s: %s: %q %s", out.Name(), out.Verdict, out.Messages, out.Reason)
 		}
 	}

@@ -82,9 +82,7 @@ func sendEvent(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
 
 func h2GoAway(e *harness.Env) {
 	route, peers := serveH2Script(e)
-	scripted := *e
-	scripted.Route = route
-	dial := func() *harness.Watch { return scripted.Dial("") }
+	dial := func() *harness.Watch { return e.WithRoute(route).Dial("") }
 	first := dial()
 	one := <-peers
 	one.Must(one.Framer.WriteGoAway(1, http2.ErrCodeNo, nil))

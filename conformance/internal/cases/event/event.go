@@ -154,9 +154,7 @@ func dialAt(e *harness.Env, path, query string) *harness.Watch {
 	u := *e.URL
 	u.Path = path
 	instance.URL = &u
-	env := *e
-	env.Route = &harness.Route{Instance: &instance, Client: e.Client}
-	return env.Dial(query)
+	return e.WithRoute(&harness.Route{Instance: &instance, Client: e.Client}).Dial(query)
 }
 
 func unknownType(e *harness.Env) {
