@@ -81,12 +81,13 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 		return errInvalidOptions(causes)
 	}
 	q.Limit = 0
-	return p.resume(q, lastEventID)
+	return resume(q, lastEventID)
 }
 
 // resume makes q start at lastEventID, which an EventSource sends when it reconnects (HTML,
-// "the Last-Event-ID header"). If lastEventID is empty, q does not change.
-func (p *params) resume(q *request, lastEventID string) error {
+// "the Last-Event-ID header"). It takes precedence over resourceVersion, because a browser
+// reconnects to the URL that the page opened first. If lastEventID is empty, q does not change.
+func resume(q *request, lastEventID string) error {
 	if lastEventID == "" {
 		return nil
 	}
@@ -94,13 +95,6 @@ func (p *params) resume(q *request, lastEventID string) error {
 	if err != nil || v == 0 {
 		return &listwatch.Error{
 			Code: listwatch.Invalid, Message: fmt.Sprintf("Last-Event-ID %q must be a resourceVersion", lastEventID),
-		}
-	}
-	if rv := p.Get("resourceVersion"); rv != "" && rv != lastEventID {
-		return &listwatch.Error{
-			Code: listwatch.Invalid,
-			Message: fmt.Sprintf("resourceVersion %s and Last-Event-ID %s differ; "+
-				"open an EventSource without resourceVersion so that it can resume", rv, lastEventID),
 		}
 	}
 	// The client has already received the initial events that its URL requests.

@@ -50,6 +50,30 @@ func TestWatchResumesWithoutGap(t *testing.T) {
 	})
 }
 
+// A page lists with fetch, and opens an EventSource at the version of the list. When the
+// EventSource reconnects, the browser sends the same URL and its position as Last-Event-ID.
+func TestLastEventIDTakesPrecedenceOverTheURL(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		listed := f.put("a", nil).Version()
+		seen := f.put("b", nil).Version()
+		f.put("c", nil)
+		for _, query := range []string{
+			"", "resourceVersion=0", fmt.Sprintf("resourceVersion=%d", listed), fmt.Sprintf("resourceVersion=%d", seen+1),
+			fmt.Sprintf("resourceVersion=%d&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", listed),
+		} {
+			r, err := c.Dial(f.Context(), &transport.Request{
+				URL: f.WatchURL("/flags", query), Header: http.Header{"Last-Event-Id": {seen.String()}},
+			})
+			if err != nil {
+				f.Fatalf("%s: reconnect to %q: %v", c.Name(), query, err)
+			}
+			w := &openWatch{f, c.Name(), r}
+			w.want("ADDED c")
+			w.Close()
+		}
+	})
+}
+
 func TestInitialEventsEndWithABookmark(t *testing.T) {
 	const query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {

@@ -124,8 +124,8 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "resume/last-event-id", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
-		Rule: "Last-Event-ID resumes like resourceVersion; different values in both get 400 " +
-			"(HTML 9.2.4)",
+		Rule: "Last-Event-ID resumes like resourceVersion, and takes precedence over it, because " +
+			"a browser reconnects to the URL that it opened first (HTML 9.2.4)",
 		Needs: harness.Writes | harness.SoleWriter, Run: lastEventID,
 	},
 	{

@@ -59,6 +59,13 @@ var Mutants = []mutation.Mutant{
 	{Name: "ignores-last-event-id", Breaks: []string{"resume/last-event-id"}, Defect: reference.Interceptors{
 		Handler: mutation.OnRequest(func(r *http.Request) { r.Header.Del("Last-Event-Id") }),
 	}},
+	{Name: "prefers-the-url-to-last-event-id", Breaks: []string{"resume/last-event-id"}, Defect: reference.Interceptors{
+		Handler: mutation.OnRequest(func(r *http.Request) {
+			if r.URL.Query().Has("resourceVersion") {
+				r.Header.Del("Last-Event-Id")
+			}
+		}),
+	}},
 	{Name: "client-hides-error-codes", Breaks: []string{"resume/rv-opaque-client", "resume/store-reset"}, Defect: reference.Interceptors{
 		Client: func(r *client.Remote) listwatch.Source { return &mutation.WithoutErrorCodes{Remote: r} },
 	}},
