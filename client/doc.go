@@ -19,7 +19,7 @@
 //     reader had received some of them.
 //   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid],
 //     [listwatch.NotFound]: the server no longer serves the watch. After a 401 the Watcher
-//     first retries once with fresh credentials.
+//     first retries with fresh credentials, as often as it was served for a second before.
 //   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion
 //     that is not a decimal number. The Watcher never skips an event.
 //   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.

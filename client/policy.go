@@ -18,7 +18,7 @@ func (f *follower) decide(end reflector.WatchEnd, at *reflector.ResumePoint) ref
 		f.recordFailure(end, at)
 	}
 	action := f.classify(end, at)
-	if action == reflector.RetryOnce && listwatch.CodeOf(end.Err) == listwatch.Unauthorized {
+	if action != reflector.Stop && listwatch.CodeOf(end.Err) == listwatch.Unauthorized {
 		f.refresh = true
 	}
 	return action
@@ -42,8 +42,13 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 		}
 	case listwatch.Unauthorized:
 		// authorized has already retried a refused request with fresh credentials, so only a
-		// response that was opened is retried here.
-		if end.Opened && f.remote.Header != nil {
+		// response that was opened is retried here. If it has lived, its credentials were valid
+		// and have expired, which happens again and again, even if nothing changes.
+		switch {
+		case !end.Opened || f.remote.Header == nil:
+		case end.HasLived():
+			return reflector.Retry
+		default:
 			return reflector.RetryOnce
 		}
 	}

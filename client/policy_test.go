@@ -200,6 +200,28 @@ func TestUnauthorizedIsRetriedWithFreshHeader(t *testing.T) {
 	}
 }
 
+// A server ends a watch when its token expires. On a quiet collection the version stays the
+// same for any number of tokens.
+func TestQuietWatchSurvivesExpiringTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expires := sends(time.Hour, errorEvent(401))
+		p := sequence(expires, expires, expires, sends(added("a", 2)))
+		r := newRemote(p)
+		r.IdleTimeout = -1
+		refreshed := 0
+		r.Header = func(_ context.Context, refresh bool) (http.Header, error) {
+			if refresh {
+				refreshed++
+			}
+			return nil, nil
+		}
+		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+		if refreshed != 3 {
+			t.Errorf("refreshed the token %d times, want 3", refreshed)
+		}
+	})
+}
+
 func TestHeaderErrorIsReturned(t *testing.T) {
 	unavailable := errors.New("the token service is down")
 	r := newRemote(always(sends()))

@@ -33,7 +33,10 @@ type WatchEnd struct {
 
 // IsBrief reports whether the watch ended soon and without an event. If a server ends
 // watches immediately, the reflector must not reconnect immediately.
-func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && e.Lived < briefLife }
+func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && !e.HasLived() }
+
+// HasLived reports whether the watch was open for a second, however few events it received.
+func (e WatchEnd) HasLived() bool { return e.Lived >= briefLife }
 
 // IsClean reports whether the watch ended cleanly. It does not use errors.Is, because the
 // error of a connection that broke during the dial may wrap io.EOF.

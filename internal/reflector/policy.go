@@ -18,8 +18,9 @@ type Action uint8
 const (
 	// Retry opens the next watch.
 	Retry Action = iota
-	// RetryOnce opens the next watch. If RetryOnce was also the previous action and no
-	// event has arrived since, Run returns the error of the watch instead.
+	// RetryOnce opens the next watch. If it is chosen again before an event has arrived, and
+	// before a watch that lived for a second has ended with Retry, Run returns the error of the
+	// watch instead.
 	RetryOnce
 	// AwaitVersion opens the next watch. After the source has lagged for [LagTolerance], the action
 	// is the same as RelistNewest.
@@ -103,6 +104,10 @@ func (r *Reflector) handle(end WatchEnd) error {
 	switch action {
 	case Stop:
 		return end.Err
+	case Retry:
+		if end.HasLived() {
+			r.repeats = 0
+		}
 	case RetryOnce:
 		if r.repeats++; r.repeats > 1 {
 			return end.Err

@@ -83,6 +83,12 @@ var Cases = []harness.Case{
 		Needs: harness.InProcess, Run: tokenRefresh,
 	},
 	{
+		ID: "auth/token-expiries", Level: harness.Promise, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
+		Rule: "a watch on which nothing happens survives any number of expiring credentials, " +
+			"each refreshed once",
+		Needs: harness.InProcess, Run: tokenExpiries,
+	},
+	{
 		ID: "auth/expiry-mid-stream", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
 		Rule:      "a watch whose credentials expire may end with an ERROR event of code 401",
 		CoveredBy: "needs credentials that expire; the static tokens of the server do not",

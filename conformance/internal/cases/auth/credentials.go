@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // bearer returns the Authorization header for a token.
@@ -140,6 +141,31 @@ func tokenRefresh(e *harness.Env) {
 	<-time.After(time.Hour) // an hour of fake time
 	if n := len(server.RequestTimes()); n != 3 || tokens.refreshes.Load() != 1 {
 		e.Errorf("all tokens refused: got %d requests to the server and %d for fresh credentials within an hour, want 3 and 1", n, tokens.refreshes.Load())
+	}
+}
+
+// tokenExpiries ends watches of a collection in which nothing happens, as a server does whose
+// tokens live for a minute.
+func tokenExpiries(e *harness.Env) {
+	expires := e.Accept(transport.Options{}, func(s *transport.Stream) {
+		select {
+		case <-time.After(time.Minute):
+		case <-s.Done:
+		}
+		frame, err := s.Encoder.Error(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
+		if err == nil {
+			_ = s.Sender.Send([][]byte{frame})
+		}
+		_ = s.Sender.Close(transport.Finished)
+	})
+	_, route := e.ServeSequence(expires, expires, expires, e.SendThenEnd(harness.AddedEvent("a", "2")))
+	tokens := new(tokenSource)
+	w := e.Follow(e.RemoteWith(route, func(r *client.Remote) { r.Header = tokens.header }), 1)
+	if _, err := e.NextOf(w); err != nil {
+		e.Fatalf("three tokens expired, one after the other: %v", err)
+	}
+	if n := tokens.refreshes.Load(); n != 3 {
+		e.Errorf("the client requested fresh credentials %d times, want 3", n)
 	}
 }
 

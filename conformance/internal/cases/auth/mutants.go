@@ -70,4 +70,15 @@ var Mutants = []mutation.Mutant{
 		r.Header = func(ctx context.Context, _ bool) (http.Header, error) { return header(ctx, false) }
 		return r
 	}}},
+	{Name: "client-refreshes-its-token-once-in-its-life", Breaks: []string{"auth/token-expiries"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source {
+		header, refreshed := r.Header, false
+		r.Header = func(ctx context.Context, refresh bool) (http.Header, error) {
+			if refresh && refreshed {
+				return nil, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the token was refreshed before"}
+			}
+			refreshed = refreshed || refresh
+			return header(ctx, refresh)
+		}
+		return r
+	}}},
 }
