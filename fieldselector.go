@@ -91,10 +91,15 @@ func (s FieldSelector) Check(fields []string) error {
 	return nil
 }
 
-// And returns a selector of the objects that s selects and whose field at path has the given
-// value.
-func (s FieldSelector) And(path, value string) FieldSelector {
-	return newFieldSelector(append(slices.Clone(s.terms), fieldTerm{path: path, value: value}))
+// FieldEquals returns a selector of the objects whose field at path has the given value, which
+// may contain any characters.
+func FieldEquals(path, value string) FieldSelector {
+	return newFieldSelector([]fieldTerm{{path: path, value: value}})
+}
+
+// And returns a selector of the objects that both s and o select.
+func (s FieldSelector) And(o FieldSelector) FieldSelector {
+	return newFieldSelector(slices.Concat(s.terms, o.terms))
 }
 
 func newFieldSelector(terms []fieldTerm) FieldSelector {

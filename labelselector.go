@@ -83,6 +83,11 @@ func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	return s.terms[best].key, s.terms[best].values, true
 }
 
+// And returns a selector of the objects that both s and o select.
+func (s LabelSelector) And(o LabelSelector) LabelSelector {
+	return newLabelSelector(slices.Concat(s.terms, o.terms))
+}
+
 func newLabelSelector(terms []labelTerm) LabelSelector {
 	slices.SortFunc(terms, func(a, b labelTerm) int { return strings.Compare(a.String(), b.String()) })
 	terms = slices.CompactFunc(terms, func(a, b labelTerm) bool { return a.String() == b.String() })

@@ -220,15 +220,43 @@ func TestFieldSelectorEqualityAndPaths(t *testing.T) {
 
 func TestAndReturnsACopy(t *testing.T) {
 	s := fieldSelector(t, "b=1")
-	narrow := s.And(listwatch.FieldName, `odd,=\`)
+	narrow := s.And(listwatch.FieldEquals(listwatch.FieldName, `odd,=\`))
 	if got, want := narrow.String(), `b=1,metadata.name=odd\,\=\\`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if s.String() != "b=1" {
 		t.Errorf("the original selector became %q", s.String())
 	}
-	if again := s.And("b", "1"); again.String() != "b=1" {
+	if again := s.And(listwatch.FieldEquals("b", "1")); again.String() != "b=1" {
 		t.Errorf("after adding a duplicate term: got %q, want b=1", again.String())
+	}
+}
+
+// Property: a conjunction selects exactly the objects that both of its parts select, and is the
+// selector that the joined texts describe.
+func TestLabelSelectorAndIsAConjunction(t *testing.T) {
+	selectors := []string{"", "a", "!a", "a=1", "a!=1", "a in (1,2)", "b notin (1,2),a", "a>1", "b<2,a=1"}
+	values := []string{"absent", "1", "2"}
+	for _, x := range selectors {
+		for _, y := range selectors {
+			sx, sy := labelSelector(t, x), labelSelector(t, y)
+			both := sx.And(sy)
+			if want := labelSelector(t, strings.Trim(x+","+y, ",")); both.String() != want.String() || both.Empty() != want.Empty() {
+				t.Errorf("%q and %q: got %q, want %q", x, y, both, want)
+			}
+			if sx.String() != labelSelector(t, x).String() {
+				t.Errorf("And changed %q to %q", x, sx)
+			}
+			for _, a := range values {
+				for _, b := range values {
+					labels := map[string]string{"a": a, "b": b}
+					maps.DeleteFunc(labels, func(_, v string) bool { return v == "absent" })
+					if got, want := both.Matches(labels), sx.Matches(labels) && sy.Matches(labels); got != want {
+						t.Errorf("%q and %q select %v: got %v, want %v", x, y, labels, got, want)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -26,10 +26,10 @@ func paramsOf(u *url.URL, q listwatch.Query) params {
 	}
 	fields := q.Fields
 	if q.Namespace != "" {
-		fields = fields.And(listwatch.FieldNamespace, q.Namespace)
+		fields = fields.And(listwatch.FieldEquals(listwatch.FieldNamespace, q.Namespace))
 	}
 	if q.Name != "" {
-		fields = fields.And(listwatch.FieldName, q.Name)
+		fields = fields.And(listwatch.FieldEquals(listwatch.FieldName, q.Name))
 	}
 	p.addSelector("labelSelector", q.Labels.String())
 	p.addSelector("fieldSelector", fields.String())

@@ -66,3 +66,40 @@ func ExampleServer() {
 	// FlagList dark-mode
 	// ADDED dark-mode
 }
+
+// One handler serves every tenant the part of the collection that belongs to it.
+func ExampleEndpoint() {
+	type Flag struct {
+		listwatch.Metadata `json:"metadata"`
+	}
+	flags := memory.New[Flag]()
+	for name, tenant := range map[string]string{"dark-mode": "a", "beta": "b"} {
+		labels := map[string]string{"tenant": tenant}
+		if _, err := flags.Create(context.Background(), Flag{listwatch.Metadata{Name: name, Labels: labels}}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	server := &watchserver.Server{}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A real program takes the tenant from the credentials of the request.
+		tenant, err := listwatch.ParseLabelSelector("tenant=" + r.URL.Query().Get("tenant"))
+		if err != nil {
+			watchserver.WriteError(w, r, err)
+			return
+		}
+		server.Serve(w, r, watchserver.Endpoint{Source: flags, Labels: tenant})
+	})
+
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/flags?tenant=a&labelSelector=tenant", nil))
+	var list struct{ Items []Flag }
+	if err := json.Unmarshal(response.Body.Bytes(), &list); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, flag := range list.Items {
+		fmt.Println(flag.Name)
+	}
+	// Output: dark-mode
+}

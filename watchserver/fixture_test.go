@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,14 +27,25 @@ type fixture struct {
 	*testing.T
 	*servertest.Server
 	flags *store.Typed[Flag]
+	// endpoint returns the endpoint of a request. If nil, the server serves all flags.
+	endpoint func(*http.Request) watchserver.Endpoint
 }
 
 // newFixture starts a server. configure may be nil. It must be called in a synctest bubble,
 // so that the server uses the bubble's clock.
 func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	t.Helper()
-	flags := memory.New[Flag]()
-	return &fixture{t, servertest.Start(t, flags, servertest.Options{Configure: configure}), flags}
+	f := &fixture{T: t, flags: memory.New[Flag]()}
+	f.Server = servertest.Start(t, f.flags, servertest.Options{Configure: configure, Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f.endpoint == nil {
+				next.ServeHTTP(w, r)
+				return
+			}
+			f.WatchServer.Serve(w, r, f.endpoint(r))
+		})
+	}})
+	return f
 }
 
 // onEachTransport runs test for each transport, each in a separate synctest bubble.

@@ -29,7 +29,7 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	}
 	q := request{watch: p.watch(e.Watch), pretty: p.boolean("pretty"), timeout: p.seconds("timeoutSeconds")}
 	q.Namespace, q.Name = e.Namespace, e.Name
-	q.Labels = parseSelector(p, "labelSelector", listwatch.ParseLabelSelector)
+	q.Labels = parseSelector(p, "labelSelector", listwatch.ParseLabelSelector).And(e.Labels)
 	q.Fields = parseSelector(p, "fieldSelector", listwatch.ParseFieldSelector)
 	q.Limit = p.number("limit")
 	q.Continue = p.Get("continue")
@@ -40,6 +40,7 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 			p.fail("fieldSelector", "metadata.name is "+name+", but the path names "+e.Name)
 		}
 	}
+	q.Fields = q.Fields.And(e.Fields)
 	if p.err != nil {
 		return q, p.err
 	}

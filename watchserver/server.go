@@ -121,6 +121,12 @@ type Endpoint struct {
 	// Namespace and Name restrict the request to the scope in its path. Empty values mean
 	// no restriction.
 	Namespace, Name string
+	// Labels and Fields restrict the request to the objects that they select, in addition to
+	// the client's own selectors. A client cannot see more, so a selector that depends on the
+	// user isolates tenants from each other. An object that stops matching is reported as
+	// deleted, with its last state that matched. The zero values select everything.
+	Labels listwatch.LabelSelector
+	Fields listwatch.FieldSelector
 	// Watch makes the request a watch even without the parameter watch, as paths such as
 	// /api/v1/watch/pods require.
 	Watch bool

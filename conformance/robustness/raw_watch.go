@@ -62,10 +62,10 @@ func (w *watcher) requestURL(q listwatch.Query) *url.URL {
 	v := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}}
 	fields := q.Fields
 	if q.Namespace != "" {
-		fields = fields.And(listwatch.FieldNamespace, q.Namespace)
+		fields = fields.And(listwatch.FieldEquals(listwatch.FieldNamespace, q.Namespace))
 	}
 	if q.Name != "" {
-		fields = fields.And(listwatch.FieldName, q.Name)
+		fields = fields.And(listwatch.FieldEquals(listwatch.FieldName, q.Name))
 	}
 	if !q.Labels.Empty() {
 		v.Set("labelSelector", q.Labels.String())

@@ -46,10 +46,10 @@ func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (strin
 	q.Namespace, q.Name = key.Namespace, key.Name
 	// An empty name in a query means any name. In a path it means the empty name.
 	if key.Namespace == "" {
-		q.Fields = q.Fields.And(listwatch.FieldNamespace, "")
+		q.Fields = q.Fields.And(listwatch.FieldEquals(listwatch.FieldNamespace, ""))
 	}
 	if key.Name == "" {
-		q.Fields = q.Fields.And(listwatch.FieldName, "")
+		q.Fields = q.Fields.And(listwatch.FieldEquals(listwatch.FieldName, ""))
 	}
 	return prepared, nil
 }
