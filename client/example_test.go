@@ -3,7 +3,11 @@ package client_test
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -52,6 +56,52 @@ func ExampleRemote() {
 	// Output:
 	// BOOKMARK true false
 	// ADDED true true
+}
+
+// HTTPClient decides how a server is reached. Here it is a Unix socket.
+func ExampleRemote_unixSocket() {
+	ctx := context.Background()
+	flags := memory.New[Flag]()
+	if _, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	directory, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(directory)
+	path := filepath.Join(directory, "flags.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := &http.Server{Handler: &watchserver.Server{Source: flags}}
+	go server.Serve(listener)
+	defer server.Close()
+
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	remote := &client.Remote{
+		URL:        "http://localhost/flags",
+		HTTPClient: &http.Client{Transport: &http.Transport{DialContext: dial}},
+	}
+	defer remote.Close()
+	w, err := remote.Watch(ctx, listwatch.Query{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer w.Close()
+	for event, err := range listwatch.All(ctx, w) {
+		fmt.Println(event.Type, event.Object.Key, err)
+		break
+	}
+	// Output:
+	// ADDED dark-mode <nil>
 }
 
 // A list can be read page by page.

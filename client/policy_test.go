@@ -222,6 +222,16 @@ func TestQuietWatchSurvivesExpiringTokens(t *testing.T) {
 	})
 }
 
+func TestRoundTripperMayHaveNewCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemote(sequence(sends(added("a", 2), errorEvent(401)), sends(added("b", 3), errorEvent(401)), refuses(statusError(401))))
+		r.HTTPClient = new(http.Client)
+		w := openWatch(t, r, watchFrom(1))
+		wantEvents(t, w, "ADDED/a@2 ADDED/b@3")
+		wantError(t, w, listwatch.Unauthorized)
+	})
+}
+
 func TestHeaderErrorIsReturned(t *testing.T) {
 	unavailable := errors.New("the token service is down")
 	r := newRemote(always(sends()))

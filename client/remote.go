@@ -14,9 +14,6 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/chunked"
-	"github.com/listwatch/listwatch/transport/h2"
-	"github.com/listwatch/listwatch/transport/websocket"
 )
 
 // A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its
@@ -27,10 +24,19 @@ type Remote struct {
 	// are combined with the selectors of a Query. Its timeoutSeconds limits how long the
 	// server keeps a watch open.
 	URL string
-	// Network connects to the server. HTTPClient and Transports are used instead if they are set.
+	// HTTPClient sends all requests: lists, writes, watches, and the handshakes of WebSocket. It
+	// can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients over Network
+	// are used, which detect a dead server by the pings of HTTP/2 and use no proxy.
+	//
+	// WebSocket needs a RoundTripper that supports upgrades, and is not used with others; see
+	// the HTTPClient of the client in package transport/websocket. The Timeout limits a list or
+	// a write as a whole, and a watch until its response begins.
+	HTTPClient *http.Client
+	// Network connects to the server if HTTPClient and Transports are not set.
 	Network transport.Network
-	// Transports are the transports for watches, best first. If nil, an https URL uses HTTP/2, then
-	// HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket.
+	// Transports are the transports for watches, best first. If nil, an https URL uses HTTP/2,
+	// then HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket. HTTPClient
+	// uses the version of HTTP that it and the server agree on, then WebSocket.
 	//
 	// HTTP/2 comes first because it lets all watches share connections, whose pings detect
 	// a dead server. For http URLs it is not used, because without TLS a client cannot find
@@ -38,13 +44,10 @@ type Remote struct {
 	// are failures of the request and not of the transport. WebSocket is for networks with
 	// proxies that buffer long responses.
 	Transports []transport.Client
-	// HTTPClient sends the lists. If nil, they use HTTP/2 if the server offers it during the TLS
-	// handshake, and otherwise HTTP/1.1, over Network.
-	HTTPClient *http.Client
 	// Header returns headers for a request, such as Authorization. It may be nil. It is called
 	// before each request. After a 401 it is called once more with refresh true, and must not
 	// return the same credentials. It must be safe for concurrent use. An error without a code
-	// counts as Unavailable.
+	// counts as Unavailable. A RoundTripper of HTTPClient may add credentials instead.
 	Header func(ctx context.Context, refresh bool) (http.Header, error)
 	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always
 	// JSON.
@@ -87,7 +90,7 @@ const (
 // remoteState holds the clients that a Remote creates, and its knowledge about the server.
 type remoteState struct {
 	once      sync.Once
-	http      *http.Client // sends the lists; set when once runs
+	http      *http.Client // sends everything but watches; set when once runs
 	fallback  fallback     // set when once runs
 	watchList reflector.WatchListSupport
 	described atomic.Bool // Kind and APIVersion are known
@@ -99,12 +102,7 @@ type remoteState struct {
 // init initializes state once.
 func (r *Remote) init() {
 	r.state.once.Do(func() {
-		if r.state.http = r.HTTPClient; r.HTTPClient == nil {
-			protocols := new(http.Protocols)
-			protocols.SetHTTP1(true)
-			protocols.SetHTTP2(true)
-			r.state.http = transport.HTTPClient(r.Network.HTTPTransport(protocols))
-		}
+		r.state.http = r.newHTTPClient()
 		transports := r.Transports
 		if transports == nil {
 			transports = r.defaultTransports()
@@ -113,14 +111,6 @@ func (r *Remote) init() {
 			r.state.fallback.candidates = append(r.state.fallback.candidates, &candidate{client: t})
 		}
 	})
-}
-
-func (r *Remote) defaultTransports() []transport.Client {
-	h1 := []transport.Client{&chunked.Client{Network: r.Network}, &websocket.Client{Network: r.Network}}
-	if u, err := url.Parse(r.URL); err == nil && u.Scheme == "https" {
-		return append([]transport.Client{&h2.Client{Network: r.Network}}, h1...)
-	}
-	return h1
 }
 
 // Close closes unused connections, including the connections of Transports and HTTPClient.

@@ -9,7 +9,8 @@ import (
 // A Trace has hooks for events that the reader of a watcher does not see. Each hook may be nil.
 // Hooks are called from many goroutines at once and must return quickly.
 type Trace struct {
-	// Opened is called when the server has accepted a watch over the named transport. from is
+	// Opened is called when the server has accepted a watch over the named transport: "chunked",
+	// "h2", "websocket", or "http" for either version of HTTP over Remote.HTTPClient. from is
 	// the version from which the watch resumes. Zero means that it begins with the current
 	// state.
 	Opened func(transport string, from listwatch.Version)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -97,8 +98,41 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// DialHTTP opens a stream by a GET request with c. It implements Dial for a [Client] over
-// net/http. major is the HTTP version that the response must have.
+// Do sends r with the client c of any owner, for a response that is a stream or a WebSocket. It
+// differs from c.Do where c.Do would harm a stream:
+//   - c.Timeout limits only the time until the headers of the response.
+//   - If c.CheckRedirect is nil, redirects are followed like those of [HTTPClient].
+//   - The transport of c does not request compression that r does not request.
+func Do(c *http.Client, r *http.Request) (*http.Response, error) {
+	stream := *c
+	stream.Timeout = 0
+	if stream.CheckRedirect == nil {
+		stream.CheckRedirect = checkRedirect
+	}
+	if r.Header.Get("Accept-Encoding") == "" {
+		r.Header.Set("Accept-Encoding", "identity")
+	}
+	if c.Timeout <= 0 {
+		return stream.Do(r)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	timer := time.AfterFunc(c.Timeout, cancel)
+	resp, err := stream.Do(r.WithContext(ctx))
+	if timer.Stop() || r.Context().Err() != nil {
+		return resp, err // ctx ends with its parent, which ends with the stream
+	}
+	if err == nil {
+		resp.Body.Close()
+	}
+	return nil, &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "no response within " + c.Timeout.String() + ", the Timeout of the http.Client",
+		Err: os.ErrDeadlineExceeded,
+	}
+}
+
+// DialHTTP opens a stream by a GET request with c, as [Do] does. It implements Dial for a [Client]
+// over net/http. major is the HTTP version that the response must have. If it is zero, any version
+// is accepted.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https"}
@@ -129,7 +163,7 @@ func open(ctx context.Context, c *http.Client, r *Request, major int, cancel con
 	if len(r.Codings) > 0 {
 		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.Codings))
 	}
-	resp, err := c.Do(req)
+	resp, err := Do(c, req)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +177,7 @@ func open(ctx context.Context, c *http.Client, r *Request, major int, cancel con
 
 func receive(resp *http.Response, r *Request, major int, cancel context.CancelCauseFunc) (*responseReceiver, error) {
 	switch {
-	case resp.ProtoMajor != major:
+	case major != 0 && resp.ProtoMajor != major:
 		return nil, &listwatch.Error{
 			Code: listwatch.Unsupported, Message: "the server responded with " + resp.Proto + ", must be HTTP/" + strconv.Itoa(major),
 		}

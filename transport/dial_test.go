@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -206,5 +208,33 @@ func TestAcceptHeaderKeepsTheOrder(t *testing.T) {
 	}
 	if got, want := new(Request).AcceptHeader(), "application/json"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTimeoutLimitsTheWaitForHeaders(t *testing.T) {
+	release := make(chan struct{})
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-release })
+	defer close(release)
+	c := http1Client()
+	c.Timeout = 10 * time.Millisecond
+	_, err := dialURL(t, s.URL, c, nil)
+	if listwatch.CodeOf(err) != listwatch.Unavailable || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got error %v, want %v", err, os.ErrDeadlineExceeded)
+	}
+}
+
+// net/http requests compression on its own unless the request has the header.
+func TestDoRequestsNoCompression(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"accepted":"`+r.Header.Get("Accept-Encoding")+`"}}}}`)
+	})
+	r, err := dialURL(t, s.URL, s.Client(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if e, err := r.Receive(); err != nil || !strings.Contains(string(e.Object), `"accepted":"identity"`) {
+		t.Errorf("got %s, error %v, want Accept-Encoding identity", e.Object, err)
 	}
 }

@@ -3,10 +3,12 @@ package websocket
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +26,11 @@ import (
 // no pings itself; use Request.Activity to detect a silent server.
 type Client struct {
 	transport.Network
+	// HTTPClient sends the handshakes. If it is set, Network is not used. The RoundTripper must
+	// support upgrades over HTTP/1.1, as an http.Transport does, also if it is wrapped by one that
+	// passes on requests with their contexts, and responses with bodies that can be written.
+	// Otherwise Dial returns an error of code Unsupported.
+	HTTPClient *http.Client
 	// Backend is the library to use. The zero value is Gorilla.
 	Backend Backend
 }
@@ -101,23 +108,14 @@ func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *h
 	if err != nil {
 		return nil, nil, err
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	t := c.HTTPTransport(protocols)
-	var dialled net.Conn // the last connection
-	dial := t.DialContext
-	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		if err == nil && r.Activity != nil {
-			c = &activityConn{c, r.Activity}
-		}
-		dialled = c
-		return c, err
-	}
-	t.DisableKeepAlives = true // there is no second request
-	resp, err := t.RoundTrip(req)
+	var used net.Conn // the last connection
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
+	resp, err := transport.Do(c.handshakeClient(), req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
 		return nil, nil, err
+	}
+	if r.Activity != nil {
+		r.Activity()
 	}
 	deflate, err := checkResponse(resp, key, req.Header)
 	if err != nil {
@@ -125,16 +123,34 @@ func (c *Client) handshake(ctx context.Context, r *transport.Request) (*conn, *h
 		return nil, nil, err
 	}
 	body, ok := resp.Body.(io.ReadWriteCloser)
-	if !ok {
+	if !ok || used == nil {
 		resp.Body.Close()
-		return nil, nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the connection cannot be used after the upgrade"}
+		return nil, nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "the RoundTripper of the http.Client hides the connection, which is needed after the upgrade",
+		}
 	}
-	w := newConn(&upgradedConn{dialled, body}, true, transport.DefaultWriteTimeout)
+	w := newConn(&upgradedConn{withoutTLS(used), body, r.Activity}, true, transport.DefaultWriteTimeout)
 	w.validator = validator{maxMessage: int64(r.Limit), deflate: deflate}
 	if r.Limit <= 0 {
 		w.validator.maxMessage = framing.DefaultLimit
 	}
 	return w, resp, nil
+}
+
+// handshakeClient returns a client that follows no redirects.
+func (c *Client) handshakeClient() *http.Client {
+	var client http.Client
+	if c.HTTPClient != nil {
+		client = *c.HTTPClient
+	} else {
+		protocols := new(http.Protocols)
+		protocols.SetHTTP1(true)
+		t := c.HTTPTransport(protocols)
+		t.DisableKeepAlives = true // there is no second request
+		client.Transport = t
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client
 }
 
 // newRequest returns the request of a handshake and its key.
@@ -198,18 +214,15 @@ func errBadResponse(message string) error {
 	return &listwatch.Error{Code: listwatch.Unsupported, Message: message}
 }
 
-// An activityConn calls activity whenever bytes arrive.
-type activityConn struct {
-	net.Conn
-	activity func()
-}
-
-func (a *activityConn) Read(p []byte) (int, error) {
-	n, err := a.Conn.Read(p)
-	if n > 0 {
-		a.activity()
+// withoutTLS returns the connection below c that does not encrypt.
+func withoutTLS(c net.Conn) net.Conn {
+	for {
+		t, ok := c.(*tls.Conn)
+		if !ok {
+			return c
+		}
+		c = t.NetConn()
 	}
-	return n, err
 }
 
 // An upgradedConn is the connection of a response that switched protocols. It reads and writes
@@ -217,10 +230,18 @@ func (a *activityConn) Read(p []byte) (int, error) {
 // deadlines and addresses from the connection that was dialled.
 type upgradedConn struct {
 	net.Conn
-	body io.ReadWriteCloser
+	body     io.ReadWriteCloser
+	activity func() // called whenever bytes arrive; may be nil
 }
 
-func (u *upgradedConn) Read(p []byte) (int, error)  { return u.body.Read(p) }
+func (u *upgradedConn) Read(p []byte) (int, error) {
+	n, err := u.body.Read(p)
+	if n > 0 && u.activity != nil {
+		u.activity()
+	}
+	return n, err
+}
+
 func (u *upgradedConn) Write(p []byte) (int, error) { return u.body.Write(p) }
 
 // Close closes the connection without a TLS close_notify, which could block if the server does

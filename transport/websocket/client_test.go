@@ -168,6 +168,29 @@ func TestClientRejectsABadResponse(t *testing.T) {
 	}
 }
 
+// A readOnlyTransport returns bodies that cannot be written, like a wrapper that ignores upgrades.
+type readOnlyTransport struct{ http.RoundTripper }
+
+func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct{ io.ReadCloser }{resp.Body}
+	}
+	return resp, err
+}
+
+func TestDialNeedsARoundTripperThatUpgrades(t *testing.T) {
+	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
+		p.upgrade(r)
+		io.Copy(io.Discard, p) // until the client disconnects
+	})
+	c := &Client{HTTPClient: &http.Client{Transport: readOnlyTransport{&http.Transport{DialContext: n.Dial}}}}
+	_, err := c.Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "server.example"}})
+	if listwatch.CodeOf(err) != listwatch.Unsupported || !strings.Contains(err.Error(), "RoundTripper") {
+		t.Errorf("got error %v, want %v", err, listwatch.Unsupported)
+	}
+}
+
 func TestDialRequiresAFramingWithMessages(t *testing.T) {
 	_, err := new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "x"}, Framings: []framing.Framer{framing.SSE{}}})
 	wantCode(t, err, listwatch.Unsupported)
