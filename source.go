@@ -95,6 +95,21 @@ func Describe(s Source) Description {
 	return d
 }
 
+// Stats are the sizes of a collection at one moment. Stores, caches and relays return them.
+type Stats struct {
+	// Objects is the number of objects in the current state, and Watchers the number of open
+	// watches.
+	Objects, Watchers int
+	// Oldest is the oldest version that a watch can start from, and Newest the version of the
+	// current state. Both are zero if a source has no state yet.
+	Oldest, Newest Version
+	// ObjectBytes is the length of the JSON of the current objects.
+	ObjectBytes int64
+	// HistoryBytes estimates the memory of the history, without the current objects. It includes
+	// the cached frames of the history and of the initial events.
+	HistoryBytes int64
+}
+
 // A Query holds the parameters of a list or a watch. The zero Query asks for all objects at the
 // newest version.
 type Query struct {

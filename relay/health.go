@@ -51,7 +51,7 @@ func (r *Relay) Health() Health {
 	if ep != nil {
 		stats := ep.log.Stats()
 		h.Ready, h.Version, h.Epoch = true, ep.revision.Version(), ep.description.Epoch
-		h.Objects, h.Watchers, h.HistoryBytes, h.Floor = stats.Objects, stats.Watchers, stats.Bytes+stats.FrameCacheBytes, stats.Floor
+		h.Objects, h.Watchers, h.HistoryBytes, h.Floor = stats.Objects, stats.Watchers, stats.HistoryBytes, stats.Oldest
 	}
 	r.monitor.describe(&h)
 	return h

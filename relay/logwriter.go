@@ -115,7 +115,7 @@ func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listw
 	serve := func() {
 		if r.epochs.serve(ep, reason) {
 			now := ep.log.Stats()
-			r.options.Trace.replaced(now.Version, now.Objects)
+			r.options.Trace.replaced(now.Newest, now.Objects)
 		}
 	}
 	if to.version <= v {

@@ -72,30 +72,5 @@ func (s CollectionSpec) Description(epoch string) listwatch.Description {
 // if all of them are absent. Backends that keep only bytes use it to rebuild
 // [listwatch.Object.Fields].
 func (s CollectionSpec) ReadFields(data []byte) map[string]string {
-	var fields map[string]string
-	for _, path := range s.Fields {
-		value, ok := fieldValue(rawjson.Lookup(data, strings.Split(path, ".")...))
-		if !ok {
-			continue
-		}
-		if fields == nil {
-			fields = make(map[string]string, len(s.Fields))
-		}
-		fields[path] = value
-	}
-	return fields
-}
-
-func fieldValue(raw []byte) (value string, ok bool) {
-	if len(raw) == 0 {
-		return "", false
-	}
-	switch raw[0] {
-	case '{', '[', 'n':
-		return "", false
-	case '"':
-		s, err := rawjson.String(raw)
-		return s, err == nil
-	}
-	return string(raw), true
+	return rawjson.Fields(data, s.Fields)
 }

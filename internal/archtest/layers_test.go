@@ -31,7 +31,7 @@ var layers = []layer{
 	{"the vocabulary", []string{"."}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store"}},
-	{"transports and stores", []string{"transport/*", "store/*"}},
+	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
 	{"users of Sources", []string{"informer", "relay", "kubeapi/...", "internal/servertest"}},
 	{"the conformance suite", []string{"conformance/..."}},
@@ -90,6 +90,11 @@ var limits = []limit{
 		[]string{"store/*"},
 		append([]string{".", "internal/history", "store"}, leaves...),
 		"a store keeps objects and does not know transports",
+	},
+	{
+		[]string{"watchcache"},
+		append([]string{".", "internal/history"}, leaves...),
+		"its owner brings the data: a cache knows neither stores nor transports",
 	},
 }
 

@@ -15,7 +15,7 @@ import (
 
 // put writes an object under the next version and returns the version.
 func put(l *Log, key listwatch.Key, labels map[string]string) listwatch.Version {
-	v := l.Stats().Version + 1
+	v := l.Stats().Newest + 1
 	l.Append(Record{Version: v, Old: l.Get(key), New: thing(key, v, labels, "n1")})
 	return v
 }
@@ -200,13 +200,13 @@ func TestIdleFeedIsRemovedAfterItsTimeout(t *testing.T) {
 			time.Sleep(feedIdleTimeout / 2)
 		}
 		put(l, listwatch.Key{Name: "a"}, nil)
-		if n := l.Stats().Feeds; n != 1 {
+		if n := len(l.feeds.bySelection); n != 1 {
 			t.Errorf("%d feeds before the timeout, want 1", n)
 		}
 		time.Sleep(feedIdleTimeout)
 		put(l, listwatch.Key{Name: "a"}, nil)
-		if s := l.Stats(); s.Feeds != 0 || len(l.feeds.byTerm) != 0 {
-			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", s.Feeds, len(l.feeds.byTerm), feedIdleTimeout)
+		if len(l.feeds.bySelection) != 0 || len(l.feeds.byTerm) != 0 {
+			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", len(l.feeds.bySelection), len(l.feeds.byTerm), feedIdleTimeout)
 		}
 	})
 }

@@ -204,7 +204,7 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 			break
 		}
 		if next == cutLink {
-			c.err = fellBehind(c.log.Stats().Floor)
+			c.err = fellBehind(c.log.Stats().Oldest)
 			break
 		}
 		if (hasEvents || n > 0) && next.record.Version != c.node.record.Version && !next.groupFits(len(dst)-n) {

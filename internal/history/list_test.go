@@ -83,8 +83,8 @@ func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
 	l := newColorLog(t)
 	l.CompactTo(3)
 	l.CompactTo(2)
-	if s := l.Stats(); s.Floor != 3 || s.Records != 2 {
-		t.Errorf("floor %d, %d records, want floor 3 and the 2 records after it", s.Floor, s.Records)
+	if s := l.Stats(); s.Oldest != 3 || l.records.len != 2 {
+		t.Errorf("floor %d, %d records, want floor 3 and the 2 records after it", s.Oldest, l.records.len)
 	}
 	for v := range listwatch.Version(6) {
 		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
@@ -96,7 +96,7 @@ func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
 		t.Errorf("%d objects at version 3, want 3", len(p.Items))
 	}
 	l.CompactTo(99)
-	if s := l.Stats(); s.Floor != 5 || s.Records != 0 {
-		t.Errorf("floor %d, %d records, want the newest version and no records", s.Floor, s.Records)
+	if s := l.Stats(); s.Oldest != 5 || l.records.len != 0 {
+		t.Errorf("floor %d, %d records, want the newest version and no records", s.Oldest, l.records.len)
 	}
 }

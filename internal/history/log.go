@@ -184,28 +184,16 @@ func (l *Log) closedWith() error {
 	return nil
 }
 
-// Stats are the sizes of a Log at one moment.
-type Stats struct {
-	Objects int // objects in the current state
-	Records int // retained records
-	// bytes of retained records and of the objects that only they refer to
-	Bytes int64
-	// bytes of all cached frames, including frames of initial events
-	FrameCacheBytes int64
-	Floor           listwatch.Version // the oldest version that a watch may start at
-	Version         listwatch.Version // the newest version
-	Feeds           int               // distinct selections with current or recent watchers
-	Watchers        int               // open cursors
-}
-
 // Stats returns the current sizes of l.
-func (l *Log) Stats() Stats {
+func (l *Log) Stats() listwatch.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Stats{
-		Objects: l.state.tree.Len(), Records: l.records.len, Bytes: l.records.bytes,
-		FrameCacheBytes: l.recordFrames.Used() + l.initialFrames.Used(),
-		Floor:           l.records.floor, Version: l.version(),
-		Feeds: len(l.feeds.bySelection), Watchers: l.feeds.watchers,
+	return listwatch.Stats{
+		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
+		Oldest: l.records.floor, Newest: l.version(),
+		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.frameBytes(),
 	}
 }
+
+// frameBytes returns the bytes of all cached frames, including the frames of initial events.
+func (l *Log) frameBytes() int64 { return l.recordFrames.Used() + l.initialFrames.Used() }

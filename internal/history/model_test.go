@@ -186,9 +186,9 @@ func (w *walk) query() listwatch.Query {
 }
 
 // someVersion usually returns a retained version, and sometimes a slightly older one.
-func (w *walk) someVersion(s Stats) listwatch.Version {
-	back := listwatch.Version(w.IntN(int(s.Version-s.Floor) + 8))
-	return s.Version - min(back, s.Version)
+func (w *walk) someVersion(s listwatch.Stats) listwatch.Version {
+	back := listwatch.Version(w.IntN(int(s.Newest-s.Oldest) + 8))
+	return s.Newest - min(back, s.Newest)
 }
 
 func (w *walk) watch() {
@@ -202,18 +202,18 @@ func (w *walk) watch() {
 		q.InitialEvents = listwatch.Choice(w.IntN(3))
 	}
 	c, err := w.log.Watch(context.Background(), q)
-	if tooOld := q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < stats.Floor; tooOld || err != nil {
+	if tooOld := q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < stats.Oldest; tooOld || err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
-			w.Fatalf("watch from %d with floor %d: got %v", q.Version, stats.Floor, err)
+			w.Fatalf("watch from %d with floor %d: got %v", q.Version, stats.Oldest, err)
 		}
 		w.expired++
 		return
 	}
 	r := &walker{Cursor: c.(*Cursor), selection: newSelection(q), scanned: len(w.model.records)}
 	if q.SendsInitialEvents() {
-		r.want = w.model.state(r.selection, stats.Version)
+		r.want = w.model.state(r.selection, stats.Newest)
 		if q.Bookmarks {
-			r.want = append(r.want, seen{kind: listwatch.Synced, version: stats.Version})
+			r.want = append(r.want, seen{kind: listwatch.Synced, version: stats.Newest})
 		}
 		r.initial = len(r.want)
 	} else if q.Start == listwatch.At {
@@ -233,7 +233,7 @@ func (w *walk) read() {
 	batch := make([]listwatch.Event, 1+w.IntN(20))
 	n, err := r.Poll(batch)
 	if err != nil {
-		floor := w.log.Stats().Floor
+		floor := w.log.Stats().Oldest
 		// A cursor that reads the log cannot know whether a dropped record concerned its
 		// selection, so it expires in any case.
 		overtaken := r.phase == readingLog && r.backlog.next < w.log.records.first()
@@ -281,7 +281,7 @@ func (w *walk) checkPosition(r *walker) {
 // state or a retained version.
 func (w *walk) list() {
 	q, stats := w.query(), w.log.Stats()
-	at := stats.Version
+	at := stats.Newest
 	if w.IntN(2) == 0 {
 		q.Start, q.Match, q.Version = listwatch.At, listwatch.Exact, max(w.someVersion(stats), 1)
 		at = q.Version
@@ -292,7 +292,7 @@ func (w *walk) list() {
 	for {
 		p, err := w.log.List(context.Background(), q)
 		if err != nil {
-			if floor := w.log.Stats().Floor; !errors.Is(err, listwatch.Expired) || at >= floor {
+			if floor := w.log.Stats().Oldest; !errors.Is(err, listwatch.Expired) || at >= floor {
 				w.Fatalf("list at %d with floor %d: %v", at, floor, err)
 			}
 			w.expired++
@@ -330,4 +330,16 @@ func (w *walk) drop(i int) {
 		w.Fatal(err)
 	}
 	w.walkers = slices.Delete(w.walkers, i, i+1)
+}
+
+// checkObjectBytes compares the counted bytes of the current objects with their sum.
+func (w *walk) checkObjectBytes() {
+	w.Helper()
+	var want int64
+	for _, o := range w.log.state.tree.Items() {
+		want += int64(len(o.Data))
+	}
+	if got := w.log.Stats().ObjectBytes; got != want {
+		w.Fatalf("Stats counts %d bytes of objects, want %d", got, want)
+	}
 }

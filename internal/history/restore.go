@@ -40,7 +40,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	l := New(o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state = state{tree: tree.Copy(), base: tree}
+	l.state = state{tree: tree.Copy(), base: tree, bytes: treeBytes(tree)}
 	l.newest, l.records.floor = saved.Floor, saved.Floor
 	now := time.Now()
 	for i, r := range saved.Records {
@@ -136,7 +136,7 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	for _, o := range objects {
 		next.tree.Set(o)
 	}
-	next.base = next.tree.Copy()
+	next.base, next.bytes = next.tree.Copy(), treeBytes(next.tree)
 	l.state.tree.Scan(func(o *listwatch.Object) bool {
 		if kept, _ := next.tree.Get(o); kept != o {
 			o.InitialFrames().Drop()

@@ -14,7 +14,8 @@ import (
 // restart replaces the log of the walk with a log restored from copies of the model's
 // objects.
 func (w *walk) restart() {
-	floor := w.log.Stats().Floor
+	w.checkObjectBytes()
+	floor := w.log.Stats().Oldest
 	saved := SavedLog{Floor: floor}
 	state := make(map[listwatch.Key]*listwatch.Object)
 	for _, c := range w.model.records {
@@ -38,9 +39,10 @@ func (w *walk) restart() {
 	if w.log, err = Restore(options, saved); err != nil {
 		w.Fatal(err)
 	}
-	if s := w.log.Stats(); s.Version != w.version || s.Floor != floor || s.Objects != len(state) {
+	if s := w.log.Stats(); s.Newest != w.version || s.Oldest != floor || s.Objects != len(state) {
 		w.Fatalf("restored: %+v; want version %d, floor %d, %d objects", s, w.version, floor, len(state))
 	}
+	w.checkObjectBytes()
 }
 
 func clone(o *listwatch.Object) *listwatch.Object {
@@ -72,12 +74,12 @@ func TestAppendDropsOldRestoredRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := l.Stats(); s.Records != 5 || s.Floor != 10 || s.Version != 15 {
-			t.Errorf("restored: %+v, want all 5 records after version 10", s)
+		if s := l.Stats(); l.records.len != 5 || s.Oldest != 10 || s.Newest != 15 {
+			t.Errorf("restored: %+v and %d records, want all 5 records after version 10", s, l.records.len)
 		}
 		put(l, listwatch.Key{Name: "b"}, nil)
-		if s := l.Stats(); s.Records != 3 || s.Floor != 13 || s.Version != 16 {
-			t.Errorf("after an append: %+v, want the new record and those of the last 2 minutes", s)
+		if s := l.Stats(); l.records.len != 3 || s.Oldest != 13 || s.Newest != 16 {
+			t.Errorf("after an append: %+v and %d records, want the new record and those of the last 2 minutes", s, l.records.len)
 		}
 	})
 }
@@ -96,13 +98,13 @@ func TestRestoredFutureRecordsAgeFromNow(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		put(l, listwatch.Key{Name: "b"}, nil)
-		if s := l.Stats(); s.Records != 6 {
-			t.Errorf("after a minute: %+v, want all", s)
+		if l.records.len != 6 {
+			t.Errorf("after a minute: %d records, want all 6", l.records.len)
 		}
 		time.Sleep(2 * time.Minute)
 		put(l, listwatch.Key{Name: "b"}, nil)
-		if s := l.Stats(); s.Records != 1 {
-			t.Errorf("after three minutes: %+v, want only the new record", s)
+		if l.records.len != 1 {
+			t.Errorf("after three minutes: %d records, want only the new one", l.records.len)
 		}
 	})
 }
@@ -112,8 +114,8 @@ func TestRestoreEnforcesMaxBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := l.Stats(); s.Records != 1 || s.Floor != 14 {
-		t.Errorf("%+v, want only the newest record", s)
+	if s := l.Stats(); l.records.len != 1 || s.Oldest != 14 {
+		t.Errorf("%+v and %d records, want only the newest record", s, l.records.len)
 	}
 }
 
@@ -139,8 +141,8 @@ func TestRestoreStartsAtTheGivenRevision(t *testing.T) {
 	if err != nil || page.Version != 18 || len(page.Items) != 1 || page.Items[0].Version != 12 {
 		t.Errorf("a list at 18: %+v, %v; want the object as it was written at 12", page, err)
 	}
-	if s := l.Stats(); s.Version != 20 {
-		t.Errorf("the log is at %d, want 20", s.Version)
+	if s := l.Stats(); s.Newest != 20 {
+		t.Errorf("the log is at %d, want 20", s.Newest)
 	}
 }
 

@@ -19,8 +19,8 @@ func TestRecordsAreDroppedByAge(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		// A record whose age is exactly MaxAge is retained.
-		if s := l.Stats(); s.Records != 7 || s.Floor != 3 {
-			t.Errorf("%d records, floor %d; want 7 and 3", s.Records, s.Floor)
+		if s := l.Stats(); l.records.len != 7 || s.Oldest != 3 {
+			t.Errorf("%d records, floor %d; want 7 and 3", l.records.len, s.Oldest)
 		}
 	})
 }
@@ -29,8 +29,8 @@ func TestNewestRecordIsAlwaysRetained(t *testing.T) {
 	l := New(Options{MaxBytes: 1})
 	put(l, listwatch.Key{Name: "a"}, nil)
 	put(l, listwatch.Key{Name: "a"}, nil)
-	if s := l.Stats(); s.Records != 1 || s.Floor != 1 {
-		t.Errorf("%d records, floor %d; want only the newest", s.Records, s.Floor)
+	if s := l.Stats(); l.records.len != 1 || s.Oldest != 1 {
+		t.Errorf("%d records, floor %d; want only the newest", l.records.len, s.Oldest)
 	}
 }
 
@@ -85,14 +85,14 @@ func TestInitialEventFramesDropNoRecords(t *testing.T) {
 	for _, k := range keys {
 		put(l, k, nil)
 	}
-	if s := l.Stats(); s.Records != 2*len(keys) || s.FrameCacheBytes == 0 {
-		t.Errorf("%d records and %d bytes of frames, want all %d records", s.Records, s.FrameCacheBytes, 2*len(keys))
+	if l.records.len != 2*len(keys) || l.frameBytes() == 0 {
+		t.Errorf("%d records and %d bytes of frames, want all %d records", l.records.len, l.frameBytes(), 2*len(keys))
 	}
 	l.Compact()
-	if s := l.Stats(); s.FrameCacheBytes != 0 {
-		t.Errorf("%d bytes of frames are cached for dropped objects", s.FrameCacheBytes)
+	if l.frameBytes() != 0 {
+		t.Errorf("%d bytes of frames are cached for dropped objects", l.frameBytes())
 	}
-	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.Stats().FrameCacheBytes != 0 {
+	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.frameBytes() != 0 {
 		t.Errorf("the frames of a dropped event were cached again (%v)", err)
 	}
 }

@@ -32,7 +32,8 @@ type state struct {
 	base *tree
 	// checkpoints are in order. Each one is the state before a retained record.
 	checkpoints     []checkpoint
-	sinceCheckpoint int // records applied after the last checkpoint
+	sinceCheckpoint int   // records applied after the last checkpoint
+	bytes           int64 // the bytes of the objects in tree
 }
 
 // A checkpoint is the state before the record with the given number.
@@ -49,7 +50,25 @@ func newState() state {
 func (s *state) apply(r *record) {
 	s.snap = nil
 	s.sinceCheckpoint++
+	s.bytes += dataBytes(r.New) - dataBytes(r.Old)
 	applyTo(s.tree, r)
+}
+
+// treeBytes returns the bytes of the objects in t.
+func treeBytes(t *tree) (n int64) {
+	t.Scan(func(o *listwatch.Object) bool {
+		n += dataBytes(o)
+		return true
+	})
+	return n
+}
+
+// dataBytes returns the length of the JSON of o, which may be nil.
+func dataBytes(o *listwatch.Object) int64 {
+	if o == nil {
+		return 0
+	}
+	return int64(len(o.Data))
 }
 
 func applyTo(t *tree, r *record) {

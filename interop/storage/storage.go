@@ -44,7 +44,7 @@ func New(c *store.Collection, o Options) (*Storage, error) {
 		return nil, errors.New("the store does not report the floor of its history")
 	}
 	s := &Storage{backend: backend, coder: coder{Options: o, resource: c.Spec()}}
-	s.floor = func() listwatch.Version { return log.Stats().Floor }
+	s.floor = func() listwatch.Version { return log.Stats().Oldest }
 	s.initialFloor = s.floor()
 	return s, nil
 }

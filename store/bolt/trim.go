@@ -37,7 +37,7 @@ func (db *DB) planTrims(writes int) (trims []trim) {
 		steps = idleTrimSteps
 	}
 	for _, b := range db.collections {
-		if floor := b.Stats().Floor; floor > b.floor {
+		if floor := b.Stats().Oldest; floor > b.floor {
 			trims = append(trims, trim{backend: b, floor: floor, maxSteps: steps})
 		}
 	}

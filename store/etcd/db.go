@@ -93,7 +93,7 @@ func (db *DB) CollectionContext(ctx context.Context, s store.CollectionSpec) (*s
 	}
 	context.AfterFunc(db.lifetime, stop)
 	stats := b.Stats()
-	db.options.Trace.Loaded(b.name, stats.Objects, int64(stats.Floor), int64(stats.Version), time.Since(b.created))
+	db.options.Trace.Loaded(b.name, stats.Objects, int64(stats.Oldest), int64(stats.Newest), time.Since(b.created))
 	return store.New(s, b), nil
 }
 

@@ -1,0 +1,37 @@
+package rawjson
+
+import "strings"
+
+// Fields returns the values at paths in doc, by path. In a path the names of members are separated
+// by dots. The value of a string is its text, the value of a number or boolean its JSON.
+// Everything else counts as absent. Fields returns nil if all values are absent.
+func Fields(doc []byte, paths []string) map[string]string {
+	var fields map[string]string
+	for _, path := range paths {
+		value, ok := scalar(Lookup(doc, strings.Split(path, ".")...))
+		if !ok {
+			continue
+		}
+		if fields == nil {
+			fields = make(map[string]string, len(paths))
+		}
+		fields[path] = value
+	}
+	return fields
+}
+
+// scalar returns the value of raw as text. It returns false if raw is empty, null, an object or an
+// array.
+func scalar(raw []byte) (value string, ok bool) {
+	if len(raw) == 0 {
+		return "", false
+	}
+	switch raw[0] {
+	case '{', '[', 'n':
+		return "", false
+	case '"':
+		s, err := String(raw)
+		return s, err == nil
+	}
+	return string(raw), true
+}

@@ -1,0 +1,146 @@
+package watchcache
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/batchread"
+	"github.com/listwatch/listwatch/internal/history"
+)
+
+// Options configure a Cache. The zero Options are usable.
+type Options struct {
+	// HistoryAge is the time for which the cache keeps a change, so that watches can start before
+	// it. Old changes are only dropped by a new change. If zero, 5 minutes are used. A negative
+	// value means no limit.
+	HistoryAge time.Duration
+	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
+	// MiB are used. A negative value means no limit.
+	HistoryBytes int64
+	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
+	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
+	// of HistoryBytes is used. A negative value means no limit.
+	FrameCacheBytes int64
+	// Newest returns a version that covers every write acknowledged before the call, such as the
+	// version of the newest row. A read of the newest state calls it, and waits up to 3 seconds
+	// until the cache has reached that version. Concurrent reads share a call, which ends with its
+	// context after 3 seconds. An error of Newest becomes the error of the reads; if it is not a
+	// [*listwatch.Error], it gets the code [listwatch.Unavailable]. If Newest is nil, a read of
+	// the newest state returns the state of the cache.
+	Newest func(ctx context.Context) (listwatch.Version, error)
+}
+
+// A Cache is a Source that its owner feeds. Its watchers are [listwatch.Poller]s. It is safe for
+// concurrent use, and its methods never keep a lock while they call Options.Newest or a watcher.
+//
+// Until the first call of Replace, readers wait up to 3 seconds and then fail with
+// [listwatch.Unavailable].
+type Cache struct {
+	// Immutable after construction.
+	description listwatch.Description
+	options     Options
+	newest      batchread.Reader[listwatch.Version]
+	revision    *history.Revision
+	ready       chan struct{} // closed when log is set
+	failed      context.Context
+	fail        context.CancelCauseFunc // ends failed
+
+	log *history.Log // immutable once ready is closed
+
+	feed sync.Mutex        // held by the methods that feed the cache
+	last listwatch.Version // the newest version that was fed; guarded by feed
+}
+
+var (
+	_ listwatch.Source    = (*Cache)(nil)
+	_ listwatch.Describer = (*Cache)(nil)
+)
+
+// New returns a Cache for the collection that d describes. The values of d.Fields are read from the
+// JSON of the objects; [listwatch.Object.Fields] is ignored.
+func New(d listwatch.Description, o Options) *Cache {
+	d.Kind, d.APIVersion = cmp.Or(d.Kind, "Object"), cmp.Or(d.APIVersion, "v1")
+	c := &Cache{description: d, options: o, revision: new(history.Revision), ready: make(chan struct{})}
+	c.failed, c.fail = context.WithCancelCause(context.Background())
+	c.newest.Read = c.readNewest
+	return c
+}
+
+func (c *Cache) logOptions() history.Options {
+	return history.Options{
+		MaxAge: c.options.HistoryAge, MaxBytes: c.options.HistoryBytes, FrameCacheBytes: c.options.FrameCacheBytes,
+		Description: c.description, Revision: c.revision,
+	}
+}
+
+// Describe implements [listwatch.Describer]. An empty Kind is "Object", and an empty APIVersion is
+// "v1".
+func (c *Cache) Describe() listwatch.Description { return c.description }
+
+// Version returns the version that the cache has reached. It is zero before the first state.
+func (c *Cache) Version() listwatch.Version { return c.revision.Version() }
+
+// Stats returns the current sizes of c. Before the first state they are zero.
+func (c *Cache) Stats() listwatch.Stats {
+	if !c.isReady() {
+		return listwatch.Stats{}
+	}
+	return c.log.Stats()
+}
+
+// Lookup returns the object at key, or nil if there is none. In contrast to Get, it returns the
+// state of the cache at once.
+func (c *Cache) Lookup(key listwatch.Key) *listwatch.Object {
+	if !c.isReady() {
+		return nil
+	}
+	return c.log.Get(key)
+}
+
+// Compact drops the history: after that, a watch from a version before the newest one fails with
+// [listwatch.Expired]. Open watches that have read all events continue.
+func (c *Cache) Compact() {
+	if c.isReady() {
+		c.log.Compact()
+	}
+}
+
+// Fail ends every watch with err after its remaining events, and makes all later calls fail with
+// err. If err is nil or [io.EOF], watches end cleanly, so that clients reconnect, and later calls
+// fail with [listwatch.Unavailable]. Only the first call has an effect.
+func (c *Cache) Fail(err error) {
+	if err == nil {
+		err = io.EOF
+	}
+	c.fail(err)
+	c.feed.Lock() // wait for a Replace that is setting the log
+	defer c.feed.Unlock()
+	if c.isReady() {
+		c.log.CloseWithError(context.Cause(c.failed))
+	}
+}
+
+// failure returns the error for calls after Fail, or nil.
+func (c *Cache) failure() error {
+	switch err := context.Cause(c.failed); err {
+	case nil:
+		return nil
+	case io.EOF:
+		return errClosed
+	default:
+		return err
+	}
+}
+
+func (c *Cache) isReady() bool {
+	select {
+	case <-c.ready:
+		return true
+	default:
+		return false
+	}
+}

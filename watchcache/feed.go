@@ -1,0 +1,156 @@
+package watchcache
+
+import (
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+)
+
+// Replace makes objects, in any order, the state at version v. The first call makes the cache
+// readable. A later call is for an owner that may have missed changes: it drops the history, and
+// ends every watch with [listwatch.Expired], because clients must list again.
+//
+// past are all changes that led to the state, from a version of the owner's choice on, in order.
+// With them, watches resume from the version before the first one, as if the cache had been there
+// at that time. Their objects before the write must be complete. An owner that cannot tell the past
+// passes none. A later call of Replace ignores past.
+//
+// Errors have the code [listwatch.Invalid] if an object has no key, no version, or a version above
+// v, or v is zero or less than Version, and [listwatch.Corrupt] if past does not lead to objects.
+// After an error the cache is unchanged.
+func (c *Cache) Replace(objects []*listwatch.Object, v listwatch.Version, past ...Change) error {
+	state, err := c.state(objects, v)
+	if err != nil {
+		return err
+	}
+	c.feed.Lock()
+	if err = c.failure(); err == nil {
+		err = c.replace(state, v, past)
+	}
+	c.feed.Unlock()
+	if err == nil {
+		c.revision.Advance(v)
+	}
+	return err
+}
+
+// state checks the objects of a state and returns them with their fields.
+func (c *Cache) state(objects []*listwatch.Object, v listwatch.Version) ([]*listwatch.Object, error) {
+	if v == 0 {
+		return nil, errVersionZero("the state")
+	}
+	state := make([]*listwatch.Object, len(objects))
+	seen := make(map[listwatch.Key]bool, len(objects))
+	for i, o := range objects {
+		if err := checkObject(o); err != nil {
+			return nil, err
+		}
+		switch {
+		case o.Version > v:
+			return nil, invalid("object %v has version %d, which is above the version of the state, %d", o.Key, o.Version, v)
+		case seen[o.Key]:
+			return nil, invalid("the state has object %v twice", o.Key)
+		}
+		seen[o.Key] = true
+		state[i] = c.withFields(o)
+	}
+	return state, nil
+}
+
+// replace sets the state. The caller must hold c.feed.
+func (c *Cache) replace(state []*listwatch.Object, v listwatch.Version, past []Change) error {
+	if v < c.last {
+		return invalid("the state has version %d, but the cache has reached version %d: versions must not go back", v, c.last)
+	}
+	if c.isReady() {
+		c.log.Reset(state, v)
+		c.last = v
+		return nil
+	}
+	saved, err := c.savedLog(state, v, past)
+	if err != nil {
+		return err
+	}
+	log, err := history.Restore(c.logOptions(), saved)
+	if err != nil {
+		return err
+	}
+	c.log, c.last = log, v
+	c.revision.Advance(v) // before a watch can exist, so no function of a watcher is called
+	close(c.ready)
+	return nil
+}
+
+// savedLog converts a state and its past.
+func (c *Cache) savedLog(state []*listwatch.Object, v listwatch.Version, past []Change) (history.SavedLog, error) {
+	saved := history.SavedLog{Objects: state, Floor: v}
+	writes, err := c.check(past, 0)
+	if err != nil || len(past) == 0 {
+		return saved, err
+	}
+	if newest := writes[len(writes)-1].Version; newest > v {
+		return saved, invalid("the past has version %d, which is above the version of the state, %d", newest, v)
+	}
+	for _, group := range groups(writes) {
+		saved.Records = append(saved.Records, records(group)...)
+	}
+	saved.Floor = writes[0].Version - 1
+	return saved, nil
+}
+
+// Apply adds changes. They must be in order of version, and all changes of a version must be in one
+// call, which makes them visible together. A delete of an object that the cache does not have
+// changes nothing but the version.
+//
+// Errors have the code [listwatch.Invalid] if a change is malformed or there is no state yet, and
+// [listwatch.Corrupt] if the cache has already reached the version of a change: then a change may
+// be lost, and only Replace repairs that. After an error the cache is unchanged.
+func (c *Cache) Apply(changes ...Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	c.feed.Lock()
+	v, err := c.apply(changes)
+	c.feed.Unlock()
+	if err == nil {
+		c.revision.Advance(v)
+	}
+	return err
+}
+
+// apply appends changes to the log and returns the version of the last one. The caller must hold
+// c.feed.
+func (c *Cache) apply(changes []Change) (listwatch.Version, error) {
+	if err := c.failure(); err != nil {
+		return 0, err
+	}
+	if !c.isReady() {
+		return 0, invalid("a change was applied before the state: call Replace first")
+	}
+	writes, err := c.check(changes, c.last)
+	if err != nil {
+		return 0, err
+	}
+	for _, group := range groups(writes) {
+		for i := range group {
+			group[i].Old = c.log.Get(group[i].key)
+		}
+		c.log.Append(records(group)...)
+	}
+	c.last = writes[len(writes)-1].Version
+	return c.last, nil
+}
+
+// Advance records that every change up to v was applied, because there are no others: watchers then
+// get bookmarks at v, and readers that wait for v continue. Before the first state, and if the
+// cache has already reached v, Advance has no effect.
+func (c *Cache) Advance(v listwatch.Version) {
+	c.feed.Lock()
+	advance := c.isReady() && v > c.last
+	if advance {
+		c.last = v
+	}
+	c.feed.Unlock()
+	if advance {
+		c.revision.Advance(v)
+	}
+}

@@ -1,0 +1,135 @@
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+)
+
+// List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
+func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	log, q, err := c.prepare(ctx, q)
+	if err != nil {
+		return listwatch.Page{}, err
+	}
+	if q.Start == listwatch.At {
+		if err := c.Wait(ctx, q.Version); err != nil {
+			return listwatch.Page{}, err
+		}
+	}
+	if q.Continue != "" {
+		// The token may come from another replica that was ahead of this one. If the cache does
+		// not reach its version, the list reports that the token has expired.
+		if from, err := history.ParseContinueToken(q.Continue); err == nil {
+			_ = c.Wait(ctx, from.Version)
+		}
+	}
+	return log.List(ctx, q)
+}
+
+// Watch implements [listwatch.Source]. If the watch starts at a future version, the Watcher waits
+// for it up to 3 seconds.
+func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	q.Continue = "" // a watch ignores it
+	log, q, err := c.prepare(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return log.Watch(ctx, q)
+}
+
+// Get returns the newest object at key, or nil if there is none. It waits like a List of the newest
+// state.
+func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	log, q, err := c.prepare(ctx, listwatch.Query{})
+	if err == nil {
+		err = c.Wait(ctx, q.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return log.Get(key), nil
+}
+
+// Wait returns nil when the cache has reached v. A writer that knows the version of its write can
+// then read it here. After 3 seconds Wait returns an error of code [listwatch.NotYet]. If ctx ends
+// first, it returns the error of ctx.
+func (c *Cache) Wait(ctx context.Context, v listwatch.Version) error {
+	if err := c.failure(); err != nil {
+		return err
+	}
+	if c.revision.Version() >= v {
+		return nil
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.failed, cancel)()
+	err := c.revision.Wait(waiting, v)
+	if err != nil && ctx.Err() == nil && c.failure() != nil {
+		return c.failure()
+	}
+	return err
+}
+
+// prepare waits for the first state. In the result, a version replaces Start Newest if
+// Options.Newest is set.
+func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, listwatch.Query, error) {
+	if err := c.awaitState(ctx); err != nil {
+		return nil, q, err
+	}
+	if q.Start != listwatch.Newest || q.Continue != "" || c.options.Newest == nil {
+		return c.log, q, nil
+	}
+	v, err := c.newest.Get(ctx)
+	if err != nil {
+		return nil, q, err
+	}
+	return c.log, notOlderThan(q, v), nil
+}
+
+// notOlderThan converts q, which requests the newest state, to a query for a state at v or later.
+func notOlderThan(q listwatch.Query, v listwatch.Version) listwatch.Query {
+	initial := listwatch.No
+	if q.SendsInitialEvents() {
+		initial = listwatch.Yes
+	}
+	q.Start, q.Version, q.Match, q.InitialEvents = listwatch.At, v, listwatch.NotOlderThan, initial
+	return q
+}
+
+// readNewest calls Options.Newest for all reads that wait for it.
+func (c *Cache) readNewest() (listwatch.Version, error) {
+	ctx, cancel := context.WithTimeoutCause(c.failed, readTimeout, errSlow)
+	defer cancel()
+	v, err := c.options.Newest(ctx)
+	switch failure := c.failure(); {
+	case failure != nil:
+		return 0, failure
+	case err == nil && v == 0:
+		return 0, newestError(errors.New("it is 0, but versions start at 1, also for an empty collection"))
+	case err == nil:
+		return v, nil
+	case ctx.Err() != nil:
+		return 0, errSlow
+	}
+	return 0, newestError(err)
+}
+
+func (c *Cache) awaitState(ctx context.Context) error {
+	if !c.isReady() {
+		timer := time.NewTimer(readTimeout)
+		defer timer.Stop()
+		select {
+		case <-c.ready:
+		case <-c.failed.Done():
+		case <-timer.C:
+			return errNotReady
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return c.failure()
+}
