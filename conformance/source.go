@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/runner"
-	"github.com/listwatch/listwatch/store"
 )
 
 // A Database creates collections; see [reference.Database].
@@ -27,17 +27,31 @@ type Database = reference.Database
 // The parameter except is for cases that the store cannot satisfy. It maps the ID of each of them
 // to the reason why it is skipped.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
+	target := reference.NewWithDatabase("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
+	testSource(t, target, except)
+}
+
+// A ReadOnlySource is a Source that is written elsewhere; see [reference.ReadOnly].
+type ReadOnlySource = reference.ReadOnly
+
+// TestReadOnlySource is like [TestSource] for a Source that is not a store, such as one over a table
+// of a database. open is called for each test. It returns a new, empty collection, together with a
+// function that performs a given write outside of the Source, or fails t. The collection must keep
+// at most historyBytes of history; zero means its default. open registers a t.Cleanup that closes
+// the collection. Cases that write through a server or need consecutive versions are skipped.
+func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnlySource, except ...Exceptions) {
+	target := reference.NewReadOnly("source", func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
+	testSource(t, target, except)
+}
+
+func testSource(t *testing.T, target Target, except []Exceptions) {
+	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
 	for _, test := range sourceContract {
 		t.Run("contract/"+test.name, func(t *testing.T) {
-			c, err := open(t, 0).Collection(store.CollectionSpec{APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			test.run(&sourceTest{t, c})
+			opened := target.Open(t, Setup{})
+			test.run(&sourceTest{t, opened.Internals.Source, opened.Store})
 		})
 	}
-	target := reference.NewWithDatabase("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
-	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
 	for _, c := range List() {
 		if c.Subject != harness.Client {
 			t.Run(c.ID, func(t *testing.T) {
@@ -71,13 +85,16 @@ var sourceContract = []struct {
 // A sourceTest is a test of a collection without a server.
 type sourceTest struct {
 	*testing.T
-	*store.Collection
+	listwatch.Source
+	store Store
 }
 
 func (s *sourceTest) create(names ...string) {
 	s.Helper()
 	for _, name := range names {
-		if _, err := s.Create(s.Context(), []byte(`{"metadata":{"namespace":"default","name":"`+name+`"}}`)); err != nil {
+		key := listwatch.Key{Namespace: harness.DefaultNamespace, Name: name}
+		data := fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q}}`, key.Namespace, name)
+		if _, err := s.store.Put(s.Context(), key, data); err != nil {
 			s.Fatal(err)
 		}
 	}

@@ -26,9 +26,10 @@ var thingSpec = store.CollectionSpec{
 // An api serves the collection at its paths in Kubernetes' API with the operations that cases need:
 // list, watch, get and create, with authentication.
 type api struct {
-	server watchserver.Server
-	things *store.Collection
-	access harness.Access
+	server  watchserver.Server
+	source  listwatch.Source
+	objects *store.Collection // nil if the collection is read-only
+	access  harness.Access
 }
 
 // ServeHTTP implements [http.Handler].
@@ -47,13 +48,15 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !ok:
 		return &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no path " + r.URL.Path}
+	case a.objects == nil && key.Name != "":
+		return &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no path " + r.URL.Path}
 	case key.Name != "" && r.Method == http.MethodGet:
 		return a.get(w, r, key)
-	case key.Namespace != "" && key.Name == "" && r.Method == http.MethodPost:
+	case a.objects != nil && key.Namespace != "" && key.Name == "" && r.Method == http.MethodPost:
 		return a.create(w, r)
 	}
 	// For other methods, Serve responds with 405.
-	a.server.Serve(w, r, watchserver.Endpoint{Source: a.things, Namespace: key.Namespace})
+	a.server.Serve(w, r, watchserver.Endpoint{Source: a.source, Namespace: key.Namespace})
 	return nil
 }
 
@@ -79,7 +82,7 @@ func parsePath(path string) (key listwatch.Key, ok bool) {
 }
 
 func (a *api) get(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
-	object, err := a.things.Get(r.Context(), key)
+	object, err := a.objects.Get(r.Context(), key)
 	if err != nil {
 		return err
 	}
@@ -92,7 +95,7 @@ func (a *api) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "read the body", Err: err}
 	}
-	object, err := a.things.Create(r.Context(), data)
+	object, err := a.objects.Create(r.Context(), data)
 	if err != nil {
 		return err
 	}

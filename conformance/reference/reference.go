@@ -62,13 +62,92 @@ func New(name string, w Interceptors) harness.Target {
 // limit the history of collections to Setup.HistoryBytes, which means the same as in
 // [memory.Options], and fail t if it cannot create a database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
+	return newTarget(name, ^harness.Ability(0), w, func(t harness.T, s harness.Setup) collection {
+		t.Helper()
+		db := open(t, s)
+		things, err := db.Collection(thingSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return collection{source: things, store: storeOf{things}, objects: things, compact: db.Compact}
+	})
+}
+
+// A ReadOnly is a Source that is written elsewhere.
+type ReadOnly struct {
+	// Source is the collection, which is empty at first. Its objects have namespaces, and field
+	// selectors may name spec.phase.
+	Source listwatch.Source
+	// Write performs a write where the data of the Source lives, and returns its version. data is
+	// the JSON of the object after the write, without a version. If data is nil, the write deletes
+	// the object. Write must be safe for concurrent use.
+	Write func(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error)
+	// Compact drops the history up to the current version.
+	Compact func()
+}
+
+// Put implements [harness.Store].
+func (r ReadOnly) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	return r.Write(ctx, key, data)
+}
+
+// Delete implements [harness.Store].
+func (r ReadOnly) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	return r.Write(ctx, key, nil)
+}
+
+// NewReadOnly returns the reference server over the collections that open returns. open must limit
+// their history to Setup.HistoryBytes, and fail t if it cannot open one. The server has no paths
+// for single objects, and its versions need not be consecutive.
+func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, w Interceptors) harness.Target {
+	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w, func(t harness.T, s harness.Setup) collection {
+		t.Helper()
+		r := open(t, s)
+		return collection{source: r.Source, store: r, compact: r.Compact}
+	})
+}
+
+func newTarget(name string, abilities harness.Ability, w Interceptors, open func(harness.T, harness.Setup) collection) harness.Target {
 	return harness.Target{
-		Name: name, Abilities: ^harness.Ability(0), SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
+		Name: name, Abilities: abilities, SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
 		Open: func(t harness.T, s harness.Setup) *harness.Instance {
 			t.Helper()
-			return newReferenceServer(t, s, w, open(t, s)).serve()
+			o := &referenceServer{T: t, setup: s, wrap: w, things: open(t, s)}
+			return o.serve()
 		},
 	}
+}
+
+// A collection is what a reference server serves.
+type collection struct {
+	source  listwatch.Source
+	store   harness.Store
+	objects *store.Collection // nil if the collection is read-only
+	compact func()
+}
+
+// A storeOf writes to a collection.
+type storeOf struct{ *store.Collection }
+
+// Put implements [harness.Store].
+func (s storeOf) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	object, err := s.Create(ctx, data)
+	if errors.Is(err, listwatch.AlreadyExists) {
+		object, err = s.Replace(ctx, key, data)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return object.Version, nil
+}
+
+// Delete implements [harness.Store].
+func (s storeOf) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	object, err := s.Collection.Delete(ctx, key, store.Preconditions{})
+	if err != nil {
+		return 0, err
+	}
+	return object.Version, nil
 }
 
 // A referenceServer serves one collection for one case.
@@ -76,39 +155,7 @@ type referenceServer struct {
 	harness.T
 	setup  harness.Setup
 	wrap   Interceptors
-	db     Database
-	things *store.Collection
-}
-
-func newReferenceServer(t harness.T, s harness.Setup, w Interceptors, db Database) *referenceServer {
-	t.Helper()
-	o := &referenceServer{T: t, setup: s, wrap: w, db: db}
-	var err error
-	if o.things, err = o.db.Collection(thingSpec); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// Put creates or replaces an object.
-func (o *referenceServer) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	object, err := o.things.Create(ctx, data)
-	if errors.Is(err, listwatch.AlreadyExists) {
-		object, err = o.things.Replace(ctx, key, data)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return object.Version, nil
-}
-
-// Delete removes an object.
-func (o *referenceServer) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	object, err := o.things.Delete(ctx, key, store.Preconditions{})
-	if err != nil {
-		return 0, err
-	}
-	return object.Version, nil
+	things collection
 }
 
 // transports returns the transports in the order in which the server tries them. HTTP/1.1 is last
@@ -133,10 +180,10 @@ func (o *referenceServer) transports() []transport.Server {
 // serve starts a server over the collection.
 func (o *referenceServer) serve() *harness.Instance {
 	o.Helper()
-	api := &api{things: o.things, access: o.setup.Access, server: watchserver.Server{
+	api := &api{source: o.things.source, objects: o.things.objects, access: o.setup.Access, server: watchserver.Server{
 		Timing: o.setup.Timing, Limits: o.setup.Limits, Transports: o.transports(), NoCompression: o.setup.NoCompression,
 	}}
-	var source listwatch.Source = o.things
+	source := o.things.source
 	if o.wrap.Source != nil {
 		source = o.wrap.Source(source)
 	}
@@ -173,9 +220,9 @@ func (o *referenceServer) startInstance(handler http.Handler, source listwatch.S
 	if o.wrap.Network != nil {
 		s.Network = o.wrap.Network(s.Network)
 	}
-	s.Kind, s.KubernetesPath, s.Store, s.Drain = thingSpec.Kind, collectionPath, o, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = thingSpec.Kind, collectionPath, o.things.store, drain
 	s.Compact = func(context.Context) error {
-		o.db.Compact()
+		o.things.compact()
 		return nil
 	}
 	s.Replica = o.serve

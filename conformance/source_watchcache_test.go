@@ -1,0 +1,68 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// An owner feeds a cache with its writes.
+type owner struct {
+	*watchcache.Cache
+
+	mu sync.Mutex
+	// Guarded by mu.
+	version listwatch.Version // of the newest write
+	uids    map[listwatch.Key]listwatch.Version
+}
+
+func newOwner(t conformance.T, historyBytes int64) *owner {
+	t.Helper()
+	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing", Fields: []string{"spec.phase"}, Epoch: rand.Text()}
+	o := &owner{
+		Cache:   watchcache.New(d, watchcache.Options{HistoryBytes: historyBytes}),
+		version: listwatch.Version(time.Now().UnixMicro()), uids: make(map[listwatch.Key]listwatch.Version),
+	}
+	if err := o.Replace(nil, o.version); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// write writes an object, or deletes it if data is nil.
+func (o *owner) write(_ context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.version++
+	change := watchcache.Change{Version: o.version, Key: key}
+	if data == nil {
+		delete(o.uids, key)
+	} else {
+		if o.uids[key] == 0 {
+			o.uids[key] = o.version
+		}
+		const start = `{"metadata":{`
+		head := fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"uid":"%d","resourceVersion":"%d",`, o.uids[key], o.version)
+		var err error
+		if change.Object, err = listwatch.ParseObject(bytes.Replace(data, []byte(start), head, 1)); err != nil {
+			return 0, err
+		}
+	}
+	return o.version, o.Apply(change)
+}
+
+func TestCacheIsASource(t *testing.T) {
+	t.Parallel()
+	conformance.TestReadOnlySource(t, func(t conformance.T, historyBytes int64) conformance.ReadOnlySource {
+		o := newOwner(t, historyBytes)
+		return conformance.ReadOnlySource{Source: o, Write: o.write, Compact: o.Compact}
+	})
+}
