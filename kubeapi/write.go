@@ -26,9 +26,12 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 		if c.subresource == "" {
 			return to.Replace(ctx, c.key(), data)
 		}
-		if metadataString(data, "name") == "" {
-			// A body without a name may be a mistake and would empty the subresource.
-			return nil, c.nameMismatch("name", "", c.name)
+		// A body without a name may be a mistake and would empty the subresource.
+		if name := metadataString(data, "name"); name != c.name {
+			return nil, c.nameMismatch("name", name, c.name)
+		}
+		if namespace := metadataString(data, "namespace"); namespace != "" && namespace != c.namespace {
+			return nil, c.nameMismatch("namespace", namespace, c.namespace)
 		}
 		return c.update(ctx, to, func([]byte) ([]byte, error) { return data, nil })
 	})

@@ -151,9 +151,10 @@ func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditi
 
 // Replace is like Update with a function that returns data. If data has metadata.resourceVersion or
 // metadata.uid, they are preconditions, so that a client that reads an object, changes it and sends
-// it back cannot overwrite another change.
+// it back cannot overwrite another change. If data has another name or namespace than key, the
+// error has code Invalid, even if there is no object at key, as in Kubernetes.
 func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
-	p, err := c.preconditionsOf(data)
+	p, err := c.preconditionsOf(data, key)
 	if err != nil {
 		return nil, err
 	}
@@ -193,13 +194,24 @@ func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Dra
 	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
 }
 
-func (c *Collection) preconditionsOf(data []byte) (p Preconditions, err error) {
+// preconditionsOf returns the preconditions in data, which must have the given key.
+func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p Preconditions, err error) {
 	compact, err := compactObject(data)
 	if err != nil {
 		return p, err
 	}
 	doc, err := splitDocument(compact) // the update checks everything else
 	if err != nil {
+		return p, err
+	}
+	var got listwatch.Key
+	if got.Name, err = doc.metadataString("name"); err != nil {
+		return p, err
+	}
+	if got.Namespace, err = doc.metadataString("namespace"); err != nil {
+		return p, err
+	}
+	if err := checkKey(got, key); err != nil {
 		return p, err
 	}
 	if p.UID, err = doc.metadataString("uid"); err != nil {

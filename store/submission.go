@@ -37,19 +37,28 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	if err := sub.readMetadata(); err != nil {
 		return nil, err
 	}
-	if want.Name != "" && sub.key.Name != want.Name {
-		return nil, badRequest("the name of the object (%s) does not match the name of the request (%s)", sub.key.Name, want.Name)
+	if err := checkKey(sub.key, want); err != nil {
+		return nil, err
 	}
 	if want.Namespace != "" {
-		if sub.key.Namespace != "" && sub.key.Namespace != want.Namespace {
-			return nil, badRequest("the namespace of the object (%s) does not match the namespace of the request (%s)", sub.key.Namespace, want.Namespace)
-		}
 		sub.key.Namespace = want.Namespace
 	}
 	if causes := s.brokenRules(sub); causes != nil {
 		return nil, s.invalid(sub.key.Name, causes)
 	}
 	return sub, nil
+}
+
+// checkKey returns an error if the key of a submission differs from want, except for the parts of
+// want that are empty. A submission may leave out its namespace.
+func checkKey(got, want listwatch.Key) error {
+	if want.Name != "" && got.Name != want.Name {
+		return badRequest("the name of the object (%s) does not match the name of the request (%s)", got.Name, want.Name)
+	}
+	if want.Namespace != "" && got.Namespace != "" && got.Namespace != want.Namespace {
+		return badRequest("the namespace of the object (%s) does not match the namespace of the request (%s)", got.Namespace, want.Namespace)
+	}
+	return nil
 }
 
 // setType adds kind and apiVersion at the front of doc if they are absent. It returns an

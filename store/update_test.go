@@ -246,6 +246,20 @@ func TestErrorsOfTheChangeAreUnchanged(t *testing.T) {
 	}
 }
 
+func TestReplaceChecksTheKeyBeforeTheObject(t *testing.T) {
+	pods, _ := newPods()
+	for data, want := range map[string]listwatch.Code{
+		`{"metadata":{"name":"a"}}`:                     listwatch.NotFound,
+		`{"metadata":{"name":"a","namespace":"n"}}`:     listwatch.NotFound,
+		`{"metadata":{"name":"b"}}`:                     listwatch.Invalid,
+		`{"metadata":{}}`:                               listwatch.Invalid,
+		`{"metadata":{"name":"a","namespace":"other"}}`: listwatch.Invalid,
+	} {
+		_, err := pods.Replace(t.Context(), keyA, []byte(data))
+		wantCode(t, err, want, "")
+	}
+}
+
 func TestReplaceReadsPreconditionsFromTheObject(t *testing.T) {
 	pods, _ := newPods()
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"x":0}`)
