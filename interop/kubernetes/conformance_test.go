@@ -23,7 +23,7 @@ var slowCases = []string{
 }
 
 // silentCases fail because the server does not respond. They run with a short timeout.
-var silentCases = []string{"framing/ws-rsv", "framing/ws-control-rules", "limit/ws-client-talks"}
+var silentCases = []string{"framing/ws-rsv", "framing/ws-control-rules", "limit/ws-client-floods"}
 
 func TestKubernetesIsConformant(t *testing.T) {
 	known, err := conformance.ReadKnownFailures("known_failures.txt")

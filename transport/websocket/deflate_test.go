@@ -100,11 +100,23 @@ func TestServerCompressesIfItAgreed(t *testing.T) {
 	})
 }
 
-func TestServerRejectsCompressedMessages(t *testing.T) {
+func TestServerIgnoresCompressedMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, Gorilla, transport.Options{}).watch("Sec-WebSocket-Extensions", permessageDeflate)
+		p.writeFrame(bitFin|bitRSV1|opText, deflate([]byte("ping")))
+		p.writeFrame(bitRSV1|opBinary, []byte("not compressed"))
+		p.writeFrame(bitFin|opContinuation, nil)
+		p.writeFrame(bitFin|opPing, nil)
+		p.wantFrame(bitFin|opPong, "")
+		stream.Sender.Close(transport.Finished)
+		p.wantClose(closeNormal)
+		p.Close()
+	})
+}
+
+func TestServerRejectsInvalidCompressedFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for first, want := range map[byte]closeCode{
-			bitFin | bitRSV1 | opText: closePolicy,
-			bitRSV1 | opBinary:        closePolicy,
 			// rfc7692#section-6: only the first frame of a message may have RSV1, and none
 			// RSV2.
 			bitFin | bitRSV1 | opPing:         closeProtocol,

@@ -69,9 +69,14 @@ type gorillaServerConn struct {
 }
 
 func (s *gorillaServerConn) serve() closeCode {
-	// The validator rejects all messages of a client, so NextReader returns only after a close
-	// frame or a failure.
-	_, _, err := s.library.NextReader()
+	var err error
+	for err == nil {
+		var message io.Reader
+		_, message, err = s.library.NextReader() // discards the previous message
+		if c, ok := message.(io.Closer); ok {
+			_ = c.Close() // releases the decompressor
+		}
+	}
 	if e, ok := err.(*websocket.CloseError); ok && e.Code != websocket.CloseAbnormalClosure {
 		return closeCode(e.Code)
 	}

@@ -43,10 +43,16 @@ type nhooyrServerConn struct {
 }
 
 func (s *nhooyrServerConn) serve() closeCode {
-	// The validator rejects all messages of a client, so Reader returns only after a close
-	// frame, which the library has then answered, or after a failure.
-	_, _, _ = s.library.Reader(context.Background())
-	return 0
+	// Reader fails after a close frame, which the library has then answered, or after a failure.
+	for {
+		_, message, err := s.library.Reader(context.Background())
+		if err == nil {
+			_, err = io.Copy(io.Discard, message)
+		}
+		if err != nil {
+			return 0
+		}
+	}
 }
 
 func (s *nhooyrServerConn) send(frames [][]byte) error {

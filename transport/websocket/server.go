@@ -57,8 +57,8 @@ func (*Server) Claims(r *http.Request) bool {
 // the framing if it names one. Otherwise the Accept header selects it.
 //
 // The server sends pings, and disconnects a client that has not answered a ping before the next
-// one. It closes with code 1008 if the client sends a message, and with 1009 if that message is
-// longer than 4 KiB.
+// one. It ignores messages from the client, up to 64 KiB a minute. It closes with code 1008 after
+// more of them, and with 1009 after one that is longer.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if err := checkRequest(r, w.Header(), s.AllowOrigins); err != nil {
 		return nil, err

@@ -10,14 +10,14 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// maxInbound is the number of bytes above which the server refuses a message with close code 1009.
-// It refuses shorter messages with 1008, because a client must not send messages at all. The server
-// reads none of them.
-const maxInbound = 4 << 10
+// maxInbound bounds the messages that the server ignores. Pages send some to keep their
+// connections alive. After a message of more bytes the server closes with code 1009, and after
+// more bytes within a minute, including the headers of the frames, with 1008.
+const maxInbound = 64 << 10
 
 // A serverConn is a server's end of a WebSocket, implemented by a library.
 type serverConn interface {
-	// serve reads until the connection ends, and answers pings. If the client has sent a close
+	// serve reads until the connection ends, answers pings, and ignores messages. If the client has sent a close
 	// frame that is not answered yet, serve returns the code of the answer; otherwise it
 	// returns zero.
 	serve() (answer closeCode)

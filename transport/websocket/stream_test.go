@@ -36,9 +36,57 @@ var invalidFrames = []struct {
 	{"impossible length", append([]byte{bitFin | opText, bitMask | 127, 0x80}, make([]byte, 11)...), closeProtocol},
 	{"close code 999", newFrame(bitFin|opClose, closePayload(999, ""), true), closeProtocol},
 	{"close code 1005", newFrame(bitFin|opClose, closePayload(1005, ""), true), closeProtocol},
-	{"text", newFrame(bitFin|opText, []byte("hello"), true), closePolicy},
-	{"binary in fragments", newFrame(opBinary, []byte("hel"), true), closePolicy},
+	{"message within a message", bytes.Repeat(newFrame(opText, []byte("x"), true), 2), closeProtocol},
 	{"16 MiB announced", append([]byte{bitFin | opText, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, 1, 2, 3, 4), closeTooBig},
+}
+
+// A page may send messages to keep its connection alive. 32 KiB each minute are below the bound.
+// Conformance case limit/ws-client-talks.
+func TestServerIgnoresMessages(t *testing.T) {
+	messages := map[string][]byte{
+		"text":       newFrame(bitFin|opText, []byte("ping"), true),
+		"binary":     newFrame(bitFin|opBinary, []byte{0, 1}, true),
+		"empty":      newFrame(bitFin|opText, nil, true),
+		"not UTF-8":  newFrame(bitFin|opText, []byte("\xff"), true),
+		"32 KiB":     newFrame(bitFin|opBinary, make([]byte, 32<<10), true),
+		"fragmented": append(newFrame(opText, []byte("pi"), true), newFrame(bitFin|opContinuation, []byte("ng"), true)...),
+	}
+	inBubbles(t, func(t *testing.T, b Backend) {
+		for name, bytes := range messages {
+			p, stream := startInMemory(t, b, transport.Options{PingInterval: -1}).watch()
+			for n := range 5 {
+				p.Write(bytes)
+				p.writeFrame(bitFin|opPing, []byte(name))
+				p.wantFrame(bitFin|opPong, name)
+				send(t, stream, testEvent(n, 1))
+				if first, _, _, err := p.readFrame(); first != bitFin|opText {
+					t.Fatalf("%s: got frame %#x, %v; want an event", name, first, err)
+				}
+				time.Sleep(time.Minute)
+			}
+			stream.Sender.Close(transport.Finished)
+			p.wantClose(closeNormal)
+			p.Close()
+		}
+	})
+}
+
+// Conformance case limit/ws-client-talks.
+func TestServerClosesOnTooManyMessages(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b Backend) {
+		for name, frames := range map[string][]byte{
+			"small messages":  bytes.Repeat(newFrame(bitFin|opText, []byte("ping"), true), 64<<10/10+1),
+			"empty fragments": append(newFrame(opText, nil, true), bytes.Repeat(newFrame(opContinuation, nil, true), 64<<10/6)...),
+			"one of 64 KiB":   newFrame(bitFin|opBinary, make([]byte, 64<<10), true),
+		} {
+			t.Log(name)
+			p, stream := startInMemory(t, b, transport.Options{}).watch()
+			p.Write(frames)
+			p.wantClose(closePolicy)
+			p.wantEOF()
+			<-stream.Done
+		}
+	})
 }
 
 // Conformance cases framing/ws-rsv, ws-control-rules, ws-unmasked-server,

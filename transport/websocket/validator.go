@@ -3,6 +3,7 @@ package websocket
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 )
 
 // A protocolError is a violation of the protocol by the peer, and the close code that reports
@@ -24,7 +25,7 @@ func errMessageTooBig(limit int64) *protocolError {
 // inspects only the headers of frames.
 type validator struct {
 	// Immutable after construction.
-	fromClient bool  // the peer is a client: it must mask its frames, and must not send messages
+	fromClient bool  // the peer is a client: it must mask its frames, and send few messages
 	maxMessage int64 // the maximum number of bytes of a message, before decompression
 	deflate    bool  // messages may be compressed
 
@@ -36,6 +37,8 @@ type validator struct {
 	fragmented  bool  // more fragments of the message must follow
 	inMessage   bool  // the current frame belongs to a message; otherwise it is a control frame
 	closed      bool  // a close frame has begun
+	minuteLen   int64 // the bytes of messages since minuteStart; counted only for clients
+	minuteStart time.Time
 	err         *protocolError
 }
 
@@ -174,10 +177,21 @@ func (v *validator) addFragment(length int64) *protocolError {
 	if length > v.maxMessage-v.messageLen {
 		return errMessageTooBig(v.maxMessage)
 	}
-	if v.fromClient {
-		return &protocolError{closePolicy, "a client must not send messages"}
-	}
 	v.messageLen += length
 	v.fragmented = v.header[0]&bitFin == 0
+	if v.fromClient {
+		return v.addToMinute(int64(v.headerLen) + maskSize + length)
+	}
+	return nil
+}
+
+// addToMinute counts the bytes of a frame that belongs to a message.
+func (v *validator) addToMinute(n int64) *protocolError {
+	if now := time.Now(); now.Sub(v.minuteStart) >= time.Minute {
+		v.minuteStart, v.minuteLen = now, 0
+	}
+	if v.minuteLen += n; v.minuteLen > maxInbound {
+		return &protocolError{closePolicy, fmt.Sprintf("a client must not send more than %d bytes of messages in a minute", maxInbound)}
+	}
 	return nil
 }

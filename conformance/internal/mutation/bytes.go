@@ -71,23 +71,33 @@ func (s *frameChangingSender) Send(frames [][]byte) error {
 func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(&hijackWriter{w, change}, r)
+			next.ServeHTTP(&hijackWriter{ResponseWriter: w, onWrite: change}, r)
+		})
+	}
+}
+
+// OnReads is like OnWrites for the bytes that are read from the connection. change must not change
+// their number.
+func OnReads(change func([]byte) []byte) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(&hijackWriter{ResponseWriter: w, onRead: change}, r)
 		})
 	}
 }
 
 type hijackWriter struct {
 	http.ResponseWriter
-	change func([]byte) []byte
+	onRead, onWrite func([]byte) []byte
 }
 
 // Unwrap is for http.ResponseController.
 func (w *hijackWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack returns a connection that changes writes.
+// Hijack returns a connection that changes reads and writes.
 func (w *hijackWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	return &AlteredConn{Conn: c, OnWrite: w.change}, buffers, err
+	return &AlteredConn{Conn: c, OnRead: w.onRead, OnWrite: w.onWrite}, buffers, err
 }
 
 // An AlteredConn changes the bytes that it reads and writes. OnWrite may change the length,

@@ -21,8 +21,8 @@ func Mutants() []mutation.Mutant { return slices.Concat(serverMutants, clientMut
 
 var serverMutants = []mutation.Mutant{
 	{Name: "closes-with-4321", Breaks: []string{
-		"torture-server/close-*", "torture-server/text*", "torture-server/binary", "torture-server/ping-and-close", "torture-server/ping-of-126",
-		"torture-server/ping-of-64KiB", "torture-server/*-in-fragments", "torture-server/*continuation-of-nothing", "torture-server/masked-wrongly",
+		"torture-server/close-*", "torture-server/text-of-*", "torture-server/ping-and-close", "torture-server/ping-of-126",
+		"torture-server/ping-of-64KiB", "torture-server/p[io]ng-in-fragments", "torture-server/*continuation-of-nothing", "torture-server/masked-wrongly",
 		"torture-server/length-*", "torture-server/opcode-*", "torture-server/rsv*",
 	}, Defect: reference.Interceptors{Handler: mutation.OnWrites(closesWith(4321))}},
 	{Name: "sends-after-close", Breaks: []string{"torture-server/close-1000", "torture-server/close-twice"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(func(p []byte) []byte {
@@ -52,14 +52,21 @@ var serverMutants = []mutation.Mutant{
 			f.first |= reserved
 		}
 	})},
+	{Name: "rejects-messages", Breaks: []string{
+		"torture-server/text", "torture-server/text-empty", "torture-server/text-in-fragments", "torture-server/text-that-is-not-utf8", "torture-server/binary",
+	}, Defect: onClientFrames(func(f *frame) {
+		if op := f.first & opMask; op == mutation.OpText || op == mutation.OpBinary {
+			f.first |= reserved
+		}
+	})},
 	{Name: "accepts-reserved-bits", Breaks: []string{
 		"torture-server/rsv*-on-text", "torture-server/rsv*-on-ping", "torture-server/rsv*-on-close",
 	}, Defect: onClientFrames(func(f *frame) {
 		f.first &^= reserved
 	})},
-	{Name: "accepts-any-opcode", Breaks: []string{"torture-server/opcode-*"}, Defect: onClientFrames(func(f *frame) {
+	{Name: "answers-any-opcode", Breaks: []string{"torture-server/opcode-*"}, Defect: onClientFrames(func(f *frame) {
 		if op := f.first & opMask; op > mutation.OpBinary && op != mutation.OpClose && op != mutation.OpClose+1 && op != mutation.OpPong {
-			f.first = mutation.BitFinal | mutation.OpText
+			f.first = mutation.BitFinal | mutation.OpClose + 1 // a ping
 		}
 	})},
 	{Name: "accepts-any-close-code", Breaks: []string{

@@ -32,7 +32,8 @@ var Mutants = []mutation.Mutant{
 	{Name: "keeps-ambiguous-connections-open", Breaks: []string{"limit/smuggling"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
 	{Name: "no-header-timeout", Breaks: []string{"limit/slowloris"}, Defect: reference.Interceptors{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
 	{Name: "leaks-a-slot-per-reset", Breaks: []string{"limit/h2-rapid-reset"}, Defect: reference.Interceptors{Handler: leakingSlots}},
-	{Name: "closes-large-frames-with-1000", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.WithNormalClose)}},
+	{Name: "refuses-messages", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnReads(textAsUnknown)}},
+	{Name: "closes-large-frames-with-1000", Breaks: []string{"limit/ws-client-floods"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.WithNormalClose)}},
 	{Name: "changes-pong-data", Breaks: []string{"limit/ws-ping-flood"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(pongsWrongly)}},
 	{Name: "refuses-with-503", Breaks: []string{"limit/max-watches"}, Defect: reference.Interceptors{Handler: mutation.OnErrors(func(status int, body []byte) (int, []byte) {
 		if status == http.StatusTooManyRequests {
@@ -70,6 +71,14 @@ func leakingSlots(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// textAsUnknown gives text messages a reserved opcode. p is the data of one read.
+func textAsUnknown(p []byte) []byte {
+	if len(p) > 0 && p[0]&^mutation.BitFinal == mutation.OpText {
+		p[0] += 2
+	}
+	return p
 }
 
 // pongsWrongly changes the last byte of a pong frame. p is the data of one write.
