@@ -60,6 +60,10 @@ type Options struct {
 	// must respond before the next ping. If zero, DefaultPingInterval is used. A negative value
 	// disables pings.
 	PingInterval time.Duration
+	// Detach lets a stream on a hijacked connection continue after the handler has returned. That
+	// saves the memory of the handler, but middleware then sees neither the end of the stream nor
+	// its errors, and the end of the request's context does not end the stream.
+	Detach bool
 }
 
 // WriteTimeoutOrDefault returns WriteTimeout, or its default if it is zero.
@@ -93,10 +97,10 @@ type Stream struct {
 	Encoder *Encoder
 	// Done is closed when the peer has disconnected or Sender has been closed.
 	Done <-chan struct{}
-	// Detached is true if the connection was hijacked, so that the stream continues after
-	// the handler has returned. Otherwise the stream ends with the handler, which must call
-	// Sender.Close before it returns. If Close(Abort) returns an error, the handler must
-	// panic with http.ErrAbortHandler. It may panic after every Abort.
+	// Detached is true if the stream continues after the handler has returned, and does not end
+	// with the request's context: it spans several requests, or [Options].Detach was set.
+	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
+	// error, the handler must panic with http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
 }
 

@@ -2,6 +2,7 @@ package watchserver
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -21,29 +22,33 @@ func (s *stream) wake() {
 	}
 }
 
-// run serves the stream on the calling goroutine until it ends, and returns how the
-// transport must end it.
-func (s *stream) run() (end transport.End) {
-	end = transport.Abort
+// run serves the stream on the calling goroutine until it ends. When ctx ends, the stream fails with
+// contextError. An error means that the handler must panic to abort the response.
+func (s *stream) run(ctx context.Context) (abort error) {
+	end := transport.Abort
 	var cause error
+	stop := context.AfterFunc(ctx, func() { s.failAt(time.Now(), contextError(ctx)) })
+	defer stop()
 	defer func() {
 		if p := recover(); p != nil {
 			end, cause = s.recovered(p)
 		}
-		s.close(end, cause)
+		if err := s.close(end, s.reason(ctx, cause)); end == transport.Abort {
+			abort = err
+		}
 	}()
 	s.server.Trace.opened(s)
 	if opening := s.out.Encoder.Opening(); len(opening) > 0 {
 		if cause = s.out.Sender.Send([][]byte{opening}); cause != nil {
-			return end
+			return nil
 		}
 	}
-	end, cause = s.loop()
-	return end
+	end, cause = s.loop(ctx)
+	return nil
 }
 
 // loop calls step whenever something is pending or due, until the stream ends.
-func (s *stream) loop() (transport.End, error) {
+func (s *stream) loop(ctx context.Context) (transport.End, error) {
 	wake := s.wake // evaluated once, because each evaluation allocates
 	timer := time.AfterFunc(forever, wake)
 	defer timer.Stop()
@@ -67,7 +72,11 @@ func (s *stream) loop() (transport.End, error) {
 		select {
 		case <-s.wakeup:
 		case <-s.out.Done:
-			return transport.Abort, errClientGone
+			if ctx.Err() == nil {
+				return transport.Abort, errClientGone
+			}
+			// Some transports close Done when ctx ends. Their clients can still receive the error.
+			s.failAt(time.Now(), contextError(ctx))
 		}
 	}
 }
@@ -109,14 +118,34 @@ func errInternal() error {
 	return &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}
 }
 
-func (s *stream) close(end transport.End, cause error) {
-	if errors.Is(cause, errComplete) {
-		cause = nil
+// reason returns the error for Trace.Closed. The parameter cause is the result of loop.
+func (s *stream) reason(ctx context.Context, cause error) error {
+	select {
+	case <-s.out.Done:
+		if context.Cause(ctx) == context.Canceled {
+			return errClientGone // net/http cancels the context of a client that disconnects
+		}
+	default:
 	}
+	if errors.Is(cause, errComplete) {
+		return nil
+	}
+	if f := s.dueFailure(time.Now()); f != nil && !errors.Is(cause, f.err) {
+		return errors.Join(f.err, cause) // the error could not be sent
+	}
+	return cause
+}
+
+// close ends the stream and returns the error of the sender.
+func (s *stream) close(end transport.End, reason error) error {
 	s.poller.Close()
-	s.out.Sender.Close(end) // an error means that the client has disconnected
+	err := s.out.Sender.Close(end)
+	if f := s.failure.Load(); f != nil {
+		f.abort.Stop()
+	}
 	s.server.watches.remove(s)
-	s.server.Trace.closed(s, cause)
+	s.server.Trace.closed(s, reason)
+	return err
 }
 
 // maxDuration is the upper bound of the durations in [Timing], so that they can be doubled
@@ -170,6 +199,9 @@ func (s *stream) nextDue() time.Time {
 	}
 	if at := s.drainAt.Load(); at != nil && (next.IsZero() || at.Before(next)) {
 		next = *at
+	}
+	if f := s.failure.Load(); f != nil && (next.IsZero() || f.at.Before(next)) {
+		next = f.at
 	}
 	return next
 }

@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,6 +49,11 @@ type Server struct {
 	Limits Limits
 	// Timing configures bookmarks, timeouts and heartbeats.
 	Timing Timing
+	// Detach lets the handler return while a watch on a hijacked connection continues, which saves
+	// a goroutine's larger stack and the request (docs/performance.md). Set it only if nothing
+	// wraps the Server that must know about its watches: middleware then sees a request that
+	// ends at once, and the end of the request's context does not end the watch.
+	Detach bool
 	// ClientOf returns the name of a request's client, for Limits.WatchesPerClient. If nil, the
 	// client's IP address is used.
 	ClientOf func(*http.Request) string
@@ -146,6 +152,9 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 		r = transport.WithoutCompression(r)
 	}
 	if err := s.serve(w, r, e); err != nil {
+		if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
+			err = contextError(r.Context())
+		}
 		s.Trace.refused(r, err)
 		WriteError(w, r, err)
 	}

@@ -37,6 +37,8 @@ type stream struct {
 
 	// when the stream ends because of a drain; nil without a drain
 	drainAt atomic.Pointer[time.Time]
+	// when and why the stream ends with an error; nil if failAt was not called
+	failure atomic.Pointer[failure]
 }
 
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.
@@ -64,6 +66,12 @@ var (
 func (s *stream) step(now time.Time) (again time.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
+	if f := s.dueFailure(now); f != nil {
+		if err := s.sendBookmark(b, now); err != nil {
+			return now, err
+		}
+		return now, s.fail(b, f.err, now)
+	}
 	// Load drainAt before Poll, so that all events committed before the drain are sent.
 	drainAt := s.drainAt.Load()
 	n, err := s.poller.Poll(b.events[:])

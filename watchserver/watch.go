@@ -2,6 +2,7 @@ package watchserver
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -12,9 +13,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// watch opens a watch and serves it. A stream that is bound to the handler is served on
-// this goroutine, a stream on a hijacked connection on a goroutine of its own. If watch
-// returns an error, nothing has been written.
+// watch opens a watch and serves it. If watch returns an error, nothing has been written.
+// Otherwise it returns when the watch has ended, unless the stream is detached.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
 	client := s.clientOf(r)
 	if err := s.watches.reserve(client, s.Limits); err != nil {
@@ -37,8 +37,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	s.watches.add(st)
 	added = true
 	if st.out.Detached {
-		go st.run() // Drain waits for it
-	} else if end := st.run(); end == transport.Abort {
+		go st.run(context.Background()) // Drain waits for it
+		return nil
+	}
+	if st.run(r.Context()) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -101,7 +103,7 @@ func (s *Server) framings() *framing.Registry {
 }
 
 func (s *Server) transportOptions() transport.Options {
-	return transport.Options{Framings: s.Framings, WriteTimeout: s.Limits.WriteTimeout, PingInterval: s.Timing.Heartbeat}
+	return transport.Options{Framings: s.Framings, WriteTimeout: s.Limits.WriteTimeout, PingInterval: s.Timing.Heartbeat, Detach: s.Detach}
 }
 
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {

@@ -4,30 +4,35 @@ import (
 	"bytes"
 	"net"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// canHijack reports whether the connection of r can be hijacked: r is a GET over HTTP/1.1 that
-// has been read completely.
-func canHijack(r *http.Request) bool {
+// canHijack reports whether the connection of r can be hijacked: w belongs to net/http itself, and r
+// is a GET over HTTP/1.1 that has been read completely. Middleware that wraps the writer must see
+// what is written, even if its writer offers Hijack.
+func canHijack(w http.ResponseWriter, r *http.Request) bool {
+	if t := reflect.TypeOf(w); t.Kind() != reflect.Pointer || t.Elem().PkgPath() != "net/http" {
+		return false
+	}
 	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) && r.Method == http.MethodGet &&
 		r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Header.Get("Expect") == ""
 }
 
 // startStream writes status 200 and the headers to conn and returns the stream. If the
 // write fails, it closes the stream.
-func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, timeout time.Duration) *transport.Stream {
+func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, o transport.Options) *transport.Stream {
 	connio.TuneTCP(conn)
-	s := newStream(conn, timeout)
+	s := newStream(conn, o.WriteTimeoutOrDefault())
 	coding := encoder.NewStreamCoding()
 	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
 		s.coding = coding // set after this Send, because the headers are not a frame
 		go s.readLoop()
 	}
-	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: true}
+	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: o.Detach}
 }
 
 // connectionHeaders are the headers that describe the connection and the transfer coding.

@@ -13,9 +13,8 @@ import (
 type Server struct {
 	// DisableHijack makes all watches use the standard path. Otherwise the Server hijacks the
 	// connection of a GET over HTTP/1.1 without a body, if the http.ResponseWriter passed to
-	// Accept is an http.Hijacker and has no Content-Encoding header, which compressing
-	// middleware sets. If the ResponseWriter only wraps an http.Hijacker, the standard path is
-	// used, so that the wrapper sees the response.
+	// Accept is net/http's own. Middleware that wraps the ResponseWriter gets the standard
+	// path, so that it sees the status and the bytes.
 	DisableHijack bool
 }
 
@@ -58,7 +57,7 @@ func (Server) Claims(r *http.Request) bool {
 // whose rules then apply to the stream.
 func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	h, ok := w.(http.Hijacker)
-	lean := ok && !s.DisableHijack && canHijack(r) && w.Header().Get("Content-Encoding") == ""
+	lean := ok && !s.DisableHijack && canHijack(w, r) && w.Header().Get("Content-Encoding") == ""
 	envelope := plainEnvelope
 	if lean {
 		envelope = chunkEnvelope
@@ -72,9 +71,9 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		// the connection, so a client that pipelines must be prepared to repeat its
 		// requests (rfc9112#section-9.3.2).
 		if conn, _, err := h.Hijack(); err == nil {
-			return startStream(conn, w.Header(), encoder, o.WriteTimeoutOrDefault()), nil
+			return startStream(conn, w.Header(), encoder, o), nil
 		}
-		// The middleware wraps a writer that cannot be hijacked, so use the standard path.
+		// The connection cannot be hijacked, so use the standard path.
 		encoder = encoder.WithEnvelope(plainEnvelope)
 	}
 	return transport.OpenResponse(w, r, o, encoder)

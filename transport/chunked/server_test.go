@@ -105,7 +105,7 @@ func TestHijacksOnlyWhenSafe(t *testing.T) {
 		{name: "a body without a length", request: "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
 		{name: "Expect: 100-continue", request: "GET / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n"},
 		{
-			name: "hijackable middleware", request: getRequest, want: true,
+			name: "hijackable middleware", request: getRequest,
 			wrap: func(w http.ResponseWriter) http.ResponseWriter { return hijackable{w} },
 		},
 		{
@@ -137,8 +137,8 @@ func TestHijacksOnlyWhenSafe(t *testing.T) {
 				if status, _ := readHeader(t, bufio.NewReader(c)); !strings.HasSuffix(status, "200 OK") {
 					t.Errorf("got status line %q, want status 200", status)
 				}
-				if s.Detached != tt.want {
-					t.Errorf("got Detached %v, want %v", s.Detached, tt.want)
+				if _, hijacked := s.Sender.(*stream); hijacked != tt.want {
+					t.Errorf("got hijacked %v, want %v", hijacked, tt.want)
 				}
 				s.Sender.Close(transport.Finished)
 			})

@@ -53,8 +53,8 @@ func (*Server) Claims(r *http.Request) bool {
 		hasToken(r.Header, "Connection", "upgrade") && hasToken(r.Header, "Upgrade", "websocket")
 }
 
-// Accept upgrades the connection and returns a stream that is detached. The subprotocol selects
-// the framing if it names one. Otherwise the Accept header selects it.
+// Accept upgrades the connection. The subprotocol selects the framing if it names one. Otherwise
+// the Accept header selects it.
 //
 // The server sends pings, and disconnects a client that has not answered a ping before the next
 // one. It ignores messages from the client, up to 64 KiB a minute. It closes with code 1008 after
@@ -86,7 +86,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: opUpgrade, Err: err}
 	}
 	sender := newStream(h.conn, library, o)
-	return &transport.Stream{Sender: sender, Encoder: encoder, Done: sender.done, Detached: true}, nil
+	return &transport.Stream{Sender: sender, Encoder: encoder, Done: sender.done, Detached: o.Detach}, nil
 }
 
 // envelope returns the envelope of messages to the client of r.

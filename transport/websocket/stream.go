@@ -42,7 +42,8 @@ type stream struct {
 
 	sending connio.Lock // held while messages or a close frame are written
 
-	finishOnce, closeOnce sync.Once
+	finishOnce sync.Once
+	closed     atomic.Bool // Close was called
 	// closing is set when read ends the connection with a close frame. Then nothing else may close
 	// the connection.
 	closing atomic.Bool
@@ -109,14 +110,12 @@ func (s *stream) writeClose(code closeCode, reason string) error {
 // Close implements [transport.Sender]. The goroutine that runs read waits for the answer of the
 // client and closes the connection.
 func (s *stream) Close(end transport.End) error {
-	s.closeOnce.Do(func() { s.close(end) })
-	return nil
-}
-
-func (s *stream) close(end transport.End) {
+	if s.closed.Swap(true) {
+		return nil
+	}
 	s.finish()
 	if s.closing.Load() {
-		return
+		return nil
 	}
 	code := closeNormal
 	switch end {
@@ -124,14 +123,15 @@ func (s *stream) close(end transport.End) {
 		code = closeGoingAway
 	case transport.Abort:
 		s.conn.cut()
-		return
+		return nil
 	}
 	s.conn.deadline.setFinal(s.closeTimeout)
 	if s.writeClose(code, "") != nil {
 		s.cut()
-		return
+		return nil
 	}
 	_ = s.conn.Conn.SetReadDeadline(time.Now().Add(closeWait))
+	return nil
 }
 
 // finish closes done and stops the pings.

@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
 // invalidFrames holds frames that a client must not send. They are masked, because a client
@@ -462,11 +463,13 @@ func TestABatchIsOneWrite(t *testing.T) {
 	}
 }
 
-// An idle watch must not retain the buffers of the handshake. The buffers of net/http take
-// 8 KiB.
+// An idle watch whose handler has returned must not retain the buffers of the handshake. The
+// buffers of net/http take 8 KiB.
 func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 	const watches, limit = 300, 8 << 10
-	s := startOnSocket(t, Gorilla, false)
+	s := startServer(t, transporttest.ServerConfig{
+		Server: &Server{}, Options: transport.Options{Detach: true}, Sockets: true,
+	})
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -26,6 +26,7 @@ type frameChangingServer struct {
 
 // Accept replaces the sender of the stream.
 func (s *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	o.Detach = true // so that Detached tells whether the connection was hijacked
 	stream, err := s.Server.Accept(w, r, o)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (s *frameChangingSender) Send(frames [][]byte) error {
 }
 
 // OnWrites returns a function that wraps a handler. The wrapper replaces the bytes of each write to
-// a hijacked connection with the result of the function change.
+// a WebSocket with the result of the function change. It has no effect on other transports.
 func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

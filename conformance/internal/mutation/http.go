@@ -32,7 +32,7 @@ func WithHeader(name, value string) func(http.Handler) http.Handler {
 }
 
 // OnHeader returns a function that wraps a handler. The wrapper changes the response
-// headers before they are sent. It has no effect on hijacked connections.
+// headers before they are sent. It has no effect on a WebSocket.
 func OnHeader(change func(h http.Header)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
@@ -20,6 +21,11 @@ import (
 var DropMutants = []mutation.Mutant{
 	{Name: "ignores-that-clients-disconnect", Breaks: []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, Defect: reference.Interceptors{
 		Transport: mutation.OnAccept(nil, func(s *transport.Stream) { s.Done = nil }),
+		Handler: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+			})
+		},
 	}},
 	{Name: "does-not-answer-close-frames", Breaks: []string{"drop/ws-close-echo"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		return &mutation.WriteFilter{Conn: c, Keep: func(p []byte) bool { return p[0] != mutation.BitFinal|mutation.OpClose }}

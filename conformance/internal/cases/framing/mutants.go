@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -30,7 +31,7 @@ var Mutants = []mutation.Mutant{
 	})}},
 	{Name: "sse-without-id", Breaks: []string{"framing/sse-fields"}, Defect: reference.Interceptors{Transport: mutation.OnFrames(mutation.WithoutLine("id"))}},
 	{Name: "sse-without-type", Breaks: []string{"framing/sse-fields"}, Defect: reference.Interceptors{Transport: mutation.OnFrames(mutation.WithoutLine("event"))}},
-	{Name: "sse-is-cacheable", Breaks: []string{"framing/sse-content-type"}, Defect: reference.Interceptors{Handler: mutation.OnWrites(mutation.Replace("no-cache", "max-age=60"))}},
+	{Name: "sse-is-cacheable", Breaks: []string{"framing/sse-content-type"}, Defect: reference.Interceptors{Handler: mutation.OnHeader(func(h http.Header) { h.Set("Cache-Control", "max-age=60") })}},
 	{Name: "two-events-in-one-message", Breaks: []string{"framing/ws-one-message-one-event"}, Defect: reference.Interceptors{Transport: mutation.OnFrames(func(p []byte) []byte {
 		return append(p, p...)
 	})}},
