@@ -1,6 +1,10 @@
 package listwatch
 
-import "github.com/listwatch/listwatch/internal/framecache"
+import (
+	"time"
+
+	"github.com/listwatch/listwatch/internal/framecache"
+)
 
 // An EventType is the kind of a change, as seen through the selection of one watcher.
 type EventType uint8
@@ -48,6 +52,10 @@ type Event struct {
 	// Version is the version of the write. For an initial event it is the version of the object,
 	// and for a bookmark the version up to which the history has been delivered.
 	Version Version
+	// Committed is the time at which the Source in this process committed the write, for measuring
+	// delays. It is zero for initial events and bookmarks, and if the Source does not know it. It
+	// is not sent to clients.
+	Committed time.Time
 
 	frames *framecache.Frames // see frames.go; nil if frames are not cached
 }

@@ -1,6 +1,7 @@
 package benchmarks
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -141,11 +141,11 @@ func (p *podServer) url() *url.URL {
 	return &url.URL{Scheme: "http", Host: p.Addr(), Path: "/", RawQuery: benchQuery}
 }
 
-func (p *podServer) sent(_ watchserver.Watch, events, bytes int, _ time.Duration) {
+func (p *podServer) sent(_ context.Context, _ watchserver.Watch, w watchserver.Write) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.events += events
-	p.bytes += bytes
+	p.events += w.Events
+	p.bytes += w.Bytes
 	p.cond.Signal()
 }
 

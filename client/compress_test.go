@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 func TestCompressionKeepsEvents(t *testing.T) {
 	forEachTransport(t, func(t *testing.T, name string) {
 		compressed := 0
-		countCompressed := &watchserver.Trace{Opened: func(w watchserver.Watch) {
+		countCompressed := &watchserver.Trace{Opened: func(_ context.Context, w watchserver.Watch) {
 			if w.Compression != "" {
 				compressed++
 			}

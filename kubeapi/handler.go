@@ -121,10 +121,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.serve(w, r); err != nil {
-		if t := h.Server.Trace; t != nil && t.Refused != nil {
-			t.Refused(r, err)
-		}
-		watchserver.WriteError(w, r, err)
+		h.Server.Refuse(w, r, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -22,12 +23,12 @@ type watchCounter struct{ open, most atomic.Int64 }
 func (c *watchCounter) options() servertest.Options {
 	return servertest.Options{Configure: func(s *watchserver.Server) {
 		s.Trace = &watchserver.Trace{
-			Opened: func(watchserver.Watch) {
+			Opened: func(context.Context, watchserver.Watch) {
 				open := c.open.Add(1)
 				for most := c.most.Load(); open > most && !c.most.CompareAndSwap(most, open); most = c.most.Load() {
 				}
 			},
-			Closed: func(watchserver.Watch, error) { c.open.Add(-1) },
+			Closed: func(context.Context, watchserver.Watch, watchserver.EndReason, error) { c.open.Add(-1) },
 		}
 	}}
 }

@@ -109,7 +109,8 @@ type Stream struct {
 type Sender interface {
 	// Send writes and flushes frames in order, in one write if possible. It neither keeps nor
 	// modifies the frames, but may overwrite the slice. After an error the stream is broken, and
-	// only Close(Abort) is useful.
+	// only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded] if the peer
+	// accepted no byte within the write timeout.
 	Send(frames [][]byte) error
 	// Close ends the stream and releases its resources. It returns within the write timeout.
 	// Further calls have no effect, but may return the error of the first call.

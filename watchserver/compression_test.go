@@ -2,6 +2,7 @@ package watchserver_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +27,7 @@ func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	for _, coding := range transport.Codings() {
 		onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 			var opened watchserver.Watch
-			f.WatchServer.Trace = &watchserver.Trace{Opened: func(w watchserver.Watch) { opened = w }}
+			f.WatchServer.Trace = &watchserver.Trace{Opened: func(_ context.Context, w watchserver.Watch) { opened = w }}
 			f.put("a", padding)
 			w := f.watchCompressed(c, "timeoutSeconds=100", coding)
 			w.want("ADDED a")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
-	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/watchserver"
@@ -32,16 +31,15 @@ func onEachPath(t *testing.T, newContext func(context.Context) context.Context, 
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				name := path
-				options := servertest.Options{Wrap: wrap, Configure: func(s *watchserver.Server) {
+				f := newFixture(t, func(s *watchserver.Server) {
 					if configure != nil {
 						configure(s)
 					}
 					if path == "standard" {
 						name, s.Transports = "chunked", []transport.Server{chunked.Server{DisableHijack: true}}
 					}
-				}}
-				flags := memory.New[Flag]()
-				f := &fixture{t, servertest.Start(t, flags, options), flags}
+				})
+				f.wrap = wrap
 				test(f, f.Client(name))
 			})
 		})
@@ -104,7 +102,7 @@ func TestAContextThatEndsInterruptsAWrite(t *testing.T) {
 	var reason chan error
 	trace := func(s *watchserver.Server) {
 		reason = make(chan error, 1)
-		s.Trace = &watchserver.Trace{Closed: func(_ watchserver.Watch, err error) { reason <- err }}
+		s.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, _ watchserver.EndReason, err error) { reason <- err }}
 	}
 	deadline := func(ctx context.Context) context.Context {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -131,7 +129,7 @@ func TestADisconnectIsNotReportedAsAnError(t *testing.T) {
 	var reason chan error
 	trace := func(s *watchserver.Server) {
 		reason = make(chan error, 1)
-		s.Trace = &watchserver.Trace{Closed: func(_ watchserver.Watch, err error) { reason <- err }}
+		s.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, _ watchserver.EndReason, err error) { reason <- err }}
 	}
 	onEachPath(t, func(ctx context.Context) context.Context { return ctx }, trace, func(f *fixture, c transport.Client) {
 		w := f.watch(c, "")

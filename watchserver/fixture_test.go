@@ -29,6 +29,8 @@ type fixture struct {
 	flags *store.Typed[Flag]
 	// endpoint returns the endpoint of a request. If nil, the server serves all flags.
 	endpoint func(*http.Request) watchserver.Endpoint
+	// wrap returns middleware around the server. It may be nil.
+	wrap func(http.Handler) http.Handler
 }
 
 // newFixture starts a server. configure may be nil. It must be called in a synctest bubble,
@@ -37,12 +39,19 @@ func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	t.Helper()
 	f := &fixture{T: t, flags: memory.New[Flag]()}
 	f.Server = servertest.Start(t, f.flags, servertest.Options{Configure: configure, Wrap: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if f.endpoint == nil {
 				next.ServeHTTP(w, r)
 				return
 			}
 			f.WatchServer.Serve(w, r, f.endpoint(r))
+		})
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f.wrap == nil {
+				serve(w, r)
+				return
+			}
+			f.wrap(serve).ServeHTTP(w, r)
 		})
 	}})
 	return f

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -17,6 +18,7 @@ import (
 
 // list responds with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
+	started := time.Now()
 	representation, err := chooseJSONRepresentation(r, e.Represent, true)
 	if err != nil {
 		return err
@@ -33,22 +35,34 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-cache, private")
 	h.Add("Vary", "Accept")
-	if r.Method == http.MethodHead {
-		return nil
+	var written int64
+	if r.Method != http.MethodHead {
+		if written, err = s.writePage(w, r, q, start, page, representation); err != nil {
+			return err
+		}
 	}
+	s.traceList(r, page, written, started)
+	return nil
+}
+
+// writePage writes the body of a list, whose bytes before its items are start. It returns the
+// number of bytes written. After an error, nothing has been written.
+func (s *Server) writePage(
+	w http.ResponseWriter, r *http.Request, q request, start []byte, page listwatch.Page, representation ListRepresentation,
+) (int64, error) {
 	body := newResponseBody(w, r, http.StatusOK, cmp.Or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
 	if q.pretty {
 		var list, indented bytes.Buffer
 		writeList(&list, start, page.Items, representation)
 		if err := json.Indent(&indented, list.Bytes(), "", "  "); err != nil {
-			return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Err: err}
+			return 0, &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Err: err}
 		}
 		body.Write(indented.Bytes())
 	} else {
 		writeList(body, start, page.Items, representation)
 	}
 	body.Close() // an error means that the client has disconnected
-	return nil
+	return body.w.written, nil
 }
 
 // listWithTimeout lists source within the timeout of the request.

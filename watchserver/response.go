@@ -95,7 +95,7 @@ var compressors = sync.Pool{New: func() any {
 // A responseBody is the body of a response that is not a stream. It is compressed if it is
 // large and the client accepts gzip. It must be used by one goroutine only.
 type responseBody struct {
-	w        http.ResponseWriter
+	w        *deadlineWriter
 	code     int
 	compress bool
 	held     []byte        // the bytes written so far, until it is clear whether the body is large
@@ -107,26 +107,29 @@ type responseBody struct {
 // limits the time that the client takes to accept each piece of the body.
 func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
 	h := w.Header()
-	if timeout > 0 {
-		w = &deadlineWriter{w, http.NewResponseController(w), timeout}
-	}
 	h.Add("Vary", "Accept-Encoding")
 	// A client that accepts no available coding gets the body uncompressed.
 	coding, _ := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
-	return &responseBody{w: w, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
+	out := &deadlineWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout}
+	return &responseBody{w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
 }
 
 // A deadlineWriter limits the duration of each write and not of the whole response, so that
-// it only disconnects clients that stop reading.
+// it only disconnects clients that stop reading. It counts the bytes written.
 type deadlineWriter struct {
 	http.ResponseWriter
 	rc      *http.ResponseController
-	timeout time.Duration
+	timeout time.Duration // no limit unless positive
+	written int64
 }
 
 func (d *deadlineWriter) Write(p []byte) (int, error) {
-	_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout)) // some ResponseWriters have no deadlines
-	return d.ResponseWriter.Write(p)
+	if d.timeout > 0 {
+		_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout)) // some ResponseWriters have no deadlines
+	}
+	n, err := d.ResponseWriter.Write(p)
+	d.written += int64(n)
+	return n, err
 }
 
 func (b *responseBody) Write(p []byte) (int, error) {

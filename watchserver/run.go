@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -37,9 +38,12 @@ func (s *stream) run(ctx context.Context) (abort error) {
 			abort = err
 		}
 	}()
-	s.server.Trace.opened(s)
+	if s.hooks.opened != nil {
+		s.hooks.opened(s.describe())
+	}
 	if opening := s.out.Encoder.Opening(); len(opening) > 0 {
-		if cause = s.out.Sender.Send([][]byte{opening}); cause != nil {
+		if err := s.out.Sender.Send([][]byte{opening}); err != nil {
+			cause = &sendError{err}
 			return nil
 		}
 	}
@@ -122,8 +126,10 @@ func errInternal() error {
 func (s *stream) reason(ctx context.Context, cause error) error {
 	select {
 	case <-s.out.Done:
-		if context.Cause(ctx) == context.Canceled {
-			return errClientGone // net/http cancels the context of a client that disconnects
+		// net/http cancels the context of a client that disconnects, and also after a write
+		// timeout over HTTP/2.
+		if context.Cause(ctx) == context.Canceled && !errors.Is(cause, os.ErrDeadlineExceeded) {
+			return errClientGone
 		}
 	default:
 	}
@@ -144,7 +150,9 @@ func (s *stream) close(end transport.End, reason error) error {
 		f.abort.Stop()
 	}
 	s.server.watches.remove(s)
-	s.server.Trace.closed(s, reason)
+	if s.hooks.closed != nil {
+		s.hooks.closed(s.describe(), s.endReason(reason), reason)
+	}
 	return err
 }
 

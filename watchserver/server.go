@@ -155,8 +155,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 		if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
 			err = contextError(r.Context())
 		}
-		s.Trace.refused(r, err)
-		WriteError(w, r, err)
+		s.Refuse(w, r, err)
 	}
 }
 

@@ -18,8 +18,9 @@ type stream struct {
 	poller    listwatch.Poller
 	out       *transport.Stream // its Encoder is owned by run
 	info      Watch             // its counters are unused; see describe
-	bookmarks bool              // the client allows bookmarks
-	endAt     time.Time         // when the watch times out; zero if it has no timeout
+	hooks     watchHooks
+	bookmarks bool      // the client allows bookmarks
+	endAt     time.Time // when the watch times out; zero if it has no timeout
 	source    listwatch.Description
 	wakeup    chan struct{} // capacity 1; filled by wake
 
@@ -46,6 +47,9 @@ type batch struct {
 	events [64]listwatch.Event
 	frames [][]byte
 	bytes  int
+	// committed is the commit time of the oldest event in frames that was committed after the
+	// watch was opened. It is zero if there is none.
+	committed time.Time
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -126,6 +130,9 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			count = 0
 		}
 		b.add(frame, size)
+		if at := events[i].Committed; b.committed.IsZero() && !at.Before(s.info.Opened) {
+			b.committed = at
+		}
 		count++
 		if !events[i].Initial {
 			s.lastSent = events[i].Version
@@ -139,13 +146,16 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	if len(b.frames) == 0 {
 		return nil
 	}
-	s.writingSince.Store(max(1, int64(now.Sub(s.info.Opened))))
+	start := time.Now()
+	s.writingSince.Store(max(1, int64(start.Sub(s.info.Opened))))
 	err := s.out.Sender.Send(b.frames)
 	s.writingSince.Store(0)
 	s.events.Add(int64(count))
 	s.bytes.Add(int64(b.bytes))
 	s.sentVersion.Store(int64(s.lastSent))
-	s.server.Trace.sent(s, count, b.bytes, now)
+	if s.hooks.sent != nil {
+		s.traceWrite(b, count, start, err)
+	}
 	if !s.heartbeatAt.IsZero() {
 		s.heartbeatAt = now.Add(s.server.heartbeat())
 	}
@@ -154,6 +164,16 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 		return &sendError{err}
 	}
 	return nil
+}
+
+// traceWrite calls Trace.Sent for a write that started at start.
+func (s *stream) traceWrite(b *batch, events int, start time.Time, err error) {
+	end := time.Now()
+	w := Write{Events: events, Bytes: b.bytes, Took: end.Sub(start), Err: err}
+	if !b.committed.IsZero() {
+		w.Lag = end.Sub(b.committed)
+	}
+	s.hooks.sent(s.describe(), w)
 }
 
 // A sendError is the reason why a stream ended if nothing more can be sent to its client.
@@ -244,7 +264,7 @@ func (b *batch) add(frame []byte, size int) {
 
 func (b *batch) reset() {
 	clear(b.frames)
-	b.frames, b.bytes = b.frames[:0], 0
+	b.frames, b.bytes, b.committed = b.frames[:0], 0, time.Time{}
 }
 
 func (b *batch) release() {

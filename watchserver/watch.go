@@ -16,8 +16,8 @@ import (
 // watch opens a watch and serves it. If watch returns an error, nothing has been written.
 // Otherwise it returns when the watch has ended, unless the stream is detached.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
-	client := s.clientOf(r)
-	if err := s.watches.reserve(client, s.Limits); err != nil {
+	info := s.describeRequest(r)
+	if err := s.watches.reserve(info.Client, s.Limits); err != nil {
 		if s.watches.isDraining() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
@@ -26,14 +26,14 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	added := false
 	defer func() {
 		if !added { // also after a panic of the source, from which net/http recovers
-			s.watches.release(client)
+			s.watches.release(info.Client)
 		}
 	}()
 	st, err := s.open(w, r, e, q)
 	if err != nil {
 		return err
 	}
-	st.info.Client = client
+	st.info.Request = info
 	s.watches.add(st)
 	added = true
 	if st.out.Detached {
@@ -68,9 +68,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	}
 	st := newStream(s, e.Source, q, watcher, out)
 	st.info = Watch{
-		Transport: transportName, MediaType: out.Encoder.Framer.MediaType(), URL: r.URL.RequestURI(), Opened: time.Now(),
+		Transport: transportName, MediaType: out.Encoder.Framer.MediaType(), Opened: time.Now(),
 		Compression: out.Encoder.Compression(),
 	}
+	st.hooks = s.Trace.forWatch(r.Context())
 	return st, nil
 }
 

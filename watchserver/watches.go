@@ -138,6 +138,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, st := range s.watches.all() {
+		st.drain(time.Now())
 		st.out.Sender.Close(transport.Abort) // a blocked write fails, and the stream ends
 	}
 	select {

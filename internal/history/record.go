@@ -58,7 +58,7 @@ const (
 
 // event returns the event that a watcher receives if r has the effect t on its selection.
 func (r *record) event(t transition) listwatch.Event {
-	e := listwatch.Event{Version: r.Version}
+	e := listwatch.Event{Version: r.Version, Committed: r.At}
 	switch t {
 	case enter:
 		e.Type, e.Object = listwatch.Added, r.New

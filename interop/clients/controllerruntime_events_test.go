@@ -3,7 +3,6 @@ package clients
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,8 +21,8 @@ func recordEvents(c *runningController) { c.events = c.manager.GetEventRecorder(
 func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 	s := kubetest.Start(t, widgetResource)
 	var events atomic.Int64
-	s.API.Server.Trace = &watchserver.Trace{Refused: func(r *http.Request, err error) {
-		if strings.HasPrefix(r.URL.Path, "/apis/events.k8s.io/v1/") && errors.Is(err, listwatch.NotFound) {
+	s.API.Server.Trace = &watchserver.Trace{Refused: func(_ context.Context, r watchserver.Request, err error) {
+		if strings.HasPrefix(r.URL, "/apis/events.k8s.io/v1/") && errors.Is(err, listwatch.NotFound) {
 			events.Add(1)
 		}
 	}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -36,8 +37,8 @@ func testStalledReader(f *fixture) {
 	go func() {
 		defer close(filled)
 		took, err := f.fill(stalled)
-		if listwatch.CodeOf(err) != listwatch.Unavailable {
-			f.Errorf("stalled stream: got %v, want code %v", err, listwatch.Unavailable)
+		if listwatch.CodeOf(err) != listwatch.Unavailable || !errors.Is(err, os.ErrDeadlineExceeded) {
+			f.Errorf("stalled stream: got %v, want code %v and %v", err, listwatch.Unavailable, os.ErrDeadlineExceeded)
 		}
 		if took < writeTimeout || took > 3*writeTimeout {
 			f.Errorf("the stalled Send failed after %v, want %v to %v", took, writeTimeout, 3*writeTimeout)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,7 @@ func (x *stream) Send(frames [][]byte) error {
 		return unavailable("the stream is closed", net.ErrClosed)
 	case <-timeout:
 		x.Close(transport.Abort)
-		return unavailable("the client did not poll within the write timeout", nil)
+		return unavailable("the client did not poll within the write timeout", os.ErrDeadlineExceeded)
 	}
 }
 

@@ -64,14 +64,17 @@ func (o *Options) Configure(s *watchserver.Server, log *slog.Logger) error {
 
 func logTrace(log *slog.Logger) *watchserver.Trace {
 	return &watchserver.Trace{
-		Refused: func(r *http.Request, err error) {
-			log.Debug("refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "error", err)
+		Refused: func(_ context.Context, r watchserver.Request, err error) {
+			log.Debug("refused", "method", r.Method, "url", r.URL, "from", r.RemoteAddr, "error", err)
 		},
-		Opened: func(w watchserver.Watch) {
+		Listed: func(_ context.Context, l watchserver.List) {
+			log.Debug("list", "from", l.Client, "items", l.Items, "bytes", l.Bytes, "took", l.Took, "url", l.URL)
+		},
+		Opened: func(_ context.Context, w watchserver.Watch) {
 			log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "compression", w.Compression, "url", w.URL)
 		},
-		Closed: func(w watchserver.Watch, err error) {
-			log.Debug("watch closed", "id", w.ID, "events", w.Events, "bytes", w.Bytes, "error", err)
+		Closed: func(_ context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
+			log.Debug("watch closed", "id", w.ID, "reason", reason, "events", w.Events, "bytes", w.Bytes, "error", err)
 		},
 	}
 }

@@ -1,0 +1,233 @@
+package watchserver_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A traceRecorder records the calls of the hooks of a Trace.
+type traceRecorder struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	opened  []watchserver.Watch
+	writes  []watchserver.Write
+	reasons []watchserver.EndReason
+	errors  []error
+	users   []any // the value of userKey in the context of each hook
+}
+
+type userKey struct{}
+
+func (c *traceRecorder) record(ctx context.Context, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.users = append(c.users, ctx.Value(userKey{}))
+	f()
+}
+
+func (c *traceRecorder) trace() *watchserver.Trace {
+	return &watchserver.Trace{
+		Opened: func(ctx context.Context, w watchserver.Watch) {
+			c.record(ctx, func() { c.opened = append(c.opened, w) })
+		},
+		Sent: func(ctx context.Context, _ watchserver.Watch, sent watchserver.Write) {
+			c.record(ctx, func() { c.writes = append(c.writes, sent) })
+		},
+		Closed: func(ctx context.Context, _ watchserver.Watch, reason watchserver.EndReason, err error) {
+			c.record(ctx, func() { c.reasons, c.errors = append(c.reasons, reason), append(c.errors, err) })
+		},
+	}
+}
+
+// onEachTransportTraced is like onEachTransport, with a recorder of the hooks.
+func onEachTransportTraced(t *testing.T, configure func(*watchserver.Server), test func(*fixture, transport.Client, *traceRecorder)) {
+	onEachTransport(t, configure, func(f *fixture, c transport.Client) {
+		recorder := new(traceRecorder)
+		f.WatchServer.Trace = recorder.trace()
+		f.wrap = func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, "ann")))
+			})
+		}
+		test(f, c, recorder)
+	})
+}
+
+func TestHooksReceiveTheContextOfTheRequest(t *testing.T) {
+	onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+		f.put("a", nil)
+		w := f.watch(c, "timeoutSeconds=1")
+		w.want("ADDED a")
+		w.wantEnd()
+		synctest.Wait()
+		recorder.mu.Lock()
+		defer recorder.mu.Unlock()
+		if len(recorder.users) < 3 {
+			f.Errorf("%d hooks were called, want Opened, Sent and Closed", len(recorder.users))
+		}
+		for _, user := range recorder.users {
+			if user != "ann" {
+				f.Errorf("the context of a hook has user %v, want ann", user)
+			}
+		}
+		opened := recorder.opened[0]
+		if opened.Method != http.MethodGet || opened.URL != "/flags?watch=1&timeoutSeconds=1" || opened.Proto == "" || opened.RemoteAddr == "" || opened.Client == "" {
+			f.Errorf("%s: got %+v, want a description of the request", c.Name(), opened.Request)
+		}
+	})
+}
+
+func TestLagIsTheTimeFromCommitToWrite(t *testing.T) {
+	const stall = 7 * time.Second
+	onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+		start := f.put("older", nil).ResourceVersion
+		f.put("old", nil)
+		time.Sleep(time.Hour) // an old event must not count as lag
+		w := f.watch(c, "resourceVersion="+start)
+		w.want("ADDED old")
+		f.put("prompt", nil)
+		w.want("ADDED prompt")
+		for _, conn := range f.Conns() {
+			conn.Stall(true)
+		}
+		f.fill()
+		time.Sleep(stall)
+		for _, conn := range f.Conns() {
+			conn.Stall(false)
+		}
+		for range fillEvents {
+			if _, err := w.Receive(); err != nil {
+				f.Fatal(err)
+			}
+		}
+		synctest.Wait()
+
+		recorder.mu.Lock()
+		defer recorder.mu.Unlock()
+		var lags []time.Duration
+		for _, sent := range recorder.writes {
+			if sent.Events > 0 {
+				lags = append(lags, sent.Lag)
+			}
+		}
+		if len(lags) < 3 || lags[0] != 0 || lags[1] != 0 {
+			f.Fatalf("got lags %v, want none for an event older than the watch and for a prompt one", lags)
+		}
+		if last := lags[len(lags)-1]; last != stall {
+			f.Errorf("got lags %v, want %v at the end", lags, stall)
+		}
+	})
+}
+
+func TestEndsHaveReasons(t *testing.T) {
+	for name, end := range map[string]struct {
+		want watchserver.EndReason
+		run  func(f *fixture, c transport.Client)
+	}{
+		"timeout": {watchserver.EndComplete, func(f *fixture, c transport.Client) {
+			f.watch(c, "timeoutSeconds=1").wantEnd()
+		}},
+		"disconnect": {watchserver.EndClientGone, func(f *fixture, c transport.Client) {
+			f.watch(c, "").Close()
+		}},
+		"drain": {watchserver.EndDrained, func(f *fixture, c transport.Client) {
+			w := f.watch(c, "")
+			if err := f.WatchServer.Drain(f.Context()); err != nil {
+				f.Error(err)
+			}
+			w.wantEnd()
+		}},
+		"expired history": {watchserver.EndExpired, func(f *fixture, c transport.Client) {
+			f.watch(c, "resourceVersion=1").wantError(listwatch.Expired)
+		}},
+		"future version": {watchserver.EndFailed, func(f *fixture, c transport.Client) {
+			f.watch(c, "resourceVersion=99999999999999999").wantError(listwatch.NotYet)
+		}},
+		"forbidden by the source": {watchserver.EndRefused, func(f *fixture, c transport.Client) {
+			log := history.New(history.Options{})
+			f.WatchServer.Source = log
+			w := f.watch(c, "")
+			log.CloseWithError(&listwatch.Error{Code: listwatch.Forbidden, Message: "no longer a member"})
+			w.wantError(listwatch.Forbidden)
+		}},
+		"client that does not read": {watchserver.EndTooSlow, stallWithLargeEvents},
+		"drain of a client that does not read": {watchserver.EndDrained, func(f *fixture, c transport.Client) {
+			stallWithLargeEvents(f, c)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(f.Context(), time.Second)
+			defer cancel()
+			_ = f.WatchServer.Drain(ctx) // returns the error of ctx
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+				end.run(f, c)
+				for len(f.WatchServer.Watches()) > 0 {
+					time.Sleep(time.Second)
+				}
+				synctest.Wait()
+				recorder.mu.Lock()
+				defer recorder.mu.Unlock()
+				if len(recorder.reasons) != 1 || recorder.reasons[0] != end.want || (recorder.errors[0] == nil) != (end.want == watchserver.EndComplete) {
+					f.Errorf("got reasons %q with errors %v, want %q", recorder.reasons, recorder.errors, end.want)
+				}
+			})
+		})
+	}
+}
+
+func stallWithLargeEvents(f *fixture, c transport.Client) {
+	f.watch(c, "") // is never read
+	f.fill()
+}
+
+const fillEvents = 20
+
+// fill writes fillEvents events, which are more than the buffers of a connection can hold.
+func (f *fixture) fill() {
+	f.Helper()
+	big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
+	for range fillEvents {
+		if _, err := f.flags.Create(f.Context(), big); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+func TestTraceSeesListsAndRefusals(t *testing.T) {
+	f := newFixture(t, nil)
+	f.put("a", nil)
+	var lists []watchserver.List
+	refused := map[string]error{}
+	f.WatchServer.Trace = &watchserver.Trace{
+		Listed:  func(_ context.Context, l watchserver.List) { lists = append(lists, l) },
+		Refused: func(_ context.Context, r watchserver.Request, err error) { refused[r.Method+" "+r.URL] = err },
+	}
+	var bodies []string
+	for _, request := range []string{"GET /flags", "HEAD /flags?limit=1", "GET /flags?limit=x", "POST /flags?watch=1"} {
+		method, url, _ := strings.Cut(request, " ")
+		r := httptest.NewRequest(method, url, nil)
+		r.Header.Set("Authorization", "Bearer secret")
+		w := httptest.NewRecorder()
+		f.WatchServer.ServeHTTP(w, r)
+		bodies = append(bodies, w.Body.String())
+	}
+	if len(lists) != 2 || lists[0].Items != 1 || lists[0].Bytes != int64(len(bodies[0])) || lists[0].Version == 0 ||
+		lists[1].Method != http.MethodHead || lists[1].Bytes != 0 {
+		t.Errorf("got lists %+v, want one with %d bytes, and one without a body", lists, len(bodies[0]))
+	}
+	if len(refused) != 2 || refused["GET /flags?limit=x"] == nil || refused["POST /flags?watch=1"] == nil {
+		t.Errorf("got refusals %v, want the last two requests", refused)
+	}
+}
