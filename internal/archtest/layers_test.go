@@ -26,6 +26,7 @@ var layers = []layer{
 		"internal/memnet",
 		"internal/pool",
 		"internal/rawjson",
+		"workqueue",
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},

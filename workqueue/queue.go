@@ -1,0 +1,207 @@
+// Package workqueue has the queue between the handlers of a controller, which note that an object
+// has changed, and its workers, which act on the object's current state.
+//
+//	var q workqueue.Queue[listwatch.Key]
+//	// In a handler:
+//	q.Add(key)
+//	// In each worker:
+//	for {
+//		key, err := q.Get(ctx)
+//		if err != nil {
+//			return
+//		}
+//		if err := reconcile(ctx, key); err != nil {
+//			q.AddRateLimited(key, 0)
+//		} else {
+//			q.Forget(key)
+//		}
+//		q.Done(key)
+//	}
+//
+// [controller.Reconcile] contains this loop. The rules are those of
+// k8s.io/client-go/util/workqueue with its default rate limiter.
+//
+// [controller.Reconcile]: https://pkg.go.dev/github.com/listwatch/listwatch/controller#Reconcile
+package workqueue
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+)
+
+// A Queue hands out keys to workers in the order in which they were added. A key that is added
+// several times before a worker takes it is handed out once. A key that is added while a worker
+// has it is handed out again when that worker is done, so no two workers ever have the same key.
+//
+// The zero Queue is ready to use. The methods are safe for concurrent use. The fields must not be
+// changed after the first method call, and a Queue must not be copied.
+type Queue[K comparable] struct {
+	// MinDelay is the delay of [Queue.AddRateLimited] after the first failure of a key. It doubles
+	// with each failure, up to MaxDelay. If zero, 5 ms is used. A negative value means that keys
+	// are added at once.
+	MinDelay time.Duration
+	// MaxDelay is the greatest delay. If zero, 1000 s is used. If negative or less than MinDelay,
+	// the delay is always MinDelay.
+	MaxDelay time.Duration
+	// Rate is the number of calls of AddRateLimited per second, for all keys together, that are not
+	// delayed further. If zero, 10 is used. A negative value means no limit.
+	Rate float64
+	// Burst is the number of calls that may exceed Rate after a pause. If zero, 100 is used. A
+	// negative value means no burst.
+	Burst int
+
+	mu sync.Mutex
+	// Guarded by mu.
+	wake       sync.Cond      // for Get; signaled for each key that is pushed to order
+	order      []K            // the keys that Get returns next
+	pending    map[K]struct{} // the keys of order, and keys to push when their worker is done
+	inProgress map[K]struct{} // the keys between Get and Done
+	delayed    map[K]*delayedKey
+	failures   map[K]int
+	limit      limiter
+	isShutDown bool
+}
+
+// A delayedKey is a key that its timer adds to the queue.
+type delayedKey struct {
+	due   time.Time
+	timer *time.Timer
+}
+
+// lock acquires mu and prepares the zero value.
+func (q *Queue[K]) lock() {
+	q.mu.Lock()
+	if q.pending == nil {
+		q.wake.L = &q.mu
+		q.pending, q.inProgress = make(map[K]struct{}), make(map[K]struct{})
+		q.delayed, q.failures = make(map[K]*delayedKey), make(map[K]int)
+	}
+}
+
+// Add queues key, unless it is queued already or the queue is shut down.
+func (q *Queue[K]) Add(key K) {
+	q.lock()
+	defer q.mu.Unlock()
+	q.add(key)
+}
+
+// add is Add for callers that hold mu.
+func (q *Queue[K]) add(key K) {
+	if _, ok := q.pending[key]; ok || q.isShutDown {
+		return
+	}
+	q.pending[key] = struct{}{}
+	if _, ok := q.inProgress[key]; !ok {
+		q.push(key)
+	}
+}
+
+// push makes key the last one that Get returns. The caller must hold mu.
+func (q *Queue[K]) push(key K) {
+	q.order = append(q.order, key)
+	q.wake.Signal()
+}
+
+// AddAfter adds key after the delay d, or at once if d is zero or negative. If the key has a delay
+// already, the one that ends first counts. Add does not cancel a delay: the key is then added now
+// and again when the delay ends.
+func (q *Queue[K]) AddAfter(key K, d time.Duration) {
+	q.lock()
+	defer q.mu.Unlock()
+	q.addAfter(key, d)
+}
+
+// addAfter is AddAfter for callers that hold mu.
+func (q *Queue[K]) addAfter(key K, d time.Duration) {
+	if d <= 0 {
+		q.add(key)
+		return
+	}
+	due, old := time.Now().Add(d), q.delayed[key]
+	if q.isShutDown || old != nil && !due.Before(old.due) {
+		return
+	}
+	if old != nil {
+		old.timer.Stop()
+	}
+	later := &delayedKey{due: due}
+	later.timer = time.AfterFunc(d, func() { q.addDelayed(key, later) })
+	q.delayed[key] = later
+}
+
+// addDelayed adds key when its timer has fired.
+func (q *Queue[K]) addDelayed(key K, d *delayedKey) {
+	q.lock()
+	defer q.mu.Unlock()
+	if q.delayed[key] == d { // an earlier delay may have replaced d when its timer fired
+		delete(q.delayed, key)
+		q.add(key)
+	}
+}
+
+// Get removes the first key and returns it. If there is none, Get waits. The caller must call
+// [Queue.Done] with the key. It returns ctx.Err() if ctx has ended, even if there are keys, and
+// [io.EOF] when the queue is shut down and has no more keys.
+func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
+	stop := context.AfterFunc(ctx, func() {
+		q.lock()
+		defer q.mu.Unlock()
+		q.wake.Broadcast()
+	})
+	defer stop()
+	q.lock()
+	defer q.mu.Unlock()
+	for len(q.order) == 0 && !q.isShutDown && ctx.Err() == nil {
+		q.wake.Wait()
+	}
+	if err := ctx.Err(); err != nil {
+		q.wake.Signal() // another call may have to take the key that woke this one
+		return key, err
+	}
+	if len(q.order) == 0 {
+		return key, io.EOF
+	}
+	var none K
+	key, q.order[0] = q.order[0], none // the array must not keep what the key refers to
+	q.order = q.order[1:]
+	delete(q.pending, key)
+	q.inProgress[key] = struct{}{}
+	return key, nil
+}
+
+// Done ends the work on a key that Get returned. If the key was added in the meantime, it is
+// queued now.
+func (q *Queue[K]) Done(key K) {
+	q.lock()
+	defer q.mu.Unlock()
+	if _, ok := q.inProgress[key]; !ok {
+		return
+	}
+	delete(q.inProgress, key)
+	if _, ok := q.pending[key]; ok {
+		q.push(key)
+	}
+}
+
+// Len returns the number of keys that Get would return now without waiting.
+func (q *Queue[K]) Len() int {
+	q.lock()
+	defer q.mu.Unlock()
+	return len(q.order)
+}
+
+// ShutDown drops the delayed keys and makes the queue ignore keys that are added later. Get still
+// returns the queued keys, also the ones whose worker is not done, and then [io.EOF].
+// Calling ShutDown again has no effect.
+func (q *Queue[K]) ShutDown() {
+	q.lock()
+	defer q.mu.Unlock()
+	q.isShutDown = true
+	for _, d := range q.delayed {
+		d.timer.Stop()
+	}
+	clear(q.delayed)
+	q.wake.Broadcast()
+}

@@ -1,0 +1,185 @@
+package workqueue
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func TestNoTwoWorkersHaveTheSameKey(t *testing.T) {
+	const keys, adds, workers = 3, 5000, 8
+	var q Queue[int]
+	var all sync.WaitGroup
+	var busy [keys]atomic.Bool
+	var seen, added [keys]atomic.Int64 // how often a key was added, and what the last worker saw
+	for range workers {
+		all.Go(func() {
+			for {
+				key, err := q.Get(t.Context())
+				if err != nil {
+					if err != io.EOF {
+						t.Error(err)
+					}
+					return
+				}
+				if busy[key].Swap(true) {
+					t.Errorf("two workers have key %d", key)
+				}
+				seen[key].Store(added[key].Load())
+				busy[key].Store(false)
+				q.Done(key)
+			}
+		})
+	}
+	for range adds {
+		key := rand.IntN(keys)
+		added[key].Add(1)
+		q.Add(key)
+	}
+	q.ShutDown()
+	all.Wait()
+	for key := range keys {
+		if seen, added := seen[key].Load(), added[key].Load(); seen != added {
+			t.Errorf("key %d was added %d times, but the last worker that had it saw %d", key, added, seen)
+		}
+	}
+}
+
+func TestCanceledGetWakesAnother(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			var q Queue[string]
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { _, _ = q.Get(ctx) }()
+			synctest.Wait()
+			got := make(chan string, 1)
+			go func() {
+				key, err := q.Get(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- key
+			}()
+			synctest.Wait()
+			// The queue wakes the first Get for the key, but the context of that Get has ended.
+			cancel()
+			q.Add("a")
+			select {
+			case <-got:
+			case <-time.After(time.Minute):
+				t.Error("no call of Get returned the key")
+				q.ShutDown()
+				<-got
+			}
+		})
+	}
+}
+
+func TestShutDownWakesEveryGet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue[string]
+		q.AddAfter("late", time.Second)
+		errs := make(chan error, 3)
+		for range 3 {
+			go func() {
+				_, err := q.Get(t.Context())
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		q.ShutDown()
+		for range 3 {
+			if err := <-errs; err != io.EOF {
+				t.Errorf("Get returned %v, want io.EOF", err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := q.Len(); n != 0 {
+			t.Errorf("a queue that is shut down holds %d keys, want none", n)
+		}
+	})
+}
+
+func TestDelaysDoubleUpToMaximum(t *testing.T) {
+	const most = 1000 * time.Second
+	for _, tt := range []struct {
+		name  string
+		queue *Queue[string]
+		want  []time.Duration // the first delays; the last one is then repeated
+	}{
+		{"default", &Queue[string]{}, []time.Duration{
+			5e6, 10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 640e6, 1280e6, 2560e6, 5120e6, 10240e6, 20480e6, 40960e6, 81920e6, 163840e6, 327680e6, 655360e6, most,
+		}},
+		{"no delay", &Queue[string]{MinDelay: -1}, []time.Duration{0}},
+		{"constant", &Queue[string]{MinDelay: time.Second, MaxDelay: -1}, []time.Duration{time.Second}},
+		{"greatest duration", &Queue[string]{MinDelay: 1 << 61, MaxDelay: 1<<63 - 1}, []time.Duration{1 << 61, 1 << 62, 1<<63 - 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for n := range 100 {
+				want := tt.want[min(n, len(tt.want)-1)]
+				if got := tt.queue.failureDelay(n); got != want {
+					t.Errorf("the delay after %d failures is %v, want %v", n, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestRateLimitsRetriesOfAllKeys(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		queue *Queue[int]
+		burst int           // the number of keys without a delay
+		every time.Duration // the difference between the delays of later keys
+	}{
+		{"default", &Queue[int]{MinDelay: -1}, 100, 100 * time.Millisecond},
+		{"custom", &Queue[int]{MinDelay: -1, Rate: 0.5, Burst: 3}, 3, 2 * time.Second},
+		{"no burst", &Queue[int]{MinDelay: -1, Rate: 1, Burst: -1}, 1, time.Second},
+		{"unlimited", &Queue[int]{MinDelay: -1, Rate: -1}, 1000, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer tt.queue.ShutDown()
+				for round := range 2 {
+					for n := range 2*tt.burst + 5 {
+						want := max(time.Duration(n-tt.burst+1)*tt.every, 0)
+						if got := tt.queue.AddRateLimited(round*10000+n, 0); got != want {
+							t.Fatalf("round %d, key %d: the delay is %v, want %v", round, n, got, want)
+						}
+					}
+					time.Sleep(time.Hour) // fills the bucket, but not beyond the burst
+				}
+			})
+		})
+	}
+}
+
+func TestKeysAreHandedOutInOrder(t *testing.T) {
+	var q Queue[int]
+	var want []int
+	for n := range 1000 {
+		q.Add(n)
+		want = append(want, n)
+	}
+	var got []int
+	for q.Len() > 0 {
+		key, err := q.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, key)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want the keys in the order in which they were added", got)
+	}
+}
