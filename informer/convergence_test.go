@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/listwatchtest"
 )
 
 // sorted returns the words of a line in alphabetical order.
@@ -69,13 +70,13 @@ func (r *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) 
 }
 
 // A listOnlySource cannot stream its initial state.
-type listOnlySource struct{ *faultySource }
+type listOnlySource struct{ *listwatchtest.Source }
 
 func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if q.InitialEvents == listwatch.Yes {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported}
 	}
-	return l.faultySource.Watch(ctx, q)
+	return l.Source.Watch(ctx, q)
 }
 
 // After random writes and faults, the store and each handler must have the state of the
@@ -110,7 +111,7 @@ func TestStoreAndHandlersConverge(t *testing.T) {
 			for range 150 {
 				w.randomStep(rng, f, handle)
 			}
-			f.reconnect()
+			f.Fail(nil)
 			last := w.put("a", -1)
 			if err := w.WaitForVersion(t.Context(), last); err != nil {
 				t.Fatal(err)
@@ -123,7 +124,7 @@ func TestStoreAndHandlersConverge(t *testing.T) {
 }
 
 // randomStep performs one random operation.
-func (w *fixture) randomStep(rng *rand.Rand, f *faultySource, handle func()) {
+func (w *fixture) randomStep(rng *rand.Rand, f *listwatchtest.Source, handle func()) {
 	name := string(rune('a' + rng.IntN(8)))
 	switch n := rng.IntN(20); {
 	case n < 10:
@@ -133,9 +134,14 @@ func (w *fixture) randomStep(rng *rand.Rand, f *faultySource, handle func()) {
 			w.remove(name)
 		}
 	case n == 14:
-		f.disconnect([]error{io.EOF, errUnavailable, errExpired}[rng.IntN(3)], []error{nil, errUnavailable}[rng.IntN(2)])
+		f.Fail([]error{nil, errUnavailable}[rng.IntN(2)])
+		if end := []error{io.EOF, errUnavailable, errExpired}[rng.IntN(3)]; end != errExpired {
+			f.Cut(end)
+		} else if err := f.Expire(); err != nil {
+			w.t.Fatal(err)
+		}
 	case n == 15:
-		f.reconnect()
+		f.Fail(nil)
 	case n == 16 && rng.IntN(4) == 0:
 		handle()
 	case n == 17:

@@ -7,12 +7,13 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/listwatchtest"
 )
 
 func TestFactorySharesInformers(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		w := newFixture(t, "a")
-		source := newFaultySource(w.things)
+		source := listwatchtest.New(w.things)
 		var f informer.Factory
 		configured := 0
 		shared := func(source listwatch.Source, name string) *informer.Informer[Thing] {
@@ -27,7 +28,7 @@ func TestFactorySharesInformers(t *testing.T) {
 		if shared(source, "") != all {
 			t.Error("two informers for the same source, selection and type")
 		}
-		if shared(source, "a") == all || shared(newFaultySource(w.things), "") == all {
+		if shared(source, "a") == all || shared(listwatchtest.New(w.things), "") == all {
 			t.Error("the same informer for another selection or source")
 		}
 		if configured != 3 {
@@ -45,7 +46,7 @@ func TestFactorySharesInformers(t *testing.T) {
 		if all.Len() != 1 || late.Len() != 0 || !late.HasSynced() {
 			t.Errorf("the informers hold %d and %d objects, the late one has synced: %v; want 1, 0, true", all.Len(), late.Len(), late.HasSynced())
 		}
-		if n := len(source.watches); n != 3 {
+		if n := len(source.Watches()); n != 3 {
 			t.Errorf("the source has %d watches, want 3", n)
 		}
 		if err := f.Run(ctx); listwatch.CodeOf(err) != listwatch.Invalid {

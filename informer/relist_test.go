@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/listwatchtest"
 )
 
 var (
@@ -17,9 +18,9 @@ var (
 	errUnavailable = &listwatch.Error{Code: listwatch.Unavailable}
 )
 
-// withFaults inserts a faultySource between the store and the informer.
-func (w *fixture) withFaults() *faultySource {
-	f := newFaultySource(w.Source)
+// withFaults inserts a Source with faults between the store and the informer.
+func (w *fixture) withFaults() *listwatchtest.Source {
+	f := listwatchtest.New(w.Source)
 	w.Source = f
 	return f
 }
@@ -33,18 +34,23 @@ func TestRelistDeletesVanishedObjects(t *testing.T) {
 		synctest.Wait()
 		d.take()
 
-		f.disconnect(errExpired, errUnavailable)
+		f.Fail(errUnavailable)
+		f.Cut(nil)
 		synctest.Wait()
 		w.put("b", 5)
 		w.remove("b")
 		w.put("a", 2)
 		w.put("new", 1)
 		time.Sleep(time.Minute)
-		f.reconnect()
+		if err := f.Expire(); err != nil {
+			t.Fatal(err)
+		}
+		f.Fail(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.expect("calls after the relist", "+new1 -b1? a1>2", sorted(d.text()))
-		if q := f.watches[len(f.watches)-1]; q.Start != listwatch.At || !q.SendsInitialEvents() {
+		watches := f.Watches()
+		if q := watches[len(watches)-1]; q.Start != listwatch.At || !q.SendsInitialEvents() {
 			t.Errorf("the last watch requests %+v, want an initial state that is not older than the last version", q)
 		}
 	})
@@ -59,7 +65,7 @@ func TestResumedWatchCallsNoHandler(t *testing.T) {
 		synctest.Wait()
 		d.take()
 		for n, end := range []error{io.EOF, errUnavailable, errExpired} {
-			f.disconnect(end, nil)
+			f.Cut(end)
 			time.Sleep(5 * time.Minute)
 			synctest.Wait()
 			w.expect(fmt.Sprint("calls after ", end), "", d.text())
@@ -67,8 +73,8 @@ func TestResumedWatchCallsNoHandler(t *testing.T) {
 			synctest.Wait()
 			w.expect("calls for the next change", fmt.Sprintf("a%d>%d", n+1, n+2), d.take())
 		}
-		if f.lists != 0 {
-			t.Errorf("got %d lists, want none because the source streams its state", f.lists)
+		if n := len(f.Lists()); n != 0 {
+			t.Errorf("got %d lists, want none because the source streams its state", n)
 		}
 	})
 }
@@ -162,10 +168,8 @@ func TestSameVersionInNewEpochMayBeAnotherState(t *testing.T) {
 		first.Handle(d.handler(), nil)
 		first.run()
 		synctest.Wait()
-		f.disconnect(errExpired, errUnavailable)
-		synctest.Wait()
-		f.Source = second.things
-		f.reconnect()
+		f.Replace(second.things)
+		f.Cut(errExpired)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		for _, name := range []string{"a", "b"} {

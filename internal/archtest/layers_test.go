@@ -30,6 +30,7 @@ var layers = []layer{
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
+	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store"}},
 	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
