@@ -9,21 +9,46 @@ import (
 
 // The README must show the programs exactly as they are here, without their imports.
 func TestReadmeShowsTheExamples(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)<!-- (examples/\\S+) -->\n```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	blocks := exampleBlocks(t, "../README.md")
 	if len(blocks) != 2 {
 		t.Fatalf("the README shows %d examples, want 2: the server and the client", len(blocks))
 	}
-	for _, block := range blocks {
-		source, err := os.ReadFile("../" + block[1])
+	for _, b := range blocks {
+		if _, code, _ := strings.Cut(b.source, "\n)\n\n"); code != b.code {
+			t.Errorf("the README's copy of %s differs from the file:\n%s", b.file, b.code)
+		}
+	}
+}
+
+// The parts of an example that a page of the documentation shows must be in its file.
+func TestPagesShowPartsOfExamples(t *testing.T) {
+	blocks := exampleBlocks(t, "../docs/controllers.md")
+	if len(blocks) == 0 {
+		t.Error("docs/controllers.md shows no example")
+	}
+	for _, b := range blocks {
+		if !strings.Contains(b.source, b.code) {
+			t.Errorf("docs/controllers.md shows code that %s does not have:\n%s", b.file, b.code)
+		}
+	}
+}
+
+// A block is the Go code in a page that follows a comment with the name of an example.
+type block struct{ file, code, source string }
+
+// exampleBlocks returns the blocks in a page, with the source code of their files.
+func exampleBlocks(t *testing.T, page string) (all []block) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)<!-- (examples/\\S+) -->\n```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		source, err := os.ReadFile("../" + m[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, code, _ := strings.Cut(string(source), "\n)\n\n"); code != block[2] {
-			t.Errorf("the README's copy of %s differs from the file:\n%s", block[1], block[2])
-		}
+		all = append(all, block{m[1], m[2], string(source)})
 	}
+	return all
 }

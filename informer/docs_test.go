@@ -11,17 +11,19 @@ import (
 var testName = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
 
 func TestDocumentedTestsExist(t *testing.T) {
-	doc, err := os.ReadFile("../docs/informer.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := testName.FindAllStringSubmatch(string(doc), -1)
-	if len(named) < 30 {
-		t.Errorf("docs/informer.md names %d tests, want at least one for each row", len(named))
-	}
-	for _, n := range named {
-		if pkg, name := n[1], n[2]; !strings.Contains(testSource(t, pkg), "\nfunc "+name+"(") {
-			t.Errorf("docs/informer.md names %s.%s, but no such test exists", pkg, name)
+	for page, rows := range map[string]int{"informer.md": 30, "controllers.md": 13} {
+		doc, err := os.ReadFile("../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := testName.FindAllStringSubmatch(string(doc), -1)
+		if len(named) < rows {
+			t.Errorf("docs/%s names %d tests, want at least one for each row", page, len(named))
+		}
+		for _, n := range named {
+			if pkg, name := n[1], n[2]; !strings.Contains(testSource(t, pkg), "\nfunc "+name+"(") {
+				t.Errorf("docs/%s names %s.%s, but no such test exists", page, pkg, name)
+			}
 		}
 	}
 }

@@ -8,10 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/controller"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/workqueue"
 )
 
 // App declares how many instances should exist.
@@ -26,71 +29,51 @@ type Instance struct {
 	App                string `json:"app"`
 }
 
-// controller creates and deletes instances until each app has as many as it declares. It reads
+// A scaler creates and deletes instances until each app has as many as it declares. It reads
 // from informers, which costs the server nothing, and writes to the store.
-type controller struct {
+type scaler struct {
 	apps      *informer.Informer[App]
 	instances *informer.Informer[Instance]
 	writes    *store.Typed[Instance]
-	queue     *queue
+	queue     workqueue.Queue[listwatch.Key] // the keys of apps
 }
 
 // byApp is the name of the index of instances by app.
 const byApp = "app"
 
-func newController(apps, instances listwatch.Source, writes *store.Typed[Instance]) (*controller, error) {
-	c := &controller{
-		apps: &informer.Informer[App]{Source: apps}, instances: &informer.Informer[Instance]{Source: instances}, writes: writes, queue: newQueue(),
-	}
-	if err := c.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} }); err != nil {
+func newScaler(apps, instances listwatch.Source, writes *store.Typed[Instance]) (*scaler, error) {
+	s := &scaler{apps: &informer.Informer[App]{Source: apps}, instances: &informer.Informer[Instance]{Source: instances}, writes: writes}
+	if err := s.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} }); err != nil {
 		return nil, err
 	}
-	// Handlers only add the app's key to the queue. reconcile compares the current state
-	// with the desired state, so it does not matter which event added the key.
-	c.apps.Handle(informer.Handler[App]{
-		OnAdd:    func(a App, _ bool) { c.queue.add(a.Key()) },
-		OnUpdate: func(_, a App) { c.queue.add(a.Key()) },
-		OnDelete: func(d informer.Deleted[App]) { c.queue.add(d.Key) },
-	}, nil)
-	c.instances.Handle(informer.Handler[Instance]{
-		OnAdd:    func(i Instance, _ bool) { c.queue.add(listwatch.Key{Name: i.App}) },
-		OnDelete: func(d informer.Deleted[Instance]) { c.queue.add(listwatch.Key{Name: d.Value.App}) },
-	}, nil)
-	return c, nil
+	// If somebody else deletes an instance, its app must be reconciled.
+	controller.Enqueue(s.instances, &s.queue, func(i Instance) []listwatch.Key { return []listwatch.Key{{Name: i.App}} })
+	return s, nil
 }
 
 // run reconciles until ctx ends.
-func (c *controller) run(ctx context.Context, workers int) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	all.Go(func() { _ = c.apps.Run(ctx) })
-	all.Go(func() { _ = c.instances.Run(ctx) })
-	if c.apps.WaitForSync(ctx) != nil || c.instances.WaitForSync(ctx) != nil {
-		return // WaitForSync fails only if ctx has ended
+func (s *scaler) run(ctx context.Context, workers int) error {
+	var informers sync.WaitGroup
+	defer informers.Wait()
+	informers.Go(func() { _ = s.apps.Run(ctx) })
+	informers.Go(func() { _ = s.instances.Run(ctx) })
+	if err := s.instances.WaitForSync(ctx); err != nil {
+		return err
 	}
-	for range workers {
-		all.Go(func() { c.work(ctx) })
-	}
-}
-
-func (c *controller) work(ctx context.Context) {
-	for {
-		key, err := c.queue.next(ctx)
-		if err != nil {
-			return
-		}
-		if err = c.reconcile(ctx, key); err != nil {
-			log.Printf("%s: %v", key, err)
-		}
-		c.queue.done(key, err)
-	}
+	return controller.Reconcile(ctx, s.apps, s.reconcile, controller.Options{
+		Concurrency: workers,
+		Queue:       &s.queue,
+		Failed: func(key listwatch.Key, err error, delay time.Duration) {
+			log.Printf("%s: %v; retrying in %v", key, err, delay)
+		},
+	})
 }
 
 // reconcile creates and deletes instances until the app has the declared number. It is
 // idempotent.
-func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
-	app, _ := c.apps.Get(key) // if the app was deleted, app.Replicas is 0
-	existing, err := c.instances.ByIndex(byApp, key.Name)
+func (s *scaler) reconcile(ctx context.Context, key listwatch.Key) error {
+	app, _ := s.apps.Get(key) // if the app was deleted, app.Replicas is 0
+	existing, err := s.instances.ByIndex(byApp, key.Name)
 	if err != nil {
 		return err
 	}
@@ -99,7 +82,7 @@ func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
 	for _, i := range existing {
 		found[i.Name] = true
 		if n := number(key.Name, i.Name); n < 0 || n >= app.Replicas {
-			deleted, err := c.writes.Delete(ctx, i.Key())
+			deleted, err := s.writes.Delete(ctx, i.Key())
 			if err != nil && !errors.Is(err, listwatch.NotFound) {
 				return err
 			}
@@ -111,7 +94,7 @@ func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
 		if found[name] {
 			continue
 		}
-		created, err := c.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
+		created, err := s.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
 		if err != nil && !errors.Is(err, listwatch.AlreadyExists) {
 			return err
 		}
@@ -119,7 +102,7 @@ func (c *controller) reconcile(ctx context.Context, key listwatch.Key) error {
 	}
 	// Wait until the informer has these writes, so that the next call for this app sees
 	// them.
-	return c.instances.WaitForVersion(ctx, written)
+	return s.instances.WaitForVersion(ctx, written)
 }
 
 // number returns n if name is "app-n", and -1 otherwise.

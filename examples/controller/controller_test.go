@@ -1,31 +1,34 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/store/memory"
 )
 
+// The instances must match the declared replicas, whatever happens to the connections of the
+// informers.
 func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		apps, instances := memory.New[App](), memory.New[Instance]()
-		c, err := newController(apps, instances, instances)
+		sources := []*listwatchtest.Source{listwatchtest.New(apps), listwatchtest.New(instances)}
+		s, err := newScaler(sources[0], sources[1], instances)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			c.run(ctx, 3)
-		}()
+		done := make(chan error, 1)
+		go func() { done <- s.run(ctx, 3) }()
 		declared := map[string]int{}
 		for range 200 {
 			name, replicas := fmt.Sprint("app", rand.IntN(5)), rand.IntN(6)
@@ -43,71 +46,111 @@ func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rand.IntN(4) == 0 {
-				synctest.Wait()
-			}
+			injectFault(t, sources[rand.IntN(len(sources))])
 		}
-		time.Sleep(time.Minute)
-		got := map[string]int{}
-		items, _, err := instances.Items(ctx, listwatch.Query{})
+		for _, source := range sources {
+			source.Fail(nil)
+			source.Delay(0)
+		}
+		time.Sleep(time.Hour) // the longest delay before a retry is 17 minutes
+		compare(t, declared, instances.Items)
+		cancel()
+		if err := <-done; err != context.Canceled {
+			t.Errorf("run returned %v, want the error of its context", err)
+		}
+	})
+}
+
+// injectFault makes the source fail in a random way, or ends its failures.
+func injectFault(t *testing.T, source *listwatchtest.Source) {
+	switch rand.IntN(20) {
+	case 0:
+		source.Cut(nil)
+	case 1:
+		source.Cut(io.EOF)
+	case 2:
+		if err := source.Expire(); err != nil {
+			t.Fatal(err)
+		}
+	case 3:
+		source.Fail(errors.New("the server is down"))
+	case 4:
+		source.Fail(nil)
+	case 5:
+		source.Delay(rand.N(time.Second))
+	case 6:
+		<-time.After(rand.N(time.Minute))
+	case 7, 8, 9:
+		synctest.Wait()
+	}
+}
+
+// compare compares the numbers of instances with the declared ones.
+func compare(t *testing.T, declared map[string]int, items func(context.Context, listwatch.Query) ([]Instance, listwatch.Version, error)) {
+	t.Helper()
+	instances, _, err := items(t.Context(), listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, i := range instances {
+		got[i.App]++
+	}
+	for name, n := range declared {
+		if got[name] != n {
+			t.Errorf("%s has %d instances, want %d", name, got[name], n)
+		}
+		delete(got, name)
+	}
+	if len(got) > 0 {
+		t.Errorf("instances of deleted apps remain: %v", got)
+	}
+}
+
+func TestDeletedInstanceIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		apps, instances := memory.New[App](), memory.New[Instance]()
+		s, err := newScaler(apps, instances, instances)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, i := range items {
-			got[i.App]++
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { _ = s.run(ctx, 1); close(done) }()
+		if _, err := apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: "web"}, Replicas: 2}); err != nil {
+			t.Fatal(err)
 		}
-		for name, n := range declared {
-			if got[name] != n {
-				t.Errorf("%s has %d instances, want %d", name, got[name], n)
-			}
-			delete(got, name)
+		synctest.Wait()
+		if _, err := instances.Delete(ctx, listwatch.Key{Name: "web-1"}); err != nil {
+			t.Fatal(err)
 		}
-		if delete(got, ""); len(got) > 0 {
-			t.Errorf("instances of deleted apps remain: %v", got)
-		}
+		synctest.Wait()
+		compare(t, map[string]int{"web": 2}, instances.Items)
 		cancel()
 		<-done
 	})
 }
 
-func TestQueueDeduplicatesAndDelaysRetries(t *testing.T) {
+func TestDemoPrintsWhatTheControllerDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, a := newQueue(), listwatch.Key{Name: "a"}
-		take := func() time.Duration {
-			start := time.Now()
-			if key, err := q.next(t.Context()); err != nil || key != a {
-				t.Fatalf("next returned %v, %v; want a", key, err)
-			}
-			return time.Since(start)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var out bytes.Buffer
+		if err := demo(ctx, &out); err != context.DeadlineExceeded {
+			t.Errorf("demo returned %v, want the error of its context", err)
 		}
-		requireEmpty := func(when string) {
-			if key, ok := q.take(); ok {
-				t.Errorf("%s: take returned %v, want no key", when, key)
-			}
-		}
-		q.add(a)
-		q.add(a)
-		take()
-		requireEmpty("added twice")
-		q.add(a)
-		requireEmpty("while it is worked on")
-		q.done(a, nil)
-		take()
-		var delays []time.Duration
-		for range 20 {
-			q.done(a, errors.New("no"))
-			delays = append(delays, take())
-		}
-		if delays[0] != firstRetry || delays[1] != 2*firstRetry || delays[19] != lastRetry {
-			t.Errorf("the delays after failures are %v, want %v, doubled each time up to %v", delays, firstRetry, lastRetry)
-		}
-		q.done(a, nil)
-		requireEmpty("after a success")
-		q.add(a)
-		take()
-		q.done(a, errors.New("no"))
-		if delay := take(); delay != firstRetry {
-			t.Errorf("the delay after a success and a failure is %v, want %v", delay, firstRetry)
+		const want = `started web-0
+started web-1
+started web-2
+started web-3
+started web-4
+stopped web-1
+stopped web-2
+stopped web-3
+stopped web-4
+`
+		if out.String() != want {
+			t.Errorf("the program printed\n%s\nwant\n%s", &out, want)
 		}
 	})
 }

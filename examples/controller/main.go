@@ -1,10 +1,12 @@
-// Command controller runs the number of instances that each app declares. It shows how
-// informers serve the reads and a work queue holds the keys to reconcile.
+// Command controller runs the number of instances that each app declares. It shows a controller
+// with two informers for its reads and one function that is called again until it succeeds.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/signal"
@@ -18,34 +20,40 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	apps, instances := memory.New[App](), memory.New[Instance]()
-	// An informer follows any Source, so each of the two stores could also be a client.Remote.
-	c, err := newController(apps, instances, instances)
-	if err != nil {
+	if err := demo(ctx, os.Stdout); err != nil && !errors.Is(err, context.Canceled) {
 		log.Fatal(err)
 	}
-	c.instances.Handle(informer.Handler[Instance]{
-		OnAdd:    func(i Instance, _ bool) { fmt.Println("started", i.Name) },
-		OnDelete: func(d informer.Deleted[Instance]) { fmt.Println("stopped", d.Key) },
+}
+
+// demo runs the controller for an app whose declared number changes every two seconds, and prints
+// what the controller does, until ctx ends.
+func demo(ctx context.Context, out io.Writer) error {
+	apps, instances := memory.New[App](), memory.New[Instance]()
+	// An informer follows any Source, so each of the two stores could also be a client.Remote.
+	s, err := newScaler(apps, instances, instances)
+	if err != nil {
+		return err
+	}
+	s.instances.Handle(informer.Handler[Instance]{
+		OnAdd:    func(i Instance, _ bool) { fmt.Fprintln(out, "started", i.Name) },
+		OnDelete: func(d informer.Deleted[Instance]) { fmt.Fprintln(out, "stopped", d.Key) },
 	}, nil)
-	go scale(ctx, func(replicas int) error {
+	go declare(ctx, func(replicas int) error {
 		_, err := apps.Update(ctx, listwatch.Key{Name: "web"}, func(a *App) error { a.Replicas = replicas; return nil })
-		if listwatch.CodeOf(err) == listwatch.NotFound {
+		if errors.Is(err, listwatch.NotFound) {
 			_, err = apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: "web"}, Replicas: replicas})
 		}
 		return err
 	})
-	c.run(ctx, 2)
+	return s.run(ctx, 2)
 }
 
-// scale calls the function set with another number of replicas every two seconds.
-func scale(ctx context.Context, set func(replicas int) error) {
+// declare calls the function set with another number of replicas every two seconds, until ctx ends.
+func declare(ctx context.Context, set func(replicas int) error) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
-		replicas := []int{3, 5, 1}[n%3]
-		fmt.Println("desired replicas:", replicas)
-		if err := set(replicas); err != nil {
+		if err := set([]int{3, 5, 1}[n%3]); err != nil && ctx.Err() == nil {
 			log.Print(err)
 		}
 		select {

@@ -8,14 +8,18 @@ import (
 	"strings"
 )
 
-// checkInternalImports compares the internal packages of the root module that nested modules import
-// with the list internalImports, and returns the differences.
+// checkInternalImports compares the internal packages of the root module that nested modules and
+// the examples import with the list internalImports, and returns the differences.
 func checkInternalImports(r *repository) []string {
 	var bad []string
 	used := map[string]bool{} // module + " " + package
 	for _, p := range r.packages {
-		if p.module == "." {
-			continue
+		module := p.module
+		if module == "." {
+			if !inside(p.path, "examples") {
+				continue
+			}
+			module = "examples"
 		}
 		for _, f := range internalsCheckedIn(p) {
 			for _, spec := range f.ast.Imports {
@@ -23,11 +27,11 @@ func checkInternalImports(r *repository) []string {
 				if !ours || !strings.HasPrefix(target, "internal/") {
 					continue
 				}
-				used[p.module+" "+target] = true
-				if !slices.Contains(internalImports[p.module], target) {
+				used[module+" "+target] = true
+				if !slices.Contains(internalImports[module], target) {
 					bad = append(bad, fmt.Sprintf(
 						"%s: module %s must not import %s: use exported names, or add it to internalImports in internal/archtest/modulerules_test.go",
-						f.at(spec.Pos()), p.module, target))
+						f.at(spec.Pos()), module, target))
 				}
 			}
 		}
@@ -43,9 +47,9 @@ func checkInternalImports(r *repository) []string {
 }
 
 // internalsCheckedIn returns the files of p that must not import internal packages. The tests of
-// examples/extending are checked too: readers copy them.
+// examples are checked too: readers copy them.
 func internalsCheckedIn(p *sourcePackage) []*sourceFile {
-	if p.module == "examples/extending" {
+	if inside(p.path, "examples") {
 		return p.files
 	}
 	return p.production()

@@ -36,6 +36,7 @@ var layers = []layer{
 	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
 	{"users of Sources", []string{"informer", "relay", "kubeapi/...", "internal/servertest"}},
+	{"users of informers", []string{"controller"}},
 	{"the conformance suite", []string{"conformance/..."}},
 	{"programs and benchmarks", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},
 	{"tests with other projects' programs", []string{"interop/..."}},

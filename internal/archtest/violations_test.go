@@ -137,6 +137,8 @@ func TestUnlistedInternalImportsAreFound(t *testing.T) {
 		{"kubeapi/q_test.go", "internal/memnet", ""},
 		{"kubeapi/q.go", "kubeapi/internal/x", ""},
 		{"examples/extending/q_test.go", "internal/memnet", "module examples/extending must not import"},
+		{"examples/q/q_test.go", "internal/memnet", "module examples must not import"},
+		{"examples/q/q.go", "framing", ""},
 		{"kubeapi/deep/p0.go", "framing", "no longer imports internal/rawjson"},
 	} {
 		old, ok := files[c.file]
