@@ -2,10 +2,13 @@ package watchserver_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
@@ -94,4 +97,103 @@ func TestForcedSelectorsRestrictAList(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", query, got, want)
 		}
 	}
+}
+
+func TestUntilEndsAWatch(t *testing.T) {
+	forbidden := &listwatch.Error{Code: listwatch.Forbidden, Message: "the trial is over"}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want listwatch.Code
+	}{{"default", nil, listwatch.Unauthorized}, {"own error", forbidden, listwatch.Forbidden}} {
+		t.Run(tt.name, func(t *testing.T) {
+			onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+				until := time.Now().Add(time.Hour)
+				f.endpoint = func(*http.Request) watchserver.Endpoint {
+					return watchserver.Endpoint{Source: f.flags, Until: until, UntilError: tt.err}
+				}
+				w := f.watch(c, "timeoutSeconds=7200")
+				f.put("a", nil)
+				w.want("ADDED a")
+				w.wantError(tt.want)
+				if late := time.Since(until); late != 0 {
+					f.Errorf("the watch ended %v after Until", late)
+				}
+				if _, err := f.tryWatch(c, ""); !errors.Is(err, tt.want) {
+					f.Errorf("a later watch: got %v, want %v", err, tt.want)
+				}
+				synctest.Wait()
+				if got := recorder.lastReason(); got != watchserver.EndRefused {
+					f.Errorf("got reason %q, want %q", got, watchserver.EndRefused)
+				}
+			})
+		})
+	}
+}
+
+func TestUntilRefusesALaterList(t *testing.T) {
+	f := newFixture(t, nil)
+	w := httptest.NewRecorder()
+	f.WatchServer.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), watchserver.Endpoint{Source: f.flags, Until: time.Now()})
+	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
+		t.Errorf("got %d %s, want 401", w.Code, w.Body)
+	}
+}
+
+// The end of the year 9999 is a usual value for "never".
+func TestADistantUntilDoesNotEndAWatch(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		f.endpoint = func(*http.Request) watchserver.Endpoint {
+			return watchserver.Endpoint{Source: f.flags, Until: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
+		}
+		w := f.watch(c, "timeoutSeconds=3600")
+		f.put("a", nil)
+		w.want("ADDED a")
+		w.wantEnd()
+	})
+}
+
+func TestEndEndsMatchingWatches(t *testing.T) {
+	byUser := func(s *watchserver.Server) {
+		s.ClientOf = func(r *http.Request) string { return r.URL.Query().Get("user") }
+	}
+	onEachTransportTraced(t, byUser, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+		ann, bob, carol := f.watch(c, "user=ann&allowWatchBookmarks=1"), f.watch(c, "user=bob"), f.watch(c, "user=carol")
+		ann.want("BOOKMARK")
+		at := f.put("a", nil).Version()
+		for _, w := range []*openWatch{ann, bob, carol} {
+			w.want("ADDED a")
+		}
+		synctest.Wait()
+		of := func(user string) func(watchserver.Watch) bool {
+			return func(w watchserver.Watch) bool { return w.Client == user }
+		}
+		maintenance := &listwatch.Error{Code: listwatch.Unavailable, Message: "moved to another server"}
+		if n := f.WatchServer.End(of("ann"), maintenance); n != 1 {
+			f.Errorf("ended %d watches, want 1", n)
+		}
+		if v := ann.want("BOOKMARK"); v[0] < at {
+			f.Errorf("got a bookmark at %d, want %d or later", v[0], at)
+		}
+		if e := ann.wantError(listwatch.Unavailable); e.Message != maintenance.Message {
+			f.Errorf("got message %q, want %q", e.Message, maintenance.Message)
+		}
+		synctest.Wait()
+		if got := recorder.lastReason(); got != watchserver.EndCanceled {
+			f.Errorf("got reason %q, want %q", got, watchserver.EndCanceled)
+		}
+		if n := f.WatchServer.End(of("bob"), nil); n != 1 {
+			f.Errorf("ended %d watches, want 1", n)
+		}
+		bob.wantEnd()
+		synctest.Wait()
+		if got := recorder.lastReason(); got != watchserver.EndComplete {
+			f.Errorf("got reason %q, want %q", got, watchserver.EndComplete)
+		}
+		f.put("b", nil)
+		carol.want("ADDED b")
+		id := f.WatchServer.Watches()[0].ID
+		f.WatchServer.End(func(w watchserver.Watch) bool { return w.ID == id }, maintenance)
+		carol.wantError(listwatch.Unavailable)
+	})
 }

@@ -3,6 +3,7 @@ package watchserver
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -26,7 +27,8 @@ type failure struct {
 // the request's context, the expiry of credentials, or an operator.
 func (s *stream) failAt(at time.Time, err error) {
 	abort := func() { s.out.Sender.Close(transport.Abort) }
-	next := &failure{at: at, err: err, abort: time.AfterFunc(time.Until(at)+abortTimeout, abort)}
+	wait := min(time.Until(at), forever-abortTimeout) // prevents an overflow
+	next := &failure{at: at, err: err, abort: time.AfterFunc(wait+abortTimeout, abort)}
 	for {
 		old := s.failure.Load()
 		if old != nil && !at.Before(old.at) {
@@ -50,6 +52,37 @@ func (s *stream) dueFailure(now time.Time) *failure {
 		return f
 	}
 	return nil
+}
+
+// untilError returns UntilError, or its default.
+func (e *Endpoint) untilError() error {
+	if e.UntilError != nil {
+		return e.UntilError
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unauthorized, Message: "the credentials have expired; use new ones",
+	}
+}
+
+// End ends the open watches for which match returns true, and returns their number. It does not
+// wait for their end. Each watch gets a bookmark if it allows bookmarks, and err as an ERROR event,
+// preferably a *listwatch.Error, whose status tells the client whether to reconnect. If err is nil,
+// the watches end cleanly, so that their clients reconnect.
+//
+// End does not affect a request that has not become a watch yet. To revoke access, first make new
+// requests fail, and then call End. match must not call methods of s.
+func (s *Server) End(match func(Watch) bool, err error) int {
+	if err == nil {
+		err = io.EOF // the stream ends as if its Source had ended it
+	}
+	n := 0
+	for _, st := range s.watches.all() {
+		if match(st.describe()) {
+			st.failAt(time.Now(), err)
+			n++
+		}
+	}
+	return n
 }
 
 // contextError returns the reason for which ctx, the context of a request, has ended: its cause if

@@ -133,6 +133,15 @@ type Endpoint struct {
 	// deleted, with its last state that matched. The zero values select everything.
 	Labels listwatch.LabelSelector
 	Fields listwatch.FieldSelector
+	// Until is the time until which the client may use the endpoint, such as the expiry of its
+	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests
+	// are refused with it. If zero, there is no such time.
+	//
+	// To end a watch early, cancel the context of its request, preferably with a
+	// *listwatch.Error as the cause, or call [Server.End].
+	Until time.Time
+	// UntilError is the reason for the end at Until. If nil, it is status 401.
+	UntilError error
 	// Watch makes the request a watch even without the parameter watch, as paths such as
 	// /api/v1/watch/pods require.
 	Watch bool
@@ -162,6 +171,9 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error {
 	if err := s.Limits.check(r); err != nil {
 		return err
+	}
+	if !e.Until.IsZero() && !time.Now().Before(e.Until) {
+		return e.untilError()
 	}
 	q, err := parseRequest(r, e)
 	if err != nil {

@@ -50,6 +50,16 @@ func (c *traceRecorder) trace() *watchserver.Trace {
 	}
 }
 
+// lastReason returns the reason for the end of the last watch that ended.
+func (c *traceRecorder) lastReason() watchserver.EndReason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.reasons) == 0 {
+		return ""
+	}
+	return c.reasons[len(c.reasons)-1]
+}
+
 // onEachTransportTraced is like onEachTransport, with a recorder of the hooks.
 func onEachTransportTraced(t *testing.T, configure func(*watchserver.Server), test func(*fixture, transport.Client, *traceRecorder)) {
 	onEachTransport(t, configure, func(f *fixture, c transport.Client) {

@@ -36,6 +36,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	st.info.Request = info
 	s.watches.add(st)
 	added = true
+	if !e.Until.IsZero() {
+		st.failAt(e.Until, e.untilError())
+	}
 	if st.out.Detached {
 		go st.run(context.Background()) // Drain waits for it
 		return nil
