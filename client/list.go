@@ -2,18 +2,12 @@ package client
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/compress"
-	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -65,55 +59,15 @@ func listError(err error) error {
 }
 
 func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page listwatch.Page, epoch string, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	idle := newIdleTimer(r.idle(), cancel)
-	defer idle.stop()
-	defer func() {
-		if err != nil && idle.expired.Load() {
-			err = errIdle
+	err = r.do(ctx, http.MethodGet, u, h, nil, func(h http.Header, body io.Reader) error {
+		epoch = h.Get(transport.EpochHeader)
+		b := newListBody(body, int64(r.limit()), r.listLimit())
+		if page, err = b.read(); err == nil {
+			r.learnKind(b.itemAPIVersion, b.itemKind)
 		}
-	}()
-	req, err := r.newListRequest(ctx, u, h)
-	if err != nil {
-		return page, "", err
-	}
-	resp, err := r.state.http.Do(req)
-	if err != nil {
-		return page, "", err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return page, "", transport.ResponseError(resp)
-	}
-	defer resp.Body.Close()
-	if err := checkList(resp.Header); err != nil {
-		return page, "", err
-	}
-	body, err := r.decoded(resp.Header, &activityReader{resp.Body, idle})
-	if err != nil {
-		return page, "", err
-	}
-	b := newListBody(body, int64(r.limit()), r.listLimit())
-	if page, err = b.read(); err != nil {
-		return page, "", err
-	}
-	r.learnKind(b.itemAPIVersion, b.itemKind)
-	return page, resp.Header.Get(transport.EpochHeader), nil
-}
-
-func (r *Remote) newListRequest(ctx context.Context, u *url.URL, h http.Header) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: errors.Unwrap(err)}
-	}
-	if h != nil {
-		req.Header = h.Clone()
-	}
-	req.Header.Set("Accept", "application/json")
-	if r.Compress {
-		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
-	}
-	return req, nil
+		return err
+	})
+	return page, epoch, err
 }
 
 func (r *Remote) listLimit() int64 {
@@ -123,46 +77,29 @@ func (r *Remote) listLimit() int64 {
 	return r.MaxListBytes
 }
 
-// checkList returns an error if the response is not JSON but, for instance, the HTML page of a
-// proxy.
-func checkList(h http.Header) error {
-	contentType := h.Get("Content-Type")
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil || mediaType != "application/json" {
-		return unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
-	}
-	return nil
+// A boundedReader returns an error if a decoder reads beyond the allowed offset. A decoder does so
+// only if a value, or the whole list, is larger than its limit.
+type boundedReader struct {
+	r       io.Reader
+	total   int64 // a negative value means no limit
+	allowed int64
+	read    int64
 }
 
-// decoded returns body without the content coding that h names.
-func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
-	name := strings.ToLower(h.Get("Content-Encoding"))
-	switch {
-	case name == "" || name == "identity":
-		return body, nil
-	case !slices.Contains(r.codings(), name):
-		return nil, unsupportedResponse("the response has Content-Encoding ", name, ", which was not requested")
+func (r *boundedReader) Read(p []byte) (int, error) {
+	limit := r.allowed
+	if r.total >= 0 {
+		limit = min(limit, r.total)
 	}
-	return compress.NewReader(name, body)
-}
-
-func unsupportedResponse(before, value, after string) error {
-	const maxQuoted = 64
-	return &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: before + strconv.Quote(value[:min(len(value), maxQuoted)]) + after,
+	if r.read >= limit {
+		// The limit is reached, so only the end of the list may follow.
+		n, err := r.r.Read(p[:min(1, len(p))])
+		if n > 0 {
+			err = corruptList(fmt.Sprintf("an object or the list exceeds the limit of %d bytes", limit), nil)
+		}
+		return 0, err
 	}
-}
-
-// An activityReader resets an idle timer whenever it reads something.
-type activityReader struct {
-	reader io.Reader
-	idle   *idleTimer
-}
-
-func (r *activityReader) Read(p []byte) (int, error) {
-	n, err := r.reader.Read(p)
-	if n > 0 {
-		r.idle.reset()
-	}
+	n, err := r.r.Read(p[:min(int64(len(p)), limit-r.read)])
+	r.read += int64(n)
 	return n, err
 }

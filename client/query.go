@@ -1,8 +1,12 @@
 package client
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 )
@@ -124,4 +128,53 @@ func opOf(watch bool) string {
 		return "watch"
 	}
 	return "list"
+}
+
+// kubernetesPath matches the path of a collection in a Kubernetes API. Its groups are the
+// namespace, which may be empty, and the plural.
+var kubernetesPath = func() *regexp.Regexp {
+	const version = `v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?`
+	return regexp.MustCompile(`(?:^|/)(?:api|apis/[^/]+)/` + version + `/(?:namespaces/([^/]+)/)?([^/]+)/?$`)
+}()
+
+// objectURL returns the URL of the object that q addresses, and for a create the URL of its
+// collection. u is the URL of the collection.
+func objectURL(u *url.URL, q objectRequest) (*url.URL, error) {
+	name := q.key.Name
+	switch isCreate := q.method == http.MethodPost; {
+	case isCreate:
+		name = ""
+	case name == "":
+		return nil, invalidKey(q.key, "the name is empty, so it addresses the whole collection")
+	}
+	for _, segment := range []string{q.key.Namespace, name} {
+		if segment == "." || segment == ".." || strings.ContainsAny(segment, "/%") {
+			return nil, invalidKey(q.key, "namespace and name must not be . or .., nor contain / or %")
+		}
+	}
+	p := paramsOf(u, listwatch.Query{})
+	for _, selection := range []string{"labelSelector", "fieldSelector", "timeoutSeconds"} {
+		p.Del(selection)
+	}
+	u = p.url(u)
+	if path := kubernetesPath.FindStringSubmatch(u.Path); path == nil || q.plainPaths {
+		u = joinPath(u, q.key.Namespace)
+	} else if namespace, plural := path[1], path[2]; namespace == "" && q.key.Namespace != "" {
+		u = u.JoinPath("..", "namespaces", q.key.Namespace, plural)
+	} else if q.key.Namespace != "" && q.key.Namespace != namespace {
+		return nil, invalidKey(q.key, "Remote.URL is limited to the namespace "+namespace)
+	}
+	return joinPath(u, name), nil
+}
+
+// joinPath appends a segment to the path of u, unless it is empty.
+func joinPath(u *url.URL, segment string) *url.URL {
+	if segment == "" {
+		return u
+	}
+	return u.JoinPath(segment)
+}
+
+func invalidKey(key listwatch.Key, why string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("key %q: %s", key, why)}
 }

@@ -1,0 +1,187 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/internal/httpheader"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// An objectRequest is a request for one object.
+type objectRequest struct {
+	op, method string
+	key        listwatch.Key
+	plainPaths bool   // see Collection
+	body       []byte // JSON; nil if there is none
+}
+
+// exchange sends q and returns the object in the response. It returns nil for a delete, because
+// some servers respond with a Status.
+func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Object, err error) {
+	defer func() {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		default:
+			e := *transport.DialError(err)
+			e.Op = cmp.Or(e.Op, q.op)
+			err = &e
+		}
+	}()
+	u, err := r.parseURL()
+	if err != nil {
+		return nil, err
+	}
+	if u, err = objectURL(u, q); err != nil {
+		return nil, err
+	}
+	r.init()
+	err = r.authorized(ctx, false, func(h http.Header) error {
+		return r.do(ctx, q.method, u, h, q.body, func(h http.Header, body io.Reader) error {
+			r.learnEpoch(h.Get(transport.EpochHeader))
+			if q.method == http.MethodDelete {
+				return nil
+			}
+			o, err = r.readObject(body)
+			return err
+		})
+	})
+	return o, err
+}
+
+func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
+	limit := int64(r.limit())
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) > limit:
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the object exceeds the limit of %d bytes, Remote.MaxObjectBytes", limit)}
+	}
+	o, err := listwatch.ParseObject(data)
+	switch {
+	case err != nil:
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the response is not an object", Err: err}
+	case o.Version == 0:
+		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the object in the response has no resourceVersion"}
+	}
+	return o, nil
+}
+
+// do sends a request that is not a watch. If the response is a success in JSON, it calls read with
+// the headers and the decompressed body. Otherwise it returns an error. A body is JSON. If it is
+// nil, the request has none.
+func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, read func(h http.Header, body io.Reader) error) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	idle := newIdleTimer(r.idle(), cancel)
+	defer idle.stop()
+	defer func() {
+		if err != nil && idle.expired.Load() {
+			err = errIdle
+		}
+	}()
+	req, err := r.newRequest(ctx, method, u, h, body)
+	if err != nil {
+		return err
+	}
+	resp, err := r.state.http.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+		return transport.ResponseError(resp)
+	}
+	defer resp.Body.Close()
+	if err := checkResponse(resp, method); err != nil {
+		return err
+	}
+	decoded, err := r.decoded(resp.Header, &activityReader{resp.Body, idle})
+	if err != nil {
+		return err
+	}
+	return read(resp.Header, decoded)
+}
+
+func (r *Remote) newRequest(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: errors.Unwrap(err)}
+	}
+	if h != nil {
+		req.Header = h.Clone()
+	}
+	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.Compress {
+		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
+	}
+	return req, nil
+}
+
+// checkResponse returns an error if the response is not JSON but, for instance, the HTML page of a
+// proxy, or if it does not belong to the request: net/http follows some redirects of a write
+// with a GET, whose success does not mean that anything was written.
+func checkResponse(resp *http.Response, method string) error {
+	if resp.Request != nil && resp.Request.Method != method {
+		return &listwatch.Error{
+			Code: listwatch.Unsupported, Status: resp.StatusCode,
+			Message: "the server redirected a " + method + " so that it became a " + resp.Request.Method + "; nothing was written",
+		}
+	}
+	contentType := resp.Header.Get("Content-Type")
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil || mediaType != "application/json" {
+		return unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
+	}
+	return nil
+}
+
+// decoded returns body without the content coding that h names.
+func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
+	name := strings.ToLower(h.Get("Content-Encoding"))
+	switch {
+	case name == "" || name == "identity":
+		return body, nil
+	case !slices.Contains(r.codings(), name):
+		return nil, unsupportedResponse("the response has Content-Encoding ", name, ", which was not requested")
+	}
+	return compress.NewReader(name, body)
+}
+
+func unsupportedResponse(before, value, after string) error {
+	const maxQuoted = 64
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusOK, Message: before + strconv.Quote(value[:min(len(value), maxQuoted)]) + after,
+	}
+}
+
+// An activityReader resets an idle timer whenever it reads something.
+type activityReader struct {
+	reader io.Reader
+	idle   *idleTimer
+}
+
+func (r *activityReader) Read(p []byte) (int, error) {
+	n, err := r.reader.Read(p)
+	if n > 0 {
+		r.idle.reset()
+	}
+	return n, err
+}

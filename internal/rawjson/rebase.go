@@ -1,0 +1,63 @@
+package rawjson
+
+import "bytes"
+
+// Rebase returns doc with the changes that lead from before to after. All three are compact JSON.
+// It compares objects member by member, and other values as a whole. Members of doc that neither
+// before nor after has stay as they are, with their order and spelling. Rebase does not modify its
+// arguments, but may return doc or after.
+//
+// It is for a writer who knows only some members of an object: before and after are the object as
+// the writer decoded and encoded it, before and after a change.
+func Rebase(doc, before, after []byte) []byte {
+	if bytes.Equal(before, after) {
+		return doc
+	}
+	members, errDoc := Split(doc)
+	old, errBefore := Split(before)
+	changed, errAfter := Split(after)
+	if errDoc != nil || errBefore != nil || errAfter != nil {
+		return after // not all of them are objects
+	}
+	inDoc, inBefore, inAfter := values(members), values(old), values(changed)
+	kept := members[:0]
+	for _, m := range members {
+		b, a := inBefore[m.Name], inAfter[m.Name]
+		switch {
+		case a != nil && b != nil:
+			m.Value = Rebase(m.Value, b, a)
+		case a != nil:
+			m.Value = a
+		case b != nil:
+			continue
+		}
+		kept = append(kept, m)
+	}
+	for _, m := range changed {
+		if inDoc[m.Name] == nil && !bytes.Equal(m.Value, inBefore[m.Name]) {
+			kept = append(kept, m)
+		}
+	}
+	return join(kept)
+}
+
+// values returns the values of members by name.
+func values(members []Member) map[string][]byte {
+	m := make(map[string][]byte, len(members))
+	for _, member := range members {
+		m[member.Name] = member.Value
+	}
+	return m
+}
+
+// join returns the object with the given members.
+func join(members []Member) []byte {
+	out := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, m.Key...), ':'), m.Value...)
+	}
+	return append(out, '}')
+}
