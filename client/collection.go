@@ -15,11 +15,11 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A Collection reads and writes the objects behind the URL of Remote as values of T. To follow them,
-// use Remote, or an informer over it. A Collection is safe for concurrent use.
+// A Collection reads and writes the objects behind the URL of Remote as values of T. To follow
+// them, use Remote, or an informer over it. A Collection is safe for concurrent use.
 //
-// The server is a Kubernetes API server, package kubeapi, package crudserver, or another server with
-// the same verbs. T is any type that encoding/json can encode and decode, with the metadata of
+// The server is a Kubernetes API server, package kubeapi, package crudserver, or another server
+// with the same verbs. T is any type that encoding/json can encode and decode, with the metadata of
 // Kubernetes in the member "metadata": a struct that embeds [listwatch.Metadata] with the tag
 // `json:"metadata"`, a type of Kubernetes, or [json.RawMessage]. Kubernetes requires kind and
 // apiVersion in custom resources, so T must have these members there.
@@ -118,13 +118,18 @@ func (c Collection[T]) updateOnce(ctx context.Context, key listwatch.Key, change
 	if err != nil {
 		return nil, false, err
 	}
-	data := rawjson.Rebase(old.Data, before, after)
-	if bytes.Equal(data, old.Data) {
+	data, err := rawjson.Rebase(old.Data, before, after)
+	if err == nil && bytes.Equal(data, old.Data) {
 		return old, false, nil
 	}
-	// With the version that was read, the server detects that another writer was faster. The
-	// function change may have modified or removed it.
-	data = rawjson.Rebase(data, []byte(`{"metadata":{}}`), fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"}}`, old.Version))
+	if err == nil {
+		// With the version that was read, the server detects that another writer was faster. The
+		// function change may have modified or removed it.
+		data, err = rawjson.Rebase(data, []byte(`{"metadata":{}}`), fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"}}`, old.Version))
+	}
+	if err != nil {
+		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Op: "update", Err: err}
+	}
 	o, err = c.exchange(ctx, objectRequest{op: "update", method: http.MethodPut, key: key, body: data})
 	return o, errors.Is(err, listwatch.Conflict), err
 }

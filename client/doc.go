@@ -24,11 +24,19 @@
 //     that is not a decimal number. The Watcher never skips an event.
 //   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.
 //
+// # Writing
+//
+// A [Collection] reads and writes objects as Go values. The server checks the writes:
+//
+//	flags := client.Collection[Flag]{Remote: remote}
+//	_, err := flags.Update(ctx, key, func(f *Flag) error { f.Enabled = true; return nil })
+//
 // # Source files
 //
-// query.go writes URLs. list.go and listbody.go read lists. watch.go starts a watch,
-// follower.go is the goroutine that serves it, response.go reads one response, fallback.go
-// chooses the transport, and policy.go decides which failures the reader must handle.
-// watcher.go is the queue between the goroutine and the reader. The goroutine ends after Close
-// of the Watcher.
+// httpclient.go chooses the clients of net/http, and query.go writes URLs. exchange.go performs
+// requests that are not watches: list.go and listbody.go read lists, and collection.go reads and
+// writes single objects. follower.go starts a watch and has the goroutine that serves it,
+// response.go reads one response, fallback.go chooses the transport, and policy.go decides which
+// failures the reader must handle. watcher.go is the queue between the goroutine and the reader.
+// The goroutine ends after Close of the Watcher.
 package client

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -102,6 +104,36 @@ func ExampleRemote_unixSocket() {
 	}
 	// Output:
 	// ADDED dark-mode <nil>
+}
+
+// A Collection reads and writes Go values. This server is a crudserver.Handler. For a Kubernetes
+// API server only the URL differs.
+func ExampleCollection() {
+	ctx := context.Background()
+	server := httptest.NewServer(&crudserver.Handler{Path: "/flags", Collection: memory.New[Flag]().Untyped()})
+	defer server.Close()
+
+	flags := client.Collection[Flag]{Remote: &client.Remote{URL: server.URL + "/flags"}}
+	defer flags.Remote.Close()
+	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
+	fmt.Println(errors.Is(err, listwatch.AlreadyExists), err)
+
+	flag, err = flags.Update(ctx, flag.Key(), func(f *Flag) error { f.Enabled = true; return nil })
+	fmt.Println(flag.Enabled, flag.Generation, err)
+
+	fmt.Println(flags.Delete(ctx, flag.Key(), 0))
+	_, err = flags.Get(ctx, flag.Key())
+	fmt.Println(errors.Is(err, listwatch.NotFound), err)
+	// Output:
+	// true create: already exists: flags "dark-mode" already exists
+	// true 2 <nil>
+	// <nil>
+	// true get: not found: flags "dark-mode" not found
 }
 
 // A list can be read page by page.

@@ -42,9 +42,9 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 		}
 	case listwatch.Unauthorized:
 		// authorized has already retried a refused request with fresh credentials, so only a
-		// response that was opened is retried here, if Header or a RoundTripper may have fresh ones.
-		// If it has lived, its credentials were valid and have expired, which happens again and
-		// again, even if nothing changes.
+		// response that was opened is retried here, if Header or a RoundTripper may have fresh
+		// ones. If it has lived, its credentials were valid and have expired, which happens again
+		// and again, even if nothing changes.
 		switch {
 		case !end.Opened || f.remote.Header == nil && f.remote.HTTPClient == nil:
 		case end.HasLived():

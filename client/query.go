@@ -156,7 +156,9 @@ func objectURL(u *url.URL, q objectRequest) (*url.URL, error) {
 	for _, selection := range []string{"labelSelector", "fieldSelector", "timeoutSeconds"} {
 		p.Del(selection)
 	}
-	u = p.url(u)
+	if u = p.url(u); u.Path == "" {
+		u.Path = "/"
+	}
 	if path := kubernetesPath.FindStringSubmatch(u.Path); path == nil || q.plainPaths {
 		u = joinPath(u, q.key.Namespace)
 	} else if namespace, plural := path[1], path[2]; namespace == "" && q.key.Namespace != "" {

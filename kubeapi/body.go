@@ -4,23 +4,19 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
+	"github.com/listwatch/listwatch/watchserver"
 )
-
-// bodyTimeout limits the time that a client takes to send a body.
-const bodyTimeout = 30 * time.Second
 
 // readObject reads the body of a write and converts it to JSON. The Content-Type must be
 // JSON, YAML or Kubernetes' Protocol Buffers.
@@ -41,7 +37,7 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	out, err := toJSON(data, limit)
 	if errors.Is(err, protobody.ErrTooLarge) {
-		return nil, tooLarge(limit)
+		return nil, watchserver.BodyTooLarge(limit)
 	}
 	return out, err
 }
@@ -56,41 +52,14 @@ func (h *Handler) bodyBytes() int64 {
 
 // readBody reads the body of a write and enforces the size limit.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body := r.Body
-	limit := h.bodyBytes()
-	if limit > 0 {
-		if r.ContentLength > limit {
-			return nil, tooLarge(limit)
-		}
-		body = http.MaxBytesReader(w, body, limit)
-	}
-	// Ignore errors: if the ResponseWriter has no deadlines, its owner must limit the
-	// time.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	data, err := io.ReadAll(body)
-	_ = control.SetReadDeadline(time.Time{})
-	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, tooLarge(e.Limit)
-	}
-	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
-	}
-	return data, nil
-}
-
-func tooLarge(limit int64) error {
-	return &listwatch.Error{
-		Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
-		Message: fmt.Sprintf("Request entity too large: limit is %d", limit),
-	}
+	return watchserver.ReadBody(w, r, h.bodyBytes())
 }
 
 // transcoder returns a function that converts a body of the given Content-Type to JSON of
 // roughly limit bytes at most. The function is nil for JSON, and for bodies without a
 // meaningful type: no Content-Type at all, or the type that curl -d always sends. Such a
 // body is parsed as JSON. A web page of another origin can send it without a preflight
-// request, but checkOrigin has already rejected such requests.
+// request, but watchserver.CheckOrigin has already rejected such requests.
 func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]byte, error), err error) {
 	if contentType == "" {
 		return nil, nil

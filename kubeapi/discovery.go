@@ -66,7 +66,7 @@ func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found 
 }
 
 func requireGetJSON(w http.ResponseWriter, r *http.Request) error {
-	if err := requireGet(w, r); err != nil {
+	if err := requireGet(r); err != nil {
 		return err
 	}
 	return watchserver.RequireJSON(r.Header.Values("Accept"))
@@ -74,7 +74,7 @@ func requireGetJSON(w http.ResponseWriter, r *http.Request) error {
 
 // serveRoots serves /api and /apis, in the form that the client prefers.
 func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string) error {
-	if err := requireGet(w, r); err != nil {
+	if err := requireGet(r); err != nil {
 		return err
 	}
 	w.Header().Add("Vary", "Accept")

@@ -2,10 +2,8 @@ package kubeapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
@@ -130,7 +128,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.checkOrigin(r); err != nil {
+	if err := watchserver.CheckOrigin(r, h.Server.AllowOrigins); err != nil {
 		return err
 	}
 	if r.URL.Path == "/" {
@@ -173,7 +171,7 @@ func (c resourceRequest) key() listwatch.Key {
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceRequest, user User) error {
 	verb := c.verb(r)
 	if verb == "" {
-		return notAllowed(w, r, c.allowedMethods())
+		return watchserver.MethodNotAllowed(r, c.allowedMethods())
 	}
 	if err := h.authorize(r, user, verb, c); err != nil {
 		return err
@@ -209,32 +207,6 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 		return h.delete(w, r, c)
 	}
 	return h.deleteCollection(w, r, c)
-}
-
-// checkOrigin rejects writes from web pages of other origins. CORS alone does not prevent
-// them, because browsers send some cross-origin writes without a preflight request.
-func (h *Handler) checkOrigin(r *http.Request) error {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return nil // the WebSocket transport checks the origin itself
-	}
-	if transport.OriginAllowed(r, h.Server.AllowOrigins) {
-		return nil
-	}
-	return &listwatch.Error{
-		Code:    listwatch.Forbidden,
-		Message: fmt.Sprintf("web pages of origin %q may not write to this server", strings.Join(r.Header.Values("Origin"), ", ")),
-	}
-}
-
-// notAllowed returns an error of status 405, whose response must list the allowed methods
-// (rfc9110#section-15.5.6).
-func notAllowed(w http.ResponseWriter, r *http.Request, allow string) error {
-	w.Header().Set("Allow", allow)
-	return &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
-		Message: fmt.Sprintf("method %s is not allowed on %s; allowed are %s", r.Method, r.URL.Path, allow),
-	}
 }
 
 func noSuchPath(r *http.Request) error {

@@ -25,7 +25,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 	default:
 		return false
 	}
-	if err := requireGet(w, r); err != nil {
+	if err := requireGet(r); err != nil {
 		watchserver.WriteError(w, r, err)
 		return true
 	}
@@ -72,7 +72,7 @@ func versionInfo() map[string]string {
 
 // serveIndex responds with a list of all paths, as kube-apiserver does at /.
 func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
-	if err := requireGet(w, r); err != nil {
+	if err := requireGet(r); err != nil {
 		return err
 	}
 	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis", "/openapi/v2", "/openapi/v3")
@@ -89,9 +89,9 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func requireGet(w http.ResponseWriter, r *http.Request) error {
+func requireGet(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
-	return notAllowed(w, r, "GET, HEAD")
+	return watchserver.MethodNotAllowed(r, "GET, HEAD")
 }

@@ -35,7 +35,7 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 	if !found {
 		return false, nil
 	}
-	if err := requireGet(w, r); err != nil {
+	if err := requireGet(r); err != nil {
 		return true, err
 	}
 	accept := r.Header.Values("Accept")

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // A route is the parsed path of a resource.
@@ -128,7 +130,7 @@ func (c resourceRequest) verbForMethod(r *http.Request) string {
 		return subresourceVerb(r.Method)
 	}
 	switch {
-	case c.watch || wantsWatch(r):
+	case c.watch || watchserver.WantsWatch(r):
 		// The watch server rejects other methods on watch paths. A write with a stray watch
 		// parameter counts as a write.
 		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -149,7 +151,7 @@ func (c resourceRequest) verbForMethod(r *http.Request) string {
 		return "patch"
 	case r.Method == http.MethodDelete && c.name != "":
 		return "delete"
-	case r.Method == http.MethodDelete && c.isCollection() && !wantsWatch(r):
+	case r.Method == http.MethodDelete && c.isCollection() && !watchserver.WantsWatch(r):
 		return "deletecollection"
 	}
 	return ""
@@ -185,13 +187,6 @@ func (c resourceRequest) allowedMethods() string {
 		return "GET, HEAD, POST, DELETE"
 	}
 	return "GET, HEAD"
-}
-
-// wantsWatch reports whether the query requests a watch. The watch server validates the
-// parameter's value.
-func wantsWatch(r *http.Request) bool {
-	q := r.URL.Query()
-	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
 }
 
 // scopeMismatch reports whether the path has a namespace although the resource is

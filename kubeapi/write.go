@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // create handles a POST to a collection.
@@ -100,7 +101,7 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
 		if err == nil && int64(len(out)) > limit {
-			return nil, tooLarge(limit)
+			return nil, watchserver.BodyTooLarge(limit)
 		}
 		return out, err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,10 +155,19 @@ func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditi
 // it back cannot overwrite another change. If data has another name or namespace than key, the
 // error has code Invalid, even if there is no object at key, as in Kubernetes.
 func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
-	p, err := c.preconditionsOf(data, key)
-	if err != nil {
+	return c.ReplaceIf(ctx, key, Preconditions{}, data)
+}
+
+// ReplaceIf is like Replace, with the preconditions p in addition to those in data.
+func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p Preconditions, data []byte) (*listwatch.Object, error) {
+	own, err := c.preconditionsOf(data, key)
+	switch {
+	case err != nil:
 		return nil, err
+	case p.UID != "" && own.UID != "" && p.UID != own.UID, p.Version != 0 && own.Version != 0 && p.Version != own.Version:
+		return nil, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)", p.UID, p.Version, own.UID, own.Version)
 	}
+	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
 	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
 }
 

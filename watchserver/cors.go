@@ -1,8 +1,11 @@
 package watchserver
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -42,4 +45,21 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
+}
+
+// CheckOrigin returns an error of code Forbidden if r is a write from a web page of another origin
+// that origins, patterns as in [transport.OriginAllowed], do not allow. CORS alone does not prevent
+// such writes, because browsers send some of them without a preflight request.
+func CheckOrigin(r *http.Request, origins []string) error {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return nil // the WebSocket transport checks the origin itself
+	}
+	if transport.OriginAllowed(r, origins) {
+		return nil
+	}
+	return &listwatch.Error{
+		Code:    listwatch.Forbidden,
+		Message: fmt.Sprintf("web pages of origin %q may not write to this server", strings.Join(r.Header.Values("Origin"), ", ")),
+	}
 }

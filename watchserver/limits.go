@@ -2,7 +2,9 @@ package watchserver
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -72,5 +74,41 @@ func errListTimeout(d time.Duration) error {
 		Code: listwatch.Unavailable, Status: http.StatusGatewayTimeout, Reason: "Timeout",
 		Message: fmt.Sprintf("the list was not ready within timeoutSeconds (%v)", d),
 		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}
+
+// bodyTimeout limits the time that a client takes to send a body.
+const bodyTimeout = 30 * time.Second
+
+// ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
+// and a client that takes longer than 30 s with status 400. A negative limit means no limit.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body := r.Body
+	if limit >= 0 {
+		if r.ContentLength > limit {
+			return nil, BodyTooLarge(limit)
+		}
+		body = http.MaxBytesReader(w, body, limit)
+	}
+	// Ignore errors: if the ResponseWriter has no deadlines, its owner must limit the
+	// time.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	data, err := io.ReadAll(body)
+	_ = control.SetReadDeadline(time.Time{})
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, BodyTooLarge(limit)
+	}
+	if err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
+	}
+	return data, nil
+}
+
+// BodyTooLarge returns the error of status 413 that refuses a body of more than limit bytes.
+func BodyTooLarge(limit int64) error {
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
+		Message: fmt.Sprintf("Request entity too large: limit is %d", limit),
 	}
 }

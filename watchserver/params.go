@@ -114,3 +114,10 @@ func (p *params) start(q *request) {
 		q.InitialEvents = listwatch.Yes
 	}
 }
+
+// WantsWatch reports whether the query of r requests a watch. Serve validates the value of the
+// parameter.
+func WantsWatch(r *http.Request) bool {
+	q := r.URL.Query()
+	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
+}

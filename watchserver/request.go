@@ -46,12 +46,12 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	}
 	if q.watch {
 		if r.Method != http.MethodGet {
-			return q, errMethodNotAllowed(r, http.MethodGet)
+			return q, MethodNotAllowed(r, http.MethodGet)
 		}
 		return q, p.validateWatch(&q, r.Header.Get("Last-Event-ID"))
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return q, errMethodNotAllowed(r, "GET, HEAD")
+		return q, MethodNotAllowed(r, "GET, HEAD")
 	}
 	return q, p.validateList(&q)
 }

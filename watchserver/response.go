@@ -24,10 +24,12 @@ type methodError struct {
 
 func (e methodError) Unwrap() error { return e.error }
 
-func errMethodNotAllowed(r *http.Request, allow string) error {
+// MethodNotAllowed returns an error of status 405. allow holds the allowed methods, which
+// [WriteError] sends in the Allow header.
+func MethodNotAllowed(r *http.Request, allow string) error {
 	return methodError{&listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
-		Message: fmt.Sprintf("method %s is not allowed; use %s", r.Method, allow),
+		Message: fmt.Sprintf("method %s is not allowed on %s; use %s", r.Method, r.URL.Path, allow),
 	}, allow}
 }
 

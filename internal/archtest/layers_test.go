@@ -35,7 +35,7 @@ var layers = []layer{
 	{"the interfaces of transports and stores", []string{"transport", "store"}},
 	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
-	{"users of Sources", []string{"informer", "relay", "kubeapi/...", "internal/servertest"}},
+	{"users of Sources", []string{"informer", "relay", "crudserver", "kubeapi/...", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller"}},
 	{"the conformance suite", []string{"conformance/..."}},
 	{"programs and benchmarks", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},

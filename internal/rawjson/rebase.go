@@ -1,23 +1,29 @@
 package rawjson
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // Rebase returns doc with the changes that lead from before to after. All three are compact JSON.
 // It compares objects member by member, and other values as a whole. Members of doc that neither
-// before nor after has stay as they are, with their order and spelling. Rebase does not modify its
-// arguments, but may return doc or after.
+// before nor after has stay as they are, with their order and spelling. Two members with the same
+// name are an error. Rebase does not modify its arguments, but may return doc or after.
 //
 // It is for a writer who knows only some members of an object: before and after are the object as
 // the writer decoded and encoded it, before and after a change.
-func Rebase(doc, before, after []byte) []byte {
+func Rebase(doc, before, after []byte) ([]byte, error) {
 	if bytes.Equal(before, after) {
-		return doc
+		return doc, nil
+	}
+	if doc[0] != '{' || before[0] != '{' || after[0] != '{' {
+		return after, nil
 	}
 	members, errDoc := Split(doc)
 	old, errBefore := Split(before)
 	changed, errAfter := Split(after)
-	if errDoc != nil || errBefore != nil || errAfter != nil {
-		return after // not all of them are objects
+	if err := cmp.Or(errDoc, errBefore, errAfter); err != nil {
+		return nil, err
 	}
 	inDoc, inBefore, inAfter := values(members), values(old), values(changed)
 	kept := members[:0]
@@ -25,7 +31,11 @@ func Rebase(doc, before, after []byte) []byte {
 		b, a := inBefore[m.Name], inAfter[m.Name]
 		switch {
 		case a != nil && b != nil:
-			m.Value = Rebase(m.Value, b, a)
+			value, err := Rebase(m.Value, b, a)
+			if err != nil {
+				return nil, err
+			}
+			m.Value = value
 		case a != nil:
 			m.Value = a
 		case b != nil:
@@ -38,7 +48,7 @@ func Rebase(doc, before, after []byte) []byte {
 			kept = append(kept, m)
 		}
 	}
-	return join(kept)
+	return join(kept), nil
 }
 
 // values returns the values of members by name.

@@ -22,9 +22,12 @@ func TestRebaseAppliesOnlyTheChanges(t *testing.T) {
 		{"an escaped name", `{"\u0061":1,"b":2}`, `{"a":1}`, `{"a":2}`, `{"\u0061":2,"b":2}`},
 		{"another value", `1`, `2`, `{"a":1}`, `{"a":1}`},
 	} {
-		if got := Rebase([]byte(test.doc), []byte(test.before), []byte(test.after)); string(got) != test.want {
-			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		if got, err := Rebase([]byte(test.doc), []byte(test.before), []byte(test.after)); err != nil || string(got) != test.want {
+			t.Errorf("%s: got %s, error %v, want %s", test.name, got, err, test.want)
 		}
+	}
+	if got, err := Rebase([]byte(`{"s":{"a":1,"a":2}}`), []byte(`{"s":{"a":2}}`), []byte(`{"s":{"a":3}}`)); err == nil {
+		t.Errorf("a duplicate member: got %s, want an error", got)
 	}
 }
 
@@ -37,13 +40,14 @@ func FuzzRebase(f *testing.F) {
 		if errBefore != nil || errAfter != nil {
 			return
 		}
-		if _, duplicates := DropDuplicates(before); duplicates != nil {
+		got, err := Rebase(before, before, after)
+		if err != nil {
+			_, inBefore := DropDuplicates(before)
+			if _, inAfter := DropDuplicates(after); inBefore == nil && inAfter == nil {
+				t.Errorf("%s from %s: %v", after, before, err)
+			}
 			return
 		}
-		if _, duplicates := DropDuplicates(after); duplicates != nil {
-			return
-		}
-		got := Rebase(before, before, after)
 		var gotValue, wantValue any
 		if err := json.Unmarshal(got, &gotValue); err != nil {
 			if json.Unmarshal(after, &wantValue) != nil {

@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+type document struct {
+	listwatch.Metadata `json:"metadata"`
+	N                  int `json:"n"`
+}
+
+func TestObjectURL(t *testing.T) {
+	key := listwatch.Key{Namespace: "ns", Name: "a"}
+	for _, test := range []struct {
+		url   string
+		key   listwatch.Key
+		plain bool
+		want  string // of an object and, after a space, of a create
+	}{
+		{"http://h/things", listwatch.Key{Name: "a"}, false, "/things/a /things"},
+		{"http://h/things/", key, false, "/things/ns/a /things/ns"},
+		{"http://h", key, false, "/ns/a /ns"},
+		{"http://h/t%2Fs/things?token=x&watch=1&labelSelector=a&timeoutSeconds=5", key, false, "/t%2Fs/things/ns/a?token=x /t%2Fs/things/ns?token=x"},
+		{"http://h/things", listwatch.Key{Name: "ä ?b"}, false, "/things/%C3%A4%20%3Fb /things"},
+		{"http://h/api/v1/pods", key, false, "/api/v1/namespaces/ns/pods/a /api/v1/namespaces/ns/pods"},
+		{"http://h/api/v1/pods/", key, false, "/api/v1/namespaces/ns/pods/a /api/v1/namespaces/ns/pods"},
+		{"http://h/api/v1/nodes", listwatch.Key{Name: "a"}, false, "/api/v1/nodes/a /api/v1/nodes"},
+		{"http://h/api/v1/namespaces", listwatch.Key{Name: "a"}, false, "/api/v1/namespaces/a /api/v1/namespaces"},
+		{"http://h/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things", key, false,
+			"/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things/a /k8s/c1/apis/a.b/v1beta2/namespaces/ns/things"},
+		{"http://h/apis/a.b/v1/namespaces/ns/things", listwatch.Key{Name: "a"}, false, "/apis/a.b/v1/namespaces/ns/things/a /apis/a.b/v1/namespaces/ns/things"},
+		{"http://h/api/v1/things", key, true, "/api/v1/things/ns/a /api/v1/things/ns"},
+		{"http://h/api/things", key, false, "/api/things/ns/a /api/things/ns"},
+		{"http://h/myapi/v1/things", key, false, "/myapi/v1/things/ns/a /myapi/v1/things/ns"},
+		{"http://h/api/v1/namespaces/other/pods", key, false, "error error"},
+		{"http://h/things", listwatch.Key{}, false, "error /things"},
+		{"http://h/things", listwatch.Key{Name: ".."}, false, "error /things"},
+		{"http://h/things", listwatch.Key{Name: "a/b"}, false, "error /things"},
+		{"http://h/things", listwatch.Key{Name: "a%2Fb"}, false, "error /things"},
+		{"http://h/things", listwatch.Key{Namespace: ".", Name: "a"}, false, "error error"},
+	} {
+		u, err := url.Parse(test.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, method := range []string{http.MethodDelete, http.MethodPost} {
+			o, err := objectURL(u, objectRequest{method: method, key: test.key, plainPaths: test.plain})
+			switch {
+			case err == nil:
+				got = append(got, o.RequestURI())
+			case errors.Is(err, listwatch.Invalid):
+				got = append(got, "error")
+			}
+		}
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("%s, %v: got %s, want %s", test.url, test.key, got, test.want)
+		}
+		if u.String() != test.url {
+			t.Errorf("the URL was changed to %s", u)
+		}
+	}
+}
+
+// serveDocuments returns a Collection of a server with the given handler.
+func serveDocuments(t *testing.T, h http.HandlerFunc) Collection[document] {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	r := &Remote{URL: s.URL + "/documents"}
+	t.Cleanup(func() { r.Close() })
+	return Collection[document]{Remote: r}
+}
+
+func TestUnusableResponsesAreErrors(t *testing.T) {
+	respond := func(contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			io.WriteString(w, body)
+		}
+	}
+	const object = `{"metadata":{"name":"a","resourceVersion":"1"}}`
+	for _, test := range []struct {
+		name    string
+		handler http.HandlerFunc
+		want    listwatch.Code
+	}{
+		{"a page of a proxy", respond("text/html", "<title>Sign in</title>"), listwatch.Unsupported},
+		{"a list", respond("application/json", `{"kind":"List","items":[]}`), listwatch.Corrupt},
+		{"no version", respond("application/json", `{"metadata":{"name":"a"}}`), listwatch.Unsupported},
+		{"half an object", respond("application/json", object[:20]), listwatch.Corrupt},
+		{"a large object", respond("application/json", strings.Replace(object, "{", `{"x":"`+strings.Repeat("x", 1000)+`",`, 1)), listwatch.Corrupt},
+		{"a duplicate member", respond("application/json", strings.Replace(object, "{", `{"n":1,"n":2,`, 1)), listwatch.Corrupt},
+		{"another type", respond("application/json", strings.Replace(object, "{", `{"n":"x",`, 1)), listwatch.Corrupt},
+		{"a redirect that forgets the write", func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut {
+				http.Redirect(w, r, "/elsewhere", http.StatusFound)
+				return
+			}
+			respond("application/json", object)(w, r)
+		}, listwatch.Unsupported},
+		{"a timeout of a gateway", func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "late", http.StatusGatewayTimeout)
+		}, listwatch.Unavailable},
+	} {
+		c := serveDocuments(t, test.handler)
+		c.Remote.MaxObjectBytes = 500
+		_, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, func(d *document) error { d.N++; return nil })
+		if e := listwatch.AsError(err); e == nil || e.Code != test.want {
+			t.Errorf("%s: got error %v, want %v", test.name, err, test.want)
+		}
+	}
+}
+
+func TestWriteRetriesWithFreshCredentials(t *testing.T) {
+	var bodies []string
+	c := serveDocuments(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body))
+		if r.Header.Get("Authorization") != "fresh" {
+			http.Error(w, "", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"metadata":{"name":"a","resourceVersion":"1"}}`)
+	})
+	c.Remote.Header = func(_ context.Context, refresh bool) (http.Header, error) {
+		return http.Header{"Authorization": {map[bool]string{true: "fresh", false: "old"}[refresh]}}, nil
+	}
+	if _, err := c.Create(t.Context(), document{N: 1}); err != nil || len(bodies) != 2 || bodies[0] != bodies[1] {
+		t.Errorf("got error %v after the bodies %q, want the same body twice", err, bodies)
+	}
+}
+
+// A conflictServer always says that another writer was faster.
+type conflictServer struct{ writes int }
+
+func (s *conflictServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := 200, `{"metadata":{"name":"a","resourceVersion":"1"}}`
+	if r.Method != http.MethodGet {
+		s.writes++
+		status, body = 409, `{"kind":"Status","status":"Failure","reason":"Conflict","code":409}`
+	}
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+func TestUpdateGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(conflictServer)
+		c := Collection[document]{Remote: &Remote{URL: "http://server.test", HTTPClient: &http.Client{Transport: s}}}
+		change := func(d *document) error { d.N++; return nil }
+		start := time.Now()
+		_, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, change)
+		if !errors.Is(err, listwatch.Conflict) || s.writes != maxUpdateTries || time.Since(start) > maxUpdateTries*time.Second {
+			t.Errorf("got error %v after %d tries in %v, want %v after %d", err, s.writes, time.Since(start), listwatch.Conflict, maxUpdateTries)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Update(ctx, listwatch.Key{Name: "a"}, change); err != context.DeadlineExceeded {
+			t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
+		}
+		own := fmt.Errorf("mine: %w", listwatch.Conflict)
+		if _, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, func(*document) error { return own }); err != own {
+			t.Errorf("got error %v, want that of the function", err)
+		}
+	})
+}

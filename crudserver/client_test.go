@@ -1,0 +1,78 @@
+package crudserver
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/collectiontest"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func newCollection(t *testing.T, s store.CollectionSpec) *store.Collection {
+	t.Helper()
+	c, err := memory.Open(memory.Options{}).Collection(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func serve(t *testing.T, h *Handler) (url string) {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// A path like those of Kubernetes, without being one.
+func TestCollectionWritesToAnyPath(t *testing.T) {
+	for path, plain := range map[string]bool{"": false, "/maps": false, "/tenants/a b/maps/": false, "/api/v1/maps": true} {
+		h := &Handler{Path: path, Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}
+		t.Run(path, func(t *testing.T) {
+			remote := &client.Remote{URL: serve(t, h) + path}
+			defer remote.Close()
+			collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote, PlainPaths: plain}, "default")
+		})
+	}
+}
+
+func TestCollectionWithoutNamespaces(t *testing.T) {
+	h := &Handler{Path: "/maps", Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap"})}
+	remote := &client.Remote{URL: serve(t, h) + "/maps"}
+	defer remote.Close()
+	collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote}, "")
+}
+
+func TestWatchShowsWrites(t *testing.T) {
+	h := &Handler{Path: "/maps", Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}
+	url := serve(t, h)
+	maps := client.Collection[collectiontest.ConfigMap]{Remote: &client.Remote{URL: url + "/maps"}}
+	defer maps.Remote.Close()
+	watches := make(map[string]listwatch.Watcher)
+	for _, path := range []string{"", "/a", "/a/x"} {
+		remote := &client.Remote{URL: url + "/maps" + path}
+		defer remote.Close()
+		w, err := remote.Watch(t.Context(), listwatch.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		watches[path] = w
+	}
+	for _, key := range []listwatch.Key{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "y"}, {Namespace: "a", Name: "x"}} {
+		m := collectiontest.ConfigMap{Metadata: listwatch.Metadata{Namespace: key.Namespace, Name: key.Name}}
+		if _, err := maps.Create(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string][]string{"": {"b/x", "a/y", "a/x"}, "/a": {"a/y", "a/x"}, "/a/x": {"a/x"}} {
+		for _, want := range want {
+			var event [1]listwatch.Event
+			if _, err := watches[path].Next(t.Context(), event[:]); err != nil || event[0].Object.Key.String() != want {
+				t.Fatalf("%s: got %v, error %v, want %s", path, event[0].Object, err, want)
+			}
+		}
+	}
+}

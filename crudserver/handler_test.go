@@ -1,0 +1,133 @@
+package crudserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+// A call is a request and the response to it.
+type call struct {
+	name, method, path string
+	header             http.Header
+	body               string
+
+	status int
+	reason string // of the Status; empty for an object
+}
+
+// do performs c and checks the response.
+func (c call) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	var status listwatch.Status
+	if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil && c.method != http.MethodHead {
+		t.Fatalf("%s: got %q: %v", c.name, w.Body, err)
+	}
+	if w.Code != c.status || status.Reason != c.reason || c.reason != "" && status.Code != w.Code {
+		t.Errorf("%s: got %d %s, want %d %s", c.name, w.Code, w.Body, c.status, c.reason)
+	}
+	return w
+}
+
+func TestVerbs(t *testing.T) {
+	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"})}
+	w := call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"},"x":1}`, 201, ""}.do(t, h)
+	first := w.Header().Get("ETag")
+	if got := w.Header().Get("Location"); got != "/flags/a" || len(first) < 3 {
+		t.Errorf("create: got Location %q, ETag %q", got, first)
+	}
+	w = call{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
+	if got := w.Header().Get("ETag"); got != first || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("get: got headers %v, want ETag %s", w.Header(), first)
+	}
+	object := w.Body.String()
+	w = call{"update", "PUT", "/flags/a", nil, strings.Replace(object, `"x":1`, `"x":2`, 1), 200, ""}.do(t, h)
+	second := w.Header().Get("ETag")
+	call{"update of an old version", "PUT", "/flags/a", nil, object, 409, "Conflict"}.do(t, h)
+	call{"update with an old ETag", "PUT", "/flags/a", http.Header{"If-Match": {first}}, `{"metadata":{"name":"a"}}`, 412, "Conflict"}.do(t, h)
+	call{"delete with an old ETag", "DELETE", "/flags/a", http.Header{"If-Match": {first}}, "", 412, "Conflict"}.do(t, h)
+	w = call{"update with the ETag", "PUT", "/flags/a", http.Header{"If-Match": {second}}, `{"metadata":{"name":"a"},"x":3}`, 200, ""}.do(t, h)
+	call{"update with any ETag", "PUT", "/flags/a", http.Header{"If-Match": {"*"}}, w.Body.String(), 200, ""}.do(t, h)
+	if w := (call{"list", "GET", "/flags/", nil, "", 200, ""}).do(t, h); !strings.Contains(w.Body.String(), `"kind":"FlagList"`) {
+		t.Errorf("list: got %s", w.Body)
+	}
+	call{"dry run", "DELETE", "/flags/a?dryRun=All", nil, "", 200, ""}.do(t, h)
+	call{"head", "HEAD", "/flags/a", nil, "", 200, ""}.do(t, h)
+	call{"delete with the ETag", "DELETE", "/flags/a", http.Header{"If-Match": {w.Header().Get("ETag")}}, "", 200, ""}.do(t, h)
+	call{"get a deleted object", "GET", "/flags/a", nil, "", 404, "NotFound"}.do(t, h)
+}
+
+func TestInvalidRequestsAreRefused(t *testing.T) {
+	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), MaxBodyBytes: 1000}
+	call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
+	const object = `{"metadata":{"name":"a"}}`
+	for _, c := range []call{
+		{"unknown path", "GET", "/flagship", nil, "", 404, "NotFound"},
+		{"deeper path", "GET", "/flags/a/b", nil, "", 404, "NotFound"},
+		{"empty segment", "DELETE", "/flags//a", nil, "", 404, "NotFound"},
+		{"escaped slash", "GET", "/flags/a%2Fb", nil, "", 404, "NotFound"},
+		{"create at an object", "POST", "/flags/a", nil, object, 405, "MethodNotAllowed"},
+		{"delete of everything", "DELETE", "/flags", nil, "", 405, "MethodNotAllowed"},
+		{"delete of everything with a slash", "DELETE", "/flags/", nil, "", 405, "MethodNotAllowed"},
+		{"patch", "PATCH", "/flags/a", nil, `{}`, 405, "MethodNotAllowed"},
+		{"create what exists", "POST", "/flags", nil, object, 409, "AlreadyExists"},
+		{"invalid name", "POST", "/flags", nil, `{"metadata":{"name":"A B"}}`, 422, "Invalid"},
+		{"another name", "PUT", "/flags/a", nil, `{"metadata":{"name":"b"}}`, 400, "BadRequest"},
+		{"update of a missing object", "PUT", "/flags/b", nil, `{"metadata":{"name":"b"}}`, 404, "NotFound"},
+		{"no body", "POST", "/flags", nil, "", 400, "BadRequest"},
+		{"no JSON", "PUT", "/flags/a", nil, "x: 1", 400, "BadRequest"},
+		{"an array", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, "[]", 400, "BadRequest"},
+		{"a duplicate member", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"metadata":{"name":"a"},"x":1,"x":2}`, 400, "BadRequest"},
+		{"large body", "POST", "/flags", nil, `{"x":"` + strings.Repeat("x", 1000) + `"}`, 413, "RequestEntityTooLarge"},
+		{"large body of a delete", "DELETE", "/flags/a", nil, strings.Repeat(" ", 1001), 413, "RequestEntityTooLarge"},
+		{"Content-Type", "POST", "/flags", http.Header{"Content-Type": {"text/plain"}}, object, 415, "UnsupportedMediaType"},
+		{"Accept of a read", "GET", "/flags/a", http.Header{"Accept": {"text/html"}}, "", 406, "NotAcceptable"},
+		{"Accept of a write", "DELETE", "/flags/a", http.Header{"Accept": {"text/html"}}, "", 406, "NotAcceptable"},
+		{"dryRun", "DELETE", "/flags/a?dryRun=Some", nil, "", 400, "BadRequest"},
+		{"weak ETag", "DELETE", "/flags/a", http.Header{"If-Match": {`W/"1"`}}, "", 400, "BadRequest"},
+		{"several ETags", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`, `"2"`}}, object, 400, "BadRequest"},
+		{"contradicting versions of an update", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"metadata":{"name":"a","resourceVersion":"2"}}`, 400, "BadRequest"},
+		{"contradicting versions of a delete", "DELETE", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"preconditions":{"resourceVersion":"2"}}`, 400, "BadRequest"},
+		{"body of a delete", "DELETE", "/flags/a", nil, "no", 400, "BadRequest"},
+		{"uid of a delete", "DELETE", "/flags/a", nil, `{"preconditions":{"uid":"x"}}`, 409, "Conflict"},
+		{"page of another origin", "DELETE", "/flags/a", http.Header{"Origin": {"https://evil.example"}}, "", 403, "Forbidden"},
+	} {
+		w := c.do(t, h)
+		if allow := w.Header().Get("Allow"); c.status == 405 && allow == "" {
+			t.Errorf("%s: got no Allow header", c.name)
+		}
+	}
+	call{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
+}
+
+func TestPathsWithNamespaces(t *testing.T) {
+	h := &Handler{Collection: newCollection(t, store.CollectionSpec{Kind: "Flag", Namespaced: true})}
+	for _, c := range []call{
+		{"create in the namespace of the path", "POST", "/team", nil, `{"metadata":{"name":"a"}}`, 201, ""},
+		{"create in the namespace of the object", "POST", "/", nil, `{"metadata":{"name":"b","namespace":"team"}}`, 201, ""},
+		{"create in another namespace", "POST", "/team", nil, `{"metadata":{"name":"c","namespace":"x"}}`, 400, "BadRequest"},
+		{"create without a namespace", "POST", "/", nil, `{"metadata":{"name":"c"}}`, 422, "Invalid"},
+		{"get", "GET", "/team/b", nil, "", 200, ""},
+		{"get in another namespace", "GET", "/other/b", nil, "", 404, "NotFound"},
+		{"deeper path", "GET", "/team/b/c", nil, "", 404, "NotFound"},
+	} {
+		c.do(t, h)
+	}
+	for path, want := range map[string]int{"/": 2, "/team": 2, "/other": 0} {
+		w := call{"list", "GET", path, nil, "", 200, ""}.do(t, h)
+		if got := strings.Count(w.Body.String(), `"uid"`); got != want {
+			t.Errorf("list %s: got %d objects, want %d", path, got, want)
+		}
+	}
+}

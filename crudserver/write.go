@@ -1,0 +1,165 @@
+package crudserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// create handles a POST to a collection. Without a namespace in the path, the object has it.
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace string) error {
+	to, data, err := h.readWrite(w, r)
+	if err != nil {
+		return err
+	}
+	o, err := to.CreateIn(r.Context(), namespace, data)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", h.pathOf(o.Key))
+	h.writeObject(w, r, http.StatusCreated, o)
+	return nil
+}
+
+// update handles a PUT of an object.
+func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+	to, data, err := h.readWrite(w, r)
+	if err != nil {
+		return err
+	}
+	version, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	o, err := to.ReplaceIf(r.Context(), key, store.Preconditions{Version: version}, data)
+	if err != nil {
+		return asPreconditionFailed(err, version)
+	}
+	h.writeObject(w, r, http.StatusOK, o)
+	return nil
+}
+
+// delete handles a DELETE of an object. It responds with the last state of the object, which has a
+// deletionTimestamp if finalizers delay the deletion. The body is empty or holds the
+// preconditions, as in the DeleteOptions of Kubernetes.
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+	from, data, err := h.readWrite(w, r)
+	if err != nil {
+		return err
+	}
+	version, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	p, err := readPreconditions(data)
+	switch {
+	case err != nil:
+		return err
+	case p.Version == 0:
+		p.Version = version
+	case version != 0 && version != p.Version:
+		return invalid("If-Match names version %d, and the body version %d: they must be the same", version, p.Version)
+	}
+	o, err := from.Delete(r.Context(), key, p)
+	if err != nil {
+		return asPreconditionFailed(err, version)
+	}
+	h.writeObject(w, r, http.StatusOK, o)
+	return nil
+}
+
+// readWrite checks the parameters of a write, before anything is written, and reads its body. It
+// returns the collection to write to, which is a dry run if the query has dryRun=All.
+func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.Collection, body []byte, err error) {
+	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
+		return nil, nil, err
+	}
+	to = h.Collection
+	switch stage := r.URL.Query().Get("dryRun"); stage {
+	case "":
+	case "All":
+		to = to.DryRun()
+	default:
+		return nil, nil, invalid("dryRun %q: must be All; nothing was written", stage)
+	}
+	limit := h.MaxBodyBytes
+	if limit == 0 {
+		limit = DefaultMaxBodyBytes
+	}
+	if body, err = watchserver.ReadBody(w, r, limit); err != nil {
+		return nil, nil, err
+	}
+	if len(body) > 0 {
+		err = checkContentType(r.Header.Get("Content-Type"))
+	}
+	return to, body, err
+}
+
+// checkContentType accepts JSON, and bodies without a meaningful type: no type, or the type that
+// curl -d sends. A web page of another origin could send these without a preflight request, but
+// watchserver.CheckOrigin has already refused it.
+func checkContentType(contentType string) error {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if contentType == "" || err == nil && (mediaType == "application/json" || mediaType == "application/x-www-form-urlencoded") {
+		return nil
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
+		Message: fmt.Sprintf("Content-Type %q: must be application/json", contentType),
+	}
+}
+
+// ifMatch returns the version in the If-Match header (rfc9110#section-13.1.1), or zero if there is
+// no header. "*" means any version of an existing object, which every update and delete needs.
+func ifMatch(r *http.Request) (listwatch.Version, error) {
+	header := strings.Join(r.Header.Values("If-Match"), ", ")
+	if header == "" || header == "*" {
+		return 0, nil
+	}
+	text, quoted := strings.CutPrefix(header, `"`)
+	text, closed := strings.CutSuffix(text, `"`)
+	version, err := listwatch.ParseVersion(text)
+	if err != nil || version == 0 || !quoted || !closed {
+		return 0, invalid("If-Match %q: must be one ETag of this server, such as \"5\", or *", header)
+	}
+	return version, nil
+}
+
+// readPreconditions reads the preconditions in the body of a delete.
+func readPreconditions(data []byte) (p store.Preconditions, err error) {
+	if len(data) == 0 {
+		return p, nil
+	}
+	var options struct {
+		Preconditions struct{ UID, ResourceVersion string }
+	}
+	if err := json.Unmarshal(data, &options); err != nil {
+		return p, invalid("the body of a delete must be empty or hold DeleteOptions: %v", err)
+	}
+	p.UID = options.Preconditions.UID
+	p.Version, err = listwatch.ParseVersion(options.Preconditions.ResourceVersion)
+	return p, err
+}
+
+// asPreconditionFailed gives a Conflict status 412 if the request has an If-Match header. Its code
+// stays Conflict.
+func asPreconditionFailed(err error, version listwatch.Version) error {
+	e, ok := errors.AsType[*listwatch.Error](err)
+	if !ok || e.Code != listwatch.Conflict || version == 0 {
+		return err
+	}
+	c := *e
+	c.Status, c.Reason = http.StatusPreconditionFailed, "Conflict"
+	return &c
+}
+
+func invalid(format string, args ...any) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
+}

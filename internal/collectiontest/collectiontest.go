@@ -1,0 +1,204 @@
+// Package collectiontest tests a server by writing to it with client.Collection. The same test runs
+// against crudserver, kubeapi and a Kubernetes API server, which shows that they behave alike.
+package collectiontest
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+)
+
+// A ConfigMap has some members of the ConfigMaps of Kubernetes.
+type ConfigMap struct {
+	APIVersion         string `json:"apiVersion,omitempty"`
+	Kind               string `json:"kind,omitempty"`
+	listwatch.Metadata `json:"metadata"`
+	Data               map[string]string `json:"data,omitempty"`
+}
+
+// fixture is what the tests share.
+type fixture struct {
+	*testing.T
+	maps      client.Collection[ConfigMap]
+	namespace string
+}
+
+// Run tests the ConfigMaps of a server. Namespace must exist. Run creates, changes and deletes
+// objects in it whose label is test=collection.
+func Run(t *testing.T, maps client.Collection[ConfigMap], namespace string) {
+	f := func(test func(*fixture)) func(*testing.T) {
+		return func(t *testing.T) { test(&fixture{t, maps, namespace}) }
+	}
+	t.Run("CreateReturnsWhatTheServerSets", f((*fixture).create))
+	t.Run("FailuresAreTyped", f((*fixture).failures))
+	t.Run("ListSelects", f((*fixture).list))
+	t.Run("ConcurrentUpdatesLoseNothing", f((*fixture).concurrentUpdates))
+	t.Run("UpdateKeepsUnknownMembers", f((*fixture).unknownMembers))
+	t.Run("UpdateWritesOnlyChanges", f((*fixture).unchanged))
+	t.Run("DeleteChecksTheVersion", f((*fixture).delete))
+}
+
+// mustCreate creates a ConfigMap with a generated name.
+func (f *fixture) mustCreate(data map[string]string) ConfigMap {
+	f.Helper()
+	m := ConfigMap{Data: data}
+	m.GenerateName, m.Namespace, m.Labels = "collection-", f.namespace, map[string]string{"test": "collection"}
+	m, err := f.maps.Create(f.Context(), m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return m
+}
+
+// wantFailure checks that err is an error of the server with the given code and HTTP status.
+func (f *fixture) wantFailure(what string, err error, code listwatch.Code, status int) *listwatch.Error {
+	f.Helper()
+	e := listwatch.AsError(err)
+	if e == nil || !e.Remote || e.Code != code || e.HTTPStatus() != status {
+		f.Errorf("%s: got error %#v, want %v of the server with status %d", what, e, code, status)
+		return new(listwatch.Error)
+	}
+	return e
+}
+
+func (f *fixture) create() {
+	m := f.mustCreate(map[string]string{"<&>": "\u2028"})
+	if !strings.HasPrefix(m.Name, "collection-") || m.UID == "" || m.Version() == 0 || m.CreationTimestamp == nil || m.Data["<&>"] != "\u2028" {
+		f.Errorf("got %+v", m)
+	}
+	got, err := f.maps.Get(f.Context(), m.Key())
+	if err != nil || got.Version() != m.Version() || got.UID != m.UID {
+		f.Errorf("Get: got %+v, error %v, want %+v", got, err, m)
+	}
+}
+
+func (f *fixture) failures() {
+	m := f.mustCreate(nil)
+	again := ConfigMap{Metadata: listwatch.Metadata{Name: m.Name, Namespace: f.namespace}}
+	_, err := f.maps.Create(f.Context(), again)
+	if e := f.wantFailure("create again", err, listwatch.AlreadyExists, 409); e.Details == nil || e.Details.Name != m.Name || e.Op != "create" {
+		f.Errorf("create again: got details %+v of %q, want the name %s", e.Details, e.Op, m.Name)
+	}
+	bad := ConfigMap{Metadata: listwatch.Metadata{Name: "Not A Name", Namespace: f.namespace}}
+	_, err = f.maps.Create(f.Context(), bad)
+	if e := f.wantFailure("create with a bad name", err, listwatch.Invalid, 422); e.Details == nil || len(e.Details.Causes) == 0 || e.Details.Causes[0].Field != "metadata.name" {
+		f.Errorf("create with a bad name: got details %+v, want a cause for metadata.name", e.Details)
+	}
+	absent := listwatch.Key{Namespace: f.namespace, Name: "absent"}
+	_, err = f.maps.Get(f.Context(), absent)
+	f.wantFailure("get", err, listwatch.NotFound, 404)
+	_, err = f.maps.Update(f.Context(), absent, func(*ConfigMap) error { return nil })
+	f.wantFailure("update", err, listwatch.NotFound, 404)
+	f.wantFailure("delete", f.maps.Delete(f.Context(), absent, 0), listwatch.NotFound, 404)
+}
+
+func (f *fixture) list() {
+	m := f.mustCreate(nil)
+	selector, err := listwatch.ParseLabelSelector("test=collection")
+	if err != nil {
+		f.Fatal(err)
+	}
+	all, version, err := f.maps.List(f.Context(), listwatch.Query{Namespace: f.namespace, Labels: selector})
+	if err != nil {
+		f.Fatal(err)
+	}
+	found := false
+	for _, other := range all {
+		found = found || other.Key() == m.Key() && other.Version() == m.Version()
+	}
+	if !found || version < m.Version() {
+		f.Errorf("got version %d and %+v, want %+v among them", version, all, m)
+	}
+}
+
+func (f *fixture) concurrentUpdates() {
+	const writers, writes = 4, 5
+	m := f.mustCreate(map[string]string{"n": "0"})
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range writes {
+				_, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error {
+					n, err := strconv.Atoi(m.Data["n"])
+					m.Data["n"] = strconv.Itoa(n + 1)
+					return err
+				})
+				if err != nil {
+					f.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if m, err := f.maps.Get(f.Context(), m.Key()); err != nil || m.Data["n"] != strconv.Itoa(writers*writes) {
+		f.Errorf("got %v, error %v, want %d", m.Data, err, writers*writes)
+	}
+}
+
+func (f *fixture) unknownMembers() {
+	raw := client.Collection[json.RawMessage]{Remote: f.maps.Remote, PlainPaths: f.maps.PlainPaths}
+	m := f.mustCreate(map[string]string{"a": "1"})
+	_, err := raw.Update(f.Context(), m.Key(), func(data *json.RawMessage) error {
+		*data = json.RawMessage(strings.TrimSuffix(string(*data), "}") + `,"binaryData":{"b":"AAAA"}}`)
+		return nil
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err = f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return nil }); err != nil {
+		f.Fatal(err)
+	}
+	data, err := raw.Get(f.Context(), m.Key())
+	if err != nil || !strings.Contains(string(data), `"binaryData":{"b":"AAAA"}`) || !strings.Contains(string(data), `"data":{"a":"2"}`) {
+		f.Errorf("got %s, error %v, want both members", data, err)
+	}
+}
+
+func (f *fixture) unchanged() {
+	m := f.mustCreate(map[string]string{"a": "1"})
+	same, err := f.maps.Update(f.Context(), m.Key(), func(*ConfigMap) error { return nil })
+	if err != nil || same.Version() != m.Version() {
+		f.Errorf("an update without a change: got version %d, error %v, want %d", same.Version(), err, m.Version())
+	}
+	own := errors.New("no")
+	if _, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return own }); err != own {
+		f.Errorf("got error %v, want that of the function", err)
+	}
+	// A function that replaces the whole value does not remove the precondition.
+	tries := 0
+	got, err := f.maps.Update(f.Context(), m.Key(), func(v *ConfigMap) error {
+		if tries++; tries == 1 {
+			if _, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["b"] = "1"; return nil }); err != nil {
+				return err
+			}
+		}
+		v.ResourceVersion, v.Data = "", map[string]string{"a": v.Data["a"] + v.Data["b"]}
+		return nil
+	})
+	if err != nil || tries != 2 || got.Data["a"] != "11" {
+		f.Errorf("got %v after %d tries, error %v, want 11 after 2", got.Data, tries, err)
+	}
+}
+
+func (f *fixture) delete() {
+	m := f.mustCreate(map[string]string{"a": "1"})
+	newer, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return nil })
+	if err != nil {
+		f.Fatal(err)
+	}
+	err = f.maps.Delete(f.Context(), m.Key(), m.Version())
+	if e := listwatch.AsError(err); e == nil || e.Code != listwatch.Conflict || !e.Remote {
+		f.Errorf("delete of an old version: got error %v, want %v", err, listwatch.Conflict)
+	}
+	if err := f.maps.Delete(f.Context(), m.Key(), newer.Version()); err != nil {
+		f.Error(err)
+	}
+	_, err = f.maps.Get(f.Context(), m.Key())
+	f.wantFailure("get a deleted object", err, listwatch.NotFound, 404)
+}
