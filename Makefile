@@ -25,7 +25,7 @@ TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 test:
 	@tools/steps format vet staticcheck commits unit fuzz-race
 
-## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, Node.js, Python)
+## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, PostgreSQL, Node.js, Python)
 .PHONY: interop
 interop:
 	@cd interop && go test $(INTEROPFLAGS) -timeout=$(TIMEOUT) ./...

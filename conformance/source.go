@@ -34,14 +34,34 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 // A ReadOnlySource is a Source that is written elsewhere; see [reference.ReadOnly].
 type ReadOnlySource = reference.ReadOnly
 
-// TestReadOnlySource is like [TestSource] for a Source that is not a store, such as one over a table
-// of a database. open is called for each test. It returns a new, empty collection, together with a
+// TestReadOnlySource is like [TestSource] for a Source that is not a store, such as one over a
+// table of a database. open is called for each test. It returns a new, empty collection, together with a
 // function that performs a given write outside of the Source, or fails t. The collection must keep
 // at most historyBytes of history; zero means its default. open registers a t.Cleanup that closes
 // the collection. Cases that write through a server or need consecutive versions are skipped.
 func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnlySource, except ...Exceptions) {
 	target := reference.NewReadOnly("source", func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
+	t.Run("contract/newest-state-has-writes", func(t *testing.T) { testNewestStateHasWrites(t, open(t, 0)) })
 	testSource(t, target, except)
+}
+
+// testNewestStateHasWrites tests that a list of the newest state has every write that was
+// acknowledged before it, even if the Source lags behind the writer.
+func testNewestStateHasWrites(t *testing.T, c ReadOnlySource) {
+	for i := range 20 {
+		key := listwatch.Key{Namespace: harness.DefaultNamespace, Name: fmt.Sprint("object-", i)}
+		v, err := c.Write(t.Context(), key, fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q}}`, key.Namespace, key.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := c.Source.List(t.Context(), listwatch.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Items) != i+1 || page.Version < v {
+			t.Fatalf("listed %d objects at version %d after %d writes, the last at version %d", len(page.Items), page.Version, i+1, v)
+		}
+	}
 }
 
 func testSource(t *testing.T, target Target, except []Exceptions) {

@@ -8,5 +8,6 @@
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;
 //   - examples: the programs of docs/kubernetes.md;
+//   - postgres: examples/postgres over a real PostgreSQL;
 //   - tryetcd: a command that runs an etcd for a trial of the etcd store.
 package interop

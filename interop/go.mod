@@ -6,6 +6,7 @@ replace (
 	github.com/listwatch/listwatch => ../
 	github.com/listwatch/listwatch/cmd/listwatch => ../cmd/listwatch
 	github.com/listwatch/listwatch/conformance => ../conformance
+	github.com/listwatch/listwatch/examples/postgres => ../examples/postgres
 	github.com/listwatch/listwatch/kubeapi => ../kubeapi
 	github.com/listwatch/listwatch/store/etcd => ../store/etcd
 )
@@ -14,8 +15,10 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/listwatch/listwatch v0.0.0
 	github.com/listwatch/listwatch/conformance v0.0.0
+	github.com/listwatch/listwatch/examples/postgres v0.0.0
 	github.com/listwatch/listwatch/kubeapi v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
 	github.com/summerwind/h2spec v2.2.1+incompatible
@@ -91,6 +94,9 @@ require (
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect

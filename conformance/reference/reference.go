@@ -80,20 +80,29 @@ type ReadOnly struct {
 	Source listwatch.Source
 	// Write performs a write where the data of the Source lives, and returns its version. data is
 	// the JSON of the object after the write, without a version. If data is nil, the write deletes
-	// the object. Write must be safe for concurrent use.
+	// the object. Write need not wait until the Source has the write. It must be safe for
+	// concurrent use.
 	Write func(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error)
 	// Compact drops the history up to the current version.
 	Compact func()
 }
 
+// An outsideStore writes to a ReadOnly. It waits until the Source has the write, because some cases
+// drain the server or compact the history right after a write.
+type outsideStore struct{ ReadOnly }
+
 // Put implements [harness.Store].
-func (r ReadOnly) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	return r.Write(ctx, key, data)
+func (s outsideStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	v, err := s.Write(ctx, key, data)
+	if err == nil {
+		_, err = s.Source.List(ctx, listwatch.Query{Start: listwatch.At, Version: v, Limit: 1})
+	}
+	return v, err
 }
 
 // Delete implements [harness.Store].
-func (r ReadOnly) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	return r.Write(ctx, key, nil)
+func (s outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	return s.Put(ctx, key, nil)
 }
 
 // NewReadOnly returns the reference server over the collections that open returns. open must limit
@@ -103,7 +112,7 @@ func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, 
 	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w, func(t harness.T, s harness.Setup) collection {
 		t.Helper()
 		r := open(t, s)
-		return collection{source: r.Source, store: r, compact: r.Compact}
+		return collection{source: r.Source, store: outsideStore{r}, compact: r.Compact}
 	})
 }
 
@@ -220,7 +229,7 @@ func (o *referenceServer) startInstance(handler http.Handler, source listwatch.S
 	if o.wrap.Network != nil {
 		s.Network = o.wrap.Network(s.Network)
 	}
-	s.Kind, s.KubernetesPath, s.Store, s.Drain = thingSpec.Kind, collectionPath, o.things.store, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = listwatch.Describe(o.things.source).Kind, collectionPath, o.things.store, drain
 	s.Compact = func(context.Context) error {
 		o.things.compact()
 		return nil

@@ -148,6 +148,7 @@ var dependencies = []dependency{
 		[]string{"examples/extending/msgpackframing"},
 		"the example of a framing that needs a library; our own framings need none",
 	},
+	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",

@@ -62,6 +62,11 @@ var moduleRules = []moduleRule{
 		ours:   []string{".", "conformance", "kubeapi"},
 		others: []string{"github.com/vmihailenco/msgpack"},
 	},
+	{
+		dir:    "examples/postgres",
+		ours:   []string{"."},
+		others: []string{"github.com/jackc/pgx"},
+	},
 	{dir: interopModule, anything: true},
 	{dir: toolsModule, anything: true},
 }
@@ -77,5 +82,6 @@ var internalImports = map[string][]string{
 	"cmd/listwatch": nil,
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending": nil,
+	"examples/postgres":  nil,
 	"interop":            {"internal/history", "internal/rawjson"},
 }

@@ -1,0 +1,22 @@
+module github.com/listwatch/listwatch/examples/postgres
+
+go 1.26.0
+
+replace github.com/listwatch/listwatch => ../..
+
+require (
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/listwatch/listwatch v0.0.0
+)
+
+require (
+	github.com/gorilla/websocket v1.5.3 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/tidwall/btree v1.8.2 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	nhooyr.io/websocket v1.8.17 // indirect
+)

@@ -1,0 +1,87 @@
+//go:build unix
+
+package postgres
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// programTimeout limits the time until the program serves.
+const programTimeout = time.Minute
+
+// A program is examples/postgres as a process of its own, which can be killed.
+type program struct {
+	*testing.T
+	path   string
+	args   []string
+	url    string // of the collection
+	cmd    *exec.Cmd
+	output bytes.Buffer
+}
+
+// startProgram builds and starts the program. It makes the table in the database watchable.
+func startProgram(t *testing.T, database string) *program {
+	t.Helper()
+	p := &program{T: t, path: filepath.Join(t.TempDir(), "postgres")}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.path, "github.com/listwatch/listwatch/examples/postgres")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil { // the program listens there, also after a restart
+		t.Fatal(err)
+	}
+	p.args = []string{"-database", database, "-addr", addr}
+	p.url = "http://" + addr + "/settings"
+	p.start("-install")
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("output of the program:\n%s", p.output.Bytes()[max(0, p.output.Len()-4<<10):])
+		}
+	})
+	return p
+}
+
+// start starts the program and waits until it serves the table.
+func (p *program) start(args ...string) {
+	p.Helper()
+	p.cmd = exec.Command(p.path, append(args, p.args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := p.cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	deadline := time.After(programTimeout)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		response, err := http.Get(p.url + "?limit=1")
+		if err == nil {
+			_ = response.Body.Close() // only the status matters
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			p.Fatalf("the program does not serve the table: %v", err)
+		}
+	}
+}
+
+// kill ends the program with SIGKILL.
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill() // if it has ended already, Wait returns
+	_ = p.cmd.Wait()         // its status is that of a killed process
+}

@@ -1,0 +1,134 @@
+//go:build unix
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/examples/postgres/settings"
+	"github.com/listwatch/listwatch/interop/internal/pgtest"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// newTable creates the table in a schema of its own, with one row, and makes it watchable.
+func newTable(t *testing.T, server *pgtest.Server, schema string) *pgxpool.Pool {
+	t.Helper()
+	url, err := server.CreateSchema(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const row = `; INSERT INTO settings (namespace, name, spec) VALUES ('default', 'old', '{}')`
+	return openTable(t, url, table+row, schema)
+}
+
+func nextEvent(t *testing.T, w listwatch.Watcher) (listwatch.Event, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
+	defer cancel()
+	var events [1]listwatch.Event
+	_, err := w.Next(ctx, events[:])
+	return events[0], err
+}
+
+func watchFrom(t *testing.T, s listwatch.Source, v listwatch.Version) listwatch.Watcher {
+	t.Helper()
+	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func TestExistingRowsAreAtVersionOne(t *testing.T) {
+	pool := newTable(t, pgtest.Start(t), settings.Schema)
+	s := runSource(t, pool, watchcache.Options{})
+	page, err := s.List(t.Context(), listwatch.Query{})
+	if err != nil || page.Version != 1 || len(page.Items) != 1 || page.Items[0].Version != 1 {
+		t.Fatalf("got %+v, %v; want one object, and version 1", page, err)
+	}
+	w := watchFrom(t, s, 1)
+	if _, err := pool.Exec(t.Context(), `DELETE FROM settings`); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := nextEvent(t, w); err != nil || e.Type != listwatch.Deleted || e.Version != 2 {
+		t.Errorf("got %s at version %d, %v; want DELETED at version 2", e.Type, e.Version, err)
+	}
+}
+
+func TestChangesAreReadWithoutNotifications(t *testing.T) {
+	pool := newTable(t, pgtest.Start(t), strings.ReplaceAll(settings.Schema, "PERFORM pg_notify", "PERFORM concat"))
+	w := watchFrom(t, runSource(t, pool, watchcache.Options{}), 1)
+	if _, err := pool.Exec(t.Context(), `UPDATE settings SET spec = '{"n":1}'`); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := nextEvent(t, w); err != nil || e.Type != listwatch.Modified {
+		t.Errorf("got %s, %v; want MODIFIED", e.Type, err)
+	}
+}
+
+// One transaction writes and prunes, so that the Source cannot read the first change.
+func TestPrunedChangesExpireWatches(t *testing.T) {
+	pool := newTable(t, pgtest.Start(t), settings.Schema)
+	s := runSource(t, pool, watchcache.Options{})
+	w := watchFrom(t, s, 1)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE settings SET spec = '{"n":1}'; UPDATE settings SET spec = '{"n":2}';
+			SET CONSTRAINTS ALL IMMEDIATE; SELECT prune_setting_changes('-1 hour')`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := nextEvent(t, w); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("got %v, %v; want Expired", e, err)
+	}
+	if page, err := s.List(t.Context(), listwatch.Query{}); err != nil || page.Version != 3 || page.Items[0].Version != 3 {
+		t.Errorf("listed %+v, %v; want the object at version 3", page, err)
+	}
+	if _, err := pool.Exec(t.Context(), `DELETE FROM settings`); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := nextEvent(t, watchFrom(t, s, 3)); err != nil || e.Type != listwatch.Deleted {
+		t.Errorf("got %s, %v; want DELETED", e.Type, err)
+	}
+}
+
+func TestUnsupportedStatementsFail(t *testing.T) {
+	pool := newTable(t, pgtest.Start(t), settings.Schema)
+	for _, sql := range []string{`TRUNCATE settings`, `UPDATE settings SET name = 'new'`} {
+		if _, err := pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "cannot be truncated or renamed") {
+			t.Errorf("%s: got %v, want an error that names the restriction", sql, err)
+		}
+	}
+}
+
+// A user has to write little: this is the limit that the documents promise.
+func TestAdapterIsShort(t *testing.T) {
+	const limit = 150
+	n := 0
+	source, err := os.ReadFile("../../examples/postgres/settings/settings.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{settings.Schema, string(source)} {
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if line != "" && !strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "--") {
+				n++
+			}
+		}
+	}
+	if n > limit {
+		t.Errorf("schema.sql and settings.go have %d lines of code, want at most %d", n, limit)
+	}
+	t.Logf("%d lines of code", n)
+}
