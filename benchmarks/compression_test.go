@@ -131,7 +131,7 @@ type podServer struct {
 
 func startPods(tb testing.TB, t transport.Server) *podServer {
 	tb.Helper()
-	p := &podServer{server: startServer(tb, t), random: rand.New(rand.NewPCG(1, 2))}
+	p := &podServer{server: startServer(tb, t, false), random: rand.New(rand.NewPCG(1, 2))}
 	p.cond = sync.NewCond(&p.mu)
 	p.watch.Trace = &watchserver.Trace{Sent: p.sent}
 	return p

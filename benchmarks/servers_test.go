@@ -33,16 +33,22 @@ type publisher interface {
 }
 
 // variants returns the bare TCP server, named "floor", and a variant for each transport. A
-// transport with a fast path and a standard path has a variant for each path.
+// transport with a fast path and a standard path has a variant for each path. The handlers of
+// variants named "detached" return at once.
 func variants() []variant {
 	serve := func(t transport.Server) func(testing.TB) publisher {
-		return func(tb testing.TB) publisher { return startServer(tb, t) }
+		return func(tb testing.TB) publisher { return startServer(tb, t, false) }
+	}
+	detached := func(t transport.Server) func(testing.TB) publisher {
+		return func(tb testing.TB) publisher { return startServer(tb, t, true) }
 	}
 	return []variant{
 		{"floor", "tcp", startBareTCP},
 		{"chunked", "chunked", serve(chunked.Server{})},
+		{"chunked-detached", "chunked", detached(chunked.Server{})},
 		{"chunked-standard", "chunked", serve(chunked.Server{DisableHijack: true})},
 		{"websocket-gorilla", "websocket", serve(&websocket.Server{})},
+		{"websocket-gorilla-detached", "websocket", detached(&websocket.Server{})},
 		{"websocket-nhooyr", "websocket", serve(&websocket.Server{Backend: websocket.Nhooyr})},
 		{"h2", "h2", serve(h2.Server{})},
 	}
@@ -56,10 +62,10 @@ type server struct {
 	n     int
 }
 
-func startServer(tb testing.TB, t transport.Server) *server {
+func startServer(tb testing.TB, t transport.Server, detach bool) *server {
 	tb.Helper()
 	s := &server{writer: writer{log: history.New(history.Options{})}}
-	s.watch = &watchserver.Server{Source: s.log, Transports: []transport.Server{t}}
+	s.watch = &watchserver.Server{Source: s.log, Transports: []transport.Server{t}, Detach: detach}
 	s.watch.Timing.Heartbeat = -1 // the clients do not answer pings
 	hs := &http.Server{Handler: s.watch}
 	h2.Configure(hs, transport.Options{})
