@@ -13,17 +13,11 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // A User is the sender of a request.
-type User struct {
-	// Name is the user's name. It is empty only if the user is unknown.
-	Name string
-	// UID distinguishes users who had the same name at different times. It may be empty.
-	UID string
-	// Groups are the groups that the user belongs to.
-	Groups []string
-}
+type User = watchserver.User
 
 // Anonymous returns the user for requests without credentials, with the names that
 // Kubernetes uses.
@@ -36,6 +30,9 @@ func Anonymous() User {
 // Authenticator can try. For wrong credentials it returns an error, which is sent with
 // status 401 unless it has another code. An Authenticator must be safe for concurrent use.
 type Authenticator func(*http.Request) (User, error)
+
+// Authenticate calls a. It makes a an Authenticator of package watchserver.
+func (a Authenticator) Authenticate(r *http.Request) (User, error) { return a(r) }
 
 // FirstOf returns an Authenticator that tries all in order, until one of them identifies
 // the user or returns an error.
@@ -69,14 +66,7 @@ func (h *Handler) authenticate(r *http.Request) (User, error) {
 	if h.Authenticate == nil {
 		return Anonymous(), nil
 	}
-	user, err := h.Authenticate(r)
-	switch {
-	case err != nil && listwatch.CodeOf(err) == listwatch.Unknown:
-		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
-	case err == nil && user.Name == "":
-		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no credentials"}
-	}
-	return user, err
+	return watchserver.Authenticate(r, h.Authenticate)
 }
 
 func noCommonName(subject pkix.Name) error {

@@ -128,6 +128,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	r = r.WithContext(watchserver.WithUser(r.Context(), user))
 	if err := watchserver.CheckOrigin(r, h.Server.AllowOrigins); err != nil {
 		return err
 	}

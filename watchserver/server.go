@@ -54,6 +54,10 @@ type Server struct {
 	// wraps the Server that must know about its watches: middleware then sees a request that
 	// ends at once, and the end of the request's context does not end the watch.
 	Detach bool
+	// Authenticator identifies the user of each request, and Source receives the user by
+	// [UserOf] of its context. If nil, every request is served, unless a handler that wraps the
+	// Server refuses it.
+	Authenticator Authenticator
 	// ClientOf returns the name of a request's client, for Limits.WatchesPerClient. If nil, the
 	// client's IP address is used.
 	ClientOf func(*http.Request) string
@@ -174,6 +178,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error
 	}
 	if !e.Until.IsZero() && !time.Now().Before(e.Until) {
 		return e.untilError()
+	}
+	if s.Authenticator != nil {
+		user, err := Authenticate(r, s.Authenticator)
+		if err != nil {
+			return err
+		}
+		r = r.WithContext(WithUser(r.Context(), user))
 	}
 	q, err := parseRequest(r, e)
 	if err != nil {

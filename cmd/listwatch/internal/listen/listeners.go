@@ -58,6 +58,7 @@ func (o *Options) Configure(s *watchserver.Server, log *slog.Logger) error {
 	if err := transport.CheckOrigins(o.allowedOrigins); err != nil {
 		return cli.UsageError(err)
 	}
+	s.Detach = true // no handler of this program needs to see the end of a watch
 	s.AllowOrigins, s.NoCompression, s.Log, s.Trace = o.allowedOrigins, o.noCompression, log, logTrace(log)
 	return nil
 }

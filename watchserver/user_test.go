@@ -1,0 +1,95 @@
+package watchserver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// loginFor is an Authenticator whose users' credentials expire after that time, or never if it is
+// zero. It takes the user's name from the parameter user.
+type loginFor time.Duration
+
+func (d loginFor) Authenticate(r *http.Request) (watchserver.User, error) {
+	u := watchserver.User{Name: r.FormValue("user"), Groups: []string{"readers"}}
+	switch {
+	case u.Name == "eve":
+		return u, errors.New("wrong password")
+	case u.Name == "down":
+		return u, &listwatch.Error{Code: listwatch.Unavailable, Message: "no connection to the directory"}
+	case d != 0:
+		u.Expires = time.Now().Add(time.Duration(d))
+	}
+	return u, nil
+}
+
+func TestAWatchEndsWhenItsCredentialsExpire(t *testing.T) {
+	for _, detach := range []bool{false, true} {
+		configure := func(s *watchserver.Server) { s.Authenticator, s.Detach = loginFor(time.Hour), detach }
+		keep := func(ctx context.Context) context.Context { return ctx }
+		onEachPath(t, keep, configure, func(f *fixture, c transport.Client) {
+			start := time.Now()
+			w := f.watch(c, "user=ada&timeoutSeconds=7200")
+			ended := make(chan *listwatch.Error)
+			go func() { ended <- w.wantError(listwatch.Unauthorized) }()
+			err := <-ended
+			if took := time.Since(start); took != time.Hour || err.Status != http.StatusUnauthorized {
+				f.Errorf("got status %d after %v, want 401 after 1h", err.Status, took)
+			}
+		})
+	}
+}
+
+func TestAWatchMayEndBeforeItsCredentialsExpire(t *testing.T) {
+	configure := func(s *watchserver.Server) { s.Authenticator = loginFor(time.Hour) }
+	onEachTransport(t, configure, func(f *fixture, c transport.Client) {
+		f.watch(c, "user=ada&timeoutSeconds=5").wantEnd()
+	})
+}
+
+func TestUnknownUsersAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tests := []struct {
+			user   string
+			login  loginFor
+			status int
+		}{
+			{"", 0, http.StatusUnauthorized},
+			{"eve", 0, http.StatusUnauthorized},
+			{"down", 0, http.StatusServiceUnavailable},
+			{"ada", loginFor(-time.Second), http.StatusUnauthorized},
+			{"ada", 0, http.StatusOK},
+		}
+		for _, tt := range tests {
+			seen := new(userSource)
+			s := &watchserver.Server{Source: seen, Authenticator: tt.login}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest("GET", "/?user="+tt.user, nil))
+			if w.Code != tt.status {
+				t.Errorf("user %q: got status %d, want %d", tt.user, w.Code, tt.status)
+			}
+			if called := seen.user.Name != ""; called != (tt.status == http.StatusOK) {
+				t.Errorf("user %q: the source saw user %+v", tt.user, seen.user)
+			}
+		}
+	})
+}
+
+// A userSource is a source that records the user of a list.
+type userSource struct {
+	blockedSource
+	user watchserver.User
+}
+
+func (s *userSource) List(ctx context.Context, _ listwatch.Query) (listwatch.Page, error) {
+	s.user = watchserver.UserOf(ctx)
+	return listwatch.Page{Version: 1}, nil
+}
