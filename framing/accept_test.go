@@ -136,7 +136,9 @@ func TestNegotiate(t *testing.T) {
 func TestRegistryRejectsInvalidFramers(t *testing.T) {
 	for name, framers := range map[string][]Framer{
 		"none": {}, "nil": {nil}, "duplicate": {JSON{}, SSE{}, JSON{}}, "no type": {fakeFramer("json")}, "star": {fakeFramer("application/*")}, "upper case": {fakeFramer("a/B")},
-		"parameter": {fakeFramer("a/b;c=d")}, "space": {fakeFramer(" a/b")}, "list": {fakeFramer("a/b,c/d")}, "empty": {fakeFramer("")},
+		"subprotocol with a space": {namedFramer{name: "a b"}}, "reserved subprotocol": {namedFramer{name: "v1"}},
+		"duplicate subprotocol": {JSON{}, namedFramer{name: JSON{}.Subprotocol()}},
+		"parameter":             {fakeFramer("a/b;c=d")}, "space": {fakeFramer(" a/b")}, "list": {fakeFramer("a/b,c/d")}, "empty": {fakeFramer("")},
 	} {
 		if _, err := NewRegistry(framers...); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
@@ -154,6 +156,31 @@ func TestRegistryRejectsInvalidFramers(t *testing.T) {
 	}
 	if _, err := NewRegistry(allFramers...); err != nil {
 		t.Error(err)
+	}
+}
+
+// A namedFramer is JSON with another media type and subprotocol.
+type namedFramer struct {
+	JSON
+	name string
+}
+
+func (namedFramer) MediaType() string     { return "example/named" }
+func (n namedFramer) Subprotocol() string { return n.name }
+
+func TestLookupSubprotocol(t *testing.T) {
+	named := namedFramer{name: "example.v1.json"}
+	r, err := NewRegistry(JSON{}, SSE{}, named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Framer{"listwatch.v1.json": JSON{}, "example.v1.json": named, "": nil, "v1": nil, "LISTWATCH.V1.JSON": nil} {
+		if f, ok := r.LookupSubprotocol(name); f != want || ok != (want != nil) {
+			t.Errorf("%q: got %v, %v, want %v", name, f, ok, want)
+		}
+	}
+	if _, err := NewRegistry(JSON{}, namedFramer{}); err != nil {
+		t.Errorf("a framer without a subprotocol: %v", err)
 	}
 }
 

@@ -29,7 +29,7 @@ import "io"
 // infinities, undefined, names that are not strings, and all other tags are rejected.
 type CBORSeq struct{}
 
-var _ MessageFramer = CBORSeq{}
+var _ SubprotocolFramer = CBORSeq{}
 
 // MediaType implements [Framer].
 func (CBORSeq) MediaType() string { return "application/cbor-seq" }
@@ -71,6 +71,9 @@ func (CBORSeq) DecodeMessage(message []byte) (WatchEvent, error) {
 
 // Binary implements [MessageFramer].
 func (CBORSeq) Binary() bool { return true }
+
+// Subprotocol implements [SubprotocolFramer].
+func (CBORSeq) Subprotocol() string { return "listwatch.v1.cbor" }
 
 // The major types (RFC 8949 3.1) and tags.
 const (

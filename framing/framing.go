@@ -50,6 +50,24 @@ type MessageFramer interface {
 	Binary() bool
 }
 
+// A SubprotocolFramer is a [MessageFramer] that clients can request by the name of a WebSocket
+// subprotocol. Browsers need that, because they cannot set the Accept header of a WebSocket.
+type SubprotocolFramer interface {
+	MessageFramer
+	// Subprotocol returns the name, which must be a token (RFC 9110 5.6.2) other than "v1", which
+	// stands for any framing. Choose a name that includes a version, such as "example.v1.msgpack".
+	// If it is empty, the framing has no subprotocol.
+	Subprotocol() string
+}
+
+// SubprotocolOf returns the WebSocket subprotocol of f, or "" if f has none.
+func SubprotocolOf(f Framer) string {
+	if s, ok := f.(SubprotocolFramer); ok {
+		return s.Subprotocol()
+	}
+	return ""
+}
+
 // A Heartbeater is a Framer whose streams may contain bytes that are not events.
 type Heartbeater interface {
 	// AppendOpening appends the bytes at the start of a stream.

@@ -12,7 +12,7 @@ import (
 // between them.
 type JSON struct{}
 
-var _ MessageFramer = JSON{}
+var _ SubprotocolFramer = JSON{}
 
 // MediaType implements [Framer].
 func (JSON) MediaType() string { return "application/json" }
@@ -41,6 +41,9 @@ func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
 
 // Binary implements [MessageFramer].
 func (JSON) Binary() bool { return false }
+
+// Subprotocol implements [SubprotocolFramer].
+func (JSON) Subprotocol() string { return "listwatch.v1.json" }
 
 type jsonReader struct{ body bodyReader }
 

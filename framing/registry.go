@@ -18,7 +18,8 @@ type Registry struct {
 
 // NewRegistry returns a Registry of framers. A client without a preference gets the first one.
 // NewRegistry returns an error of code Invalid if there are no framers, if a media type is not
-// a type/subtype in lower case, or if two framers have the same media type.
+// a type/subtype in lower case, if a subprotocol is invalid (see [SubprotocolFramer]), or if two
+// framers have the same media type or subprotocol.
 func NewRegistry(framers ...Framer) (*Registry, error) {
 	if len(framers) == 0 {
 		return nil, registryError("no framers")
@@ -35,6 +36,14 @@ func NewRegistry(framers ...Framer) (*Registry, error) {
 		if _, ok := r.Lookup(mediaType); ok {
 			return nil, registryError("two framers have media type " + mediaType)
 		}
+		if name := SubprotocolOf(f); name != "" {
+			if !isToken(name) || name == anyFraming {
+				return nil, registryError(fmt.Sprintf("subprotocol %q of %s: must be a token other than %q", name, mediaType, anyFraming))
+			}
+			if _, ok := r.LookupSubprotocol(name); ok {
+				return nil, registryError("two framers have subprotocol " + name)
+			}
+		}
 		r.framers = append(r.framers, f)
 	}
 	return r, nil
@@ -48,6 +57,16 @@ func isMediaType(s string) bool {
 	p := httpheader.Parser{Rest: s}
 	m, err := parseMediaRange(&p)
 	return err == nil && s == m.Type+"/"+m.Subtype && !strings.Contains(s, "*")
+}
+
+// anyFraming is the subprotocol of clients that leave the framing to the server, such as those of
+// Kubernetes.
+const anyFraming = "v1"
+
+func isToken(s string) bool {
+	p := httpheader.Parser{Rest: s}
+	token, err := p.Token("a token")
+	return err == nil && token == s
 }
 
 var defaultRegistry = sync.OnceValue(func() *Registry {
@@ -77,6 +96,15 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 		}
 	}
 	return nil, false
+}
+
+// LookupSubprotocol returns the framer with a WebSocket subprotocol.
+func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
+	i := slices.IndexFunc(r.framers, func(f Framer) bool { return name != "" && SubprotocolOf(f) == name })
+	if i < 0 {
+		return nil, false
+	}
+	return r.framers[i], true
 }
 
 // Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1).

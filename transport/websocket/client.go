@@ -160,7 +160,7 @@ func newRequest(ctx context.Context, r *transport.Request) (*http.Request, strin
 		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Err: err}
 	}
 	offered := offeredSubprotocols(r.Header)
-	if name := subprotocolOf(r.Framings[0]); name != "" && !slices.Contains(offered, name) {
+	if name := framing.SubprotocolOf(r.Framings[0]); name != "" && !slices.Contains(offered, name) {
 		offered = append([]string{name}, offered...)
 	}
 	var nonce [16]byte

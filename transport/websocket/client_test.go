@@ -92,7 +92,7 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 			want := map[string]string{
 				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Authorization": "Bearer x",
-				"Sec-Websocket-Protocol": SubprotocolJSON + ", chat", "Sec-Websocket-Extensions": "",
+				"Sec-Websocket-Protocol": subprotocolJSON + ", chat", "Sec-Websocket-Extensions": "",
 				"Accept": "application/json, application/cbor-seq;q=0.9",
 			}
 			for name, value := range want {
@@ -140,8 +140,8 @@ func TestClientRejectsABadResponse(t *testing.T) {
 			p.upgrade(r)
 		}, listwatch.Unsupported},
 		{"subprotocol not offered", upgrade("Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
-		{"subprotocol in upper case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(SubprotocolJSON)), listwatch.Unsupported},
-		{"two subprotocols", upgrade("Sec-WebSocket-Protocol", SubprotocolJSON, "Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
+		{"subprotocol in upper case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(subprotocolJSON)), listwatch.Unsupported},
+		{"two subprotocols", upgrade("Sec-WebSocket-Protocol", subprotocolJSON, "Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
 		{"extension", upgrade("Sec-WebSocket-Extensions", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"), listwatch.Unsupported},
 		{"unknown extension", upgrade("Sec-WebSocket-Extensions", "foo"), listwatch.Unsupported},
 		{"upgrade to h2c", func(p *scriptedPeer, r *http.Request) {
@@ -349,11 +349,11 @@ func TestClientDeterminesTheFraming(t *testing.T) {
 		message  []byte
 		code     listwatch.Code // of the expected error; zero if the event can be decoded
 	}{
-		{"subprotocol", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR, "Content-Type", "application/json"}, both, opBinary, cborBytes, 0},
+		{"subprotocol", []string{"Sec-WebSocket-Protocol", subprotocolCBOR, "Content-Type", "application/json"}, both, opBinary, cborBytes, 0},
 		{"content type", []string{"Content-Type", "application/json"}, both, opBinary, jsonText, 0},
 		{"text", nil, both, opText, jsonText, 0},
 		{"binary", nil, both, opBinary, cborBytes, 0},
-		{"text from a server that echoes subprotocols", []string{"Sec-WebSocket-Protocol", SubprotocolCBOR}, both, opText, jsonText, 0},
+		{"text from a server that echoes subprotocols", []string{"Sec-WebSocket-Protocol", subprotocolCBOR}, both, opText, jsonText, 0},
 		{"text not requested", nil, only(framing.CBORSeq{}), opText, jsonText, listwatch.Unsupported},
 		{"binary not requested", nil, only(framing.JSON{}), opBinary, cborBytes, listwatch.Unsupported},
 	}

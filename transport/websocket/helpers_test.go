@@ -23,6 +23,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
+var subprotocolJSON, subprotocolCBOR = framing.JSON{}.Subprotocol(), framing.CBORSeq{}.Subprotocol()
+
 var backends = []Backend{Gorilla, Nhooyr}
 
 // onEachBackend runs f for each library.

@@ -77,8 +77,12 @@ func newReceiver(ctx context.Context, c *conn, m messageReader, h http.Header, r
 // agreedFraming returns the framing that the response to the handshake names, or nil if it
 // names none.
 func agreedFraming(h http.Header, r *transport.Request) framing.MessageFramer {
-	if mediaType := subprotocols[h.Get("Sec-Websocket-Protocol")]; mediaType != "" {
-		return findFraming(r.Framings, mediaType)
+	if name := h.Get("Sec-Websocket-Protocol"); name != "" {
+		for _, f := range r.Framings {
+			if framing.SubprotocolOf(f) == name {
+				return f.(framing.MessageFramer)
+			}
+		}
 	}
 	f, err := r.FramerFor(h.Get("Content-Type"))
 	if err != nil {
@@ -151,9 +155,9 @@ func (r *receiver) framingOf(isBinary bool) (framing.MessageFramer, error) {
 	if r.agreed != nil && (isBinary || !r.agreed.Binary()) {
 		return r.agreed, nil
 	}
-	mediaType := subprotocols[SubprotocolJSON]
+	mediaType := framing.JSON{}.MediaType()
 	if isBinary {
-		mediaType = subprotocols[SubprotocolCBOR]
+		mediaType = framing.CBORSeq{}.MediaType()
 	}
 	if f := findFraming(r.framings, mediaType); f != nil {
 		return f, nil

@@ -106,9 +106,9 @@ func negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *t
 	if o.Framings == nil {
 		o.Framings = framing.Default()
 	}
-	subprotocol := chooseSubprotocol(r.Header, o.Framings)
-	if mediaType := subprotocols[subprotocol]; mediaType != "" {
-		r = &http.Request{Header: http.Header{"Accept": {mediaType}}}
+	subprotocol, f := chooseSubprotocol(r.Header, o.Framings)
+	if f != nil {
+		r = &http.Request{Header: http.Header{"Accept": {f.MediaType()}}}
 	}
 	encoder, err := transport.Negotiate(w, r, o, e)
 	return subprotocol, encoder, err

@@ -159,9 +159,9 @@ func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 		{"", "text/event-stream, application/json;q=0.1", "", jsonType},
 		{"chat", "", "", jsonType},
 		{"base64.binary.k8s.io", "", "", jsonType},
-		{"chat, " + SubprotocolJSON, cborType, SubprotocolJSON, jsonType},
-		{SubprotocolCBOR + ", " + SubprotocolJSON, "", SubprotocolCBOR, cborType},
-		{SubprotocolJSON, "text/html", SubprotocolJSON, jsonType},
+		{"chat, " + subprotocolJSON, cborType, subprotocolJSON, jsonType},
+		{subprotocolCBOR + ", " + subprotocolJSON, "", subprotocolCBOR, cborType},
+		{subprotocolJSON, "text/html", subprotocolJSON, jsonType},
 		{"LISTWATCH.V1.JSON", "", "", jsonType},
 		{bearer + ",v1", "", "v1", jsonType},
 		{bearer + ", v1", cborType, "v1", cborType},
@@ -195,11 +195,47 @@ func TestSubprotocolNeedsAnAvailableFraming(t *testing.T) {
 	}
 	inBubbles(t, func(t *testing.T, b Backend) {
 		s := startInMemory(t, b, transport.Options{Framings: only})
-		_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", SubprotocolCBOR+", v1"))
+		_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", subprotocolCBOR+", v1"))
 		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "v1" {
 			t.Errorf("got subprotocol %q, want v1", got)
 		}
 		(<-s.Streams).Sender.Close(transport.Abort)
+	})
+}
+
+// An otherJSON is a framing that is not part of this module.
+type otherJSON struct{ framing.JSON }
+
+func (otherJSON) MediaType() string   { return "application/vnd.example+json" }
+func (otherJSON) Subprotocol() string { return "example.v1.json" }
+
+func TestSubprotocolSelectsAnyFraming(t *testing.T) {
+	offer, err := framing.NewRegistry(framing.JSON{}, otherJSON{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubbles(t, func(t *testing.T, b Backend) {
+		s := startInMemory(t, b, transport.Options{Framings: offer})
+		_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", "v2, example.v1.json, "+subprotocolJSON))
+		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "example.v1.json" {
+			t.Errorf("got subprotocol %q, want example.v1.json", got)
+		}
+		stream := <-s.Streams
+		if stream.Encoder.Framer != (otherJSON{}) {
+			t.Errorf("got framing %T, want otherJSON", stream.Encoder.Framer)
+		}
+		stream.Sender.Close(transport.Abort)
+
+		client := &Client{Backend: b, Network: s.Network}
+		r, err := client.Dial(t.Context(), &transport.Request{URL: s.URL, Framings: []framing.Framer{otherJSON{}, framing.JSON{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if got := r.Header().Get("Sec-Websocket-Protocol"); got != "example.v1.json" {
+			t.Errorf("the client got subprotocol %q, want example.v1.json", got)
+		}
+		(<-s.Streams).Sender.Close(transport.Finished)
 	})
 }
 
@@ -287,13 +323,14 @@ func TestBearerToken(t *testing.T) {
 }
 
 func FuzzSubprotocols(f *testing.F) {
-	for _, s := range []string{"", "v1", "chat, " + SubprotocolCBOR, bearerPrefix + "YWJj, v1", ",,  ,", bearerPrefix + "YQ==", "v1\t"} {
+	for _, s := range []string{"", "v1", "chat, " + subprotocolCBOR, bearerPrefix + "YWJj, v1", ",,  ,", bearerPrefix + "YQ==", "v1\t"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": {s}}}
-		chosen := chooseSubprotocol(r.Header, framing.Default())
-		if _, known := subprotocols[chosen]; chosen != "" && (!known || !strings.Contains(s, chosen)) {
+		chosen, framer := chooseSubprotocol(r.Header, framing.Default())
+		known := chosen == SubprotocolAny || framer != nil && framing.SubprotocolOf(framer) == chosen
+		if chosen != "" && (!known || !strings.Contains(s, chosen)) {
 			t.Errorf("got subprotocol %q for the offer %q", chosen, s)
 		}
 		token, ok, err := BearerToken(r)

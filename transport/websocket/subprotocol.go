@@ -10,40 +10,15 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// The subprotocols. A subprotocol that names a framing overrides the Accept header, because a
-// browser cannot set headers for a WebSocket.
-const (
-	// SubprotocolJSON selects JSON: each event is a text message.
-	SubprotocolJSON = "listwatch.v1.json"
-	// SubprotocolCBOR selects CBOR: each event is a binary message.
-	SubprotocolCBOR = "listwatch.v1.cbor"
-	// SubprotocolAny leaves the framing to the Accept header. A browser that sends a bearer
-	// token as a subprotocol must also offer one that the server can choose, and Kubernetes
-	// clients offer this one.
-	SubprotocolAny = "v1"
-)
+// SubprotocolAny leaves the framing to the Accept header. A browser that sends a bearer token as a
+// subprotocol must also offer one that the server can choose, and Kubernetes clients offer this
+// one. A [framing.SubprotocolFramer] has a subprotocol that selects it and overrides the Accept
+// header, because a browser cannot set headers for a WebSocket.
+const SubprotocolAny = "v1"
 
 // bearerPrefix is the prefix of a subprotocol that holds a bearer token in base64url without
 // padding, as in kube-apiserver.
 const bearerPrefix = "base64url.bearer.authorization.k8s.io."
-
-// subprotocols maps each subprotocol to the media type of its framing, which is empty for any
-// framing.
-var subprotocols = map[string]string{
-	SubprotocolJSON: "application/json",
-	SubprotocolCBOR: "application/cbor-seq",
-	SubprotocolAny:  "",
-}
-
-// subprotocolOf returns the subprotocol that names f, or "" if there is none.
-func subprotocolOf(f framing.Framer) string {
-	for name, mediaType := range subprotocols {
-		if mediaType == f.MediaType() {
-			return name
-		}
-	}
-	return ""
-}
 
 // offeredSubprotocols returns the subprotocols that h offers, in the client's order.
 func offeredSubprotocols(h http.Header) []string {
@@ -58,24 +33,20 @@ func offeredSubprotocols(h http.Header) []string {
 	return names
 }
 
-// chooseSubprotocol returns the first offer in h that this package knows and whose framing is
-// available, or "" if there is none. Offers are in the client's order of preference
-// (rfc6455#section-4.1). An unknown subprotocol is never echoed, because a client would
-// conclude that the server supports it.
-func chooseSubprotocol(h http.Header, framings *framing.Registry) string {
+// chooseSubprotocol returns the first offer in h that names one of framings, and that framing, or
+// that is SubprotocolAny, and nil. It returns "" if there is none. Offers are in the client's order
+// of preference (rfc6455#section-4.1). An unknown subprotocol is never echoed, because a client
+// would conclude that the server supports it.
+func chooseSubprotocol(h http.Header, framings *framing.Registry) (string, framing.Framer) {
 	for _, name := range offeredSubprotocols(h) {
-		mediaType, known := subprotocols[name]
-		if !known {
-			continue
+		if f, ok := framings.LookupSubprotocol(name); ok {
+			return name, f
 		}
-		if mediaType == "" {
-			return name
-		}
-		if _, err := framings.Negotiate([]string{mediaType}, true); err == nil {
-			return name
+		if name == SubprotocolAny {
+			return name, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // BearerToken returns the bearer token that a browser sends as a subprotocol, because it cannot

@@ -14,10 +14,11 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// A Framer is a [framing.MessageFramer], so it also works over WebSocket.
+// A Framer is a [framing.SubprotocolFramer], so it also works over WebSocket, and a page can
+// request it there: new WebSocket(url, "example.v1.msgpack").
 type Framer struct{}
 
-var _ framing.MessageFramer = Framer{}
+var _ framing.SubprotocolFramer = Framer{}
 
 // MediaType implements [framing.Framer].
 func (Framer) MediaType() string { return "application/vnd.msgpack" }
@@ -40,6 +41,9 @@ func (f Framer) AppendMessage(dst []byte, e framing.WatchEvent) ([]byte, error) 
 
 // Binary implements [framing.MessageFramer].
 func (Framer) Binary() bool { return true }
+
+// Subprotocol implements [framing.SubprotocolFramer].
+func (Framer) Subprotocol() string { return "example.v1.msgpack" }
 
 // DecodeMessage implements [framing.MessageFramer].
 func (f Framer) DecodeMessage(message []byte) (framing.WatchEvent, error) {

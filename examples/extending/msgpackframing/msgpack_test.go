@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/transporttest"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 func TestFramer(t *testing.T) { conformance.TestFramer(t, Framer{}) }
@@ -44,6 +47,53 @@ func TestEveryTransport(t *testing.T) {
 			conformance.TestTransport(t, p)
 		})
 	}
+}
+
+// A page cannot set Accept for a WebSocket; it requests the framing by its subprotocol.
+func TestSubprotocolSelectsTheFraming(t *testing.T) {
+	things := memory.New[thing]()
+	if _, err := things.Create(t.Context(), thing{listwatch.Metadata{Name: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	offer, err := framing.NewRegistry(append(framing.Default().Framers(), Framer{})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&watchserver.Server{Source: things, Framings: offer})
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"?watch=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		"Sec-WebSocket-Protocol": "chat, " + Framer{}.Subprotocol(),
+	} {
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != (Framer{}).Subprotocol() {
+		t.Fatalf("got %s with subprotocol %q, want %q", resp.Status, got, Framer{}.Subprotocol())
+	}
+	var head [4]byte // a binary message with a length of 16 bits
+	if _, err := io.ReadFull(resp.Body, head[:]); err != nil || head[0] != 0x82 || head[1] != 126 {
+		t.Fatalf("got a frame that begins with %x, %v, want a binary message of medium length", head, err)
+	}
+	message := make([]byte, int(head[2])<<8|int(head[3]))
+	if _, err := io.ReadFull(resp.Body, message); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := (Framer{}).DecodeMessage(message); err != nil || e.Type != "ADDED" {
+		t.Errorf("got %q event, %v, want ADDED", e.Type, err)
+	}
+}
+
+type thing struct {
+	listwatch.Metadata `json:"metadata"`
 }
 
 // Decoded events survive encoding, and nothing makes the decoder panic or allocate above its

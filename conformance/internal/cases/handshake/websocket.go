@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/websocket"
 )
 
 func wsAccept(e *harness.Env) {
@@ -84,17 +84,19 @@ func wsSubprotocolUnknown(e *harness.Env) {
 	}
 }
 
+var subprotocolJSON = framing.JSON{}.Subprotocol()
+
 func wsSubprotocolChosen(e *harness.Env) {
-	offer := "chat, " + websocket.SubprotocolJSON
+	offer := "chat, " + subprotocolJSON
 	a := e.WatchRaw("", "Sec-WebSocket-Protocol", offer)
 	if !e.Supports(harness.InProcess) && (a.Status != http.StatusSwitchingProtocols || a.Headers.Get("Sec-WebSocket-Protocol") == "") {
-		e.Skipf("the server does not speak %s", websocket.SubprotocolJSON)
+		e.Skipf("the server does not speak %s", subprotocolJSON)
 	}
-	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{websocket.SubprotocolJSON}) {
+	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{subprotocolJSON}) {
 		e.Errorf("offered %s: got subprotocol %q, want ours", offer, got)
 	}
 	s := e.DialRequest("", transport.Request{Header: http.Header{"Sec-Websocket-Protocol": {offer}}})
-	if got := s.Header().Get("Sec-WebSocket-Protocol"); got != websocket.SubprotocolJSON {
+	if got := s.Header().Get("Sec-WebSocket-Protocol"); got != subprotocolJSON {
 		e.Errorf("the client offered %s and got subprotocol %q, want ours", offer, got)
 	}
 	e.Put("a")
