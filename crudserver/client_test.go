@@ -33,7 +33,7 @@ func TestCollectionWritesToAnyPath(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			remote := &client.Remote{URL: serve(t, h) + path}
 			defer remote.Close()
-			collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote, PlainPaths: plain}, "default")
+			collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote, PlainPaths: plain}, "", "default")
 		})
 	}
 }
@@ -42,7 +42,7 @@ func TestCollectionWithoutNamespaces(t *testing.T) {
 	h := &Handler{Path: "/maps", Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap"})}
 	remote := &client.Remote{URL: serve(t, h) + "/maps"}
 	defer remote.Close()
-	collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote}, "")
+	collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote}, "v1", "")
 }
 
 func TestWatchShowsWrites(t *testing.T) {

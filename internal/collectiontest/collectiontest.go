@@ -25,15 +25,15 @@ type ConfigMap struct {
 // fixture is what the tests share.
 type fixture struct {
 	*testing.T
-	maps      client.Collection[ConfigMap]
-	namespace string
+	maps                  client.Collection[ConfigMap]
+	apiVersion, namespace string
 }
 
-// Run tests the ConfigMaps of a server. Namespace must exist. Run creates, changes and deletes
-// objects in it whose label is test=collection.
-func Run(t *testing.T, maps client.Collection[ConfigMap], namespace string) {
+// Run tests a collection of the kind ConfigMap, with new objects in the namespace. apiVersion is for
+// servers that require it and kind in each object. If empty, both are left out.
+func Run(t *testing.T, maps client.Collection[ConfigMap], apiVersion, namespace string) {
 	f := func(test func(*fixture)) func(*testing.T) {
-		return func(t *testing.T) { test(&fixture{t, maps, namespace}) }
+		return func(t *testing.T) { test(&fixture{t, maps, apiVersion, namespace}) }
 	}
 	t.Run("CreateReturnsWhatTheServerSets", f((*fixture).create))
 	t.Run("FailuresAreTyped", f((*fixture).failures))
@@ -44,11 +44,20 @@ func Run(t *testing.T, maps client.Collection[ConfigMap], namespace string) {
 	t.Run("DeleteChecksTheVersion", f((*fixture).delete))
 }
 
+// newMap returns a ConfigMap that has not been created.
+func (f *fixture) newMap(name string) ConfigMap {
+	m := ConfigMap{Metadata: listwatch.Metadata{Name: name, Namespace: f.namespace}}
+	if f.apiVersion != "" {
+		m.APIVersion, m.Kind = f.apiVersion, "ConfigMap"
+	}
+	return m
+}
+
 // mustCreate creates a ConfigMap with a generated name.
 func (f *fixture) mustCreate(data map[string]string) ConfigMap {
 	f.Helper()
-	m := ConfigMap{Data: data}
-	m.GenerateName, m.Namespace, m.Labels = "collection-", f.namespace, map[string]string{"test": "collection"}
+	m := f.newMap("")
+	m.GenerateName, m.Labels, m.Data = "collection-", map[string]string{"test": "collection"}, data
 	m, err := f.maps.Create(f.Context(), m)
 	if err != nil {
 		f.Fatal(err)
@@ -80,13 +89,11 @@ func (f *fixture) create() {
 
 func (f *fixture) failures() {
 	m := f.mustCreate(nil)
-	again := ConfigMap{Metadata: listwatch.Metadata{Name: m.Name, Namespace: f.namespace}}
-	_, err := f.maps.Create(f.Context(), again)
+	_, err := f.maps.Create(f.Context(), f.newMap(m.Name))
 	if e := f.wantFailure("create again", err, listwatch.AlreadyExists, 409); e.Details == nil || e.Details.Name != m.Name || e.Op != "create" {
 		f.Errorf("create again: got details %+v of %q, want the name %s", e.Details, e.Op, m.Name)
 	}
-	bad := ConfigMap{Metadata: listwatch.Metadata{Name: "Not A Name", Namespace: f.namespace}}
-	_, err = f.maps.Create(f.Context(), bad)
+	_, err = f.maps.Create(f.Context(), f.newMap("Not A Name"))
 	if e := f.wantFailure("create with a bad name", err, listwatch.Invalid, 422); e.Details == nil || len(e.Details.Causes) == 0 || e.Details.Causes[0].Field != "metadata.name" {
 		f.Errorf("create with a bad name: got details %+v, want a cause for metadata.name", e.Details)
 	}
