@@ -19,6 +19,23 @@ type Flag struct {
 	Enabled            bool `json:"enabled"`
 }
 
+// A Source that you write yourself makes its objects with NewObject, for example from the rows of a
+// table: the JSON, the version of the row, and the values for field selectors.
+func ExampleNewObject() {
+	row := []byte(`{"metadata": {"name": "dark-mode"}, "enabled": true}`)
+	o, err := listwatch.NewObject(row, 7, map[string]string{"enabled": "true"})
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(string(o.Data))
+
+	_, err = listwatch.NewObject(row, 0, nil)
+	fmt.Println(err)
+	// Output:
+	// {"metadata":{"name":"dark-mode","resourceVersion":"7"},"enabled":true}
+	// new object: invalid: dark-mode has version 0: versions start at 1
+}
+
 // A watch starts with the current state, as Added events, and then returns every change.
 func Example() {
 	ctx := context.Background()

@@ -1,6 +1,7 @@
 package listwatch
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch/internal/framecache"
@@ -48,7 +49,7 @@ type Object struct {
 
 // ParseObject parses the JSON of an object and does not keep data. It leaves Fields empty,
 // because the owner of a collection declares its fields. If data is not a JSON object with
-// metadata, the error has code [Invalid].
+// metadata, the error has code [Invalid]. A [Source] uses [NewObject].
 func ParseObject(data []byte) (*Object, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
@@ -65,19 +66,50 @@ func ParseObject(data []byte) (*Object, error) {
 	return &Object{Key: Key{m.Namespace, m.Name}, Version: v, Labels: m.Labels, Data: compact}, nil
 }
 
+// NewObject returns the object in data as it is at version v, for a [Source] that you write
+// yourself. It does not keep data. The resourceVersion in data is replaced, or added if it is
+// missing. fields becomes [Object.Fields] and may be nil.
+//
+// If data is not a JSON object with a metadata.name, or v is zero, the error has code [Invalid].
+func NewObject(data []byte, v Version, fields map[string]string) (*Object, error) {
+	o, err := ParseObject(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Key.Name == "":
+		return nil, &Error{Code: Invalid, Op: "new object", Message: "the object has no metadata.name"}
+	case v == 0:
+		return nil, &Error{Code: Invalid, Op: "new object", Message: o.Key.String() + " has version 0: versions start at 1"}
+	}
+	o = o.At(v)
+	o.Fields = fields
+	return o, nil
+}
+
 // At returns a copy of o whose resourceVersion is v. A Deleted event shows the last state of its
 // object in this way, at the version of the delete.
 func (o *Object) At(v Version) *Object {
-	c := &Object{Key: o.Key, Version: v, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
-	meta, err := rawjson.Find(o.Data, "metadata")
-	if err != nil || meta.Empty() {
-		return c
+	return &Object{Key: o.Key, Version: v, Labels: o.Labels, Fields: o.Fields, Data: withVersion(o.Data, v)}
+}
+
+// withVersion returns doc, an object in compact JSON, with the resourceVersion v. If doc or its
+// metadata is not a JSON object, withVersion returns doc.
+func withVersion(doc []byte, v Version) []byte {
+	meta, err := rawjson.Find(doc, "metadata")
+	if err != nil {
+		return doc
 	}
-	span, err := rawjson.Find(meta.Of(o.Data), "resourceVersion")
-	if err != nil || span.Empty() {
-		return c
+	if meta.Empty() {
+		return rawjson.Append(doc, `"metadata":{"resourceVersion":"`+v.String()+`"}`)
+	}
+	span, err := rawjson.Find(meta.Of(doc), "resourceVersion")
+	if err != nil {
+		return doc
+	}
+	if span.Empty() {
+		changed := rawjson.Append(meta.Of(doc), `"resourceVersion":"`+v.String()+`"`)
+		return slices.Concat(doc[:meta.Start], changed, doc[meta.End:])
 	}
 	span = span.Shift(meta.Start)
-	c.Data = rawjson.Splice(o.Data[:span.Start], v.String(), o.Data[span.End:])
-	return c
+	return rawjson.Splice(doc[:span.Start], v.String(), doc[span.End:])
 }

@@ -88,11 +88,56 @@ func TestParseObjectTreatsNullAsAbsent(t *testing.T) {
 	}
 }
 
+func TestNewObjectSetsTheVersion(t *testing.T) {
+	fields := map[string]string{"spec.x": "1"}
+	for data, want := range map[string]string{
+		`{"metadata":{"name":"a","labels":{"l":"v"}},"spec":{"x":1}}`:           `{"metadata":{"name":"a","labels":{"l":"v"},"resourceVersion":"7"},"spec":{"x":1}}`,
+		`{"metadata": {"resourceVersion":"3", "name":"a", "labels":{"l":"v"}}}`: `{"metadata":{"resourceVersion":"7","name":"a","labels":{"l":"v"}}}`,
+	} {
+		o, err := listwatch.NewObject([]byte(data), 7, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(o.Data) != want || o.Version != 7 || o.Key.Name != "a" || o.Labels["l"] != "v" || o.Fields["spec.x"] != "1" {
+			t.Errorf("%s: got %+v with data %s, want %s", data, o, o.Data, want)
+		}
+	}
+}
+
+func TestNewObjectRejectsInvalidObjects(t *testing.T) {
+	for data, version := range map[string]listwatch.Version{
+		`{"metadata":{"name":"a"}}`: 0,
+		`{"metadata":{}}`:           7,
+		`{"spec":{}}`:               7,
+		`[]`:                        7,
+	} {
+		if o, err := listwatch.NewObject([]byte(data), version, nil); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("%s at %d: got %v, %v, want an error of code Invalid", data, version, o, err)
+		}
+	}
+}
+
+func TestAtInsertsAMissingVersion(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"metadata":{}}`:           `{"metadata":{"resourceVersion":"7"}}`,
+		`{"metadata":{"name":"a"}}`: `{"metadata":{"name":"a","resourceVersion":"7"}}`,
+		`{"spec":{}}`:               `{"spec":{},"metadata":{"resourceVersion":"7"}}`,
+		`{}`:                        `{"metadata":{"resourceVersion":"7"}}`,
+		`{"metadata":null}`:         `{"metadata":null}`,
+		`[]`:                        `[]`,
+	} {
+		o := &listwatch.Object{Data: []byte(data)}
+		if got := string(o.At(7).Data); got != want {
+			t.Errorf("%s: got %s, want %s", data, got, want)
+		}
+	}
+}
+
 func TestAtChangesOnlyTheVersion(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"metadata":{"resourceVersion":"7","name":"a"},"s":"7"}`:                   `{"metadata":{"resourceVersion":"1234567","name":"a"},"s":"7"}`,
 		`{"metadata":{"name":"a","resourceVersion":null}}`:                          `{"metadata":{"name":"a","resourceVersion":"1234567"}}`,
-		`{"metadata":{"name":"a"},"resourceVersion":"7"}`:                           `{"metadata":{"name":"a"},"resourceVersion":"7"}`,
+		`{"metadata":{"name":"a"},"resourceVersion":"7"}`:                           `{"metadata":{"name":"a","resourceVersion":"1234567"},"resourceVersion":"7"}`,
 		`{"spec":{"resourceVersion":"1"},"metadata":{"resourceVersion":"","x":{}}}`: `{"spec":{"resourceVersion":"1"},"metadata":{"resourceVersion":"1234567","x":{}}}`,
 	} {
 		o := parse(t, data)

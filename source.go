@@ -3,6 +3,7 @@ package listwatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 )
@@ -19,6 +20,17 @@ import (
 //   - resumable: a watch from version v continues with the first write after v.
 //
 // A Source that no longer has the necessary history returns [Expired]. It never skips events.
+//
+// # Versions
+//
+// The first version is 1, also of a collection in which nothing has happened yet, because zero
+// means that no version is given. A Source that returns version zero is refused; see
+// [CheckVersion].
+//
+// # Wrappers
+//
+// A Source that wraps another one has a method Unwrap() Source, with which [Describe] finds the
+// Description of the wrapped Source.
 //
 // Both methods are safe for concurrent use.
 //
@@ -79,12 +91,17 @@ type Description struct {
 	Epoch string
 }
 
-// Describe returns the Description of s, if s is a [Describer]. An empty Kind becomes "Object",
-// and an empty APIVersion becomes "v1".
+// Describe returns the Description of s. If s is not a [Describer] but has a method
+// Unwrap() Source, Describe continues with the Source that Unwrap returns. An empty Kind becomes
+// "Object", and an empty APIVersion becomes "v1".
 func Describe(s Source) Description {
 	var d Description
-	if s, ok := s.(Describer); ok {
-		d = s.Describe()
+	for s != nil {
+		if describer, ok := s.(Describer); ok {
+			d = describer.Describe()
+			break
+		}
+		s = unwrap(s)
 	}
 	if d.Kind == "" {
 		d.Kind = "Object"
@@ -108,6 +125,30 @@ type Stats struct {
 	// HistoryBytes estimates the memory of the history, without the current objects. It includes
 	// the cached frames of the history and of the initial events.
 	HistoryBytes int64
+}
+
+// unwrap returns the Source that s wraps, or nil.
+func unwrap(s Source) Source {
+	if w, ok := s.(interface{ Unwrap() Source }); ok {
+		return w.Unwrap()
+	}
+	return nil
+}
+
+// CheckVersion returns an error of code [Corrupt] that names s if v is zero. v is the version of an
+// event or of a page that s has returned. Whoever serves or follows a Source calls it, because no
+// client can resume from version zero.
+func CheckVersion(s Source, v Version) error {
+	if v != 0 {
+		return nil
+	}
+	for inner := unwrap(s); inner != nil; inner = unwrap(s) {
+		s = inner
+	}
+	return &Error{
+		Code:    Corrupt,
+		Message: fmt.Sprintf("the Source %T has version 0: versions start at 1, also in an empty collection (see docs/own-source.md)", s),
+	}
 }
 
 // A Query holds the parameters of a list or a watch. The zero Query asks for all objects at the

@@ -24,6 +24,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		return err
 	}
 	page, err := listWithTimeout(r.Context(), e.Source, q)
+	if err == nil {
+		err = listwatch.CheckVersion(e.Source, page.Version)
+	}
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,22 @@ import (
 
 var discardLog = slog.New(slog.DiscardHandler)
 
+// An emptyTable is a source that counts the changes of an empty table and starts at zero.
+type emptyTable struct{ listwatch.Watcher }
+
+func (emptyTable) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+	return listwatch.Page{}, nil
+}
+
+func (e emptyTable) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) { return e, nil }
+
+func (emptyTable) Next(_ context.Context, dst []listwatch.Event) (int, error) {
+	dst[0] = listwatch.NewBookmark(listwatch.Description{Kind: "Row"}, 0, true)
+	return 1, nil
+}
+
+func (emptyTable) Close() error { return nil }
+
 // A panickingSource is a source whose watchers panic in Poll.
 type panickingSource struct{ listwatch.Source }
 

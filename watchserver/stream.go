@@ -21,7 +21,7 @@ type stream struct {
 	hooks     watchHooks
 	bookmarks bool      // the client allows bookmarks
 	endAt     time.Time // when the watch times out; zero if it has no timeout
-	source    listwatch.Description
+	source    listwatch.Source
 	wakeup    chan struct{} // capacity 1; filled by wake
 
 	// Owned by run.
@@ -113,7 +113,11 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 	count := 0
 	for i := range events {
-		frame, err := s.out.Encoder.Event(events[i])
+		var frame []byte
+		err := listwatch.CheckVersion(s.source, events[i].Version)
+		if err == nil {
+			frame, err = s.out.Encoder.Event(events[i])
+		}
 		if err != nil {
 			// Send the preceding events before the error.
 			if err := s.flush(b, count, now); err != nil {
@@ -222,7 +226,7 @@ func (s *stream) sendBookmark(b *batch, now time.Time) error {
 		return nil
 	}
 	s.lastSent = at
-	return s.send(b, []listwatch.Event{listwatch.NewBookmark(s.source, at, false)}, now)
+	return s.send(b, []listwatch.Event{listwatch.NewBookmark(listwatch.Describe(s.source), at, false)}, now)
 }
 
 // sendHeartbeat sends a heartbeat if the framing has one.

@@ -116,7 +116,7 @@ func (s *Server) transportOptions() transport.Options {
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
 	now := time.Now()
 	st := &stream{
-		server: s, out: out, bookmarks: q.Bookmarks, source: listwatch.Describe(source),
+		server: s, out: out, bookmarks: q.Bookmarks, source: source,
 		wakeup: make(chan struct{}, 1), batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
 	}
 	if st.batchBytes < 0 {

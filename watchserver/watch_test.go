@@ -346,6 +346,21 @@ func TestWatchLimits(t *testing.T) {
 }
 
 // A panic of a source ends its watch with an error. The server keeps running.
+// Version 0 means "no version" on the wire, so no client could resume from it.
+func TestSourceAtVersionZeroIsRefused(t *testing.T) {
+	onEachTransport(t, func(s *watchserver.Server) { s.Source = emptyTable{} }, func(f *fixture, c transport.Client) {
+		w := f.watch(c, "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		if err := w.wantError(listwatch.Unknown); !strings.Contains(err.Error(), "watchserver_test.emptyTable has version 0") {
+			f.Errorf("got error %v, want one that names the source", err)
+		}
+		list := httptest.NewRecorder()
+		f.WatchServer.ServeHTTP(list, httptest.NewRequest(http.MethodGet, "/flags", nil))
+		if list.Code != http.StatusInternalServerError || !strings.Contains(list.Body.String(), "emptyTable has version 0") {
+			f.Errorf("list: got %d %s, want 500 and an error that names the source", list.Code, list.Body)
+		}
+	})
+}
+
 func TestAPanicEndsOneWatch(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.WatchServer.Source = panickingSource{f.flags}

@@ -48,6 +48,17 @@ func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err 
 	return m, nil
 }
 
+// Append returns a copy of doc, a JSON object, with another member at its end.
+func Append(doc []byte, member string) []byte {
+	out := make([]byte, 0, len(doc)+1+len(member))
+	out = append(out, doc[:len(doc)-1]...)
+	if len(doc) > len("{}") {
+		out = append(out, ',')
+	}
+	out = append(out, member...)
+	return append(out, '}')
+}
+
 // Splice returns the concatenation of three parts: the bytes in before, the JSON string for text,
 // and the bytes in after. It allocates only once. text must not need escapes.
 func Splice(before []byte, text string, after []byte) []byte {

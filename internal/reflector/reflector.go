@@ -188,6 +188,9 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 			Message: e.Type.String() + " " + e.Object.Key.String() + " was received before the end of the initial events",
 		}
 	}
+	if err := listwatch.CheckVersion(r.Source, e.Version); err != nil {
+		return false, err
+	}
 	pass, err = r.Resume.Admit(e)
 	if pass && e.Type == listwatch.Synced {
 		r.truncated = 0

@@ -1,7 +1,9 @@
 package reflector
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +34,31 @@ func TestRejectedStateIsRequestedNotOlder(t *testing.T) {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// A source that starts at version 0 cannot be followed: zero means that no version is given.
+func TestVersionZeroOfASourceIsAnError(t *testing.T) {
+	for name, source := range map[string]*scriptedSource{
+		"watch": {watches: []scriptedWatch{sends(t, "=0", nil)}},
+		"list":  {watches: []scriptedWatch{refuses(listwatch.Unsupported)}, lists: []scriptedPage{{}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := new(recordingSink)
+			var lost error
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			r := &Reflector{Source: source, Sink: sink, Lost: func(err error, _ time.Duration, _ bool) {
+				lost = err
+				cancel()
+			}}
+			_ = r.Run(ctx)
+			if lost == nil || !strings.Contains(lost.Error(), "*reflector.scriptedSource has version 0") {
+				t.Errorf("%s: got %v, want an error that names the source", name, lost)
+			}
+			if got := strings.Join(sink.received, " "); got != "begin" {
+				t.Errorf("%s: the sink received %s, want no event", name, got)
+			}
+		})
+	}
 }
 
 func TestRefusedResumeRequestsTheState(t *testing.T) {

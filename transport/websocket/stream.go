@@ -17,9 +17,9 @@ const maxInbound = 64 << 10
 
 // A serverConn is a server's end of a WebSocket, implemented by a library.
 type serverConn interface {
-	// serve reads until the connection ends, answers pings, and ignores messages. If the client has sent a close
-	// frame that is not answered yet, serve returns the code of the answer; otherwise it
-	// returns zero.
+	// serve reads until the connection ends, answers pings, and ignores messages. If the
+	// client has sent a close frame that is not answered yet, serve returns the code of the
+	// answer; otherwise it returns zero.
 	serve() (answer closeCode)
 	// send writes messages, one for each frame. The frames have the envelope that this library
 	// requires. Only one send runs at a time.

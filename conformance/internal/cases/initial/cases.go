@@ -66,7 +66,8 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "initial/empty", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "in an empty collection the end marker is the first event",
+		Rule: "in an empty collection the end marker is the first event, and its version is not " +
+			"zero",
 		Needs: harness.Writes | harness.SoleWriter, Run: initialEmpty,
 	},
 	{

@@ -43,6 +43,12 @@ var Mutants = []mutation.Mutant{
 		}
 		return []listwatch.Event{e}
 	})}},
+	{Name: "starts-at-version-zero", Breaks: []string{"initial/empty"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+		if e.Type == listwatch.Synced && seen == 0 {
+			e = mutation.Synced(0)
+		}
+		return []listwatch.Event{e}
+	})}},
 	{Name: "client-resumes-from-initial-events", Breaks: []string{"initial/cut-short"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &hastyClient{r} }}},
 	{Name: "client-forgets-refused-parameters", Breaks: []string{"initial/fallback"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &forgetfulClient{r} }}},
 }
