@@ -5,12 +5,16 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/watchcache"
 )
 
@@ -24,12 +28,13 @@ type owner struct {
 	uids    map[listwatch.Key]listwatch.Version
 }
 
-func newOwner(t conformance.T, historyBytes int64) *owner {
+// newOwner returns the owner of a cache that is empty at the version start.
+func newOwner(t conformance.T, historyBytes int64, start listwatch.Version) *owner {
 	t.Helper()
 	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing", Fields: []string{"spec.phase"}, Epoch: rand.Text()}
 	o := &owner{
 		Cache:   watchcache.New(d, watchcache.Options{HistoryBytes: historyBytes}),
-		version: listwatch.Version(time.Now().UnixMicro()), uids: make(map[listwatch.Key]listwatch.Version),
+		version: start, uids: make(map[listwatch.Key]listwatch.Version),
 	}
 	if err := o.Replace(nil, o.version); err != nil {
 		t.Fatal(err)
@@ -62,7 +67,22 @@ func (o *owner) write(_ context.Context, key listwatch.Key, data []byte) (listwa
 func TestCacheIsASource(t *testing.T) {
 	t.Parallel()
 	conformance.TestReadOnlySource(t, func(t conformance.T, historyBytes int64) conformance.ReadOnlySource {
-		o := newOwner(t, historyBytes)
+		o := newOwner(t, historyBytes, listwatch.Version(time.Now().UnixMicro()))
 		return conformance.ReadOnlySource{Source: o, Write: o.write, Compact: o.Compact}
 	})
+}
+
+// A table that counts its changes is empty at version 1. Its first write has version 2.
+func TestCasesAcceptTheFirstVersions(t *testing.T) {
+	target := reference.NewReadOnly("first-versions", func(t harness.T, s harness.Setup) reference.ReadOnly {
+		o := newOwner(t, s.HistoryBytes, 1)
+		return reference.ReadOnly{Source: o, Write: o.write, Compact: o.Compact}
+	}, reference.Interceptors{})
+	target.Abilities |= harness.ConsecutiveVersions // holds for these cases
+	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
+	for _, c := range conformance.List() {
+		if strings.HasPrefix(c.ID, "resume/expired-never-skips") {
+			t.Run(c.ID, func(t *testing.T) { runner.Test(t, c, target) })
+		}
+	}
 }

@@ -32,7 +32,7 @@ func expiredNeverSkips(e *harness.Env) {
 	}
 	edge := e.Newest()
 	e.CompactHistory()
-	watchFromEveryVersion(e, first-2, func(floor listwatch.Version) bool { return floor == edge })
+	watchFromEveryVersion(e, first, func(floor listwatch.Version) bool { return floor == edge })
 }
 
 // slidingWindow limits the history to a part of what expiredBytesNeverSkips writes.
@@ -46,17 +46,17 @@ func expiredBytesNeverSkips(e *harness.Env) {
 		e.Put("a")
 		e.Put("b")
 	}
-	watchFromEveryVersion(e, first-2, func(floor listwatch.Version) bool { return floor > first })
+	watchFromEveryVersion(e, first, func(floor listwatch.Version) bool { return floor > first })
 }
 
-// watchFromEveryVersion opens a watch at every version from first on. Watches below some
-// version, the floor, must get 410. Watches at or above the floor must receive every event
-// after their start. isValid checks the floor.
+// watchFromEveryVersion opens a watch at every version from the second before first on, but not at
+// zero, which means any version. Watches below some version, the floor, must get 410. Watches at
+// or above the floor must receive every event after their start. isValid checks the floor.
 func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func(floor listwatch.Version) bool) {
 	e.Helper()
 	var floor listwatch.Version // the oldest version from which a watch was served
 	last := e.Put("a")
-	for start := first; start < last; start++ {
+	for start := max(first, 3) - 2; start < last; start++ {
 		s := e.Dial(harness.From(start))
 		at := start
 		for at < last {
