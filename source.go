@@ -112,7 +112,8 @@ func Describe(s Source) Description {
 	return d
 }
 
-// Stats are the sizes of a collection at one moment. Stores, caches and relays return them.
+// Stats are the sizes of a collection at one moment. Collections of all stores, caches and relays
+// return them from a method Stats.
 type Stats struct {
 	// Objects is the number of objects in the current state, and Watchers the number of open
 	// watches.

@@ -100,6 +100,7 @@ var sourceContract = []struct {
 	{"watchers-are-independent", testWatchersAreIndependent},
 	{"poll-and-wake", testPollAndWake},
 	{"watch-outlives-context", testWatchOutlivesContext},
+	{"stats", testStats},
 }
 
 // A sourceTest is a test of a collection without a server.
@@ -233,6 +234,36 @@ func testPollAndWake(s *sourceTest) {
 	}
 	p.Wake(func() { calls <- struct{}{} })
 	<-calls // returns immediately, because an event is pending
+}
+
+func testStats(s *sourceTest) {
+	source, ok := s.Source.(interface{ Stats() listwatch.Stats })
+	if !ok {
+		s.Skip("the Source has no method Stats")
+	}
+	empty := source.Stats()
+	w := s.watch(s.Context())
+	s.create("a", "b", "c")
+	s.wantEvents(w, 3, "a", "b", "c")
+	page, err := s.List(s.Context(), listwatch.Query{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var bytes int64
+	for _, o := range page.Items {
+		bytes += int64(len(o.Data))
+	}
+	got := source.Stats()
+	if got.Objects != 3 || got.Watchers != 1 || got.Newest != page.Version || got.ObjectBytes != bytes {
+		s.Errorf("got %+v, want 3 objects with %d bytes, one watcher, and the newest version %d", got, bytes, page.Version)
+	}
+	if got.Oldest == 0 || got.Oldest > empty.Newest || got.HistoryBytes <= 0 {
+		s.Errorf("got %+v, want the history from version %d on", got, empty.Newest)
+	}
+	w.Close()
+	if got := source.Stats(); got.Watchers != 0 {
+		s.Errorf("got %d watchers after the only one was closed", got.Watchers)
+	}
 }
 
 func testWatchOutlivesContext(s *sourceTest) {

@@ -46,12 +46,10 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 
 // newest returns a version of ep that covers every write acknowledged before the call. If
 // the upstream has another epoch or an older state, newest waits until a new epoch replaces
-// ep. The caller must then start again with the new epoch.
+// ep, or ctx ends. Readers must then start again with the new epoch.
 func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error) {
-	bounded, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	reached := ep.revision.Version()
-	now, err := r.versions.Get(bounded)
+	reached := ep.Version()
+	now, err := r.versions.Get(ctx)
 	switch {
 	case err != nil:
 	case now.epoch != ep:
@@ -62,66 +60,30 @@ func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error
 	if listwatch.CodeOf(err) == listwatch.Expired {
 		select {
 		case <-ep.ctx.Done():
-			return 0, nil
-		case <-bounded.Done():
+		case <-ctx.Done():
 		}
 	}
 	switch {
-	case err == nil || errors.Is(err, errClosed):
-		return now.version, err
-	case ctx.Err() != nil:
-		return 0, ctx.Err()
-	case bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded):
+	case err == nil:
+		r.prober.request(ep, now.version)
+		return now.version, nil
+	case errors.Is(err, errClosed):
+		return 0, err
+	case errors.Is(err, context.DeadlineExceeded):
 		err = errNoResponse
 	}
 	return 0, noUpstreamVersion(err)
 }
 
-// resolve returns the epoch to read from, and a copy of q in which a version replaces Start
-// Newest.
-func (r *Relay) resolve(ctx context.Context, q listwatch.Query) (*epoch, listwatch.Query, error) {
+// read calls f with the epoch to read from, and again if another epoch has replaced it meanwhile.
+func (r *Relay) read(ctx context.Context, f func(ep *epoch) error) error {
 	for {
 		ep, err := r.current(ctx)
-		if err != nil || q.Start != listwatch.Newest || q.Continue != "" {
-			return ep, q, err
-		}
-		v, err := r.newest(ctx, ep)
 		if err != nil {
-			return nil, q, err
+			return err
 		}
-		if !ep.isOver() {
-			return ep, notOlderThan(q, v), nil
-		}
-	}
-}
-
-// notOlderThan converts q, which requests the newest state, to a query for a state at v or
-// later.
-func notOlderThan(q listwatch.Query, v listwatch.Version) listwatch.Query {
-	initial := listwatch.No
-	if q.SendsInitialEvents() {
-		initial = listwatch.Yes
-	}
-	q.Start, q.Version, q.Match, q.InitialEvents = listwatch.At, v, listwatch.NotOlderThan, initial
-	if v == 0 {
-		q.Start = listwatch.Any
-	}
-	return q
-}
-
-// caughtUp returns the epoch to read from once it covers every write acknowledged before the call.
-func (r *Relay) caughtUp(ctx context.Context) (*epoch, error) {
-	for {
-		ep, q, err := r.resolve(ctx, listwatch.Query{})
-		if err != nil {
-			return nil, err
-		}
-		r.prober.request(ep, q.Version)
-		bounded, cancel := ep.within(ctx)
-		err = ep.revision.Wait(bounded, q.Version)
-		cancel()
-		if !ep.isOver() || ctx.Err() != nil {
-			return ep, err
+		if err := f(ep); err == nil || !ep.isOver() || ctx.Err() != nil {
+			return err
 		}
 	}
 }

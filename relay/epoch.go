@@ -6,56 +6,41 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/watchcache"
 )
 
 // An epoch is the state and history of the upstream since its versions last started over.
 type epoch struct {
+	*watchcache.Cache // has a state
+
 	// Immutable after construction.
-	log         *history.Log
-	revision    *history.Revision
-	description listwatch.Description
-	ctx         context.Context // ends when another epoch replaces this one
-	cancel      context.CancelFunc
+	name   string          // the epoch in the description
+	ctx    context.Context // ends when another epoch replaces this one
+	cancel context.CancelFunc
 
 	// incomplete is a version of which watchers may have received only some of the changes,
 	// so that no watch can resume from it. It is zero if there is no such version.
 	incomplete atomic.Uint64
 }
 
-func newEpoch(o Options, d listwatch.Description, v listwatch.Version) *epoch {
-	ep := &epoch{revision: new(history.Revision), description: d}
-	ep.revision.Advance(v)
+// newEpoch returns an epoch without a state.
+func (r *Relay) newEpoch(d listwatch.Description) *epoch {
+	ep := &epoch{name: d.Epoch}
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
-	ep.log = history.New(history.Options{
-		MaxAge: o.HistoryAge, MaxBytes: o.HistoryBytes, FrameCacheBytes: o.FrameCacheBytes, Description: d, Revision: ep.revision,
+	ep.Cache = watchcache.New(d, watchcache.Options{
+		HistoryAge: r.options.HistoryAge, HistoryBytes: r.options.HistoryBytes, FrameCacheBytes: r.options.FrameCacheBytes,
+		Newest: func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
 	})
 	return ep
 }
 
-// reset replaces the state with objects, which come from a list at version v.
-func (ep *epoch) reset(objects []*listwatch.Object, v listwatch.Version) {
-	ep.log.Reset(objects, v)
-	ep.revision.Advance(v)
-}
-
-// close interrupts lists, and ends all watches with err after they have read the remaining events.
+// close interrupts reads, and ends all watches with err after they have read the remaining events.
 func (ep *epoch) close(err error) {
-	ep.log.CloseWithError(err)
-	ep.cancel()
+	ep.cancel() // first, so that an interrupted read finds that the epoch is over
+	ep.Fail(err)
 }
 
 func (ep *epoch) isOver() bool { return ep.ctx.Err() != nil }
-
-// within returns a copy of ctx that also ends with the epoch.
-func (ep *epoch) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ep.ctx, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
 
 // epochs holds the epoch that readers use and the epoch that receives events. They differ
 // while the relay catches up with an upstream whose versions have started over. It is safe

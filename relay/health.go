@@ -49,12 +49,21 @@ func (r *Relay) Health() Health {
 	h := Health{Lag: -1, Following: r.upstream.isOpen()}
 	ep, _, _ := r.epochs.get()
 	if ep != nil {
-		stats := ep.log.Stats()
-		h.Ready, h.Version, h.Epoch = true, ep.revision.Version(), ep.description.Epoch
+		stats := ep.Stats()
+		h.Ready, h.Version, h.Epoch = true, ep.Version(), ep.name
 		h.Objects, h.Watchers, h.HistoryBytes, h.Floor = stats.Objects, stats.Watchers, stats.HistoryBytes, stats.Oldest
 	}
 	r.monitor.describe(&h)
 	return h
+}
+
+// Stats returns the current sizes of r. Before the first state they are zero.
+func (r *Relay) Stats() listwatch.Stats {
+	ep, _, _ := r.epochs.get()
+	if ep == nil {
+		return listwatch.Stats{}
+	}
+	return ep.Stats()
 }
 
 // check requests the version of the upstream at each interval until ctx ends.

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/watchcache"
 )
 
 // A logWriter writes the events of the upstream into the log of the newest epoch.
@@ -17,7 +17,7 @@ type logWriter struct {
 
 	// Owned by the Reflector.
 	state      []*listwatch.Object // the initial events so far
-	records    []history.Record    // reused by append
+	changes    []watchcache.Change // reused by append
 	newest     listwatch.Version   // the version of the newest event in the log
 	incomplete bool                // the log lacks changes of its newest version
 }
@@ -35,9 +35,9 @@ func (w *logWriter) Take(events []listwatch.Event) error {
 		var err error
 		switch e := events[0]; {
 		case e.Initial:
-			w.state = append(w.state, w.object(e.Object))
+			w.state = append(w.state, e.Object)
 		case e.Type == listwatch.Synced:
-			w.synced(e)
+			err = w.synced(e)
 		case e.Type == listwatch.Bookmark:
 			err = w.bookmark(e)
 		default:
@@ -59,45 +59,41 @@ func isChange(e listwatch.Event) bool {
 	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
 }
 
-// object returns a copy of o with the values of the fields that selectors may use. The copy shares
-// the bytes of o. Without such fields, object returns o itself.
-func (w *logWriter) object(o *listwatch.Object) *listwatch.Object {
-	if w.relay.options.Fields == nil {
-		return o
-	}
-	fields := w.relay.fields.ReadFields(o.Data)
-	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: fields, Data: o.Data}
-}
-
 // synced applies the state that e completes.
-func (w *logWriter) synced(e listwatch.Event) {
+func (w *logWriter) synced(e listwatch.Event) error {
 	r, v := w.relay, e.Version
 	d := r.describe(epochOf(e, r.upstream.Source))
 	to := r.upstream.takeTarget()
 	ep := r.epochs.filling()
-	incomplete := w.incomplete
-	w.incomplete = false
+	var err error
 	switch {
-	case ep == nil || ep.description.Epoch != d.Epoch || v < w.newest || incomplete && v < ep.revision.Version():
-		w.startEpoch(ep, d, v, to)
-	case v > ep.revision.Version() || incomplete:
-		ep.reset(w.state, v)
-		if served, _, _ := r.epochs.get(); served == ep {
+	case ep == nil || ep.name != d.Epoch || v < w.newest || w.incomplete && v < ep.Version():
+		err = w.startEpoch(ep, d, v, to)
+	case v > ep.Version() || w.incomplete:
+		err = ep.Replace(w.state, v)
+		if served, _, _ := r.epochs.get(); err == nil && served == ep {
 			r.options.Trace.replaced(v, len(w.state))
 		}
 	default:
 		// The log has already reached this version through events or bookmarks, so no watch
 		// has missed an event and the state is not needed.
 	}
+	if err != nil {
+		return err
+	}
 	r.upstream.synced(d.Epoch)
+	w.incomplete = false
 	w.newest, w.state = v, nil
+	return nil
 }
 
 // startEpoch starts an epoch with the state. The new epoch replaces previous, which may be nil.
-func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listwatch.Version, to target) {
+func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listwatch.Version, to target) error {
 	r := w.relay
-	ep := newEpoch(r.options, d, v)
-	ep.reset(w.state, v)
+	ep := r.newEpoch(d)
+	if err := ep.Replace(w.state, v); err != nil {
+		return err
+	}
 	r.monitor.forget()
 	if !to.asked.IsZero() {
 		r.monitor.add(reading{to.asked, max(to.version, v), ep})
@@ -108,24 +104,25 @@ func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listw
 	r.upstream.synced(d.Epoch)
 	var reason error
 	if previous != nil {
-		if reason = wentBack(previous.revision.Version(), v); previous.description.Epoch != d.Epoch {
-			reason = epochChanged(previous.description.Epoch, d.Epoch)
+		if reason = wentBack(previous.Version(), v); previous.name != d.Epoch {
+			reason = epochChanged(previous.name, d.Epoch)
 		}
 	}
 	serve := func() {
 		if r.epochs.serve(ep, reason) {
-			now := ep.log.Stats()
+			now := ep.Stats()
 			r.options.Trace.replaced(now.Newest, now.Objects)
 		}
 	}
 	if to.version <= v {
 		serve()
-		return
+		return nil
 	}
 	r.tasks.start(func() {
 		w.awaitBackfill(ep, to.version)
 		serve()
 	})
+	return nil
 }
 
 // awaitBackfill returns when ep has reached v, so that no reader gets a state that is known
@@ -133,9 +130,9 @@ func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listw
 // better state.
 func (w *logWriter) awaitBackfill(ep *epoch, v listwatch.Version) {
 	for {
-		before := ep.revision.Version()
+		before := ep.Version()
 		w.relay.prober.request(ep, v)
-		if err := ep.revision.Wait(w.ctx, v); err == nil || w.ctx.Err() != nil || ep.revision.Version() == before {
+		if err := ep.Wait(w.ctx, v); err == nil || w.ctx.Err() != nil || ep.Version() == before {
 			return
 		}
 	}
@@ -147,51 +144,52 @@ func (w *logWriter) bookmark(e listwatch.Event) error {
 	if err := ep.check(e); err != nil {
 		return err
 	}
-	ep.revision.Advance(e.Version)
+	ep.Advance(e.Version)
 	return nil
 }
 
 // append adds the changes of one version to the log.
 func (w *logWriter) append(events []listwatch.Event) error {
 	ep, v := w.relay.epochs.filling(), events[0].Version
-	if v <= max(w.newest, ep.revision.Version()) {
+	if v <= max(w.newest, ep.Version()) {
 		// Watchers have already received other changes of version v or of a later version, or a
 		// bookmark at such a version, so these events are too late.
 		w.incomplete = true
 		ep.incomplete.Store(uint64(v))
 		return corrupt("changes of version %d were received after the relay had passed it", v)
 	}
-	w.records = w.records[:0]
+	w.changes = w.changes[:0]
 	for _, e := range events {
-		record, err := w.record(ep, e)
+		change, err := change(ep, e)
 		if err != nil {
 			return err
 		}
-		w.records = append(w.records, record)
+		w.changes = append(w.changes, change)
 	}
-	ep.log.Append(w.records...)
-	ep.revision.Advance(v)
-	w.newest = v
-	clear(w.records)
-	return nil
+	err := ep.Apply(w.changes...)
+	clear(w.changes)
+	if err == nil {
+		w.newest = v
+	}
+	return err
 }
 
-// record returns the record of e. If e does not match the state, an earlier event is
-// missing, and record returns an error.
-func (w *logWriter) record(ep *epoch, e listwatch.Event) (history.Record, error) {
-	r := history.Record{Version: e.Version, Old: ep.log.Get(e.Object.Key)}
-	if e.Type != listwatch.Deleted {
-		r.New = w.object(e.Object)
+// change returns the change of e. If e does not match the state, an earlier event is missing, and
+// change returns an error.
+func change(ep *epoch, e listwatch.Event) (watchcache.Change, error) {
+	exists := ep.Lookup(e.Object.Key) != nil
+	if (e.Type == listwatch.Added) == exists {
+		return watchcache.Change{}, corrupt("%s %s at version %d does not match the state: an earlier event is missing", e.Type, e.Object.Key, e.Version)
 	}
-	if (e.Type == listwatch.Added) != (r.Old == nil) {
-		return r, corrupt("%s %s at version %d does not match the state: an earlier event is missing", e.Type, e.Object.Key, e.Version)
+	if e.Type == listwatch.Deleted {
+		return watchcache.Change{Version: e.Version, Key: e.Object.Key}, nil
 	}
-	return r, nil
+	return watchcache.Change{Version: e.Version, Object: e.Object}, nil
 }
 
 // check returns an error if the bookmark e has an annotation with another epoch.
 func (ep *epoch) check(e listwatch.Event) error {
-	was, is := ep.description.Epoch, annotatedEpoch(e)
+	was, is := ep.name, annotatedEpoch(e)
 	if was == "" || is == "" || was == is {
 		return nil
 	}

@@ -57,7 +57,7 @@ func (m *monitor) add(r reading) {
 // hold m.mu.
 func (m *monitor) settle() {
 	for _, r := range [...]reading{m.oldest, m.last} {
-		if r.epoch != nil && r.epoch.revision.Version() >= r.version {
+		if r.epoch != nil && r.epoch.Version() >= r.version {
 			m.caughtUp, m.oldest = r.at, m.last
 		}
 	}

@@ -69,7 +69,7 @@ func (p *prober) setSource(upstream, source listwatch.Source) {
 
 // request advances ep to v in the background. It does not wait.
 func (p *prober) request(ep *epoch, v listwatch.Version) {
-	if ep.revision.Version() >= v {
+	if ep.Version() >= v {
 		return
 	}
 	p.upstream.wake()
@@ -93,7 +93,7 @@ func (p *prober) next() (probeRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.pending
-	if r.epoch.isOver() || r.epoch.revision.Version() >= r.version || !time.Now().Before(r.deadline) || p.ctx.Err() != nil {
+	if r.epoch.isOver() || r.epoch.Version() >= r.version || !time.Now().Before(r.deadline) || p.ctx.Err() != nil {
 		p.pending, p.running = probeRequest{}, false
 		return r, false
 	}
@@ -107,7 +107,7 @@ func (p *prober) run() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, probeDelay)
-		err := r.epoch.revision.Wait(ctx, r.version)
+		err := r.epoch.Wait(ctx, r.version)
 		cancel()
 		if err != nil {
 			p.probe(r)
@@ -121,7 +121,7 @@ func (p *prober) probe(r probeRequest) {
 	ctx, cancel := context.WithTimeout(r.epoch.ctx, probeTimeout+readTimeout)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	start := r.epoch.revision.Version()
+	start := r.epoch.Version()
 	watcher, err := p.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: start, InitialEvents: listwatch.No, Bookmarks: true})
 	if err == nil {
 		defer watcher.Close()
@@ -151,10 +151,10 @@ func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, see
 		}
 		// Before the epoch can advance, the relay's own watch must have delivered the events that
 		// the probe has seen.
-		if err := r.epoch.revision.Wait(ctx, seen); err != nil {
+		if err := r.epoch.Wait(ctx, seen); err != nil {
 			return err
 		}
-		r.epoch.revision.Advance(e.Version)
+		r.epoch.Advance(e.Version)
 		if e.Version >= r.version {
 			return nil
 		}

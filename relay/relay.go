@@ -9,7 +9,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/batchread"
 	"github.com/listwatch/listwatch/internal/reflector"
-	"github.com/listwatch/listwatch/store"
 )
 
 // Options configure a Relay. The zero Options are usable.
@@ -32,8 +31,10 @@ type Options struct {
 	// [DefaultBackfillVersions] is used. A negative value disables the backfill.
 	BackfillVersions int
 	// Fields are the paths that a field selector may use in addition to metadata.name and
-	// metadata.namespace, as in [store.CollectionSpec]. If nil, the fields that the upstream
-	// describes are used.
+	// metadata.namespace. If nil, the paths that the upstream describes are used. Their values
+	// are read from the JSON of the objects, as in [watchcache.New].
+	//
+	// [watchcache.New]: https://pkg.go.dev/github.com/listwatch/listwatch/watchcache#New
 	Fields []string
 	// ProbeSource is the collection of the upstream, with watches that end or send a
 	// bookmark within two seconds. The relay opens a short watch of it if a reader waits
@@ -66,7 +67,6 @@ type Relay struct {
 	// Immutable after construction.
 	upstream *upstream
 	options  Options
-	fields   store.CollectionSpec // reads the values of Options.Fields from objects
 	versions batchread.Reader[reading]
 	prober   prober
 	stop     context.CancelFunc // ends all tasks
@@ -86,7 +86,7 @@ var (
 // [listwatch.Unavailable].
 func Open(upstream listwatch.Source, o Options) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Relay{options: o, stop: stop, fields: store.CollectionSpec{Fields: o.Fields}}
+	r := &Relay{options: o, stop: stop}
 	r.upstream = newUpstream(upstream, cmp.Or(o.BackfillVersions, DefaultBackfillVersions))
 	r.versions.Read = func() (reading, error) { return r.readUpstream(ctx) }
 	r.versions.Start = func(f func()) error {

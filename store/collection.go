@@ -75,6 +75,15 @@ func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 	return c.backend.Watch(ctx, q)
 }
 
+// Stats returns the current sizes of the collection. If the backend has no method Stats, they are
+// zero.
+func (c *Collection) Stats() listwatch.Stats {
+	if b, ok := c.backend.(interface{ Stats() listwatch.Stats }); ok {
+		return b.Stats()
+	}
+	return listwatch.Stats{}
+}
+
 // Get returns the newest object at key. If there is none, the error has code NotFound.
 func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	o, err := c.backend.Get(ctx, key)

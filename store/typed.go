@@ -69,6 +69,9 @@ func (t *Typed[T]) Untyped() *Collection { return t.collection }
 // Describe implements [listwatch.Describer].
 func (t *Typed[T]) Describe() listwatch.Description { return t.collection.Describe() }
 
+// Stats returns the current sizes of the collection; see [Collection.Stats].
+func (t *Typed[T]) Stats() listwatch.Stats { return t.collection.Stats() }
+
 // List implements [listwatch.Source]. It returns JSON; [Typed.Items] returns values.
 func (t *Typed[T]) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	return t.collection.List(ctx, q)

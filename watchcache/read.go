@@ -83,8 +83,14 @@ func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, l
 	if q.Start != listwatch.Newest || q.Continue != "" || c.options.Newest == nil {
 		return c.log, q, nil
 	}
-	v, err := c.newest.Get(ctx)
-	if err != nil {
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	v, err := c.newest.Get(bounded)
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && bounded.Err() != nil && errors.Is(err, bounded.Err()):
+		return nil, q, errSlow
+	default:
 		return nil, q, err
 	}
 	return c.log, notOlderThan(q, v), nil
@@ -112,7 +118,7 @@ func (c *Cache) readNewest() (listwatch.Version, error) {
 		return 0, newestError(errors.New("it is 0, but versions start at 1, also for an empty collection"))
 	case err == nil:
 		return v, nil
-	case ctx.Err() != nil:
+	case errors.Is(err, context.DeadlineExceeded):
 		return 0, errSlow
 	}
 	return 0, newestError(err)

@@ -108,6 +108,7 @@ func TestFailuresOfNewestFailReads(t *testing.T) {
 			{errors.New("connection refused"), listwatch.Unavailable},
 			{&listwatch.Error{Code: listwatch.Forbidden}, listwatch.Forbidden},
 		} {
+			synctest.Wait() // for the previous call of Newest
 			result = test.result
 			if _, err := f.List(t.Context(), listwatch.Query{}); !errors.Is(err, test.want) {
 				t.Errorf("Newest returns %v: the list returned %v, want %v", test.result, err, test.want)
@@ -115,6 +116,7 @@ func TestFailuresOfNewestFailReads(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
+		synctest.Wait()
 		result = nil
 		if _, err := f.List(ctx, listwatch.Query{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a list whose context has ended: got %v, want Canceled", err)

@@ -1,6 +1,6 @@
 // Package history keeps the recent history of one collection: an append-only log of
 // immutable records, the current state, and watchers that are cursors into the log. All
-// stores of this module, and package relay, are built on it.
+// stores of this module, and package watchcache, are built on it.
 //
 // # Overview
 //
