@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/browsertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -139,7 +140,7 @@ func verifyEvents(got, state []string, at listwatch.Version, then []string) erro
 func TestBrowserSeesEveryEvent(t *testing.T) {
 	for _, origin := range []string{"own", "allowed"} {
 		t.Run("origin="+origin, func(t *testing.T) {
-			browserPath(t)
+			browsertest.Path(t)
 			t.Logf("seed %d", seed())
 			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
@@ -152,7 +153,7 @@ func TestBrowserSeesEveryEvent(t *testing.T) {
 				pages = newReportServer(t, nil)
 				s = newBrowserFixture(ctx, t, pages.url)
 			}
-			openBrowser(ctx, t, s.pageURL(pages))
+			browsertest.Open(ctx, t, s.pageURL(pages))
 			testBrowser(ctx, t, s, pages)
 		})
 	}
@@ -188,12 +189,12 @@ func testBrowser(ctx context.Context, t *testing.T, s *browserFixture, pages *re
 // A page of another origin must see no events: the server refuses its WebSocket, and the
 // browser hides the response from its EventSource.
 func TestBrowserBlocksForeignOrigins(t *testing.T) {
-	browserPath(t)
+	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	allowed, foreign := newReportServer(t, nil), newReportServer(t, nil)
 	s := newBrowserFixture(ctx, t, allowed.url)
-	openBrowser(ctx, t, s.pageURL(foreign))
+	browsertest.Open(ctx, t, s.pageURL(foreign))
 	r := foreign.awaitReport(ctx, t, "refused")
 	if err := errors.Join(requireNoEvents("EventSource", r.EventSource), requireNoEvents("WebSocket", r.WebSocket)); err != nil {
 		t.Error(err)

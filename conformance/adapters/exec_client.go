@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,9 @@ type watchRequest struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 	Transport       string            `json:"transport,omitempty"`
 	Headers         map[string]string `json:"headers,omitempty"`
+	Limit           int               `json:"limit,omitempty"` // for one event, in bytes
 	Resume          bool              `json:"resume,omitempty"`
+	Transports      []string          `json:"transports,omitempty"` // of a client that resumes
 }
 
 // A clientReply is a line that a client command writes.
@@ -48,6 +51,11 @@ type clientReply struct {
 	Error string
 	// Within reports that the stream broke in the middle of an event.
 	Within bool
+	// Code is Corrupt if the server violated the protocol or a limit, and Unsupported if it sent
+	// something that the client does not know.
+	Code string
+	// Transport is the transport of a stream that a resuming client has opened.
+	Transport string
 }
 
 // transportAbilities maps the names of transports to their names in the control hook.
@@ -145,15 +153,13 @@ func (d *execTransport) Name() string { return d.name }
 // [harness.MissingAbility].
 func (d *execTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	ability := transportAbilities[d.name]
-	for _, f := range r.Framings {
-		if f.MediaType() != (framing.JSON{}).MediaType() {
-			return nil, harness.MissingAbility("the client does not support " + f.MediaType())
-		}
+	if err := checkFramings(r.Framings); err != nil {
+		return nil, err
 	}
 	if !slices.Contains(d.can, ability) || len(r.Codings) > 0 {
 		return nil, harness.MissingAbility("the client does not support this transport or compression")
 	}
-	request := watchRequest{Transport: ability, Headers: map[string]string{}}
+	request := watchRequest{Transport: ability, Headers: map[string]string{}, Limit: r.Limit}
 	for name := range r.Header {
 		request.Headers[name] = r.Header.Get(name)
 	}
@@ -177,13 +183,27 @@ func (d *execTransport) Dial(ctx context.Context, r *transport.Request) (transpo
 	return s, nil
 }
 
+// checkFramings returns a [harness.MissingAbility] if the client must use a framing other than
+// JSON.
+func checkFramings(framings []framing.Framer) error {
+	for _, f := range framings {
+		if f.MediaType() != (framing.JSON{}).MediaType() {
+			return harness.MissingAbility("the client does not support " + f.MediaType())
+		}
+	}
+	return nil
+}
+
+// localCodes are the codes of errors that a client finds by itself.
+var localCodes = map[string]listwatch.Code{"Corrupt": listwatch.Corrupt, "Unsupported": listwatch.Unsupported}
+
 // replyError returns the error that a reply reports.
 func replyError(a clientReply) error {
 	if a.Within {
 		return &listwatch.Error{Code: listwatch.Corrupt, Message: a.Error, Err: io.ErrUnexpectedEOF}
 	}
 	if a.Error != "" || a.Status == 0 {
-		return &listwatch.Error{Code: listwatch.Unavailable, Message: a.Error}
+		return &listwatch.Error{Code: cmp.Or(localCodes[a.Code], listwatch.Unavailable), Message: a.Error}
 	}
 	if e := listwatch.ParseStatus(a.Body); e.Remote {
 		return e
@@ -197,6 +217,8 @@ type execReceiver struct {
 	replies   *replyQueue
 	forwarder *tcpForwarder
 	header    http.Header
+	// onOpen is called for each stream that a resuming client opens. It may be nil.
+	onOpen func(transport string)
 	// release closes the watch and its connections.
 	release func() error
 }
@@ -213,13 +235,16 @@ func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) 
 		case a.Event != nil:
 			return framing.WatchEvent{Type: a.Event.Type, Object: a.Event.Object}, nil
 		case a.Status/100 == 2 || a.Status == http.StatusSwitchingProtocols:
-			continue // a resuming client reports each stream that it opens
+			if s.onOpen != nil { // a resuming client reports each stream that it opens
+				s.onOpen(a.Transport)
+			}
+			continue
 		case a.End:
 			err = io.EOF
 		default:
 			err = replyError(a)
 		}
-		s.replies.close(err) // the stream has ended, so no reply follows
+		_ = s.end(err) // the stream has ended, so no reply follows, and its error is what counts
 		return framing.WatchEvent{}, err
 	}
 }

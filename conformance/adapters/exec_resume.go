@@ -3,6 +3,7 @@ package adapters
 import (
 	"context"
 	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -23,6 +24,9 @@ func (s *execSource) List(context.Context, listwatch.Query) (listwatch.Page, err
 
 // Watch asks the client to watch and to resume until the watch is closed.
 func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if err := checkFramings(s.replaced.Framings); err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(s.replaced.URL)
 	if err != nil {
 		return nil, err
@@ -44,11 +48,29 @@ func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 		query.Set("allowWatchBookmarks", "true")
 	}
 	u.RawQuery = query.Encode()
-	stream, err := s.watch(s.replaced.Network, u, watchRequest{Resume: true})
+	names := s.transports()
+	if len(names) == 0 || len(names) == 1 && len(s.replaced.Transports) > 1 {
+		return nil, harness.MissingAbility("the client has no other transport")
+	}
+	stream, err := s.watch(s.replaced.Network, u, watchRequest{Resume: true, Limit: s.replaced.MaxObjectBytes, Transports: names})
 	if err != nil {
 		return nil, err
 	}
+	if trace := s.replaced.Trace; trace != nil && trace.Opened != nil {
+		stream.onOpen = func(name string) { trace.Opened(name, q.Version) }
+	}
 	return &execWatcher{stream}, nil
+}
+
+// transports returns the transports of the replaced client that the client under test supports.
+func (s *execSource) transports() []string {
+	var names []string
+	for _, t := range s.replaced.Transports {
+		if name := transportAbilities[t.Name()]; slices.Contains(s.can, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // An execWatcher returns the events that a resuming client reports.

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/listwatch/listwatch"
@@ -50,6 +51,9 @@ func (e *Env) Follow(r listwatch.Source, version listwatch.Version) listwatch.Wa
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
 	w, err := r.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: version})
+	if missing, ok := errors.AsType[MissingAbility](err); ok {
+		e.Skipf("%s", missing)
+	}
 	if err != nil {
 		e.Fatalf("watch: %v", err)
 	}

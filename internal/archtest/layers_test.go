@@ -17,6 +17,7 @@ var layers = []layer{
 	{"leaves", []string{
 		"internal/archtest",
 		"internal/batchread",
+		"internal/browsertest",
 		"internal/compress",
 		"internal/framecache",
 		"internal/h2peer",
@@ -26,6 +27,7 @@ var layers = []layer{
 		"internal/memnet",
 		"internal/pool",
 		"internal/rawjson",
+		"js",
 		"workqueue",
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},

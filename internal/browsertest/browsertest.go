@@ -1,6 +1,6 @@
 //go:build unix
 
-package conformance_test
+package browsertest
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// browserPath returns the path of a browser. Without a browser it skips the test, or fails
+// Path returns the path of a browser. Without a browser it skips the test, or fails
 // it if CI is true.
-func browserPath(t *testing.T) string {
+func Path(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 	if name := os.Getenv("LISTWATCH_BROWSER"); name != "" {
@@ -32,12 +32,12 @@ func browserPath(t *testing.T) string {
 	return ""
 }
 
-// openBrowser opens url in a new browser, which is killed at the end of the test.
-func openBrowser(ctx context.Context, t *testing.T, url string) {
+// Open opens url in a new browser, which is killed at the end of the test.
+func Open(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	home := t.TempDir()
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, browserPath(t),
+	cmd := exec.CommandContext(ctx, Path(t),
 		"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+home, "--remote-debugging-port=0",
 		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",

@@ -1,0 +1,81 @@
+//go:build unix
+
+package conformance_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/adapters"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
+	"github.com/listwatch/listwatch/internal/browsertest"
+)
+
+// nodePath returns the path of Node.js. Without it the test is skipped, or fails if CI is true.
+func nodePath(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("node")
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("node is missing; with CI=true it is required")
+	}
+	t.Skip("node is missing; install Node.js")
+	return ""
+}
+
+func TestJavaScriptClientConformsInNode(t *testing.T) {
+	checkJavaScriptClient(t, nodePath(t)+" ../js/test/conformance/node.js", conformance.Options{})
+}
+
+func TestJavaScriptClientConformsInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute; without -short it runs")
+	}
+	t.Setenv("LISTWATCH_BROWSER", browsertest.Path(t))
+	checkJavaScriptClient(t, nodePath(t)+" ../js/test/conformance/chromium.js", conformance.Options{Skip: []string{
+		// Browsers drop the received bytes that a page has not read when the connection is reset.
+		"framing/truncated-final",
+		// Browsers follow 20 redirects, let no page set Cookie, and rely on CORS, which is
+		// disabled here, for the other headers.
+		"limit/redirect",
+		// Browsers buffer more than the case allows.
+		"limit/event-too-big-client",
+	}})
+}
+
+// checkJavaScriptClient runs the cases for clients against the client that a command controls.
+// Cases that the client's platform cannot pass are in o.Skip.
+func checkJavaScriptClient(t *testing.T, command string, o conformance.Options) {
+	p, err := adapters.ExecClient(t.Context(), command, os.Stderr, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p.Target.Variants, o.Subject, o.Strict = []string{"h1"}, harness.Client, true
+	r, err := conformance.Execute(t.Context(), p.Target, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := 0
+	for _, out := range r.Outcomes {
+		switch {
+		case out.Verdict == runner.Pass:
+			passed++
+		case out.Verdict.IsFailure():
+			t.Errorf("%s: %s: %q %s\n%s", out.Name(), out.Verdict, out.Messages, out.Reason, strings.Join(out.Timeline, "\n"))
+		}
+	}
+	if passed < 24 {
+		t.Errorf("%d cases passed, want at least 24", passed)
+	}
+}

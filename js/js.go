@@ -1,0 +1,52 @@
+// Package js serves the JavaScript client of this module to web pages, which need no build then:
+//
+//	mux.Handle("/js/", http.StripPrefix("/js", js.Handler()))
+//
+// A page imports it from there:
+//
+//	import { collection } from "/js/listwatch.js";
+//
+// The folder is also the npm package listwatch. docs/browsers.md explains its use.
+package js
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// Files holds the client: listwatch.js, the files that it imports, and listwatch.d.ts.
+//
+//go:embed listwatch.js listwatch.d.ts src/*.js
+var Files embed.FS
+
+// Handler serves Files below its root. Responses may be cached but are always revalidated, so pages
+// never mix files of two versions of a server.
+func Handler() http.Handler {
+	files := http.FileServerFS(Files)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		data, err := Files.ReadFile(name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		sum := sha256.Sum256(data)
+		h := w.Header()
+		h.Set("ETag", `"`+base64.RawURLEncoding.EncodeToString(sum[:12])+`"`)
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Content-Type", contentType(name))
+		files.ServeHTTP(w, r)
+	})
+}
+
+// contentType does not use the MIME table of the machine, because browsers refuse to run a module
+// of any other type.
+func contentType(name string) string {
+	if strings.HasSuffix(name, ".js") {
+		return "text/javascript; charset=utf-8"
+	}
+	return "text/plain; charset=utf-8"
+}

@@ -1,0 +1,97 @@
+package js_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/js"
+)
+
+// lookPath returns the path of a program of Node.js. Without it the test is skipped, or fails if CI
+// is true.
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is missing; with CI=true it is required", name)
+	}
+	t.Skipf("%s is missing; install Node.js", name)
+	return ""
+}
+
+func TestUnitTestsPassInNode(t *testing.T) {
+	tests, err := filepath.Glob("test/*.test.js")
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("found the tests %q, %v", tests, err)
+	}
+	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), append([]string{"--test"}, tests...)...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "# fail 0") {
+		t.Errorf("node --test: %v\n%s", err, out)
+	}
+}
+
+// npm must pack exactly the files that the server embeds, and what describes them.
+func TestNpmPacksOnlyTheClient(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), lookPath(t, "npm"), "pack", "--dry-run", "--json")
+	cmd.Env = append(os.Environ(), "npm_config_cache="+t.TempDir(), "npm_config_update_notifier=false")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed []struct{ Files []struct{ Path string } }
+	if err := json.Unmarshal(out, &packed); err != nil || len(packed) != 1 {
+		t.Fatalf("npm pack wrote %s, %v; want one package", out, err)
+	}
+	var got []string
+	for _, f := range packed[0].Files {
+		got = append(got, f.Path)
+	}
+	want := []string{"LICENSE", "README.md", "package.json"}
+	err = fs.WalkDir(js.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			want = append(want, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("npm packs %q, want %q", got, want)
+	}
+}
+
+func TestHandlerServesOnlyTheClient(t *testing.T) {
+	get := func(path, etag string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("If-None-Match", etag)
+		w := httptest.NewRecorder()
+		js.Handler().ServeHTTP(w, r)
+		return w
+	}
+	module := get("/src/watch.js", "")
+	if module.Code != http.StatusOK || !strings.Contains(module.Body.String(), "export function watch") {
+		t.Errorf("a module: got %d, %.100s", module.Code, module.Body)
+	}
+	if again := get("/src/watch.js", module.Header().Get("ETag")); again.Code != http.StatusNotModified {
+		t.Errorf("the same module again: got %d, want 304", again.Code)
+	}
+	for _, path := range []string{"/", "/src", "/src/", "/package.json", "/../js.go", "/listwatch"} {
+		if got := get(path, "").Code; got != http.StatusNotFound {
+			t.Errorf("%s: got %d, want 404", path, got)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+/** An object of a collection, as the server sent it. */
+export interface KubernetesObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid?: string;
+    /** A decimal number. It may exceed 2^53, so keep it as a string. */
+    resourceVersion?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+    [member: string]: unknown;
+  };
+  [member: string]: unknown;
+}
+
+/** A change of an object as this watch sees it. */
+export interface ChangeEvent<T = KubernetesObject> {
+  /** An object that starts or stops matching the selectors is ADDED or DELETED. */
+  type: "ADDED" | "MODIFIED" | "DELETED";
+  /** For DELETED the last state that matched, with the version of the deletion. */
+  object: T;
+}
+
+/** An event about the watch and not about an object. */
+export interface ControlEvent {
+  /**
+   * - `SYNCED`: the ADDED events before this one are the complete state.
+   * - `RESET`: forget all objects; the current state follows as ADDED events and a SYNCED event.
+   *   This happens if the history since the last event is lost, or if the connection broke before
+   *   the first SYNCED event.
+   * - `BOOKMARK`: nothing else has happened up to `metadata.resourceVersion`. Only with the option
+   *   `bookmarks`.
+   */
+  type: "SYNCED" | "RESET" | "BOOKMARK";
+  object: { metadata: { resourceVersion?: string; [member: string]: unknown } };
+}
+
+export type WatchEvent<T = KubernetesObject> = ChangeEvent<T> | ControlEvent;
+
+/**
+ * `fetch` reads a response as it arrives. `websocket` and `eventsource` work with proxies that
+ * hold such responses back, but can send no headers, except for a bearer token over WebSocket.
+ */
+export type Transport = "fetch" | "websocket" | "eventsource";
+
+/** The state of the connection. */
+export type ConnectionState =
+  | { state: "open"; transport: Transport; headers: Headers }
+  /** The connection was lost, could not be opened, or has ended cleanly; then `error` is undefined. */
+  | { state: "waiting"; error?: Error; /** Milliseconds until the next attempt. */ delay: number };
+
+type HeaderValues = Headers | Record<string, string>;
+
+export interface Options {
+  /** Ends the watch. The loop ends without an error. */
+  signal?: AbortSignal;
+  /** A label selector, such as `app=web,tier!=test`. It is added to the selector of the URL. */
+  selector?: string;
+  /** A field selector, such as `metadata.namespace=default`. It is added to the selector of the URL. */
+  fieldSelector?: string;
+  /**
+   * Headers of each request, or a function that returns them. It is called before each request,
+   * and with `refresh: true` after a 401; then it must return fresh credentials.
+   */
+  headers?: HeaderValues | ((context: { refresh: boolean }) => HeaderValues | Promise<HeaderValues>);
+  /** Whether cookies are sent to other origins; see fetch. WebSocket always sends them. */
+  credentials?: RequestCredentials;
+  /** The transports, best first. By default `fetch`, `websocket` and `eventsource`, if they exist. */
+  transports?: Transport[];
+  /** Sends the requests. By default the fetch of the browser, and in Node.js one over its http module. */
+  fetch?: typeof fetch;
+  /** Parses JSON, for instance to keep large numbers. By default `JSON.parse`. */
+  parse?: (text: string) => any;
+  /**
+   * The milliseconds of silence after which a connection is given up. The default is 150,000, two
+   * and a half times the interval of bookmarks. A negative value disables the timeout.
+   */
+  idleTimeout?: number;
+  /** The maximum number of characters of one event. The default is 16 Mi. */
+  maxEventSize?: number;
+  /** Called whenever the state of the connection changes. */
+  onState?: (state: ConnectionState) => void;
+}
+
+export interface WatchOptions extends Options {
+  /** Start after this version, usually the one of a list. If undefined, start with the current state. */
+  resourceVersion?: string;
+  /** Whether BOOKMARK events are delivered. The default is false. */
+  bookmarks?: boolean;
+  /**
+   * Whether the watch continues with the current state if the history is lost (410). The default
+   * is true. If false, the loop ends with a WatchError of code `Expired`.
+   */
+  relist?: boolean;
+  /**
+   * If false, read one stream: the request has the parameters of the URL and no others, events are
+   * delivered as they arrive, and the loop ends with the stream. The default is true.
+   */
+  reconnect?: boolean;
+}
+
+/**
+ * Follows a collection. It reconnects with a growing random delay and resumes after the last event,
+ * so that no change is missed or repeated. Failures that do not pass, such as 403, end the loop with
+ * a WatchError.
+ *
+ *     for await (const { type, object } of watch("/flags")) console.log(type, object.metadata.name);
+ *
+ * While the loop body runs, fetch reads no further, so that a slow reader slows down the server.
+ * To stop a loop that waits, abort the signal.
+ *
+ * @param url the URL of the collection; a relative one only in a page
+ */
+export function watch<T = KubernetesObject>(url: string | URL, options?: WatchOptions): AsyncGenerator<WatchEvent<T>, void, void>;
+
+/** The objects of a collection at one moment, by key. */
+export interface Snapshot<T = KubernetesObject> extends ReadonlyMap<string, T> {
+  /**
+   * - `connecting`: the first state has not arrived yet.
+   * - `live`: the objects are current.
+   * - `reconnecting`: the objects are those that the server sent last.
+   * - `failed`: `error` does not pass, and the collection is no longer followed.
+   * - `closed`: the collection is no longer followed.
+   */
+  readonly status: "connecting" | "live" | "reconnecting" | "failed" | "closed";
+  /** The reason of the status; undefined if there is none. */
+  readonly error?: Error;
+}
+
+export interface Collection<T = KubernetesObject> extends Snapshot<T> {
+  /** Fulfilled when the first state is complete, and rejected if the collection is closed or fails before. */
+  readonly ready: Promise<void>;
+  /**
+   * Calls the listener with a snapshot, now and after changes, once for all changes that arrive
+   * together. It returns a function that unsubscribes. This is the contract of Svelte's stores, and
+   * with getSnapshot that of React's useSyncExternalStore.
+   */
+  readonly subscribe: (listener: (snapshot: Snapshot<T>) => void) => () => void;
+  /** Returns a copy that never changes. It is the same one until something changes. */
+  readonly getSnapshot: () => Snapshot<T>;
+  /** Stops following. The objects remain. */
+  readonly close: () => void;
+}
+
+export interface CollectionOptions<T = KubernetesObject> extends Options {
+  /** Returns the key of an object. The default is `name`, or `namespace/name` if it has a namespace. */
+  key?: (object: T) => string;
+}
+
+/**
+ * Follows a collection and keeps its objects in a Map. When the history is lost, the old objects
+ * remain visible until the new state is complete.
+ */
+export function collection<T = KubernetesObject>(url: string | URL, options?: CollectionOptions<T>): Collection<T>;
+
+/** An error of a watch. */
+export class WatchError extends Error {
+  readonly name: "WatchError";
+  /**
+   * What the caller can do. `Expired`: list again. `Unauthorized`, `Forbidden`, `NotFound`,
+   * `Invalid`, `Unsupported`: change the request. `Corrupt`: the server violates the protocol.
+   * `NotYet`: the server has not reached the version. `Unavailable`, `TooSlow`, `Unknown`,
+   * `NoContent`: try later.
+   */
+  readonly code:
+    | "Expired" | "Unauthorized" | "Forbidden" | "NotFound" | "Invalid" | "Unsupported" | "Corrupt" | "NotYet"
+    | "Unavailable" | "TooSlow" | "Unknown" | "NoContent";
+  /** The HTTP status that the server sent, or 0. */
+  readonly status: number;
+  /** Milliseconds that the server asked to wait, or 0. */
+  readonly retryAfter: number;
+  /** What the server sent: a Status of Kubernetes, or a text. */
+  readonly body?: unknown;
+}

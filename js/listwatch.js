@@ -1,0 +1,4 @@
+// The public names of the package; listwatch.d.ts documents them.
+export { collection } from "./src/collection.js";
+export { WatchError } from "./src/errors.js";
+export { watch } from "./src/watch.js";

@@ -1,0 +1,122 @@
+import { parseRetryAfter, statusError, WatchError } from "./errors.js";
+import { nodeFetch } from "./nodefetch.js";
+import { Splitter } from "./splitter.js";
+
+const maxErrorBody = 64 << 10;
+const maxRedirects = 10;
+
+/** The fetch that is used unless the options have one, or undefined. */
+export const defaultFetch = () => (globalThis.process?.getBuiltinModule ? nodeFetch : globalThis.fetch);
+
+const isRedirect = (status) => [301, 302, 303, 307, 308].includes(status);
+
+/**
+ * Sends a GET request, and returns its response if the status is 200 and the type is JSON.
+ *
+ * fetch sends the headers of a page to the target of every redirect, except for Authorization.
+ * Where redirects are visible, which is not the case in browsers, headers are not sent to another
+ * origin. Browsers send them only to an origin that permits it by CORS.
+ */
+async function get({ url, headers, signal, fetch = defaultFetch(), credentials }) {
+  const send = async (at, own, redirect) => {
+    try {
+      return await fetch(at, { headers: { Accept: "application/json", ...own }, signal, redirect, credentials, cache: "no-store" });
+    } catch (cause) {
+      throw signal.aborted ? signal.reason : connectionError("the request failed", cause);
+    }
+  };
+  let response = await send(url, headers, Object.keys(headers).length ? "manual" : "follow");
+  if (response.type === "opaqueredirect") response = await send(url, headers, "follow");
+  for (let at = new URL(url), hops = 1; isRedirect(response.status); hops++) {
+    if (hops > maxRedirects) throw new WatchError("Unavailable", `the server redirected the request more than ${maxRedirects} times`);
+    const target = new URL(response.headers.get("location") ?? "", at);
+    if (target.origin !== at.origin) headers = {};
+    at = target;
+    response.body?.cancel();
+    response = await send(at, headers, "manual");
+  }
+  await check(response);
+  return response;
+}
+
+async function check(response) {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.status !== 200) {
+    throw statusError(response.status, parseBody(await readSome(response)), parseRetryAfter(response.headers.get("retry-after")));
+  }
+  if (/^application\/json\s*(;|$)/i.test(type)) return;
+  response.body?.cancel();
+  throw new WatchError("Corrupt", `the server sent Content-Type ${JSON.stringify(type)}, want application/json`);
+}
+
+/** Returns the beginning of the body of a failed request. */
+async function readSome(response) {
+  let text = "";
+  try {
+    const decoder = new TextDecoder();
+    for (const reader = response.body?.getReader(); reader; ) {
+      const { done, value } = await reader.read();
+      if (!done) text += decoder.decode(value, { stream: true });
+      if (done || text.length > maxErrorBody) {
+        reader.cancel().catch(() => {});
+        break;
+      }
+    }
+  } catch {
+    // The status is known; the body is only for the message.
+  }
+  return text;
+}
+
+function parseBody(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns the error of a broken connection. */
+function connectionError(what, cause) {
+  const reason = cause?.cause?.message || cause?.message || String(cause);
+  return new WatchError("Unavailable", `${what}: ${reason}`, { cause, refused: (cause?.cause ?? cause)?.code === "ECONNREFUSED" });
+}
+
+/** Opens a stream of JSON objects over fetch. The other transports return the same type. */
+export async function openFetch(request) {
+  const response = await get(request);
+  if (!response.body) throw new WatchError("Unsupported", "this fetch cannot stream responses");
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const splitter = new Splitter(request.maxEventSize);
+  const fill = async () => {
+    let done, value;
+    try {
+      ({ done, value } = await reader.read());
+    } catch (cause) {
+      if (request.signal.aborted) throw request.signal.reason;
+      throw Object.assign(connectionError("the connection broke", cause), { within: !splitter.isEmpty });
+    }
+    request.onActivity();
+    try {
+      splitter.push(decoder.decode(value, { stream: !done }));
+    } catch (cause) {
+      throw new WatchError("Corrupt", "the stream is not valid UTF-8", { cause });
+    }
+    return !done;
+  };
+  return {
+    headers: response.headers,
+    /** Returns the text of the next event, or undefined at a clean end. */
+    async read() {
+      for (;;) {
+        const text = splitter.next();
+        if (text !== undefined) return text;
+        if (await fill()) continue;
+        if (splitter.isEmpty) return undefined;
+        throw new WatchError("Unavailable", "the stream ended within an event", { within: true });
+      }
+    },
+    close: () => reader.cancel().catch(() => {}),
+  };
+}

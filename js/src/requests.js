@@ -1,0 +1,147 @@
+import { WatchError } from "./errors.js";
+import { parseEvent, parseList } from "./events.js";
+import { openFetch } from "./fetch.js";
+import { Guard } from "./guard.js";
+import { Transports } from "./transports.js";
+
+// These parameters are set for each request, so the URL's own are ignored.
+const owned = ["watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "limit", "continue", "pretty"];
+
+const maxListSize = 256 << 20; // characters; V8 has no longer strings than 512 Mi
+
+/** Sends the lists and watches of one collection. */
+export class Requests {
+  #url;
+  #options;
+  #transports;
+  #epoch = "";
+  /** Whether the next request needs fresh credentials. */
+  refresh = false;
+
+  constructor(url, options) {
+    this.#options = options;
+    this.#transports = new Transports(options);
+    this.#url = new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href);
+    this.#url.hash = "";
+  }
+
+  /** Returns all objects and the version of the list. */
+  async list() {
+    const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
+    try {
+      return await guard.wait(this.#authorized(async (headers) => {
+        const stream = await openFetch(this.#request(guard, this.#with({}), headers, maxListSize));
+        this.#learnEpoch(stream.headers);
+        return parseList(await stream.read(), this.#options.parse);
+      }));
+    } finally {
+      guard.close();
+    }
+  }
+
+  /**
+   * Opens a watch.
+   *
+   * @param {object} [params] the parameters of the request; if undefined, the URL has them
+   * @returns {Promise<Stream>}
+   */
+  async watch(params) {
+    const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
+    try {
+      const stream = await guard.wait(this.#authorized((headers) =>
+        this.#transports.open(this.#request(guard, this.#with(params), headers, this.#options.maxEventSize))));
+      const before = this.#epoch;
+      this.#learnEpoch(stream.headers);
+      if (params?.resourceVersion && before && before !== this.#epoch) {
+        throw new WatchError("Expired", "the versions of the server have started over", { status: 410 });
+      }
+      return new Stream(stream, guard, this.#options.parse, this.#transports);
+    } catch (error) {
+      guard.close();
+      throw error;
+    }
+  }
+
+  #request(guard, url, headers, maxEventSize) {
+    const { fetch, credentials } = this.#options;
+    return { url, headers, maxEventSize, fetch, credentials, signal: guard.signal, onActivity: guard.alive };
+  }
+
+  /** Returns the URL with params in place of its own parameters, and with the selectors of the options. */
+  #with(params) {
+    const url = new URL(this.#url);
+    if (!params) return url;
+    for (const name of owned) url.searchParams.delete(name);
+    for (const [name, text] of [["labelSelector", this.#options.selector], ["fieldSelector", this.#options.fieldSelector]]) {
+      if (text) url.searchParams.set(name, [url.searchParams.get(name), text].filter(Boolean).join(","));
+    }
+    for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
+    return url;
+  }
+
+  /** Calls send with the headers of the options, and once more with fresh ones after a 401. */
+  async #authorized(send) {
+    const { headers } = this.#options;
+    const isFunction = typeof headers === "function";
+    for (;;) {
+      const refresh = this.refresh;
+      this.refresh = false;
+      const own = new Headers((isFunction ? await headers({ refresh }) : headers) ?? {});
+      try {
+        return await send(Object.fromEntries(own));
+      } catch (error) {
+        if (error.code !== "Unauthorized" || refresh || !isFunction) throw error;
+        this.refresh = true;
+      }
+    }
+  }
+
+  #learnEpoch(headers) {
+    this.#epoch = headers.get("listwatch-epoch") ?? this.#epoch;
+  }
+}
+
+/** The response to one watch. */
+class Stream {
+  #stream;
+  #guard;
+  #parse;
+  #transports;
+  #opened = performance.now();
+  received = 0;
+
+  constructor(stream, guard, parse, transports) {
+    this.#stream = stream;
+    this.#guard = guard;
+    this.#parse = parse;
+    this.#transports = transports;
+  }
+
+  get headers() {
+    return this.#stream.headers;
+  }
+
+  get transport() {
+    return this.#stream.candidate.name;
+  }
+
+  /** The milliseconds since the stream was opened. */
+  get lived() {
+    return performance.now() - this.#opened;
+  }
+
+  /** Returns the next event, or undefined at a clean end. An ERROR event is thrown. */
+  async next() {
+    const text = await this.#guard.wait(this.#stream.read());
+    if (text === undefined) return undefined;
+    this.received++;
+    return parseEvent(text, this.#parse);
+  }
+
+  /** Closes the stream, and lets the transports know why it has ended. */
+  close(error) {
+    this.#transports.ended(this.#stream.candidate, { error, received: this.received, lived: this.lived });
+    this.#stream.close();
+    this.#guard.close();
+  }
+}

@@ -1,0 +1,160 @@
+import { Backoff, sleep } from "./backoff.js";
+import { WatchError } from "./errors.js";
+import { Requests } from "./requests.js";
+import { ResumePoint } from "./resume.js";
+
+const defaults = { idleTimeout: 150_000, maxEventSize: 16 << 20, parse: JSON.parse, relist: true, reconnect: true, bookmarks: false, onState: () => {} };
+
+// The time for which a server may lag behind a version that it has sent. It may be another replica.
+const lagTolerance = 60_000;
+// The number of streams that may end within the initial events before the collection is listed.
+const maxTruncated = 3;
+const retryable = ["Unavailable", "Unknown", "TooSlow"];
+
+/** Follows a collection; see listwatch.d.ts. */
+export function watch(url, options = {}) {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const merged = { ...defaults, signal: new AbortController().signal, ...given };
+  const watcher = new Watcher(new Requests(url, merged), merged);
+  return merged.reconnect ? watcher.follow() : watcher.single();
+}
+
+class Watcher {
+  #requests;
+  #options;
+  #signal;
+  #point;
+  #backoff = new Backoff();
+  #hasState; // the reader has received events of a state, or brought its own
+  #mustList = false; // the server cannot stream its state
+  #truncated = 0; // consecutive streams that ended within the initial events
+  #corrupt = 0; // consecutive streams with invalid content
+  #refreshed = false; // the stream was opened with fresh credentials
+  #laggingSince = 0; // when the server first reported that it lags
+
+  constructor(requests, options) {
+    this.#requests = requests;
+    this.#options = options;
+    this.#signal = options.signal;
+    this.#point = new ResumePoint(options.resourceVersion);
+    this.#hasState = this.#point.synced;
+  }
+
+  /** Yields the events of one stream as the server sends them. */
+  async *single() {
+    let stream, error;
+    try {
+      stream = await this.#open(undefined);
+      for (let event; (event = await stream.next()); ) yield event;
+    } catch (e) {
+      if (!this.#signal.aborted) throw (error = e);
+    } finally {
+      stream?.close(error);
+    }
+  }
+
+  /** Yields the events of one stream after the other. */
+  async *follow() {
+    while (!this.#signal.aborted) {
+      const end = { opened: false, received: 0, lived: 0, error: undefined };
+      try {
+        yield* this.#stream(end);
+      } catch (error) {
+        end.error = error;
+      }
+      if (this.#signal.aborted) return;
+      if (end.error?.code === "NoContent") return; // the server asks not to reconnect (HTML, section 9.2.3)
+      this.#handle(end);
+      const delay = this.#backoff.delay(end);
+      this.#options.onState({ state: "waiting", error: end.error, delay });
+      await sleep(delay, this.#signal);
+    }
+  }
+
+  /** Yields the events of the next stream, and records in end how it ended. */
+  async *#stream(end) {
+    const begins = !this.#point.synced;
+    if (begins && this.#mustList) yield* this.#list();
+    let stream;
+    try {
+      stream = await this.#open(this.#params());
+    } catch (error) {
+      if (this.#point.synced || (error.status !== 400 && error.status !== 422)) throw error;
+      // If the list succeeds, the server cannot stream its state. Otherwise the list fails as well.
+      yield* this.#list();
+      this.#mustList = true;
+      stream = await this.#open(this.#params());
+    }
+    end.opened = true;
+    try {
+      if (!this.#point.synced) yield* this.#reset();
+      for (let event; (event = await stream.next()); ) yield* this.#admit(event);
+      if (!this.#point.synced) throw new WatchError("Unavailable", "the stream ended within the initial events", { truncated: true });
+    } catch (error) {
+      end.error = error;
+    } finally {
+      end.received = stream.received;
+      end.lived = stream.lived;
+      stream.close(end.error);
+    }
+  }
+
+  async #open(params) {
+    this.#refreshed = this.#requests.refresh;
+    const stream = await this.#requests.watch(params);
+    this.#options.onState({ state: "open", transport: stream.transport, headers: stream.headers });
+    return stream;
+  }
+
+  /** The parameters of the next watch. It requests bookmarks, which advance the version of a quiet watch. */
+  #params() {
+    const params = { watch: "true", allowWatchBookmarks: "true" };
+    if (this.#point.synced) return { ...params, resourceVersion: this.#point.version };
+    return { ...params, sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" };
+  }
+
+  async *#list() {
+    const events = await this.#requests.list();
+    yield* this.#reset();
+    for (const event of events) yield* this.#admit(event);
+  }
+
+  /** Announces a new state, unless it is the first. */
+  async *#reset() {
+    if (this.#hasState) yield { type: "RESET", object: { metadata: {} } };
+    this.#hasState = false;
+  }
+
+  async *#admit(event) {
+    const admitted = this.#point.admit(event);
+    if (!admitted) return;
+    this.#corrupt = this.#truncated = this.#laggingSince = 0;
+    this.#hasState = true;
+    if (admitted.type !== "BOOKMARK" || this.#options.bookmarks) yield admitted;
+  }
+
+  /** Prepares the next stream after the previous one has ended, or throws an error that only the caller can handle. */
+  #handle({ error, opened, lived }) {
+    if (error?.code === "Expired" || (error?.code === "NotYet" && this.#lagsTooLong(error))) {
+      if (!this.#options.relist) throw error;
+      this.#point = new ResumePoint();
+    } else if (error?.code === "Corrupt") {
+      if (++this.#corrupt > 1) throw error;
+    } else if (error?.code === "Unauthorized") {
+      // The credentials have expired during the stream. A stream that was opened with fresh ones
+      // must live for a moment, otherwise the server accepts none of them.
+      if (!opened || typeof this.#options.headers !== "function" || (this.#refreshed && lived < 1000)) throw error;
+      this.#requests.refresh = true;
+    } else if (error && error.code !== "NotYet" && !retryable.includes(error.code)) {
+      throw error;
+    }
+    if (error?.idle && !this.#point.synced) this.#mustList = true; // the server ignores sendInitialEvents
+    if (error?.truncated && ++this.#truncated >= maxTruncated) this.#mustList = true;
+  }
+
+  #lagsTooLong(error) {
+    if (!this.#point.confirmed) throw error; // the caller's version is not one of this server
+    this.#laggingSince ||= performance.now();
+    return performance.now() - this.#laggingSince > lagTolerance;
+  }
+}

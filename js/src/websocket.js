@@ -1,0 +1,61 @@
+import { WatchError } from "./errors.js";
+import { Queue } from "./queue.js";
+import { Splitter } from "./splitter.js";
+
+const bearer = "base64url.bearer.authorization.k8s.io.";
+
+/**
+ * Opens a stream over a WebSocket. A page cannot set headers of its handshake, but a bearer token
+ * can be sent as a subprotocol.
+ */
+export function openWebSocket({ url, headers, signal, maxEventSize }) {
+  const at = new URL(url);
+  at.protocol = at.protocol === "https:" ? "wss:" : "ws:";
+  const socket = new WebSocket(at, protocolsFor(headers));
+  socket.binaryType = "arraybuffer";
+  const queue = new Queue();
+  const splitter = new Splitter(maxEventSize);
+  const finish = (error) => {
+    queue.end(error);
+    signal.removeEventListener("abort", abort);
+    socket.close();
+  };
+  const abort = () => finish(signal.reason);
+  signal.addEventListener("abort", abort);
+  socket.onmessage = ({ data }) => {
+    try {
+      if (!queue.push(parseMessage(splitter, data))) finish();
+    } catch (error) {
+      finish(error);
+    }
+  };
+  return new Promise((resolve, reject) => {
+    socket.onopen = () => resolve({ headers: new Headers(), read: () => queue.read(), close: finish });
+    socket.onclose = ({ code, reason }) => {
+      const clean = code === 1000 || code === 1001;
+      const error = signal.aborted ? signal.reason : new WatchError("Unavailable", `the WebSocket was closed with code ${code}${reason && `: ${reason}`}`);
+      finish(clean ? undefined : error);
+      reject(error); // has no effect if the socket was open
+    };
+  });
+}
+
+function protocolsFor(headers) {
+  const { authorization, ...others } = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const token = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  if (Object.keys(others).length || (authorization && !token)) {
+    throw new WatchError("Unsupported", "a WebSocket can send no header but Authorization with a bearer token");
+  }
+  if (!token) return [];
+  const text = btoa(token).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return ["listwatch.v1.json", bearer + text];
+}
+
+/** Returns the text of a message, which must be one event. */
+function parseMessage(splitter, data) {
+  if (typeof data !== "string") throw new WatchError("Corrupt", "the server sent a binary message, want text");
+  splitter.push(data);
+  const text = splitter.next();
+  if (text === undefined || !splitter.isEmpty) throw new WatchError("Corrupt", "a message does not contain exactly one event");
+  return text;
+}
