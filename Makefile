@@ -23,7 +23,7 @@ TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 ## test: everything but interop: linters, unit tests with the race detector, fuzz targets
 .PHONY: test
 test:
-	@tools/steps format vet staticcheck commits unit fuzz-race
+	@tools/steps format vet staticcheck commits unit fuzz-race javascript
 
 ## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, PostgreSQL, Node.js, Python)
 .PHONY: interop
@@ -139,6 +139,14 @@ staticcheck:
 .PHONY: arch
 arch:
 	@go test $(RACE) -vet=off ./internal/archtest
+
+## javascript: the size of the JavaScript client, minified and compressed, is at most 8 KiB; esbuild also parses its declarations
+.PHONY: javascript
+javascript:
+	@mkdir -p .bin && (cd tools && GOWORK=off go build -o ../.bin/esbuild github.com/evanw/esbuild/cmd/esbuild)
+	@.bin/esbuild js/listwatch.d.ts --log-level=warning >/dev/null
+	@.bin/esbuild js/listwatch.js --bundle --minify --format=esm --target=es2022 --log-level=warning | gzip -9 | wc -c | \
+		awk '{ print "js/listwatch.js: " $$1 " of 8192 bytes"; exit !($$1 > 0 && $$1 <= 8192) }'
 
 ## commits: the subjects of the commits since BASE, origin/main if not given
 .PHONY: commits
