@@ -301,3 +301,17 @@ func TestNoCompressionFlag(t *testing.T) {
 		}
 	}
 }
+
+func TestServeOffersTheJavaScriptClient(t *testing.T) {
+	s := startServer(t)
+	for path, want := range map[string]int{"/js/listwatch.js": http.StatusOK, "/js/src/watch.js": http.StatusOK, "/js/none.js": http.StatusNotFound} {
+		resp, err := http.Get(s.http + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != want || want == http.StatusOK && !strings.HasPrefix(got, "text/javascript") {
+			t.Errorf("%s: got %d with type %q, want %d", path, resp.StatusCode, got, want)
+		}
+	}
+}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -34,7 +36,8 @@ func New() *cobra.Command {
 WebSocket. The server prints commands to try.
 
 Clients write objects with POST, PUT, PATCH and DELETE, and watch them with
-GET and ?watch=true. kubectl --server works, too; see docs/kubernetes.md.
+GET and ?watch=true. kubectl --server works, too; see docs/kubernetes.md. Web
+pages import /js/listwatch.js; see docs/browsers.md.
 
 Objects are in memory and lost when the server ends. With --data FILE they are
 in a file, together with their history: after a restart or a crash, watches
@@ -103,9 +106,23 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err := s.addResources(ctx, o.resources); err != nil {
 		return err
 	}
-	s.WatchServer, s.Drain, s.Handler = &s.api.Server, s.api.Drain, s.api
+	s.WatchServer, s.Drain, s.Handler = &s.api.Server, s.api.Drain, withClient(s.api)
 	s.Debug = s.debugHandler()
 	return o.Listen(access, &s.Listeners)
+}
+
+// withClient adds the JavaScript client to api, so that a page needs no build to use the server. It
+// uses no http.ServeMux, which would redirect requests whose path has an empty segment.
+func withClient(api http.Handler) http.Handler {
+	const prefix = "/js/"
+	client := http.StripPrefix(prefix, js.Handler())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, prefix) {
+			client.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 // ready returns an error if the store reports that it cannot be read.

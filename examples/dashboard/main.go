@@ -1,0 +1,61 @@
+// Command dashboard serves a page that shows the current flags and lets people toggle them.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"log"
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/js"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A Flag is a feature of a program that can be switched on and off.
+type Flag struct {
+	listwatch.Metadata `json:"metadata"`
+	Enabled            bool `json:"enabled"`
+}
+
+//go:embed index.html
+var page []byte
+
+func main() {
+	flags := memory.New[Flag]()
+	for _, name := range []string{"dark-mode", "new-search", "invoices"} {
+		if _, err := flags.Create(context.Background(), Flag{Metadata: listwatch.Metadata{Name: name}}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	server := &http.Server{Addr: "127.0.0.1:8082", Handler: newHandler(flags)}
+	h2.Configure(server, transport.Options{})
+	log.Print("open http://", server.Addr)
+	log.Fatal(server.ListenAndServe())
+}
+
+// newHandler serves the page, the JavaScript client, the flags, and the action of the buttons.
+func newHandler(flags *store.Typed[Flag]) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page) // an error means that the browser has left
+	})
+	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
+	mux.Handle("GET /flags", &watchserver.Server{Source: flags})
+	mux.HandleFunc("POST /flags/{name}/toggle", func(w http.ResponseWriter, r *http.Request) {
+		if !transport.OriginAllowed(r, nil) { // another site must not press the buttons
+			http.Error(w, "requests from pages of other origins are not allowed", http.StatusForbidden)
+			return
+		}
+		_, err := flags.Update(r.Context(), listwatch.Key{Name: r.PathValue("name")}, func(f *Flag) error { f.Enabled = !f.Enabled; return nil })
+		if err != nil {
+			watchserver.WriteError(w, r, err)
+		}
+	})
+	return mux
+}
