@@ -145,16 +145,10 @@ func (q *Queue[K]) addDelayed(key K, d *delayedKey) {
 // [Queue.Done] with the key. It returns ctx.Err() if ctx has ended, even if there are keys, and
 // [io.EOF] when the queue is shut down and has no more keys.
 func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
-	stop := context.AfterFunc(ctx, func() {
-		q.lock()
-		defer q.mu.Unlock()
-		q.wake.Broadcast()
-	})
-	defer stop()
 	q.lock()
 	defer q.mu.Unlock()
-	for len(q.order) == 0 && !q.isShutDown && ctx.Err() == nil {
-		q.wake.Wait()
+	if len(q.order) == 0 {
+		q.wait(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		q.wake.Signal() // another call may have to take the key that woke this one
@@ -169,6 +163,19 @@ func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
 	delete(q.pending, key)
 	q.inProgress[key] = struct{}{}
 	return key, nil
+}
+
+// wait waits for a key, for ShutDown, or for the end of ctx. The caller must hold mu.
+func (q *Queue[K]) wait(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		q.lock()
+		defer q.mu.Unlock()
+		q.wake.Broadcast()
+	})
+	defer stop()
+	for len(q.order) == 0 && !q.isShutDown && ctx.Err() == nil {
+		q.wake.Wait()
+	}
 }
 
 // Done ends the work on a key that Get returned. If the key was added in the meantime, it is
