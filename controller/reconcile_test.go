@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/controller"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/workqueue"
@@ -205,6 +206,35 @@ func TestFailedCallsAreRetried(t *testing.T) {
 		x.expect("after a success", "1h0m0s: four", "a in 5ms", "1h0m0.005s: <nil>")
 		_ = stop()
 	}, "a")
+}
+
+func TestChangesWhileDisconnectedAreReconciled(t *testing.T) {
+	inBubble(t, func(x *fixture) {
+		source := listwatchtest.New(x.store)
+		x.apps = &informer.Informer[App]{Source: source}
+		stop := x.run(func(_ context.Context, key listwatch.Key) error {
+			app, ok := x.apps.Get(key)
+			x.log("%s %v %s", key, ok, app.Team)
+			return nil
+		}, controller.Options{})
+		x.expect("at the start", "a true ", "b true ", "c true ")
+		source.Fail(errors.New("the server is down"))
+		source.Cut(nil)
+		x.put("a", "ada")
+		x.remove("b")
+		x.expect("while disconnected")
+		if err := source.Expire(); err != nil {
+			t.Fatal(err)
+		}
+		source.Fail(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		x.mu.Lock()
+		slices.Sort(x.calls) // a relist does not keep the order of the changes
+		x.mu.Unlock()
+		x.expect("after the relist", "a true ada", "b false ")
+		_ = stop()
+	}, "a", "b", "c")
 }
 
 func TestQueueOptionAddsKeys(t *testing.T) {

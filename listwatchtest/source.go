@@ -23,8 +23,9 @@ import (
 )
 
 // A Source passes the lists and watches of another Source on, with the faults that a test orders.
-// Without faults it has the guarantees of the other Source, but its watchers are not
-// [listwatch.Poller]s, as with a client.Remote. It is safe for concurrent use.
+// Without faults it has the guarantees of the other Source. Its watchers are not
+// [listwatch.Poller]s, as with a client.Remote, so a server sends only the bookmarks of the other
+// Source. A Source is safe for concurrent use.
 type Source struct {
 	mu sync.Mutex
 	// Guarded by mu.

@@ -248,6 +248,7 @@ func TestContextEndsDelayWithoutLoss(t *testing.T) {
 		w := x.watch(listwatch.Query{})
 		x.create("a")
 		x.source.Delay(time.Hour)
+		start := time.Now()
 		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 		defer cancel()
 		if _, err := x.source.List(ctx, listwatch.Query{}); err != context.DeadlineExceeded {
@@ -270,6 +271,9 @@ func TestContextEndsDelayWithoutLoss(t *testing.T) {
 		}
 		if want := []string{"a"}; !slices.Equal(got, want) {
 			t.Errorf("got the events %q, want %q", got, want)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("the calls took %v, want 2s: the time limits of the requests and of Next", took)
 		}
 	})
 }
