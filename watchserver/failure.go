@@ -59,9 +59,7 @@ func (e *Endpoint) untilError() error {
 	if e.UntilError != nil {
 		return e.UntilError
 	}
-	return &listwatch.Error{
-		Code: listwatch.Unauthorized, Message: "the credentials have expired; use new ones",
-	}
+	return errCredentialsExpired()
 }
 
 // End ends the open watches for which match returns true, and returns their number. It does not

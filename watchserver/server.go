@@ -176,15 +176,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error
 	if err := s.Limits.check(r); err != nil {
 		return err
 	}
-	if !e.Until.IsZero() && !time.Now().Before(e.Until) {
-		return e.untilError()
-	}
 	if s.Authenticator != nil {
 		user, err := Authenticate(r, s.Authenticator)
 		if err != nil {
 			return err
 		}
 		r = r.WithContext(WithUser(r.Context(), user))
+	}
+	if expires := UserOf(r.Context()).Expires; !expires.IsZero() && (e.Until.IsZero() || expires.Before(e.Until)) {
+		e.Until, e.UntilError = expires, nil
+	}
+	if isDue(e.Until, time.Now()) {
+		return e.untilError()
 	}
 	q, err := parseRequest(r, e)
 	if err != nil {

@@ -48,7 +48,7 @@ func Authenticate(r *http.Request, a Authenticator) (User, error) {
 }
 
 func errCredentialsExpired() error {
-	return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the credentials have expired"}
+	return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the credentials have expired; use new ones"}
 }
 
 type userKey struct{}

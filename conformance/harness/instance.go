@@ -21,6 +21,9 @@ type Access struct {
 	// RequireUser rejects requests without credentials with status 401. The server knows
 	// the users [Allowed] and [Denied].
 	RequireUser bool
+	// Lifetime is the time after which the credentials of [Allowed] expire, counted from the
+	// request that presents them. If zero, they do not expire.
+	Lifetime time.Duration
 	// ClientCertificates lets clients authenticate with certificates from
 	// [Instance.IssueCertificate]. The server then uses TLS.
 	ClientCertificates bool

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
@@ -14,17 +15,23 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// authorize returns an error of code Unauthorized if r has no known user, and of code Forbidden
-// if the user is not [harness.Allowed]. It returns nil if a requires no user.
-func authorize(a harness.Access, r *http.Request) error {
+// authorize returns the user of r. The error has code Unauthorized if r has no known user, and
+// code Forbidden if the user is not [harness.Allowed]. If a requires no user, authorize returns the
+// zero User.
+func authorize(a harness.Access, r *http.Request) (user watchserver.User, err error) {
 	if !a.RequireUser {
-		return nil
+		return user, nil
 	}
-	user, err := userOf(r)
-	if err == nil && user != harness.Allowed {
-		err = &listwatch.Error{Code: listwatch.Forbidden, Message: "the user " + user + " may not use this server"}
+	if user.Name, err = userOf(r); err != nil {
+		return user, err
 	}
-	return err
+	if user.Name != harness.Allowed {
+		return user, &listwatch.Error{Code: listwatch.Forbidden, Message: "the user " + user.Name + " may not use this server"}
+	}
+	if a.Lifetime > 0 {
+		user.Expires = time.Now().Add(a.Lifetime)
+	}
+	return user, nil
 }
 
 // userOf returns the common name of the client's certificate, or else the user that the

@@ -41,9 +41,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request) error {
-	if err := authorize(a.access, r); err != nil {
+	user, err := authorize(a.access, r)
+	if err != nil {
 		return err
 	}
+	r = r.WithContext(watchserver.WithUser(r.Context(), user))
 	key, ok := parsePath(r.URL.Path)
 	switch {
 	case !ok:

@@ -150,6 +150,10 @@ var dependencies = []dependency{
 		[]string{"examples/extending/msgpackframing"},
 		"the example of a framing that needs a library; our own framings need none",
 	},
+	{"github.com/go-chi/chi", []string{"examples/middleware"}, "the toolkit works with any router"},
+	{"github.com/rs/cors", []string{"examples/middleware"}, "watchserver.CORS suffices; the example shows that others work too"},
+	{"github.com/prometheus/client_golang", []string{"examples/middleware"}, "hooks and middleware measure, so that users choose the library"},
+	{"go.opentelemetry.io", []string{"examples/middleware"}, "hooks and middleware trace, so that users choose the library"},
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
 	{

@@ -63,6 +63,15 @@ var moduleRules = []moduleRule{
 		others: []string{"github.com/vmihailenco/msgpack"},
 	},
 	{
+		dir:  "examples/middleware",
+		ours: []string{"."},
+		others: []string{
+			"github.com/go-chi/chi", "github.com/prometheus/client_golang", "github.com/rs/cors",
+			"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "go.opentelemetry.io/otel", "golang.org/x/net",
+		},
+		heavy: []string{"google.golang.org/protobuf"}, // the Prometheus client needs it
+	},
+	{
 		dir:    "examples/postgres",
 		ours:   []string{"."},
 		others: []string{"github.com/jackc/pgx"},
@@ -81,7 +90,8 @@ var internalImports = map[string][]string{
 	"conformance":   {"internal/compress", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": nil,
 	// This module shows what other projects can write. As in all examples, tests are checked too.
-	"examples/extending": nil,
-	"examples/postgres":  nil,
-	"interop":            {"internal/history", "internal/rawjson"},
+	"examples/extending":  nil,
+	"examples/middleware": nil,
+	"examples/postgres":   nil,
+	"interop":             {"internal/history", "internal/rawjson"},
 }

@@ -169,6 +169,27 @@ func tokenExpiries(e *harness.Env) {
 	}
 }
 
+// lifetime is the time after which the credentials of expirySetup expire.
+const lifetime = 5 * time.Second
+
+func expiry(e *harness.Env) {
+	e.Put("a")
+	withToken := transport.Request{Header: http.Header{"Authorization": {"Bearer " + harness.Allowed}}}
+	for range 2 { // the second watch has fresh credentials
+		start := time.Now()
+		s := e.DialRequest("", withToken)
+		s.Want("ADDED a")
+		err := s.WantError(listwatch.Unauthorized)
+		if took := time.Since(start); took < lifetime || took > lifetime+time.Second || err.Status != http.StatusUnauthorized {
+			e.Errorf("got status %d after %v, want 401 after %v", err.Status, took, lifetime)
+		}
+	}
+	// A watch whose time is up earlier is not affected.
+	s := e.DialRequest("timeoutSeconds=2", withToken)
+	s.Want("ADDED a")
+	s.WantEnd()
+}
+
 // receive returns the next value from c, or an empty string after a timeout.
 func receive(e *harness.Env, c <-chan string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())

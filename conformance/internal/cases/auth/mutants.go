@@ -1,10 +1,12 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -60,6 +62,14 @@ var Mutants = []mutation.Mutant{
 			r.Header.Set("Authorization", "Bearer "+harness.Allowed)
 		}
 	})}},
+	{Name: "forbids-expired-credentials", Breaks: []string{"auth/expiry-mid-stream"}, Defect: reference.Interceptors{
+		Transport: mutation.OnFrames(mutation.Replace(`"code":401`, `"code":403`)),
+	}},
+	{Name: "ends-without-a-reason-when-credentials-expire", Breaks: []string{"auth/expiry-mid-stream"}, Defect: reference.Interceptors{
+		Transport: mutation.OnSend(func(next transport.Sender, frames [][]byte) error {
+			return next.Send(slices.DeleteFunc(frames, func(f []byte) bool { return bytes.Contains(f, []byte(`"code":401`)) }))
+		}),
+	}},
 	{Name: "ignores-token-subprotocols", Breaks: []string{"auth/ws-bearer-subprotocol"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
 		if p := r.Header.Get("Sec-Websocket-Protocol"); strings.Contains(p, "bearer") {
 			r.Header.Set("Sec-Websocket-Protocol", "v1")
