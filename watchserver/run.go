@@ -23,8 +23,8 @@ func (s *stream) wake() {
 	}
 }
 
-// run serves the stream on the calling goroutine until it ends. When ctx ends, the stream fails with
-// contextError. An error means that the handler must panic to abort the response.
+// run serves the stream on the calling goroutine until it ends. When ctx ends, the stream fails
+// with contextError. An error means that the handler must panic to abort the response.
 func (s *stream) run(ctx context.Context) (abort error) {
 	end := transport.Abort
 	var cause error

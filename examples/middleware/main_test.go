@@ -122,8 +122,8 @@ func withH2C(next http.Handler) http.Handler {
 
 const watchTime = time.Second
 
-// TestMiddlewareSeesTheWholeWatch compares what chi, promhttp and otelhttp report about a watch that
-// the server ends after a second with what the client and the Trace have seen.
+// The watch takes a second, and then the server ends it. What chi, promhttp and otelhttp report
+// must agree with the Trace.
 func TestMiddlewareSeesTheWholeWatch(t *testing.T) {
 	for _, path := range paths {
 		t.Run(path.name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// canHijack reports whether the connection of r can be hijacked: w belongs to net/http itself, and r
-// is a GET over HTTP/1.1 that has been read completely. Middleware that wraps the writer must see
-// what is written, even if its writer offers Hijack.
+// canHijack reports whether the connection of r can be hijacked: w belongs to net/http itself, and
+// r is a GET over HTTP/1.1 that has been read completely. Middleware that wraps the writer must
+// see what is written, even if its writer offers Hijack.
 func canHijack(w http.ResponseWriter, r *http.Request) bool {
 	if t := reflect.TypeOf(w); t.Kind() != reflect.Pointer || t.Elem().PkgPath() != "net/http" {
 		return false
