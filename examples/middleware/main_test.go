@@ -163,11 +163,18 @@ func (s *service) watch(c transport.Client, query string) transport.Receiver {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, err := c.Dial(s.Context(), &transport.Request{URL: u})
+	header := http.Header{}
+	if c.Name() != "websocket" { // which would be refused: the server, not CORS, allows its origins
+		header.Set("Origin", "https://dashboard.example.com")
+	}
+	r, err := c.Dial(s.Context(), &transport.Request{URL: u, Header: header})
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { r.Close() })
+	if got := r.Header().Get("Access-Control-Allow-Origin"); got != header.Get("Origin") {
+		s.Errorf("got Access-Control-Allow-Origin %q, want %q", got, header.Get("Origin"))
+	}
 	return r
 }
 
@@ -228,11 +235,13 @@ func (s *service) check(began time.Time, status string, seesBytes bool) {
 		s.Fatalf("got %d spans, %v, want 1", len(spans), err)
 	}
 	wantTime("otelhttp", spans[0].EndTime().Sub(spans[0].StartTime()))
+	var written int64
 	for _, a := range spans[0].Attributes() {
 		if a.Key == "http.response.body.size" {
-			wantBytes("otelhttp", a.Value.AsInt64())
+			written = a.Value.AsInt64()
 		}
 	}
+	wantBytes("otelhttp", written)
 }
 
 func parseInt(s string) (n int64) {
