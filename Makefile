@@ -10,7 +10,7 @@ BENCHTIME ?= 1s
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
 
-# One set of objects serves vet, staticcheck and the tests: the one with the race detector.
+# One set of objects serves the linters and the tests: the one with the race detector.
 RACE := -race
 # A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=20
@@ -23,7 +23,7 @@ TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 ## test: everything but interop: linters, unit tests with the race detector, fuzz targets
 .PHONY: test
 test:
-	@tools/steps format vet staticcheck commits unit fuzz-race javascript
+	@tools/steps format analyze commits unit fuzz-race javascript
 
 ## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, PostgreSQL, Node.js, Python)
 .PHONY: interop
@@ -38,7 +38,7 @@ quick:
 ## lint: what make test checks before it runs the tests
 .PHONY: lint
 lint:
-	@tools/steps format vet staticcheck commits arch modules
+	@tools/steps format analyze commits arch modules
 
 ## unit: the unit tests of every module with the race detector; a package may take TIMEOUT
 .PHONY: unit
@@ -124,16 +124,11 @@ format:
 	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
 		[ -z "$$files" ] || { echo "not formatted; run make fmt:"; echo "$$files"; exit 1; }
 
-## vet: build everything and run go vet
-.PHONY: vet
-vet:
-	@go vet $(RACE) $(PACKAGES)
-
-## staticcheck: run staticcheck
-.PHONY: staticcheck
-staticcheck:
-	@mkdir -p .bin && (cd tools && GOWORK=off go build -o ../.bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
-	@GOFLAGS=$(RACE) .bin/staticcheck $(PACKAGES)
+## analyze: run the analyzers of go vet and staticcheck in one pass
+.PHONY: analyze
+analyze:
+	@mkdir -p .bin && (cd tools && GOWORK=off GOFLAGS= go build -o ../.bin/lint ./lint)
+	@GOFLAGS=$(RACE) .bin/lint $(PACKAGES)
 
 ## arch: the rules for imports, dependencies and the form of the source (internal/archtest)
 .PHONY: arch
