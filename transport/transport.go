@@ -13,7 +13,8 @@
 //   - Accept calls [Negotiate], and then [OpenResponse] for a stream over an
 //     http.ResponseWriter. A transport that writes to a connection implements [Sender]
 //     itself. It passes its frames to a [StreamCoding], or it passes the request through
-//     [WithoutCompression] before Negotiate.
+//     [WithoutCompression] before Negotiate. A transport whose responses are short ends a
+//     stream with Stream.Finish.
 //   - Dial calls [DialHTTP] for a response over net/http. A client without net/http chooses
 //     the framing by [Request.FramerFor], decodes with its Decoder, and returns the errors
 //     of [ResponseError] and [DialError].
@@ -30,6 +31,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 )
 
@@ -102,6 +104,18 @@ type Stream struct {
 	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
 	// error, the handler must panic with http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
+	// Finish, if not nil, is closed by a transport that wants to complete the stream, such as a
+	// long poll that has something to return. The handler then sends a last bookmark, if the
+	// client allows bookmarks, and calls Sender.Close(Finished). It may send pending events
+	// before, but does not wait for the end of the initial events. Without them a client has
+	// to start again.
+	Finish <-chan struct{}
+	// Progress, if not nil, is called after events of the watch were passed to Send, and at the
+	// end of the initial events even if none were sent. events is the number of events since
+	// the last call. It does not include heartbeats and periodic bookmarks. at is the version
+	// from which the client can resume, or zero within the initial events. Progress is called
+	// on the goroutine that calls Send and must return quickly.
+	Progress func(events int, at listwatch.Version)
 }
 
 // A Sender writes the frames of one stream. Only one goroutine may call Send at a time. Any

@@ -59,6 +59,13 @@ func (s *stream) loop(ctx context.Context) (transport.End, error) {
 	var timerAt time.Time // the time for which timer was set, possibly in the past
 	for {
 		now := time.Now()
+		select {
+		case <-s.out.Finish:
+			if s.endAt.IsZero() || now.Before(s.endAt) {
+				s.endAt = now
+			}
+		default:
+		}
 		again, err := s.step(now)
 		if err != nil {
 			return endFor(err), err
@@ -75,6 +82,7 @@ func (s *stream) loop(ctx context.Context) (transport.End, error) {
 		s.poller.Wake(wake)
 		select {
 		case <-s.wakeup:
+		case <-s.out.Finish:
 		case <-s.out.Done:
 			if ctx.Err() == nil {
 				return transport.Abort, errClientGone

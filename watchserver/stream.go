@@ -19,16 +19,17 @@ type stream struct {
 	out       *transport.Stream // its Encoder is owned by run
 	info      Watch             // its counters are unused; see describe
 	hooks     watchHooks
-	bookmarks bool      // the client allows bookmarks
-	endAt     time.Time // when the watch times out; zero if it has no timeout
+	bookmarks bool // the client allows bookmarks
 	source    listwatch.Source
 	wakeup    chan struct{} // capacity 1; filled by wake
 
 	// Owned by run.
-	batchBytes  int
-	bookmarkAt  time.Time         // when the next bookmark is due; zero if none is
-	heartbeatAt time.Time         // when the next heartbeat is due; zero if none is
-	lastSent    listwatch.Version // the last version sent; zero during the initial events
+	endAt        time.Time // when the watch times out; zero if it has no timeout
+	reportedSync bool      // Stream.Progress was called with a version
+	batchBytes   int
+	bookmarkAt   time.Time         // when the next bookmark is due; zero if none is
+	heartbeatAt  time.Time         // when the next heartbeat is due; zero if none is
+	lastSent     listwatch.Version // the last version sent; zero during the initial events
 
 	// Written by run, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64
@@ -83,11 +84,14 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 		if err := s.send(b, b.events[:n], now); err != nil {
 			return now, err
 		}
-		// A stream whose time is up ends even if more events are pending. A draining stream sends
-		// the pending events first.
-		if n == len(b.events) && !isDue(s.endAt, now) {
-			return now, nil
-		}
+	}
+	if s.out.Progress != nil {
+		s.reportProgress(n)
+	}
+	// A stream whose time is up ends even if more events are pending. A draining stream sends the
+	// pending events first.
+	if n == len(b.events) && !isDue(s.endAt, now) {
+		return now, nil
 	}
 	if err != nil {
 		return now, s.fail(b, err, now)
@@ -239,6 +243,15 @@ func (s *stream) sendHeartbeat(b *batch, now time.Time) error {
 	}
 	s.heartbeatAt = now.Add(s.server.heartbeat())
 	return nil
+}
+
+// reportProgress calls Stream.Progress after n events were sent.
+func (s *stream) reportProgress(n int) {
+	at := s.resumeVersion()
+	if n > 0 || at > 0 && !s.reportedSync {
+		s.reportedSync = s.reportedSync || at > 0
+		s.out.Progress(n, at)
+	}
 }
 
 // resumeVersion returns a version that the client may resume from, or zero within the

@@ -121,11 +121,10 @@ func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	polls := &longpoll.Server{}
-	handler := polls.Handler(&watchserver.Server{
+	handler := &watchserver.Server{
 		Source: source, Framings: offer,
-		Transports: []transport.Server{polls, &websocket.Server{}, h2.Server{}, chunked.Server{}},
-	})
+		Transports: []transport.Server{&longpoll.Server{}, &websocket.Server{}, h2.Server{}, chunked.Server{}},
+	}
 	s := transporttest.StartServer(t, transporttest.ServerConfig{
 		Handler:   func(http.Handler) http.Handler { return handler },
 		Configure: func(s *http.Server) { h2.Configure(s, transport.Options{}) },
@@ -133,6 +132,7 @@ func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial fu
 	s.URL.RawQuery = ""
 	remote.URL, remote.Network = s.URL.String(), s.Network
 	remote.Transports = []transport.Client{dial(s.Network)}
+	remote.Backoff.Min = -1 // a long poll is followed by the next one at once
 	t.Cleanup(func() { remote.Close() })
 }
 

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -19,51 +22,100 @@ import (
 )
 
 func TestTransport(t *testing.T) {
-	server := &Server{}
 	conformance.TestTransport(t, transporttest.Pair{
-		Server:    server,
-		Client:    func(n transport.Network) transport.Client { return &Client{Network: n} },
-		Configure: func(s *http.Server, _ transport.Options) { s.Handler = server.Handler(s.Handler) },
-		Framings:  append(framing.Default().Framers(), msgpackframing.Framer{}),
+		Server:       &Server{},
+		Client:       func(n transport.Network) transport.Client { return &Client{Network: n} },
+		Framings:     append(framing.Default().Framers(), msgpackframing.Framer{}),
+		Compressions: transport.Codings(),
 	})
-}
-
-func TestTokenIsValidForOnePoll(t *testing.T) {
-	server := &Server{}
-	opened := httptest.NewRecorder()
-	s, err := server.Accept(opened, httptest.NewRequest(http.MethodGet, "/", nil), transport.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sender.Send([][]byte{[]byte("event")}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
-		poll := httptest.NewRequest(http.MethodPost, "/", nil)
-		poll.Header.Set(tokenHeader, opened.Header().Get(tokenHeader))
-		w := httptest.NewRecorder()
-		server.Handler(nil).ServeHTTP(w, poll)
-		if w.Code != want {
-			t.Errorf("got status %d, want %d: %s", w.Code, want, w.Body)
-		}
-	}
 }
 
 type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
+// pollBackoff makes a Remote send the next poll at once.
+var pollBackoff = listwatch.Backoff{Min: -1}
+
+func TestPollsEndWhenTheyAreUseful(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const initial = 500 // more than a batch
+		flags := memory.New[flag]()
+		create := func(name string) {
+			if _, err := flags.Create(t.Context(), flag{listwatch.Metadata{Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range initial {
+			create(fmt.Sprint("f", i))
+		}
+		// Two servers of the same collection take turns, and keep nothing between two polls.
+		servers := [2]*watchserver.Server{}
+		for i := range servers {
+			servers[i] = &watchserver.Server{Source: flags, Transports: []transport.Server{&Server{}}}
+		}
+		var polls atomic.Int64
+		s := transporttest.StartServer(t, transporttest.ServerConfig{Handler: func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				servers[polls.Add(1)%2].ServeHTTP(w, r)
+			})
+		}})
+		s.URL.RawQuery = ""
+		remote := &client.Remote{
+			URL: s.URL.String(), Transports: []transport.Client{&Client{Network: s.Network}}, Backoff: pollBackoff,
+		}
+		defer remote.Close()
+		w, err := remote.Watch(t.Context(), listwatch.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			w.Close()
+			synctest.Wait() // the server has noticed it
+		}()
+		next := func() {
+			t.Helper()
+			if _, err := w.Next(t.Context(), make([]listwatch.Event, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantPolls := func(when string, want int64) {
+			t.Helper()
+			time.Sleep(time.Millisecond) // until the next poll waits
+			if got := polls.Load(); got != want {
+				t.Errorf("%s: %d polls, want %d", when, got, want)
+			}
+		}
+		for range initial {
+			next()
+		}
+		wantPolls("after the initial events", 2) // one response has all of them, and the next poll waits
+		start := time.Now()
+		create("a")
+		next()
+		create("b")
+		next()
+		if waited := time.Since(start); waited > time.Millisecond {
+			t.Errorf("two events took %v, want no delay between polls", waited)
+		}
+		wantPolls("after two more events", 4)
+		time.Sleep(2*DefaultWait + time.Second) // fake time
+		wantPolls("after waiting for two polls without events", 6)
+		create("c")
+		next()
+	})
+}
+
 func Example() {
 	ctx := context.Background()
 	flags := memory.New[flag]()
-	polls := &Server{}
-	server := httptest.NewServer(polls.Handler(&watchserver.Server{
+	server := httptest.NewServer(&watchserver.Server{
 		Source:     flags,
-		Transports: []transport.Server{polls},
-	}))
+		Transports: []transport.Server{&Server{}},
+	})
 	defer server.Close()
 
-	remote := &client.Remote{URL: server.URL, Transports: []transport.Client{&Client{}}}
+	remote := &client.Remote{URL: server.URL, Transports: []transport.Client{&Client{}}, Backoff: pollBackoff}
 	defer remote.Close()
 	w, err := remote.Watch(ctx, listwatch.Query{})
 	if err != nil {
