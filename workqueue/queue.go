@@ -200,8 +200,8 @@ func (q *Queue[K]) Len() int {
 }
 
 // ShutDown drops the delayed keys and makes the queue ignore keys that are added later. Get still
-// returns the queued keys, also the ones whose worker is not done, and then [io.EOF].
-// Calling ShutDown again has no effect.
+// returns the queued keys, and [io.EOF] when there are none. A key that was added while a worker
+// has it is queued when that worker is done. Calling ShutDown again has no effect.
 func (q *Queue[K]) ShutDown() {
 	q.lock()
 	defer q.mu.Unlock()
