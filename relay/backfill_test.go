@@ -78,8 +78,8 @@ func TestBackfillOfNewEpochHidesOldState(t *testing.T) {
 		}
 		upstream := newFaultySource(old)
 		r := awaitReady(t, openRelay(t, slowSource{upstream, 300 * time.Millisecond}, relay.Options{}))
-		upstream.replace(restarted)
-		upstream.endWatches(&listwatch.Error{Code: listwatch.Expired})
+		upstream.Replace(restarted)
+		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		for start := time.Now(); time.Since(start) < downtime; time.Sleep(100 * time.Millisecond) {
 			page, err := r.List(t.Context(), listwatch.Query{})
 			if err == nil && (len(page.Items) != 1 || page.Items[0].Key.Name != "b") {
@@ -127,8 +127,8 @@ func TestNewestReadsSeeWritesAfterRollback(t *testing.T) {
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		older := memory.Open(memory.Options{StartVersion: 50})
 		o := &origin{t, openCollection(t, older, "Thing"), older, 50}
-		upstream.replace(noEpoch{noEpochBookmarks{o}})
-		upstream.endWatches(errDown)
+		upstream.Replace(noEpoch{noEpochBookmarks{o}})
+		upstream.Cut(errDown)
 		o.put("a", "red")
 		for start := time.Now(); time.Since(start) < 2*downtime; time.Sleep(time.Second) {
 			if page, err := r.List(t.Context(), listwatch.Query{}); err == nil && len(page.Items) != 1 {

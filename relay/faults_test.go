@@ -165,7 +165,7 @@ func TestStateOfSameVersionKeepsWatches(t *testing.T) {
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1}))
 		w := mustWatch(t, r, fromNow)
-		upstream.endWatches(&listwatch.Error{Code: listwatch.Expired})
+		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(downtime)
 		o.put("a", "blue")
 		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Modified {
@@ -191,10 +191,10 @@ func TestStateBeforeProbedVersionKeepsWatches(t *testing.T) {
 		if page := mustList(t, r, listwatch.Query{}); page.Version != o.db.Version() {
 			t.Fatalf("List returned version %d, want %d", page.Version, o.db.Version())
 		}
-		if watches, _ := probe.counts(); watches != 1 {
+		if watches := len(probe.Watches()); watches != 1 {
 			t.Errorf("%d watches of the probe source, want 1", watches)
 		}
-		upstream.endWatches(&listwatch.Error{Code: listwatch.Expired})
+		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(downtime)
 		o.put("a", "blue")
 		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Modified {
@@ -214,7 +214,7 @@ func TestNewEpochExpiresWatches(t *testing.T) {
 		time.Sleep(time.Second) // so that the second memory store has higher versions
 		restarted := openOrigin(t)
 		restarted.put("b", "blue")
-		upstream.replace(restarted)
+		upstream.Replace(restarted)
 		// The watch of the old origin stays open. Only a read of the newest state detects
 		// the new origin.
 		if page := mustList(t, two, listwatch.Query{}); len(page.Items) != 1 || page.Items[0].Key.Name != "b" {
@@ -236,8 +236,8 @@ func TestOlderUpstreamStateIsAdopted(t *testing.T) {
 		upstream := newFaultySource(openAtVersion(t, 100))
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		w := mustWatch(t, r, fromNow)
-		upstream.replace(openAtVersion(t, 50))
-		upstream.endWatches(&listwatch.Error{Code: listwatch.Expired})
+		upstream.Replace(openAtVersion(t, 50))
+		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(5 * downtime)
 		if _, err := readToEnd(t, w); !errors.Is(err, listwatch.Expired) || !strings.Contains(err.Error(), "older state") {
 			t.Errorf("the watcher got error %v, want Expired with the reason", err)
@@ -331,7 +331,7 @@ func TestMalformedEventIsNotSkipped(t *testing.T) {
 		w := mustWatch(t, r, fromNow)
 		malformed := &listwatch.Error{Code: listwatch.Corrupt, Message: "malformed object"}
 		upstream.failAt(o.db.Version()+1, malformed)
-		upstream.endWatches(malformed)
+		upstream.Cut(malformed)
 		synctest.Wait()
 		o.put("b", "red")
 		time.Sleep(downtime)
@@ -354,7 +354,7 @@ func TestBackfillKeepsWatchesAfterCorruption(t *testing.T) {
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		w := mustWatch(t, r, fromNow)
-		upstream.endWatches(&listwatch.Error{Code: listwatch.Corrupt, Message: "malformed object"})
+		upstream.Cut(&listwatch.Error{Code: listwatch.Corrupt, Message: "malformed object"})
 		o.put("b", "red")
 		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Added {
 			t.Errorf("got %s, want ADDED", e.Type)
@@ -367,7 +367,7 @@ func TestConcurrentReadsShareOneList(t *testing.T) {
 		o := openOrigin(t)
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{CheckInterval: -1}))
-		_, before := upstream.counts()
+		before := len(upstream.Lists())
 		var readers sync.WaitGroup
 		for range 1000 {
 			readers.Go(func() {
@@ -377,7 +377,7 @@ func TestConcurrentReadsShareOneList(t *testing.T) {
 			})
 		}
 		readers.Wait()
-		if watches, lists := upstream.counts(); lists-before > 3 || watches != 1 {
+		if watches, lists := len(upstream.Watches()), len(upstream.Lists()); lists-before > 3 || watches != 1 {
 			t.Errorf("1000 readers caused %d lists and %d watches, want at most 3 and 1", lists-before, watches)
 		}
 	})
@@ -389,7 +389,7 @@ func TestRelayReopensEndedWatch(t *testing.T) {
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		w := mustWatch(t, r, fromNow)
-		upstream.endWatches(io.EOF)
+		upstream.Cut(io.EOF)
 		o.put("a", "red")
 		readEvents(t, w, 1)
 	})
