@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { collection, watch } from "../listwatch.js";
+
+beforeEach(() => (Math.random = () => 0)); // no waiting between attempts
+
+const object = (name, resourceVersion, more) => ({ metadata: { name, resourceVersion }, ...more });
+const event = (type, name, version, more) => ({ type, object: object(name, version, more) });
+const synced = (version) => event("BOOKMARK", "", version);
+const status = (code, more) => ({ kind: "Status", code, message: `status ${code}`, ...more });
+const json = (body, init) => new Response(JSON.stringify(body), { headers: { "Content-Type": "application/json", ...init?.headers }, status: init?.status ?? 200 });
+
+/** A response that sends events, and then ends, breaks, or stays open. */
+function stream(events, end = "open") {
+  const body = new ReadableStream({
+    start(controller) {
+      for (const e of events) controller.enqueue(new TextEncoder().encode(JSON.stringify(e) + "\n"));
+      if (end === "end") controller.close();
+    },
+    pull(controller) {
+      if (end === "break") controller.error(new TypeError("terminated"));
+      return new Promise(() => {}); // stays open
+    },
+  }, { highWaterMark: 0 });
+  return new Response(body, { headers: { "Content-Type": "application/json" } });
+}
+
+/** Returns a response whose body breaks when the signal is aborted, as with any fetch. */
+function abortable(response, signal) {
+  if (!response.body) return response;
+  const { readable, writable } = new TransformStream();
+  response.body.pipeTo(writable, { signal }).catch(() => {});
+  return new Response(readable, { status: response.status, headers: response.headers });
+}
+
+/** A fetch that answers each request with the next response, and records the requests. */
+function script(...responses) {
+  const requests = [];
+  const fetch = async (url, init) => {
+    requests.push({ params: Object.fromEntries(new URL(url).searchParams), headers: init.headers, signal: init.signal });
+    const next = responses.shift() ?? stream([]);
+    if (next instanceof Error) throw next;
+    return abortable(next, init.signal);
+  };
+  return { fetch, requests, transports: ["fetch"] };
+}
+
+/** Returns the first n events of a watch, as short texts. */
+async function take(n, server, options) {
+  const controller = new AbortController();
+  const seen = [];
+  for await (const { type, object } of watch("http://server/things", { ...server, signal: controller.signal, ...options })) {
+    seen.push([type, object.metadata.name, object.metadata.resourceVersion].filter(Boolean).join(" "));
+    if (seen.length === n) controller.abort();
+  }
+  return seen;
+}
+
+test("a watch begins with the state and resumes after its last event", async () => {
+  const server = script(
+    stream([event("ADDED", "a", "3"), synced("5"), event("MODIFIED", "a", "6"), event("DELETED", "a", "7")], "break"),
+    stream([event("DELETED", "a", "7"), event("ADDED", "b", "8")]),
+  );
+  assert.deepEqual(await take(5, server), ["ADDED a 3", "SYNCED 5", "MODIFIED a 6", "DELETED a 7", "ADDED b 8"]);
+  assert.equal(server.requests[0].params.sendInitialEvents, "true");
+  assert.equal(server.requests[1].params.resourceVersion, "6", "more events of version 7 might follow");
+});
+
+test("a 410 resets the state", async () => {
+  const gone = { type: "ERROR", object: status(410) };
+  const server = script(stream([event("ADDED", "a", "8"), gone]), stream([event("ADDED", "b", "9"), synced("9")]));
+  assert.deepEqual(await take(4, server, { resourceVersion: "7" }), ["ADDED a 8", "RESET", "ADDED b 9", "SYNCED 9"]);
+});
+
+test("without relist a 410 is an error", async () => {
+  await assert.rejects(take(1, script(json(status(410), { status: 410 })), { resourceVersion: "7", relist: false }), { code: "Expired", status: 410 });
+});
+
+test("a state that was cut short is sent again", async () => {
+  const server = script(stream([event("ADDED", "a", "3")], "break"), stream([event("ADDED", "b", "4"), synced("5")]));
+  assert.deepEqual(await take(4, server), ["ADDED a 3", "RESET", "ADDED b 4", "SYNCED 5"]);
+});
+
+test("a server without initial events is listed", async () => {
+  const list = { kind: "ThingList", apiVersion: "v1", metadata: { resourceVersion: "5" }, items: [object("a", "3")] };
+  const server = script(json(status(422), { status: 422 }), json(list), stream([event("ADDED", "b", "6")]));
+  assert.deepEqual(await take(3, server), ["ADDED a 3", "SYNCED 5", "ADDED b 6"]);
+  assert.deepEqual(server.requests[1].params, {});
+  assert.equal(server.requests[2].params.resourceVersion, "5");
+});
+
+test("passing failures are retried, others end the loop", async () => {
+  const server = script(new TypeError("refused"), json(status(503), { status: 503 }), stream([event("ADDED", "a", "8")]));
+  assert.deepEqual(await take(1, server, { resourceVersion: "7" }), ["ADDED a 8"]);
+  for (const code of [400, 403, 404]) {
+    await assert.rejects(take(1, script(json(status(code), { status: code })), { resourceVersion: "7" }), { status: code, message: /status/ });
+  }
+  assert.deepEqual(await take(1, script(new Response(null, { status: 204 })), { resourceVersion: "7" }), [], "204 ends the watch for good");
+});
+
+test("a 401 requests fresh credentials once", async () => {
+  const calls = [];
+  const headers = ({ refresh }) => (calls.push(refresh), { Authorization: `Bearer ${calls.length}` });
+  const refused = () => json(status(401), { status: 401 });
+  const server = script(refused(), stream([event("ADDED", "a", "8")]));
+  assert.deepEqual(await take(1, server, { resourceVersion: "7", headers }), ["ADDED a 8"]);
+  assert.deepEqual(calls, [false, true]);
+  assert.equal(server.requests[1].headers.authorization, "Bearer 2");
+  await assert.rejects(take(1, script(refused(), refused()), { resourceVersion: "7", headers }), { code: "Unauthorized" });
+});
+
+test("credentials that expire during a quiet stream are refreshed each time", async () => {
+  const expired = () => stream([{ type: "ERROR", object: status(401) }]);
+  const calls = [];
+  const headers = ({ refresh }) => (calls.push(refresh), {});
+  const slow = async () => (await new Promise((resolve) => setTimeout(resolve, 1100)), null);
+  const responses = [expired(), null, null];
+  const server = script();
+  server.fetch = async (url, { signal }) => {
+    const next = responses.shift();
+    if (next) return abortable(next, signal);
+    const late = new ReadableStream({ async pull(c) { await slow(); c.enqueue(new TextEncoder().encode(JSON.stringify(responses.length ? { type: "ERROR", object: status(401) } : event("ADDED", "a", "8")))); c.close(); } });
+    return abortable(new Response(late, { headers: { "Content-Type": "application/json" } }), signal);
+  };
+  assert.deepEqual(await take(1, server, { resourceVersion: "7", headers }), ["ADDED a 8"]);
+  assert.deepEqual(calls, [false, true, true]);
+});
+
+test("a silent connection is given up", async () => {
+  const server = script(stream([]), stream([event("ADDED", "a", "8")]));
+  assert.deepEqual(await take(1, server, { resourceVersion: "7", idleTimeout: 50 }), ["ADDED a 8"]);
+  assert.ok(server.requests[0].signal.aborted);
+});
+
+test("selectors are added to those of the URL", async () => {
+  const server = script(stream([event("ADDED", "a", "8")]));
+  for await (const _ of watch("http://server/things?labelSelector=a%3D1&limit=5&x=y", { ...server, resourceVersion: "7", selector: "b=2", fieldSelector: "c=3" })) break;
+  assert.deepEqual(server.requests[0].params, {
+    labelSelector: "a=1,b=2", fieldSelector: "c=3", x: "y", watch: "true", allowWatchBookmarks: "true", resourceVersion: "7",
+  });
+  assert.ok(server.requests[0].signal.aborted, "break closes the stream");
+});
+
+test("a collection keeps its objects until the new state is complete", async () => {
+  const gone = { type: "ERROR", object: status(410) };
+  const server = script(stream([event("ADDED", "a", "3"), event("ADDED", "b", "4"), synced("5"), gone]), stream([event("ADDED", "b", "6")]));
+  const things = collection("http://server/things", server);
+  const seen = [];
+  const unsubscribe = things.subscribe((snapshot) => seen.push(`${snapshot.status}: ${[...snapshot.keys()]}`));
+  await things.ready;
+  assert.deepEqual([...things.keys()], ["a", "b"]);
+  while (server.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual([...things.keys()], ["a", "b"], "the second state is not complete");
+  assert.equal(seen[0], "connecting: ");
+  assert.ok(seen.every((line) => line === "connecting: " || line.endsWith(": a,b")), seen.join());
+  unsubscribe();
+  things.close();
+});
+
+test("a snapshot changes only with the collection", async () => {
+  let send;
+  const body = new ReadableStream({ start: (c) => (send = (e) => c.enqueue(new TextEncoder().encode(JSON.stringify(e)))) });
+  const server = script(new Response(body, { headers: { "Content-Type": "application/json" } }));
+  const things = collection("http://server/things", server);
+  send(event("ADDED", "a", "3", { value: 1 }));
+  send(synced("5"));
+  await things.ready;
+  const before = things.getSnapshot();
+  assert.equal(before, things.getSnapshot());
+  const changed = new Promise((resolve) => things.subscribe((s) => s.get("a").value === 2 && resolve(s)));
+  send(event("MODIFIED", "a", "6", { value: 2 }));
+  const after = await changed;
+  assert.equal(after, things.getSnapshot());
+  assert.equal(before.get("a").value, 1);
+  things.close();
+});
+
+test("a collection reports a failure that does not pass", async () => {
+  const things = collection("http://server/things", script(json(status(403), { status: 403 })));
+  await assert.rejects(things.ready, { code: "Forbidden" });
+  assert.equal(things.status, "failed");
+  assert.equal(things.getSnapshot().error.status, 403);
+});
