@@ -4,7 +4,9 @@ package main
 import (
 	"context"
 	_ "embed"
+	"flag"
 	"log"
+	"net"
 	"net/http"
 
 	"github.com/listwatch/listwatch"
@@ -26,16 +28,22 @@ type Flag struct {
 var page []byte
 
 func main() {
+	addr := flag.String("addr", "127.0.0.1:8082", "address to listen on")
+	flag.Parse()
 	flags := memory.New[Flag]()
 	for _, name := range []string{"dark-mode", "new-search", "invoices"} {
 		if _, err := flags.Create(context.Background(), Flag{Metadata: listwatch.Metadata{Name: name}}); err != nil {
 			log.Fatal(err)
 		}
 	}
-	server := &http.Server{Addr: "127.0.0.1:8082", Handler: newHandler(flags)}
+	listener, err := net.Listen("tcp", *addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Handler: newHandler(flags)}
 	h2.Configure(server, transport.Options{})
-	log.Print("open http://", server.Addr)
-	log.Fatal(server.ListenAndServe())
+	log.Print("open http://", listener.Addr())
+	log.Fatal(server.Serve(listener))
 }
 
 // newHandler serves the page, the JavaScript client, the flags, and the action of the buttons.

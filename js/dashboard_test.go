@@ -1,0 +1,127 @@
+//go:build unix
+
+package js_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/internal/browsertest"
+)
+
+// probe posts what the dashboard shows whenever that changes, and presses the first button once.
+const probe = `<script type="module">
+  let shown = "", pressed = false;
+  const look = () => {
+    const text = [document.querySelector("#status"), ...document.querySelectorAll("tbody tr")].map((e) => e.innerText).join("|");
+    if (text !== shown) fetch("/shown", { method: "POST", body: (shown = text) });
+    const button = document.querySelector("button");
+    if (button && !pressed) button.click(), (pressed = true);
+  };
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+  look();
+</script>`
+
+// startDashboard builds and starts examples/dashboard, and returns its URL.
+func startDashboard(t *testing.T) *url.URL {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "dashboard")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../examples/dashboard").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // if it has exited by itself, the test has already failed
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	_, address, found := strings.Cut(strings.TrimSpace(line), "open ")
+	if err != nil || !found {
+		t.Fatalf("the program printed %q, %v; want its URL", line, err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// newProxy serves the dashboard with the probe in its page, and returns what the page shows.
+func newProxy(t *testing.T, dashboard *url.URL) (*httptest.Server, <-chan string) {
+	t.Helper()
+	shown := make(chan string, 100)
+	proxy := httputil.NewSingleHostReverseProxy(dashboard)
+	proxy.ErrorLog, proxy.FlushInterval = nil, -1
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.Request.URL.Path != "/" {
+			return nil
+		}
+		page, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(append(page, probe...)))
+		r.Header.Del("Content-Length")
+		r.ContentLength = -1
+		return err
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/shown" {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		text, _ := io.ReadAll(r.Body)
+		shown <- string(text)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return server, shown
+}
+
+func TestDashboardShowsTheFlags(t *testing.T) {
+	page, err := os.ReadFile("../examples/dashboard/index.html")
+	if lines := bytes.Count(page, []byte("\n")); err != nil || lines > 60 {
+		t.Errorf("the page has %d lines, want at most 60 (%v)", lines, err)
+	}
+	browsertest.Path(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, shown := newProxy(t, startDashboard(t))
+	await := func(step, status, flags string) {
+		t.Helper()
+		for last := ""; !strings.HasPrefix(last, status) || !strings.Contains(last, flags); {
+			select {
+			case last = <-shown:
+			case <-ctx.Done():
+				t.Fatalf("%s: the page shows %q, want %q and %q", step, last, status, flags)
+			}
+		}
+	}
+	browsertest.Open(ctx, t, server.URL)
+	await("the button was pressed", "live|dark-mode\tyes", "|invoices\tno")
+	server.CloseClientConnections()
+	await("the connections broke", "reconnecting", "|dark-mode\tyes")
+	await("the page has reconnected", "live", "|dark-mode\tyes")
+	resp, err := http.Post(server.URL+"/flags/invoices/toggle", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	await("another client wrote", "live", "|invoices\tyes")
+}
