@@ -9,7 +9,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -36,10 +35,10 @@ type Options struct {
 	Codec runtime.Codec
 }
 
-// New returns a Storage over c. The store of c must use a [history.Log].
+// New returns a Storage over c. The store of c must report the oldest version that can be watched.
 func New(c *store.Collection, o Options) (*Storage, error) {
 	backend := c.Backend()
-	log, ok := backend.(interface{ Stats() history.Stats })
+	log, ok := backend.(interface{ Stats() listwatch.Stats })
 	if !ok {
 		return nil, errors.New("the store does not report the floor of its history")
 	}
