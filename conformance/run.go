@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -83,14 +84,19 @@ type Report struct {
 	// tests of this module under faults. They are nil if these tests were not run.
 	Mutants    *mutants.Result    `json:"mutants,omitempty"`
 	Robustness *robustness.Result `json:"faults,omitempty"`
+	// Gone is the reason why the target could not be reached any more, which ended the run, and
+	// Left is the number of cases after that. Gone is empty if the target was there to the end.
+	Gone string `json:"gone,omitempty"`
+	Left int    `json:"left,omitempty"`
 	// Unfinished is the reason for which the mutant or robustness tests did not finish. It
 	// is empty if they finished.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 
 // Execute runs the selected cases one after another, and passes each outcome to progress,
-// which may be nil. If ctx ends, the remaining cases have the verdict not-run. An invalid
-// pattern is an error of code Invalid; then no case runs.
+// which may be nil. If ctx ends, the remaining cases have the verdict not-run. If the target
+// cannot be reached any more, the run ends; see [Report.Gone]. An invalid pattern is an error of
+// code Invalid; then no case runs.
 func Execute(ctx context.Context, target Target, o Options, progress func(Outcome)) (*Report, error) {
 	selected, err := o.selectedCases()
 	if err != nil {
@@ -98,14 +104,23 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	}
 	start := time.Now()
 	r := &Report{Tool: toolVersion(), Target: target.Name, Started: start.UTC(), Strict: o.Strict, Notes: target.Notes}
-	for _, c := range selected {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	for i, c := range selected {
 		runner.Execute(ctx, c, target, o.selects, func(out Outcome) {
+			if err := awaitTarget(ctx, target, out.Verdict); err != nil {
+				r.Gone, r.Left = err.Error(), len(selected)-i-1
+				stop(fmt.Errorf("the target is gone: %w", err)) // skips the other variants of the case
+			}
 			out = o.adjustVerdict(out)
 			r.Outcomes = append(r.Outcomes, out)
 			if progress != nil {
 				progress(out)
 			}
 		})
+		if r.Gone != "" {
+			break
+		}
 	}
 	if o.KnownFailures != nil && ctx.Err() == nil {
 		r.UnmatchedPatterns = o.KnownFailures.Unmatched(r.namesWithVerdict())
@@ -113,6 +128,34 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
 }
+
+// awaitTarget returns an error if the target cannot be reached for its patience after a run with
+// the verdict v. A target may restart after a case that crashed it.
+func awaitTarget(ctx context.Context, target Target, v Verdict) error {
+	switch {
+	case target.Ping == nil, v == runner.Pass, v == runner.Info, v == runner.Skip, v == runner.NotRun:
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(target.Patience, harness.DefaultPatience))
+	defer cancel()
+	for {
+		err := target.Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pingInterval):
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil // the run was interrupted
+			}
+			return err
+		}
+	}
+}
+
+// pingInterval is the delay between attempts to reach a target that seems to be gone.
+const pingInterval = 100 * time.Millisecond
 
 // namesWithVerdict returns the names of the runs that were not interrupted.
 func (r *Report) namesWithVerdict() (names []string) {
@@ -185,10 +228,10 @@ func (o Options) adjustVerdict(out Outcome) Outcome {
 }
 
 // OK reports whether the run found no problem: every run had an acceptable verdict, every
-// known failure matched a run, the run was not interrupted, no mutant survived, and no
-// guarantee was violated under faults.
+// known failure matched a run, the run was not interrupted, the target was there to the end, no
+// mutant survived, and no guarantee was violated under faults.
 func (r *Report) OK() bool {
-	return len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() }) &&
+	return len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && r.Gone == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() }) &&
 		(r.Mutants == nil || r.Mutants.OK()) && (r.Robustness == nil || r.Robustness.OK())
 }
 

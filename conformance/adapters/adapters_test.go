@@ -82,6 +82,27 @@ func TestExecServer(t *testing.T) {
 	}
 }
 
+func TestRunEndsWhenTheCommandExits(t *testing.T) {
+	p, err := adapters.ExecClient(t.Context(), `echo '{"can":["h1"]}'; read request`, os.Stderr, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := conformance.Execute(t.Context(), p.Target, conformance.Options{Subject: harness.Client, Run: []string{"framing", "resume"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[string]bool{}
+	for _, o := range r.Outcomes {
+		if o.Verdict.IsFailure() {
+			failed[o.ID] = true
+		}
+	}
+	if len(failed) != 1 || r.OK() || r.Left == 0 || !strings.Contains(r.Gone, "it has exited") {
+		t.Errorf("got failures of %v, gone %q, %d cases left; want one, and a command that has exited", failed, r.Gone, r.Left)
+	}
+	_ = p.Close()
+}
+
 func TestInvalidCommandIsRefused(t *testing.T) {
 	for command, want := range map[string]string{
 		"exit 3":             "it exited before it wrote its first line",

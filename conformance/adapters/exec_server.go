@@ -102,6 +102,12 @@ func (s *execServer) prepare(ctx context.Context, t *harness.Target) error {
 	if err != nil {
 		return err
 	}
+	t.Ping = func(ctx context.Context) error {
+		if err := s.failure(); err != nil {
+			return err
+		}
+		return ping(ctx, u)
+	}
 	return probeVariants(ctx, t, s.instance(u, ""))
 }
 

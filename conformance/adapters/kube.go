@@ -72,6 +72,7 @@ func (c *KubeServer) prepare(ctx context.Context, resource string) error {
 	c.Target = harness.Target{
 		Name: c.rest.base.Host, Patience: c.options.Timeout, Open: c.openInstance,
 		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
+		Ping:      func(ctx context.Context) error { return ping(ctx, c.rest.base) },
 		Notes:     []string{"the cases use the resource " + c.resource.String()},
 	}
 	if c.definition != "" {
@@ -97,6 +98,13 @@ func (c *KubeServer) Close() error {
 	c.mu.Lock()
 	left := slices.Collect(maps.Keys(c.open))
 	c.mu.Unlock()
+	if len(left) > 0 || c.definition != "" {
+		if err := ping(ctx, c.rest.base); err != nil {
+			return &listwatch.Error{
+				Code: listwatch.Unavailable, Message: "the server is gone; objects that the run " + c.run + " created may be left", Err: err,
+			}
+		}
+	}
 	var errs []error
 	for _, namespace := range left {
 		errs = append(errs, c.deleteNamespace(ctx, namespace))

@@ -43,25 +43,27 @@ func URL(ctx context.Context, address string, o Options) (harness.Target, error)
 	}
 	t := harness.Target{Name: u.Host, Patience: o.Timeout, Notes: notes, Open: func(t harness.T, _ harness.Setup) *harness.Instance {
 		t.Helper()
-		requireReachable(t, u)
+		if err := ping(t.Context(), u); err != nil {
+			t.Fatalf("the server is no longer reachable: %v", err)
+		}
 		s := site
 		return &s
 	}}
+	t.Ping = func(ctx context.Context) error { return ping(ctx, u) }
 	return t, probeVariants(ctx, &t, &site)
 }
 
-// requireReachable fails t before its case starts if no server listens at u.
-func requireReachable(t harness.T, u *url.URL) {
-	t.Helper()
+// ping returns an error if no server listens at u.
+func ping(ctx context.Context, u *url.URL) error {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	c, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(t.Context(), "tcp", net.JoinHostPort(u.Hostname(), port))
+	c, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
-		t.Fatalf("the server is no longer reachable: %v", err)
+		return err
 	}
-	c.Close()
+	return c.Close()
 }
 
 func parseURL(text string) (*url.URL, error) {

@@ -148,8 +148,11 @@ func (e *Env) Patience() time.Duration {
 	if e.Target.Patience > 0 {
 		return e.Target.Patience
 	}
-	return 10 * time.Second
+	return DefaultPatience
 }
+
+// DefaultPatience is used if Target.Patience is zero.
+const DefaultPatience = 10 * time.Second
 
 // Supports reports whether the target has an optional ability.
 func (e *Env) Supports(a Ability) bool { return e.Target.Abilities&a == a }

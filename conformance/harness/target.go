@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -21,6 +22,9 @@ type Target struct {
 	// Open starts an instance for one case, or fails t. It registers cleanup with
 	// t.Cleanup.
 	Open func(t T, s Setup) *Instance
+	// Ping returns an error if the target cannot be reached. A run calls it after a failure, and
+	// ends if the target stays unreachable for Patience. If Ping is nil, the target is never gone.
+	Ping func(ctx context.Context) error
 	// Notes are shown in the report, for example the reason for which a variant is not
 	// tested.
 	Notes []string
@@ -31,8 +35,8 @@ type Target struct {
 	Client          func(*client.Remote) listwatch.Source
 	// Informer, if not nil, replaces this module's informer.
 	Informer func(*informer.Informer[*listwatch.Object]) Cache
-	// Patience is the time that a case waits for an expected event. If zero, it is 10
-	// seconds.
+	// Patience is the time that a case waits for an expected event. If zero, DefaultPatience is
+	// used.
 	Patience time.Duration
 	// Seed is the seed of random cases. If zero, each case chooses a random seed.
 	Seed uint64

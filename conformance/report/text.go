@@ -140,6 +140,8 @@ func Headline(r *conformance.Report) string {
 	s := Summarize(r)
 	verdict := "all rules that could be tested hold"
 	switch bad := s.RunsByVerdict[runner.Fail] + s.RunsByVerdict[runner.XPass] + s.RunsByVerdict[runner.SetupError]; {
+	case r.Gone != "":
+		verdict = fmt.Sprintf("STOPPED: the target is gone (%s); %s left", r.Gone, plural(r.Left, "case"))
 	case r.SetupFailed():
 		verdict = "SETUP FAILED: no case could start"
 	case bad > 0:

@@ -2,13 +2,17 @@ package conformancecmd_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
@@ -77,6 +81,39 @@ func TestCredentialsAreHiddenInReports(t *testing.T) {
 	}
 	if failed != 2 || strings.Contains(all, "s3cr3t") || !strings.Contains(all, "(hidden)") {
 		t.Errorf("got %d failures, want 2; the credentials must be hidden in:\n%s", failed, all)
+	}
+}
+
+// The run says once that the server is gone, and does not try the remaining cases.
+func TestRunEndsWhenTheServerIsGone(t *testing.T) {
+	base, stop := serveUntil(t, nil)
+	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r, err := conformance.Execute(t.Context(), c.Target, conformance.Options{Subject: harness.Server, Run: []string{"handshake", "event"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[string]bool{}
+	for _, o := range r.Outcomes {
+		if o.Verdict.IsFailure() {
+			failed[o.ID] = true
+		}
+	}
+	if len(failed) != 1 || r.OK() {
+		t.Errorf("got failures of %v, OK %v; want the failure of one case", slices.Collect(maps.Keys(failed)), r.OK())
+	}
+	var text strings.Builder
+	if err := report.Text(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text.String(), "the target is gone"); n != 1 {
+		t.Errorf("got %d lines that say that the target is gone, want 1:\n%s", n, text.String())
+	}
+	if err := c.Close(); err == nil || strings.Count(err.Error(), "refused") != 1 {
+		t.Errorf("close: got %v, want one error", err)
 	}
 }
 

@@ -18,6 +18,13 @@ import (
 // serve starts a server with the built-in resources and returns its URL.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
+	base, _ := serveUntil(t, wrap)
+	return base
+}
+
+// serveUntil is like serve. It also returns a function that stops the server.
+func serveUntil(t *testing.T, wrap func(http.Handler) http.Handler) (base string, stop func()) {
+	t.Helper()
 	db := memory.Open(memory.Options{})
 	api := &kubeapi.Handler{}
 	for _, r := range kubeapi.DefaultResources() {
@@ -40,8 +47,9 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	server := &http.Server{Handler: handler}
 	h2.Configure(server, transport.Options{})
 	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { server.Close() })
-	return "http://" + l.Addr().String()
+	stop = func() { server.Close() }
+	t.Cleanup(stop)
+	return "http://" + l.Addr().String(), stop
 }
 
 // countPasses runs the server cases, fails t for each failure or warning, and returns the
