@@ -163,8 +163,12 @@ func TestUpdateGivesUp(t *testing.T) {
 		s := new(conflictServer)
 		c := Collection[document]{Remote: &Remote{URL: "http://server.test", HTTPClient: &http.Client{Transport: s}}}
 		change := func(d *document) error { d.N++; return nil }
+		o, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, func(*document) error { return nil })
+		if err != nil || o.Version() != 1 || s.writes != 0 {
+			t.Errorf("an update without a change: got version %d, error %v after %d writes", o.Version(), err, s.writes)
+		}
 		start := time.Now()
-		_, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, change)
+		_, err = c.Update(t.Context(), listwatch.Key{Name: "a"}, change)
 		if !errors.Is(err, listwatch.Conflict) || s.writes != maxUpdateTries || time.Since(start) > maxUpdateTries*time.Second {
 			t.Errorf("got error %v after %d tries in %v, want %v after %d", err, s.writes, time.Since(start), listwatch.Conflict, maxUpdateTries)
 		}

@@ -28,6 +28,9 @@ func (c call) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
 	for name, values := range c.header {
 		r.Header[name] = values
 	}
+	if r.Header.Get("Transfer-Encoding") != "" {
+		r.ContentLength = -1
+	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	var status listwatch.Status
@@ -91,6 +94,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		{"a duplicate member", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"metadata":{"name":"a"},"x":1,"x":2}`, 400, "BadRequest"},
 		{"large body", "POST", "/flags", nil, `{"x":"` + strings.Repeat("x", 1000) + `"}`, 413, "RequestEntityTooLarge"},
 		{"large body of a delete", "DELETE", "/flags/a", nil, strings.Repeat(" ", 1001), 413, "RequestEntityTooLarge"},
+		{"large chunked body", "POST", "/flags", http.Header{"Transfer-Encoding": {"chunked"}}, strings.Repeat(" ", 1001), 413, "RequestEntityTooLarge"},
 		{"Content-Type", "POST", "/flags", http.Header{"Content-Type": {"text/plain"}}, object, 415, "UnsupportedMediaType"},
 		{"Accept of a read", "GET", "/flags/a", http.Header{"Accept": {"text/html"}}, "", 406, "NotAcceptable"},
 		{"Accept of a write", "DELETE", "/flags/a", http.Header{"Accept": {"text/html"}}, "", 406, "NotAcceptable"},
