@@ -25,7 +25,11 @@ class Collection extends Snapshot {
     signal?.addEventListener("abort", this.close);
     if (signal?.aborted) this.close();
     const follow = { ...options, signal: this.#controller.signal, relist: true, reconnect: true, resourceVersion: undefined };
-    this.#run(watch(url, { ...follow, onState: (state) => (onState?.(state), this.#connection(state)) }), key);
+    const changed = (state) => {
+      onState?.(state);
+      this.#connection(state);
+    };
+    this.#run(watch(url, { ...follow, onState: changed }), key);
   }
 
   /** Calls listener with a snapshot now and after each change. It returns a function that ends this. */
