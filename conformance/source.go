@@ -35,10 +35,11 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 type ReadOnlySource = reference.ReadOnly
 
 // TestReadOnlySource is like [TestSource] for a Source that is not a store, such as one over a
-// table of a database. open is called for each test. It returns a new, empty collection, together with a
-// function that performs a given write outside of the Source, or fails t. The collection must keep
-// at most historyBytes of history; zero means its default. open registers a t.Cleanup that closes
-// the collection. Cases that write through a server or need consecutive versions are skipped.
+// table of a database. open is called for each test. It returns a new, empty collection, together
+// with a function that performs a given write outside of the Source, or fails t. The collection
+// must keep at most historyBytes of history; zero means its default. open registers a t.Cleanup
+// that closes the collection. Cases that write through a server or need consecutive versions are
+// skipped.
 func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnlySource, except ...Exceptions) {
 	target := reference.NewReadOnly("source", func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
 	t.Run("contract/newest-state-has-writes", func(t *testing.T) { testNewestStateHasWrites(t, open(t, 0)) })
