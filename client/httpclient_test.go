@@ -11,10 +11,14 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -28,23 +32,23 @@ type recordedServer struct {
 	upgrades bool                   // only watches over WebSocket are accepted
 }
 
-func startRecorded(t *testing.T, transport, network, address string, tls bool) *recordedServer {
+func startRecorded(t *testing.T, name, network, address string, tls bool) *recordedServer {
 	t.Helper()
 	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &recordedServer{
-		things: newThings(t), upgrades: transport == "websocket",
+		things: newThings(t), upgrades: name == "websocket",
 		watches: map[string]*atomic.Int32{"chunked": {}, "h2": {}, "websocket": {}},
 	}
 	server := &watchserver.Server{Source: s.things}
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(transport != "h2")
-	protocols.SetHTTP2(transport == "h2")
-	protocols.SetUnencryptedHTTP2(transport == "h2")
+	protocols.SetHTTP1(name != "h2")
+	protocols.SetHTTP2(name == "h2")
+	protocols.SetUnencryptedHTTP2(name == "h2")
 	s.Server = &httptest.Server{
-		Listener: l, EnableHTTP2: transport == "h2",
+		Listener: l, EnableHTTP2: name == "h2",
 		Config: &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			token := s.tokens.Load()
 			switch isWatch := r.URL.Query().Has("watch"); {
@@ -260,20 +264,28 @@ func TestRoundTripperAddsCredentials(t *testing.T) {
 
 // The response of a watch has no end, so only its beginning can be limited.
 func TestTimeoutOfHTTPClientDoesNotEndWatches(t *testing.T) {
-	for _, name := range []string{"chunked", "websocket"} {
+	for _, name := range servertest.TransportNames {
 		t.Run(name, func(t *testing.T) {
-			s := startRecorded(t, name, "tcp", "127.0.0.1:0", false)
-			const timeout = 100 * time.Millisecond
-			r := &Remote{URL: s.URL + "/things", HTTPClient: &http.Client{Transport: newTransport(name), Timeout: timeout}}
-			defer r.Close()
-			w := openWatch(t, r, listwatch.Query{Bookmarks: true})
-			readEvents(t, w, 1)
-			<-time.After(2 * timeout)
-			s.things.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
-			readEvents(t, w, 1)
-			if n := s.watches[name].Load(); n != 1 {
-				t.Errorf("the watch needed %d requests, want 1", n)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s := startServer(t, servertest.Options{})
+				rt := newTransport(name)
+				rt.DialContext = s.Network.Dial
+				c := &http.Client{Transport: rt, Timeout: time.Second}
+				opened := 0
+				r := &Remote{URL: s.URL("/things"), HTTPClient: c, Trace: &Trace{Opened: func(string, listwatch.Version) { opened++ }}}
+				if name == "websocket" {
+					r.Transports = []transport.Client{&websocket.Client{HTTPClient: c}}
+				}
+				defer r.Close()
+				w := openWatch(t, r, listwatch.Query{Bookmarks: true})
+				defer w.Close()
+				readEvents(t, w, 1)
+				time.Sleep(30 * time.Second)
+				s.put(t, "a", 1)
+				if readEvents(t, w, 1); opened != 1 {
+					t.Errorf("the watch needed %d requests, want 1", opened)
+				}
+			})
 		})
 	}
 }

@@ -29,8 +29,8 @@ type fixture struct {
 	apiVersion, namespace string
 }
 
-// Run tests a collection of the kind ConfigMap, with new objects in the namespace. apiVersion is for
-// servers that require it and kind in each object. If empty, both are left out.
+// Run tests a collection of the kind ConfigMap, with new objects in the namespace. apiVersion is
+// for servers that require it and kind in each object. If empty, both are left out.
 func Run(t *testing.T, maps client.Collection[ConfigMap], apiVersion, namespace string) {
 	f := func(test func(*fixture)) func(*testing.T) {
 		return func(t *testing.T) { test(&fixture{t, maps, apiVersion, namespace}) }

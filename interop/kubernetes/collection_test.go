@@ -49,7 +49,8 @@ func TestCollectionWritesToKubernetes(t *testing.T) {
 			trace := &client.Trace{Opened: func(name string, _ listwatch.Version) { opened.Store(name) }}
 			remote := &client.Remote{URL: root + "/configmaps", HTTPClient: c, Transports: transports(c), Trace: trace}
 			remote.Header = func(context.Context, bool) (http.Header, error) {
-				return http.Header{"Origin": {server.URL}}, nil // Kubernetes refuses a WebSocket without it
+				// Kubernetes refuses a WebSocket without an origin.
+				return http.Header{"Origin": {server.URL}}, nil
 			}
 			defer remote.Close()
 			testWatchOfWrites(t, remote)
