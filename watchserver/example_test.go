@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store/memory"
@@ -102,4 +103,39 @@ func ExampleEndpoint() {
 		fmt.Println(flag.Name)
 	}
 	// Output: dark-mode
+}
+
+// A session is an Authenticator for one cookie.
+type session struct{ expires time.Time }
+
+func (s session) Authenticate(r *http.Request) (watchserver.User, error) {
+	if c, err := r.Cookie("session"); err != nil || c.Value != "secret" {
+		return watchserver.User{}, nil // the request has no credentials
+	}
+	return watchserver.User{Name: "ada", Groups: []string{"editors"}, Expires: s.expires}, nil
+}
+
+// A watch ends when the credentials of its user expire.
+func ExampleAuthenticator() {
+	type Flag struct {
+		listwatch.Metadata `json:"metadata"`
+	}
+	server := &watchserver.Server{Source: memory.New[Flag](), Authenticator: session{time.Now().Add(50 * time.Millisecond)}}
+	for _, cookie := range []string{"", "session=secret"} {
+		r, w := httptest.NewRequest(http.MethodGet, "/?watch=1", nil), httptest.NewRecorder()
+		r.Header.Set("Cookie", cookie)
+		server.ServeHTTP(w, r)
+		var event struct {
+			Message string                   // of a Status
+			Object  struct{ Message string } // of an ERROR event
+		}
+		if err := json.NewDecoder(w.Body).Decode(&event); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%d: %s%s\n", w.Code, event.Message, event.Object.Message)
+	}
+	// Output:
+	// 401: the request has no credentials
+	// 200: the credentials have expired; use new ones
 }
