@@ -110,7 +110,8 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 		runner.Execute(ctx, c, target, o.selects, func(out Outcome) {
 			if err := awaitTarget(ctx, target, out.Verdict); err != nil {
 				r.Gone, r.Left = err.Error(), len(selected)-i-1
-				stop(fmt.Errorf("the target is gone: %w", err)) // skips the other variants of the case
+				// The remaining variants of the case are not run.
+				stop(fmt.Errorf("the target is gone: %w", err))
 			}
 			out = o.adjustVerdict(out)
 			r.Outcomes = append(r.Outcomes, out)
