@@ -107,7 +107,8 @@ func TestUntilEndsAWatch(t *testing.T) {
 		want listwatch.Code
 	}{{"default", nil, listwatch.Unauthorized}, {"own error", forbidden, listwatch.Forbidden}} {
 		t.Run(tt.name, func(t *testing.T) {
-			onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+			onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+				recorder := f.traced()
 				until := time.Now().Add(time.Hour)
 				f.endpoint = func(*http.Request) watchserver.Endpoint {
 					return watchserver.Endpoint{Source: f.flags, Until: until, UntilError: tt.err}
@@ -157,7 +158,8 @@ func TestEndEndsMatchingWatches(t *testing.T) {
 	byUser := func(s *watchserver.Server) {
 		s.ClientOf = func(r *http.Request) string { return r.URL.Query().Get("user") }
 	}
-	onEachTransportTraced(t, byUser, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+	onEachTransport(t, byUser, func(f *fixture, c transport.Client) {
+		recorder := f.traced()
 		ann, bob, carol := f.watch(c, "user=ann&allowWatchBookmarks=1"), f.watch(c, "user=bob"), f.watch(c, "user=carol")
 		ann.want("BOOKMARK")
 		at := f.put("a", nil).Version()

@@ -97,7 +97,8 @@ func TestATransportLearnsTheEndOfInitialEvents(t *testing.T) {
 					for i := range count {
 						w.want(fmt.Sprintf("ADDED f%03d", i))
 					}
-					w.want("BOOKMARK", "BOOKMARK") // the end of the initial events, and the last one
+					w.want("BOOKMARK") // the end of the initial events
+					w.want("BOOKMARK") // the end of the stream
 					w.wantEnd()
 					p.mu.Lock()
 					defer p.mu.Unlock()

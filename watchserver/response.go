@@ -127,7 +127,8 @@ type deadlineWriter struct {
 
 func (d *deadlineWriter) Write(p []byte) (int, error) {
 	if d.timeout > 0 {
-		_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout)) // some ResponseWriters have no deadlines
+		// The error is ignored, because some ResponseWriters have no deadlines.
+		_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout))
 	}
 	n, err := d.ResponseWriter.Write(p)
 	d.written += int64(n)

@@ -35,6 +35,9 @@ type Trace struct {
 type Request struct {
 	// Client is the name that Server.ClientOf returned.
 	Client string `json:"client"`
+	// User is the name of the user whom Server.Authenticator or [WithUser] has identified. It is
+	// empty if the user is unknown, and if Serve has refused a request after it called Authenticator.
+	User string `json:"user,omitempty"`
 	// Method and Proto are as in http.Request, such as "GET" and "HTTP/1.1".
 	Method string `json:"method"`
 	Proto  string `json:"proto"`
@@ -150,7 +153,7 @@ func (s *stream) endReason(err error) EndReason {
 
 // describeRequest returns the description of r.
 func (s *Server) describeRequest(r *http.Request) Request {
-	return Request{Client: s.clientOf(r), Method: r.Method, Proto: r.Proto, URL: r.URL.RequestURI(), RemoteAddr: r.RemoteAddr}
+	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, URL: r.URL.RequestURI(), RemoteAddr: r.RemoteAddr}
 }
 
 // Refuse responds to r with err, like [WriteError], and calls Trace.Refused. It is for handlers

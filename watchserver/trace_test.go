@@ -24,15 +24,13 @@ type traceRecorder struct {
 	writes  []watchserver.Write
 	reasons []watchserver.EndReason
 	errors  []error
-	users   []any // the value of userKey in the context of each hook
+	users   []string // the user in the context of each hook
 }
-
-type userKey struct{}
 
 func (c *traceRecorder) record(ctx context.Context, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.users = append(c.users, ctx.Value(userKey{}))
+	c.users = append(c.users, watchserver.UserOf(ctx).Name)
 	f()
 }
 
@@ -60,22 +58,21 @@ func (c *traceRecorder) lastReason() watchserver.EndReason {
 	return c.reasons[len(c.reasons)-1]
 }
 
-// onEachTransportTraced is like onEachTransport, with a recorder of the hooks.
-func onEachTransportTraced(t *testing.T, configure func(*watchserver.Server), test func(*fixture, transport.Client, *traceRecorder)) {
-	onEachTransport(t, configure, func(f *fixture, c transport.Client) {
-		recorder := new(traceRecorder)
-		f.WatchServer.Trace = recorder.trace()
-		f.wrap = func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, "ann")))
-			})
-		}
-		test(f, c, recorder)
-	})
+// traced records the hooks of the watches of f. The context of each request has a user.
+func (f *fixture) traced() *traceRecorder {
+	recorder := new(traceRecorder)
+	f.WatchServer.Trace = recorder.trace()
+	f.wrap = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(watchserver.WithUser(r.Context(), watchserver.User{Name: "ann"})))
+		})
+	}
+	return recorder
 }
 
 func TestHooksReceiveTheContextOfTheRequest(t *testing.T) {
-	onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		recorder := f.traced()
 		f.put("a", nil)
 		w := f.watch(c, "timeoutSeconds=1")
 		w.want("ADDED a")
@@ -88,11 +85,11 @@ func TestHooksReceiveTheContextOfTheRequest(t *testing.T) {
 		}
 		for _, user := range recorder.users {
 			if user != "ann" {
-				f.Errorf("the context of a hook has user %v, want ann", user)
+				f.Errorf("the context of a hook has user %q, want ann", user)
 			}
 		}
 		opened := recorder.opened[0]
-		if opened.Method != http.MethodGet || opened.URL != "/flags?watch=1&timeoutSeconds=1" || opened.Proto == "" || opened.RemoteAddr == "" || opened.Client == "" {
+		if opened.User != "ann" || opened.Method != http.MethodGet || opened.URL != "/flags?watch=1&timeoutSeconds=1" || opened.Proto == "" || opened.RemoteAddr == "" || opened.Client == "" {
 			f.Errorf("%s: got %+v, want a description of the request", c.Name(), opened.Request)
 		}
 	})
@@ -100,7 +97,8 @@ func TestHooksReceiveTheContextOfTheRequest(t *testing.T) {
 
 func TestLagIsTheTimeFromCommitToWrite(t *testing.T) {
 	const stall = 7 * time.Second
-	onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		recorder := f.traced()
 		start := f.put("older", nil).ResourceVersion
 		f.put("old", nil)
 		time.Sleep(time.Hour) // an old event must not count as lag
@@ -181,7 +179,8 @@ func TestEndsHaveReasons(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEachTransportTraced(t, nil, func(f *fixture, c transport.Client, recorder *traceRecorder) {
+			onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+				recorder := f.traced()
 				end.run(f, c)
 				for len(f.WatchServer.Watches()) > 0 {
 					time.Sleep(time.Second)
@@ -215,8 +214,15 @@ func (f *fixture) fill() {
 	}
 }
 
+// ann is an Authenticator for which every request has the user ann.
+type ann struct{}
+
+func (ann) Authenticate(*http.Request) (watchserver.User, error) {
+	return watchserver.User{Name: "ann"}, nil
+}
+
 func TestTraceSeesListsAndRefusals(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t, func(s *watchserver.Server) { s.Authenticator = ann{} })
 	f.put("a", nil)
 	var lists []watchserver.List
 	refused := map[string]error{}
@@ -233,7 +239,7 @@ func TestTraceSeesListsAndRefusals(t *testing.T) {
 		f.WatchServer.ServeHTTP(w, r)
 		bodies = append(bodies, w.Body.String())
 	}
-	if len(lists) != 2 || lists[0].Items != 1 || lists[0].Bytes != int64(len(bodies[0])) || lists[0].Version == 0 ||
+	if len(lists) != 2 || lists[0].Items != 1 || lists[0].Bytes != int64(len(bodies[0])) || lists[0].Version == 0 || lists[0].User != "ann" ||
 		lists[1].Method != http.MethodHead || lists[1].Bytes != 0 {
 		t.Errorf("got lists %+v, want one with %d bytes, and one without a body", lists, len(bodies[0]))
 	}

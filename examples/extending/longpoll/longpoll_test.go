@@ -89,7 +89,8 @@ func TestPollsEndWhenTheyAreUseful(t *testing.T) {
 		for range initial {
 			next()
 		}
-		wantPolls("after the initial events", 2) // one response has all of them, and the next poll waits
+		// One response has all initial events, and the next poll waits.
+		wantPolls("after the initial events", 2)
 		start := time.Now()
 		create("a")
 		next()
