@@ -36,7 +36,8 @@ type Request struct {
 	// Client is the name that Server.ClientOf returned.
 	Client string `json:"client"`
 	// User is the name of the user whom Server.Authenticator or [WithUser] has identified. It is
-	// empty if the user is unknown, and if Serve has refused a request after it called Authenticator.
+	// empty if the user is unknown, and if Serve has refused the request after it called
+	// Authenticator.
 	User string `json:"user,omitempty"`
 	// Method and Proto are as in http.Request, such as "GET" and "HTTP/1.1".
 	Method string `json:"method"`
