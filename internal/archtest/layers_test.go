@@ -40,7 +40,7 @@ var layers = []layer{
 	{"users of Sources", []string{"informer", "relay", "crudserver", "kubeapi/...", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller"}},
 	{"the conformance suite", []string{"conformance/..."}},
-	{"programs and benchmarks", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/..."}},
+	{"programs and benchmarks", []string{"benchmarks/...", "cmd/*/...", "examples", "examples/*/...", "tools/*"}},
 	{"tests with other projects' programs", []string{"interop/..."}},
 }
 

@@ -41,7 +41,7 @@ func isTestKit(p *sourcePackage) bool {
 }
 
 // bubblesOf returns the functions of p that run in bubbles: those passed to synctest.Test, or to a
-// function of p that calls it, as literals or by name.
+// function of p that runs them, as literals or by name; see runnersOf.
 func bubblesOf(p *sourcePackage) []ast.Node {
 	runners := runnersOf(p)
 	var bubbles []ast.Node
@@ -70,18 +70,32 @@ func bubblesOf(p *sourcePackage) []ast.Node {
 	return bubbles
 }
 
-// runnersOf returns the names of p's functions that call synctest.Test.
+// runnersOf returns the names of p's functions that call synctest.Test, or that pass a function on to
+// such a function.
 func runnersOf(p *sourcePackage) map[string]bool {
 	runners := map[string]bool{}
-	eachFunc(p, func(f *sourceFile, d *ast.FuncDecl) {
-		synctest := importName(f, "testing/synctest")
-		eachCall(d, func(call *ast.CallExpr) {
-			if isName(call.Fun, synctest, "Test") {
-				runners[d.Name.Name] = true
-			}
+	for found := -1; found < len(runners); {
+		found = len(runners)
+		eachFunc(p, func(f *sourceFile, d *ast.FuncDecl) {
+			synctest := importName(f, "testing/synctest")
+			eachCall(d, func(call *ast.CallExpr) {
+				if isName(call.Fun, synctest, "Test") || runners[callee(call)] && takesFunc(d) {
+					runners[d.Name.Name] = true
+				}
+			})
 		})
-	})
+	}
 	return runners
+}
+
+// takesFunc reports whether d has a parameter of a function type.
+func takesFunc(d *ast.FuncDecl) bool {
+	for _, field := range d.Type.Params.List {
+		if _, ok := field.Type.(*ast.FuncType); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // eachCall calls visit for each call in n.

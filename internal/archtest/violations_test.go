@@ -195,6 +195,8 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"SleepOutsideABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func f() { time.Sleep(1) }"}, []string{"time.Sleep"}},
 		{"SleepInABubble", checkSleeps, map[string]string{"a/a_test.go": bubble, "a/b_test.go": "package a\nimport \"time\"\nfunc inBubble(*testing.T) { time.Sleep(1) }"}, nil},
 		{"SleepInABubbleOfAHelper", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() { time.Sleep(1) }) }"}, nil},
+		{"SleepInABubbleOfTwoHelpers", checkSleeps, map[string]string{"a/a_test.go": bubble + "func outer(t *testing.T, f func()) { run(t, func() { f() }) }\nfunc run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { outer(t, func() { time.Sleep(1) }) }"}, nil},
+		{"SleepAfterABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() {}); time.Sleep(1) }"}, []string{"time.Sleep"}},
 		{"SleepInATestKit", checkSleeps, map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 		{"SleepInAProgram", checkSleeps, map[string]string{"cmd/a/a.go": "package main\nimport \"time\"\nfunc f() { time.Sleep(1) }", "benchmarks/a.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
 		{"WallClock", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar at = time.Now().UnixNano()"}, []string{"client/a.go:3:10: UnixNano"}},
