@@ -70,8 +70,8 @@ func bubblesOf(p *sourcePackage) []ast.Node {
 	return bubbles
 }
 
-// runnersOf returns the names of p's functions that call synctest.Test, or that pass a function on to
-// such a function.
+// runnersOf returns the names of p's functions that call synctest.Test, or that pass a function
+// on to such a function.
 func runnersOf(p *sourcePackage) map[string]bool {
 	runners := map[string]bool{}
 	for found := -1; found < len(runners); {
