@@ -24,8 +24,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/h2c"
 )
 
 // A service is the program with everything that it reports.
@@ -113,12 +111,6 @@ var paths = []struct {
 func plain(next http.Handler) http.Handler { return next }
 
 func configure(srv *http.Server) { h2.Configure(srv, transport.Options{}) }
-
-// withH2C is how programs served HTTP/2 in clear text before net/http could.
-func withH2C(next http.Handler) http.Handler {
-	//lint:ignore SA1019 many programs still use it
-	return h2c.NewHandler(next, &http2.Server{})
-}
 
 const watchTime = time.Second
 
