@@ -10,7 +10,6 @@ import (
 )
 
 func TestBoltStoreIsASource(t *testing.T) {
-	t.Parallel()
 	dir := memoryDir(t)
 	conformance.TestSource(t, func(ct conformance.T, historyBytes int64) conformance.Database {
 		sub, err := os.MkdirTemp(dir, "")
