@@ -38,8 +38,10 @@ func TestObjectURL(t *testing.T) {
 		{"http://h/api/v1/pods/", key, false, "/api/v1/namespaces/ns/pods/a /api/v1/namespaces/ns/pods"},
 		{"http://h/api/v1/nodes", listwatch.Key{Name: "a"}, false, "/api/v1/nodes/a /api/v1/nodes"},
 		{"http://h/api/v1/namespaces", listwatch.Key{Name: "a"}, false, "/api/v1/namespaces/a /api/v1/namespaces"},
-		{"http://h/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things", key, false,
-			"/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things/a /k8s/c1/apis/a.b/v1beta2/namespaces/ns/things"},
+		{
+			"http://h/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things", key, false,
+			"/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things/a /k8s/c1/apis/a.b/v1beta2/namespaces/ns/things",
+		},
 		{"http://h/apis/a.b/v1/namespaces/ns/things", listwatch.Key{Name: "a"}, false, "/apis/a.b/v1/namespaces/ns/things/a /apis/a.b/v1/namespaces/ns/things"},
 		{"http://h/api/v1/things", key, true, "/api/v1/things/ns/a /api/v1/things/ns"},
 		{"http://h/api/things", key, false, "/api/things/ns/a /api/things/ns"},
