@@ -85,7 +85,7 @@ type Report struct {
 	Mutants    *mutants.Result    `json:"mutants,omitempty"`
 	Robustness *robustness.Result `json:"faults,omitempty"`
 	// Gone is the reason why the target could not be reached any more, which ended the run, and
-	// Left is the number of cases after that. Gone is empty if the target was there to the end.
+	// Left is the number of cases after that. Gone is empty if the target answered to the end.
 	Gone string `json:"gone,omitempty"`
 	Left int    `json:"left,omitempty"`
 	// Unfinished is the reason for which the mutant or robustness tests did not finish. It
@@ -229,7 +229,7 @@ func (o Options) adjustVerdict(out Outcome) Outcome {
 }
 
 // OK reports whether the run found no problem: every run had an acceptable verdict, every
-// known failure matched a run, the run was not interrupted, the target was there to the end, no
+// known failure matched a run, the run was not interrupted, the target answered to the end, no
 // mutant survived, and no guarantee was violated under faults.
 func (r *Report) OK() bool {
 	return len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && r.Gone == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() }) &&

@@ -6,7 +6,7 @@
 //	http.Handle("/flags", h)  // h is a *crudserver.Handler with Path "/flags"
 //	http.Handle("/flags/", h)
 //
-// The verbs, their bodies and their errors are those of Kubernetes:
+// The verbs, bodies and errors are the same as in Kubernetes:
 //
 //	GET    /flags             list, or watch with ?watch=1
 //	POST   /flags             create

@@ -125,8 +125,8 @@ func (c *Encoder) AfterFirst() *Encoder { return c.afterFirst }
 // not be modified. Package framecache describes how frames are cached.
 func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 	if e.Initial && c.representation != nil && c.representation.DependsOnTime() {
-		// Do not cache the frame: that of an initial event would be kept as long as its object
-		// exists, which may be for days.
+		// Do not cache the frame: the object would keep the frame of its initial event as long
+		// as it exists, which may be for days.
 		return c.appendEvent(nil, e)
 	}
 	frames := e.Frames()

@@ -10,7 +10,7 @@ import (
 )
 
 // A Typed is a Cache that takes Go values. The JSON of a T has its name and namespace in the member
-// "metadata", as with [listwatch.Metadata]. The other methods are those of [Cache].
+// "metadata", as with [listwatch.Metadata]. It has the other methods of [Cache], too.
 type Typed[T any] struct {
 	*Cache
 }

@@ -60,8 +60,8 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 }
 
-// asAcknowledged returns f in the form in which acknowledgements are recorded: that of a
-// delete has no version, and its data is only the uid.
+// asAcknowledged returns f in the form in which acknowledgements are recorded. The
+// acknowledgement of a delete has no version, and its data is only the uid.
 func (f observedChange) asAcknowledged() observedChange {
 	if f.kind == listwatch.Deleted {
 		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))

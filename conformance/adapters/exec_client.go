@@ -195,7 +195,7 @@ func checkFramings(framings []framing.Framer) error {
 	return nil
 }
 
-// localCodes are the codes of errors that a client finds by itself.
+// localCodes holds the codes of errors that a client detects without the server.
 var localCodes = map[string]listwatch.Code{"Corrupt": listwatch.Corrupt, "Unsupported": listwatch.Unsupported}
 
 // replyError returns the error that a reply reports.

@@ -35,8 +35,8 @@ type Result struct {
 	Seconds float64        `json:"seconds"`
 }
 
-// Counts returns three numbers: of the mutants that were killed, of those that survived, and of
-// those that only the command go test can judge.
+// Counts returns the number of killed mutants, the number of survivors, and the number of mutants
+// that only the command go test can judge.
 func (r *Result) Counts() (killed, survived, left int) {
 	for _, t := range r.Trials {
 		switch {

@@ -14,8 +14,8 @@ import (
 // next requests are queued.
 //
 // A writer usually writes again as soon as its commit is acknowledged. If the committer did not
-// wait a short time for these writes, the next transaction would contain only that of the fastest
-// writer, and all other writers would wait for two transactions. So it waits, except after a
+// wait a short time for these writes, the next transaction would contain only the fastest writer's
+// write, and all other writers would wait for two transactions. So it waits, except after a
 // transaction with a single write.
 func (db *DB) commitLoop() {
 	defer close(db.done)
