@@ -83,6 +83,20 @@ func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	return s.terms[best].key, s.terms[best].values, true
 }
 
+// LabelEquals returns a selector of the objects whose label key has the given value. It does not
+// parse the value, so it is for values that come from elsewhere, such as the name of a tenant. A key
+// or value that no label can have is an error of code [Invalid].
+func LabelEquals(key, value string) (LabelSelector, error) {
+	err := checkLabelKey(key)
+	if err == nil {
+		err = checkLabelValue(value)
+	}
+	if err != nil {
+		return LabelSelector{}, &Error{Code: Invalid, Message: "invalid label selector", Err: err}
+	}
+	return newLabelSelector([]labelTerm{{key: key, op: opIn, values: []string{value}}}), nil
+}
+
 // And returns a selector of the objects that both s and o select.
 func (s LabelSelector) And(o LabelSelector) LabelSelector {
 	return newLabelSelector(slices.Concat(s.terms, o.terms))

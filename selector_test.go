@@ -232,6 +232,21 @@ func TestAndReturnsACopy(t *testing.T) {
 	}
 }
 
+func TestLabelEqualsDoesNotParse(t *testing.T) {
+	s, err := listwatch.LabelEquals("tenant", "acme")
+	if err != nil || s.String() != "tenant=acme" || !s.Matches(map[string]string{"tenant": "acme"}) || s.Matches(map[string]string{"tenant": "b"}) {
+		t.Errorf("got %q, %v", s, err)
+	}
+	for _, value := range []string{" acme", "=acme", "acme,other", "acme "} {
+		if s, err := listwatch.LabelEquals("tenant", value); !errors.Is(err, listwatch.Invalid) {
+			t.Errorf("value %q: got %q, %v, want %v", value, s, err, listwatch.Invalid)
+		}
+	}
+	if s, err := listwatch.LabelEquals("a b", "x"); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("invalid key: got %q, %v, want %v", s, err, listwatch.Invalid)
+	}
+}
+
 // Property: a conjunction selects exactly the objects that both of its parts select, and is the
 // selector that the joined texts describe.
 func TestLabelSelectorAndIsAConjunction(t *testing.T) {

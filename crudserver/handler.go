@@ -15,8 +15,9 @@ import (
 // A Handler is an [http.Handler] that serves one collection. Do not change its fields after the
 // first request, and do not copy it.
 //
-// It does not identify users. A handler around it can, and can tell a write by the method: all
-// methods except GET, HEAD and OPTIONS write.
+// The Authenticator of Server, if any, identifies the user of each request. Any user may read and
+// write. A handler around it can refuse that, and can tell a write by the method: all methods except
+// GET, HEAD and OPTIONS write.
 type Handler struct {
 	// Path is the path of the collection in URLs, without escapes, such as "/flags". If empty,
 	// "/" is used.
@@ -53,18 +54,19 @@ func (h *Handler) server() *watchserver.Server {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	if err := watchserver.CheckOrigin(r, h.server().AllowOrigins); err != nil {
-		return err
-	}
 	key, err := h.parsePath(r.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch {
-	case isRead && (key.Name == "" || watchserver.WantsWatch(r)):
+	if isRead && (key.Name == "" || watchserver.WantsWatch(r)) {
 		h.server().Serve(w, r, watchserver.Endpoint{Source: h.Collection, Namespace: key.Namespace, Name: key.Name})
 		return nil
+	}
+	if r, err = h.server().Admit(r); err != nil {
+		return err
+	}
+	switch {
 	case isRead:
 		return h.get(w, r, key)
 	case r.Method == http.MethodPost && key.Name == "":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // A call is a request and the response to it.
@@ -113,6 +114,49 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		}
 	}
 	call{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
+}
+
+func TestRequestedDryRunsWriteNothing(t *testing.T) {
+	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"})}
+	call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
+	call{"in the body", "DELETE", "/flags/a", nil, `{"dryRun":["All"]}`, 200, ""}.do(t, h)
+	call{"unknown in the body", "DELETE", "/flags/a", nil, `{"dryRun":["Some"]}`, 400, "BadRequest"}.do(t, h)
+	call{"second value", "DELETE", "/flags/a?dryRun=&dryRun=All", nil, "", 200, ""}.do(t, h)
+	call{"malformed query", "DELETE", "/flags/a?dryRun=All;x=1", nil, "", 400, "BadRequest"}.do(t, h)
+	call{"if none match", "PUT", "/flags/a", http.Header{"If-None-Match": {"*"}}, `{"metadata":{"name":"a"},"x":1}`, 400, "BadRequest"}.do(t, h)
+	if w := (call{"get", "GET", "/flags/a", nil, "", 200, ""}).do(t, h); strings.Contains(w.Body.String(), `"x"`) {
+		t.Errorf("a refused update wrote %s", w.Body)
+	}
+}
+
+// knowsAnn is an Authenticator for the bearer token "ann".
+type knowsAnn struct{}
+
+func (knowsAnn) Authenticate(r *http.Request) (watchserver.User, error) {
+	if r.Header.Get("Authorization") == "Bearer ann" {
+		return watchserver.User{Name: "ann"}, nil
+	}
+	return watchserver.User{}, nil
+}
+
+func TestAuthenticatorGuardsEveryVerb(t *testing.T) {
+	h := &Handler{
+		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: &watchserver.Server{Authenticator: knowsAnn{}},
+	}
+	ann, body := http.Header{"Authorization": {"Bearer ann"}}, `{"metadata":{"name":"a"}}`
+	for _, c := range []call{
+		{"create", "POST", "/flags", nil, body, 201, ""},
+		{"list", "GET", "/flags", nil, "", 200, ""},
+		{"get", "GET", "/flags/a", nil, "", 200, ""},
+		{"update", "PUT", "/flags/a", nil, body, 200, ""},
+		{"delete", "DELETE", "/flags/a", nil, "", 200, ""},
+	} {
+		anonymous := c
+		anonymous.status, anonymous.reason = 401, "Unauthorized"
+		anonymous.do(t, h)
+		c.header = ann
+		c.do(t, h)
+	}
 }
 
 func TestPathsWithNamespaces(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/listwatch/listwatch"
@@ -58,10 +59,14 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.K
 	if err != nil {
 		return err
 	}
-	p, err := readPreconditions(data)
-	switch {
-	case err != nil:
+	p, stages, err := readDeleteOptions(data)
+	if err != nil {
 		return err
+	}
+	if from, err = dryRun(from, stages); err != nil {
+		return err
+	}
+	switch {
 	case p.Version == 0:
 		p.Version = version
 	case version != 0 && version != p.Version:
@@ -81,13 +86,15 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
 		return nil, nil, err
 	}
-	to = h.Collection
-	switch stage := r.URL.Query().Get("dryRun"); stage {
-	case "":
-	case "All":
-		to = to.DryRun()
-	default:
-		return nil, nil, invalid("dryRun %q: must be All; nothing was written", stage)
+	if r.Header.Get("If-None-Match") != "" {
+		return nil, nil, invalid("If-None-Match is not supported for writes: create an object with POST; nothing was written")
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query would ignore an error
+	if err != nil {
+		return nil, nil, invalid("the query %q: %v; nothing was written", r.URL.RawQuery, err)
+	}
+	if to, err = dryRun(h.Collection, query["dryRun"]); err != nil {
+		return nil, nil, err
 	}
 	limit := h.MaxBodyBytes
 	if limit == 0 {
@@ -100,6 +107,20 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 		err = checkContentType(r.Header.Get("Content-Type"))
 	}
 	return to, body, err
+}
+
+// dryRun returns c, or a dry run of c if stages, the values of a parameter dryRun, request one.
+func dryRun(c *store.Collection, stages []string) (*store.Collection, error) {
+	for _, stage := range stages {
+		switch stage {
+		case "":
+		case "All":
+			c = c.DryRun()
+		default:
+			return nil, invalid("dryRun %q: must be All; nothing was written", stage)
+		}
+	}
+	return c, nil
 }
 
 // checkContentType accepts JSON, and bodies without a meaningful type: no type, or the type that
@@ -132,20 +153,21 @@ func ifMatch(r *http.Request) (listwatch.Version, error) {
 	return version, nil
 }
 
-// readPreconditions reads the preconditions in the body of a delete.
-func readPreconditions(data []byte) (p store.Preconditions, err error) {
+// readDeleteOptions reads the preconditions and the values of dryRun in the body of a delete.
+func readDeleteOptions(data []byte) (p store.Preconditions, dryRun []string, err error) {
 	if len(data) == 0 {
-		return p, nil
+		return p, nil, nil
 	}
 	var options struct {
+		DryRun        []string
 		Preconditions struct{ UID, ResourceVersion string }
 	}
 	if err := json.Unmarshal(data, &options); err != nil {
-		return p, invalid("the body of a delete must be empty or hold DeleteOptions: %v", err)
+		return p, nil, invalid("the body of a delete must be empty or hold DeleteOptions: %v", err)
 	}
 	p.UID = options.Preconditions.UID
 	p.Version, err = listwatch.ParseVersion(options.Preconditions.ResourceVersion)
-	return p, err
+	return p, options.DryRun, err
 }
 
 // asPreconditionFailed gives a Conflict status 412 if the request has an If-Match header. Its code

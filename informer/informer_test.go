@@ -191,7 +191,9 @@ func TestRemovedHandlerIsNotCalled(t *testing.T) {
 		w.put("a", 2)
 		synctest.Wait()
 		w.expect("calls before Remove", "+a1!", d.text())
-		late := w.Handle((&callLog{block: make(chan struct{})}).handler(), nil)
+		block := make(chan struct{})
+		defer close(block) // the first call may have started before Remove
+		late := w.Handle((&callLog{block: block}).handler(), nil)
 		late.Remove()
 		if err := late.WaitForSync(t.Context()); err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
 			t.Errorf("WaitForSync of a removed handler: got %v, want %v", err, listwatch.Unavailable)

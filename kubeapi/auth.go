@@ -62,11 +62,16 @@ func ClientCertificate(r *http.Request) (User, error) {
 	return User{Name: subject.CommonName, Groups: subject.Organization}, nil
 }
 
+// authenticate identifies the user of r. Like the watches, all other requests heed the Authenticator
+// of h.Server.
 func (h *Handler) authenticate(r *http.Request) (User, error) {
-	if h.Authenticate == nil {
-		return Anonymous(), nil
+	switch {
+	case h.Authenticate != nil:
+		return watchserver.Authenticate(r, h.Authenticate)
+	case h.Server.Authenticator != nil:
+		return watchserver.Authenticate(r, h.Server.Authenticator)
 	}
-	return watchserver.Authenticate(r, h.Authenticate)
+	return Anonymous(), nil
 }
 
 func noCommonName(subject pkix.Name) error {

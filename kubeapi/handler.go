@@ -118,17 +118,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.serveHealth(w, r) {
 		return
 	}
-	if err := h.serve(w, r); err != nil {
+	user, err := h.authenticate(r)
+	if err == nil {
+		r = r.WithContext(watchserver.WithUser(r.Context(), user))
+		err = h.serve(w, r, user)
+	}
+	if err != nil {
 		h.Server.Refuse(w, r, err)
 	}
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	user, err := h.authenticate(r)
-	if err != nil {
-		return err
-	}
-	r = r.WithContext(watchserver.WithUser(r.Context(), user))
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error {
 	if err := watchserver.CheckOrigin(r, h.Server.AllowOrigins); err != nil {
 		return err
 	}

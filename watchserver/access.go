@@ -50,6 +50,33 @@ func Authenticate(r *http.Request, a Authenticator) (User, error) {
 	return user, nil
 }
 
+// authenticate returns r with the user that the Authenticator of s identifies, if s has one. With an
+// error it returns r unchanged.
+func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
+	if s.Authenticator == nil {
+		return r, nil
+	}
+	user, err := Authenticate(r, s.Authenticator)
+	if err != nil {
+		return r, err
+	}
+	return r.WithContext(WithUser(r.Context(), user)), nil
+}
+
+// Admit applies the settings of s to a request that s does not serve itself, such as a write by a
+// handler beside its lists and watches. It returns an error for [Server.Refuse] if the Authenticator
+// refuses the request, or if r is a write from a web page of another origin; see [CheckOrigin].
+// Otherwise it returns r with the user and, with NoCompression, without a request for compression.
+func (s *Server) Admit(r *http.Request) (*http.Request, error) {
+	if err := CheckOrigin(r, s.AllowOrigins); err != nil {
+		return nil, err
+	}
+	if s.NoCompression {
+		r = transport.WithoutCompression(r)
+	}
+	return s.authenticate(r)
+}
+
 func errCredentialsExpired() error {
 	return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the credentials have expired; use new ones"}
 }
@@ -92,7 +119,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 			// Browsers send no credentials if the value is "*".
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Allow-Credentials", "true")
-			h.Set("Access-Control-Expose-Headers", transport.EpochHeader+", Retry-After, Warning")
+			h.Set("Access-Control-Expose-Headers", transport.EpochHeader+", ETag, Location, Retry-After, Warning")
 		}
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 			next.ServeHTTP(w, r)
@@ -100,7 +127,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		}
 		if allowed {
 			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, X-Requested-With")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, If-Match, Last-Event-ID, X-Requested-With")
 			h.Set("Access-Control-Max-Age", "600")
 		}
 		w.WriteHeader(http.StatusNoContent)

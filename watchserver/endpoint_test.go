@@ -1,8 +1,10 @@
 package watchserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -151,6 +153,34 @@ func TestADistantUntilDoesNotEndAWatch(t *testing.T) {
 		f.put("a", nil)
 		w.want("ADDED a")
 		w.wantEnd()
+	})
+}
+
+// A slowSource opens watches slowly.
+type slowSource struct{ listwatch.Source }
+
+func (s slowSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	time.Sleep(2 * time.Second)
+	return s.Source.Watch(ctx, q)
+}
+
+func TestUntilIsReportedIfTheSourceIsSlow(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		f.endpoint = func(*http.Request) watchserver.Endpoint {
+			return watchserver.Endpoint{Source: slowSource{f.flags}, Until: time.Now().Add(500 * time.Millisecond)}
+		}
+		f.watch(c, "").wantError(listwatch.Unauthorized)
+	})
+}
+
+func TestAnErrorThatWrapsEOFIsSent(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		w := f.watch(c, "")
+		f.put("a", nil)
+		w.want("ADDED a")
+		all := func(watchserver.Watch) bool { return true }
+		f.WatchServer.End(all, &listwatch.Error{Code: listwatch.Unauthorized, Err: io.EOF})
+		w.wantError(listwatch.Unauthorized)
 	})
 }
 

@@ -84,7 +84,7 @@ func ExampleEndpoint() {
 	server := &watchserver.Server{}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A real program takes the tenant from the credentials of the request.
-		tenant, err := listwatch.ParseLabelSelector("tenant=" + r.URL.Query().Get("tenant"))
+		tenant, err := listwatch.LabelEquals("tenant", r.URL.Query().Get("tenant"))
 		if err != nil {
 			watchserver.WriteError(w, r, err)
 			return

@@ -144,7 +144,7 @@ func (s *stream) reason(ctx context.Context, cause error) error {
 	if errors.Is(cause, errComplete) {
 		return nil
 	}
-	if f := s.dueFailure(time.Now()); f != nil && !errors.Is(cause, f.err) {
+	if f := s.dueFailure(time.Now()); f != nil && f.err != errComplete && !errors.Is(cause, f.err) {
 		return errors.Join(f.err, cause) // the error could not be sent
 	}
 	return cause

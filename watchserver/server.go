@@ -133,7 +133,8 @@ type Endpoint struct {
 	Namespace, Name string
 	// Labels and Fields restrict the request to the objects that they select, in addition to
 	// the client's own selectors. A client cannot see more, so a selector that depends on the
-	// user isolates tenants from each other. An object that stops matching is reported as
+	// user isolates tenants from each other. Build it with [listwatch.LabelEquals] or
+	// [listwatch.FieldEquals], which do not parse the value. An object that stops matching is reported as
 	// deleted, with its last state that matched. The zero values select everything.
 	Labels listwatch.LabelSelector
 	Fields listwatch.FieldSelector
@@ -164,7 +165,14 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 	if s.NoCompression {
 		r = transport.WithoutCompression(r)
 	}
-	if err := s.serve(w, r, e); err != nil {
+	err := s.Limits.check(r)
+	if err == nil {
+		r, err = s.authenticate(r)
+	}
+	if err == nil {
+		err = s.serve(w, r, e)
+	}
+	if err != nil {
 		if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
 			err = contextError(r.Context())
 		}
@@ -173,16 +181,6 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error {
-	if err := s.Limits.check(r); err != nil {
-		return err
-	}
-	if s.Authenticator != nil {
-		user, err := Authenticate(r, s.Authenticator)
-		if err != nil {
-			return err
-		}
-		r = r.WithContext(WithUser(r.Context(), user))
-	}
 	if expires := UserOf(r.Context()).Expires; !expires.IsZero() && (e.Until.IsZero() || expires.Before(e.Until)) {
 		e.Until, e.UntilError = expires, nil
 	}

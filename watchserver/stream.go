@@ -72,10 +72,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
 	if f := s.dueFailure(now); f != nil {
-		if err := s.sendBookmark(b, now); err != nil {
-			return now, err
-		}
-		return now, s.fail(b, f.err, now)
+		return now, s.finishWith(b, f.err, now)
 	}
 	// Load drainAt before Poll, so that all events committed before the drain are sent.
 	drainAt := s.drainAt.Load()
@@ -209,11 +206,28 @@ func (s *stream) finish(b *batch, now time.Time) error {
 	return errComplete
 }
 
-// fail sends cause as an ERROR event. It returns cause, joined with any error of sending it.
+// finishWith ends a stream for a reason outside of its Source: with a last bookmark if the client
+// allows bookmarks, and then with cause as an ERROR event, or cleanly if cause is errComplete.
+func (s *stream) finishWith(b *batch, cause error, now time.Time) error {
+	if cause == errComplete {
+		return s.finish(b, now)
+	}
+	if err := s.sendBookmark(b, now); err != nil {
+		return err
+	}
+	return s.sendErrorEvent(b, cause, now)
+}
+
+// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF.
 func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	if errors.Is(cause, io.EOF) {
 		return errComplete
 	}
+	return s.sendErrorEvent(b, cause, now)
+}
+
+// sendErrorEvent sends cause as an ERROR event. It returns cause, joined with any error of sending it.
+func (s *stream) sendErrorEvent(b *batch, cause error, now time.Time) error {
 	frame, err := s.out.Encoder.Error(cause)
 	if err == nil {
 		b.add(frame, s.out.Encoder.WireSize(frame))

@@ -36,8 +36,7 @@ type Request struct {
 	// Client is the name that Server.ClientOf returned.
 	Client string `json:"client"`
 	// User is the name of the user whom Server.Authenticator or [WithUser] has identified. It is
-	// empty if the user is unknown, and if Serve has refused the request after it called
-	// Authenticator.
+	// empty if the user is unknown.
 	User string `json:"user,omitempty"`
 	// Method and Proto are as in http.Request, such as "GET" and "HTTP/1.1".
 	Method string `json:"method"`
@@ -119,10 +118,11 @@ const (
 	// EndExpired means that the history that the watch needs was dropped: status 410.
 	EndExpired EndReason = "expired"
 	// EndRefused means that the watch was accepted, but ended because the client may not have
-	// it: status 401 or 403.
+	// it: status 401, as when Endpoint.Until has passed, or 403.
 	EndRefused EndReason = "refused"
 	// EndCanceled means that the program ended the watch with another error: the request's
-	// context has ended, or Endpoint.Until has passed, or [Server.End] was called.
+	// context has ended, or [Server.End] was called. If the context was canceled without a
+	// cause, the reason is EndClientGone over HTTP/2, where the two look the same.
 	EndCanceled EndReason = "canceled"
 	// EndFailed means any other error, for example of the Source.
 	EndFailed EndReason = "failed"

@@ -3,7 +3,6 @@ package watchserver
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -189,7 +188,7 @@ type failure struct {
 // the request's context, the expiry of credentials, or an operator.
 func (s *stream) failAt(at time.Time, err error) {
 	abort := func() { s.out.Sender.Close(transport.Abort) }
-	wait := min(time.Until(at), forever-abortTimeout) // prevents an overflow
+	wait := max(0, min(time.Until(at), forever-abortTimeout)) // prevents an overflow
 	next := &failure{at: at, err: err, abort: time.AfterFunc(wait+abortTimeout, abort)}
 	for {
 		old := s.failure.Load()
@@ -233,7 +232,7 @@ func (e *Endpoint) untilError() error {
 // requests fail, and then call End. match must not call methods of s.
 func (s *Server) End(match func(Watch) bool, err error) int {
 	if err == nil {
-		err = io.EOF // the stream ends as if its Source had ended it
+		err = errComplete
 	}
 	n := 0
 	for _, st := range s.watches.all() {

@@ -254,11 +254,16 @@ func TestServerWritesOneFramePerEvent(t *testing.T) {
 				events = append(events, testEvent(size, size))
 			}
 			events = append(events, testEvent(0, 0xFF00), testEvent(0, 0x10000))
-			go send(t, stream, events...)
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				send(t, stream, events...)
+			}()
 			for _, e := range events {
 				want, _ := f.AppendMessage(nil, framing.FromEvent(e))
 				p.wantFrame(first, string(want))
 			}
+			<-sent // an Abort that interrupts Send is an error
 			stream.Sender.Close(transport.Abort)
 			p.wantEOF()
 		}
