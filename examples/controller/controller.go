@@ -51,10 +51,12 @@ func newScaler(apps, instances listwatch.Source, writes *store.Typed[Instance]) 
 	return s, nil
 }
 
-// run reconciles until ctx ends.
+// run reconciles until ctx ends or an informer fails.
 func (s *scaler) run(ctx context.Context, workers int) error {
+	ctx, stop := context.WithCancel(ctx)
 	var informers sync.WaitGroup
 	defer informers.Wait()
+	defer stop()
 	informers.Go(func() { _ = s.apps.Run(ctx) })
 	informers.Go(func() { _ = s.instances.Run(ctx) })
 	if err := s.instances.WaitForSync(ctx); err != nil {

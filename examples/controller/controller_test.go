@@ -107,6 +107,28 @@ func compare(t *testing.T, declared map[string]int, items func(context.Context, 
 	}
 }
 
+func TestRunReturnsWhenAnInformerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		instances := memory.New[Instance]()
+		s, err := newScaler(nil, instances, instances)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- s.run(ctx, 1) }()
+		select {
+		case err := <-done:
+			if !errors.Is(err, listwatch.Invalid) {
+				t.Errorf("run returned %v, want an error of code Invalid, because the apps have no Source", err)
+			}
+		case <-time.After(time.Hour):
+			t.Error("run did not return although the informer of the apps had failed")
+		}
+	})
+}
+
 func TestDeletedInstanceIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		apps, instances := memory.New[App](), memory.New[Instance]()
