@@ -22,8 +22,8 @@ import (
 //go:embed listwatch.js listwatch.d.ts src/*.js
 var Files embed.FS
 
-// Handler serves Files below its root. Responses may be cached but are always revalidated, so pages
-// never mix files of two versions of a server.
+// Handler serves Files below its root. Responses may be cached but are always revalidated, so after
+// an upgrade of the server a reload gets the new files.
 func Handler() http.Handler {
 	files := http.FileServerFS(Files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
