@@ -1,3 +1,6 @@
+/** The longest timeout in milliseconds. setTimeout treats a longer one as 1 ms. */
+export const maxTimeout = 2 ** 31 - 1;
+
 const [min, max, healthy, brief] = [800, 30_000, 120_000, 1000]; // milliseconds
 
 /**
@@ -17,7 +20,7 @@ export class Backoff {
     if (lived >= healthy) this.#doublings = 0;
     if (!error && !wasBrief) return Math.random() * min;
     const bound = Math.min(min * 2 ** this.#doublings++, max);
-    return Math.random() * bound + (error?.retryAfter ?? 0) + (wasBrief ? 100 : 0);
+    return Math.min(Math.random() * bound + (error?.retryAfter ?? 0) + (wasBrief ? 100 : 0), maxTimeout);
   }
 }
 

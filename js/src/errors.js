@@ -37,8 +37,9 @@ export function statusError(status, body, retryAfter = 0) {
   if (status === 504 && known.details?.causes?.some((cause) => cause.reason === "ResourceVersionTooLarge")) code = "NotYet";
   if (status === 204) code = "NoContent";
   const text = known.message ?? (typeof body === "string" ? body.replace(/<[^>]*>|\s+/g, " ").trim().slice(0, 200) : "");
+  const seconds = Number(known.details?.retryAfterSeconds) || 0;
   return new WatchError(code, `the server responded ${status}${text && `: ${text}`}`, {
-    status, body, retryAfter: retryAfter || 1000 * (known.details?.retryAfterSeconds ?? 0),
+    status, body, retryAfter: retryAfter || Math.max(1000 * seconds, 0),
   });
 }
 

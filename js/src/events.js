@@ -5,9 +5,9 @@ const types = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"];
 /** Returns the event with this text. An ERROR event is thrown. */
 export function parseEvent(text, parse) {
   const event = parseJSON(text, parse);
-  if (event.type === "ERROR") throw statusError(0, event.object);
-  if (!types.includes(event.type)) {
-    throw new WatchError("Unsupported", `received an event of type ${JSON.stringify(event.type)}, want one of ${types}`);
+  if (event?.type === "ERROR") throw statusError(0, event.object);
+  if (!types.includes(event?.type)) {
+    throw new WatchError("Unsupported", `received an event of type ${JSON.stringify(event?.type)}, want one of ${types}`);
   }
   if (!event.object?.metadata) throw new WatchError("Corrupt", `received an ${event.type} event without an object that has metadata`);
   return event;

@@ -1,3 +1,4 @@
+import { maxTimeout } from "./backoff.js";
 import { WatchError } from "./errors.js";
 
 /** Aborts a request when its caller does, or when the server is silent for longer than the idle timeout. */
@@ -15,7 +16,7 @@ export class Guard {
    */
   constructor(parent, idleTimeout) {
     this.#parent = parent;
-    this.#idleTimeout = idleTimeout;
+    this.#idleTimeout = Math.min(idleTimeout, maxTimeout);
     parent.addEventListener("abort", this.#abort);
     if (parent.aborted) this.#abort();
   }

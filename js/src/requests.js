@@ -133,6 +133,7 @@ class Stream {
   /** Returns the next event, or undefined at a clean end. An ERROR event is thrown. */
   async next() {
     const text = await this.#guard.wait(this.#stream.read());
+    this.#guard.signal.throwIfAborted(); // events may still be buffered
     if (text === undefined) return undefined;
     this.received++;
     return parseEvent(text, this.#parse);

@@ -31,18 +31,21 @@ export class Transports {
 
   /**
    * Opens a stream over the first transport that works, and demotes the ones that it tried before.
-   * If all fail, none is demoted, because the reason is then not the transport.
+   * If all fail, none is demoted, because the reason is then not the transport. One that never
+   * responds is demoted at once, because the idle timeout ends the whole attempt.
    */
   async open(request) {
     const failed = [];
     let error = new WatchError("Unsupported", "none of the transports exists here");
     for (const candidate of this.#ordered()) {
+      request.signal.throwIfAborted(); // a WebSocket and an EventSource do not check the signal
       try {
         const stream = await candidate.open(request);
         failed.forEach((c) => this.#demote(c));
         return { ...stream, candidate };
       } catch (e) {
         if (failed.length === 0 || e.status || (e.code === "Unavailable" && error.code !== "Unavailable" && !error.status)) error = e;
+        if (e?.idle) this.#demote(candidate);
         if (request.signal.aborted || !isTransportFailure(e)) throw e;
         failed.push(candidate);
       }

@@ -116,7 +116,10 @@ class Watcher {
   async *#list() {
     const events = await this.#requests.list();
     yield* this.#reset();
-    for (const event of events) yield* this.#admit(event);
+    for (const event of events) {
+      this.#signal.throwIfAborted();
+      yield* this.#admit(event);
+    }
   }
 
   /** Announces a new state, unless it is the first. */
@@ -148,7 +151,8 @@ class Watcher {
     } else if (error && error.code !== "NotYet" && !retryable.includes(error.code)) {
       throw error;
     }
-    if (error?.idle && !this.#point.synced) this.#mustList = true; // the server ignores sendInitialEvents
+    // The server ignores sendInitialEvents, or its state arrives faster than it is read.
+    if ((error?.idle || error?.code === "TooSlow") && !this.#point.synced) this.#mustList = true;
     if (error?.truncated && ++this.#truncated >= maxTruncated) this.#mustList = true;
   }
 

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { Backoff } from "../src/backoff.js";
+import { parseRetryAfter, statusError } from "../src/errors.js";
+import { parseEvent } from "../src/events.js";
+import { Guard } from "../src/guard.js";
 import { Transports } from "../src/transports.js";
 
 /** A WebSocket that is opened at once, or refused. */
@@ -90,4 +94,47 @@ test("an unread WebSocket is closed before it fills the memory", async () => {
 
 test("an unknown transport is refused", () => {
   assert.throws(() => new Transports({ transports: ["carrier-pigeon"] }), /is not one of fetch,websocket,eventsource/);
+});
+
+test("a transport that never responds is tried last", async () => {
+  const transports = new Transports({ fetch: ok });
+  const guard = new Guard(new AbortController().signal, 20);
+  const fetch = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const request = { url: new URL("https://server/things?watch=1"), headers: {}, signal: guard.signal, fetch };
+  await assert.rejects(guard.wait(transports.open(request)), { code: "Unavailable", idle: true });
+  assert.equal(await open(transports, ok), "websocket");
+});
+
+test("an aborted request opens no connection", async () => {
+  let sources = 0;
+  globalThis.EventSource = class { constructor() { sources++; } };
+  try {
+    for (const name of ["websocket", "eventsource"]) {
+      const request = { url: "http://server/", headers: {}, signal: AbortSignal.abort() };
+      await assert.rejects(new Transports({ transports: [name] }).open(request), { name: "AbortError" });
+    }
+  } finally {
+    delete globalThis.EventSource;
+  }
+  assert.equal(FakeWebSocket.opened.length + sources, 0);
+});
+
+test("a delay is never one that setTimeout takes for 1 ms", () => {
+  const status = (seconds) => statusError(0, { kind: "Status", code: 429, details: { retryAfterSeconds: seconds } });
+  const delay = (error) => new Backoff().delay({ error, lived: 0, received: 0, opened: false });
+  for (const retryAfter of [parseRetryAfter("9".repeat(400)), parseRetryAfter("Fri, 31 Dec 9999 23:59:59 GMT"), status(1e9).retryAfter]) {
+    assert.equal(delay(statusError(429, "", retryAfter)), 2 ** 31 - 1);
+  }
+  for (const seconds of ["soon", {}, -5]) assert.equal(status(seconds).retryAfter, 0);
+  assert.equal(status("5").retryAfter, 5000);
+});
+
+test("an infinite idle timeout does not end a stream", async () => {
+  const guard = new Guard(new AbortController().signal, Infinity);
+  await guard.wait(new Promise((resolve) => setTimeout(resolve, 20)));
+  assert.equal(guard.signal.aborted, false);
+});
+
+test("an event that is not an object is refused", () => {
+  for (const text of ["null", "1", "[]"]) assert.throws(() => parseEvent(text, JSON.parse), { code: "Unsupported" });
 });

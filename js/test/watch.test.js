@@ -182,3 +182,38 @@ test("a collection reports a failure that does not pass", async () => {
   assert.equal(things.status, "failed");
   assert.equal(things.getSnapshot().error.status, 403);
 });
+
+test("no event is delivered after the signal is aborted", async () => {
+  const list = { metadata: { resourceVersion: "5" }, items: [object("a", "3"), object("b", "4")] };
+  const streamed = () => script(stream([event("ADDED", "a", "3"), event("ADDED", "b", "4"), synced("5")]));
+  for (const server of [streamed(), script(json(status(422), { status: 422 }), json(list))]) {
+    assert.deepEqual(await take(1, server), ["ADDED a 3"]);
+  }
+  assert.deepEqual(await take(1, streamed(), { reconnect: false }), ["ADDED a 3"]);
+});
+
+test("a state that is too large for a WebSocket is listed", async () => {
+  const text = "x".repeat(1 << 20);
+  globalThis.WebSocket = class {
+    constructor() {
+      queueMicrotask(() => {
+        this.onopen();
+        for (let i = 1; i < 20; i++) this.onmessage({ data: JSON.stringify(event("ADDED", `a${i}`, `${i}`, { text })) });
+      });
+    }
+    close() {}
+  };
+  try {
+    const server = script(json({ metadata: { resourceVersion: "25" }, items: [object("a", "3")] }));
+    const events = [];
+    const controller = new AbortController();
+    for await (const { type } of watch("http://server/things", { ...server, transports: ["websocket"], signal: controller.signal })) {
+      events.push(type);
+      if (type === "SYNCED" || events.length === 60) controller.abort();
+    }
+    assert.deepEqual(events.slice(-3), ["RESET", "ADDED", "SYNCED"]);
+    assert.deepEqual(server.requests[0].params, {});
+  } finally {
+    delete globalThis.WebSocket;
+  }
+});
