@@ -44,8 +44,6 @@ func TestJavaScriptClientConformsInBrowser(t *testing.T) {
 		// Browsers follow 20 redirects, let no page set Cookie, and rely on CORS, which is
 		// disabled here, for the other headers.
 		"limit/redirect",
-		// Browsers buffer more than the case allows.
-		"limit/event-too-big-client",
 	}})
 }
 

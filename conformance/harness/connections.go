@@ -98,6 +98,18 @@ func (ws *Connections) Last() *Connection {
 	return ws.open[len(ws.open)-1]
 }
 
+// MaxBytesRead returns the number of bytes read from the connection that read the most. A case
+// uses it instead of Last, because the last connection may be idle; see ResetAllAfter.
+func (ws *Connections) MaxBytesRead() int64 {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	var n int64
+	for _, w := range ws.open {
+		n = max(n, w.bytesRead())
+	}
+	return n
+}
+
 // A Connection is a connection that a case can break. The reader gets the same errors as
 // after a real network fault.
 type Connection struct {
@@ -126,9 +138,9 @@ func (w *Connection) Read(p []byte) (int, error) {
 // case reads.
 const unlimited = 1 << 60
 
-// BytesRead returns the number of bytes read. The result is meaningless after a call of
+// bytesRead returns the number of bytes read. The result is meaningless after a call of
 // ResetAfter.
-func (w *Connection) BytesRead() int64 { return unlimited - w.remaining.Load() }
+func (w *Connection) bytesRead() int64 { return unlimited - w.remaining.Load() }
 
 // ResetAfter resets the connection after n more bytes have been read.
 func (w *Connection) ResetAfter(n int64) { w.remaining.Store(n) }

@@ -3,8 +3,11 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -20,7 +23,13 @@ const (
 	// exceeds smallLimit, because the client reads into buffers and opens flow control
 	// windows.
 	maxRead = 16 << 20
-	// sentBytes is the number of bytes that the server sends.
+	// firstBytes is the number of bytes that the server sends before it gives the client
+	// timeToClose. Otherwise the bytes in the buffers of the kernel, which may exceed maxRead,
+	// would count as read.
+	firstBytes  = 1 << 20
+	timeToClose = time.Second
+	// sentBytes is the number of bytes that the server sends to a client that does not close
+	// the stream.
 	sentBytes = 64 << 20
 )
 
@@ -29,11 +38,11 @@ const eventStart = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVe
 
 func eventTooBigClient(e *harness.Env) {
 	block := strings.Repeat("0123456789abcdef", 4<<10)
-	at, conns := e.StartScript(harness.JSONMediaType, sendUnfinishedEvent(eventStart, block, sentBytes/len(block))).WithConnections()
+	at, conns := e.StartScript(harness.JSONMediaType, sendUnfinishedEvent(eventStart, block)).WithConnections()
 	s := at.DialRequest("", transport.Request{Limit: smallLimit})
 	wantEventRejected(e, "an event of 64 MiB", s)
 	s.Close()
-	if n := conns.Last().BytesRead(); n > maxRead {
+	if n := conns.MaxBytesRead(); n > maxRead {
 		e.Errorf("the client read %d bytes, with a limit of %d", n, smallLimit)
 	}
 
@@ -66,23 +75,49 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 }
 
 // sendUnfinishedEvent returns a step that sends an event without its end. The event consists of the
-// text beginning, followed by the given number of copies of the text block. Over WebSocket, the
-// step sends one message with one fragment per block.
-func sendUnfinishedEvent(beginning, block string, blocks int) harness.Step {
+// text beginning, followed by copies of the text block: firstBytes, and the rest of sentBytes if the
+// client has not closed the stream after timeToClose. Over WebSocket, the step sends one message
+// with one fragment per block.
+func sendUnfinishedEvent(beginning, block string) harness.Step {
 	return func(p *harness.ScriptedServer) {
-		if p.Transport != "ws" {
+		sendBlock := func() { p.Send(block) } // the client may have closed the connection
+		if p.Transport == "ws" {
+			more := string(wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(block)}.Bytes())
+			sendBlock = func() { p.SendRaw(more) }
+			p.SendFrame(wsframe.Frame{First: wsframe.OpText, Payload: []byte(beginning)})
+		} else {
 			p.Send(beginning)
-			for range blocks {
-				p.Send(block) // the client may have closed the connection
-			}
+		}
+		for range firstBytes / len(block) {
+			sendBlock()
+		}
+		if closedWithin(p, timeToClose) {
 			return
 		}
-		p.SendFrame(wsframe.Frame{First: wsframe.OpText, Payload: []byte(beginning)})
-		more := string(wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(block)}.Bytes())
-		for range blocks {
-			p.SendRaw(more)
+		for range (sentBytes - firstBytes) / len(block) {
+			sendBlock()
 		}
 	}
+}
+
+// closedWithin waits until the client closes the stream, and reports whether it did so within d.
+func closedWithin(p *harness.ScriptedServer, d time.Duration) bool {
+	if p.Transport == "h2" {
+		select {
+		case <-p.Request.Context().Done():
+			return true
+		case <-time.After(d):
+			return false
+		}
+	}
+	_ = p.Conn.SetReadDeadline(time.Now().Add(d)) // fails if the connection is already closed
+	var err error
+	if p.Transport == "ws" {
+		_, err = wsframe.ReadCloseCode(p.In)
+	} else {
+		_, err = io.Copy(io.Discard, p.In)
+	}
+	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // nestedValues returns deeply nested JSON values.
