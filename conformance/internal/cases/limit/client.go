@@ -74,10 +74,10 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 	}
 }
 
-// sendUnfinishedEvent returns a step that sends an event without its end. The event consists of the
-// text beginning, followed by copies of the text block: firstBytes, and the rest of sentBytes if the
-// client has not closed the stream after timeToClose. Over WebSocket, the step sends one message
-// with one fragment per block.
+// sendUnfinishedEvent returns a step that sends an event without its end. The event consists of
+// the text beginning, followed by copies of the text block: firstBytes, and the rest of sentBytes
+// if the client has not closed the stream after timeToClose. Over WebSocket, the step sends one
+// message with one fragment per block.
 func sendUnfinishedEvent(beginning, block string) harness.Step {
 	return func(p *harness.ScriptedServer) {
 		sendBlock := func() { p.Send(block) } // the client may have closed the connection
