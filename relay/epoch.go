@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/watchcache"
@@ -17,10 +16,6 @@ type epoch struct {
 	name   string          // the epoch in the description
 	ctx    context.Context // ends when another epoch replaces this one
 	cancel context.CancelFunc
-
-	// incomplete is a version of which watchers may have received only some of the changes,
-	// so that no watch can resume from it. It is zero if there is no such version.
-	incomplete atomic.Uint64
 }
 
 // newEpoch returns an epoch without a state.

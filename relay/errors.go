@@ -56,12 +56,6 @@ func wentBack(before, now listwatch.Version) error {
 	return expired("the upstream was at version %d and is at version %d: it has an older state", before, now)
 }
 
-// incompleteVersion is the error of a watch from a version of which watchers may have
-// received only some of the changes.
-func incompleteVersion(v listwatch.Version) error {
-	return expired("the relay received the changes of version %d in several parts; list again", v)
-}
-
 func expired(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Expired, Op: "relay", Message: fmt.Sprintf(format, args...)}
 }

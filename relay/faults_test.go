@@ -321,6 +321,34 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 	}
 }
 
+// The bookmark of a probe was wrong: an event of an earlier version follows. The readers of the
+// bookmark's version lack the event.
+func TestWatchAfterLateEventExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		other := openCollection(t, o.db, "Other")
+		o.put("a", "red")
+		upstream, probe := newFaultySource(o), newFaultySource(o)
+		r := awaitReady(t, openRelay(t, upstream, relay.Options{ProbeSource: probe}))
+		late := o.db.Version() + 1
+		for _, name := range []string{"x", "y"} {
+			if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`","namespace":"default"}}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reached := o.db.Version()
+		time.AfterFunc(time.Second, func() { probe.inject(listwatch.NewBookmark(listwatch.Description{}, reached, false)) })
+		if page := mustList(t, r, listwatch.Query{}); page.Version != reached {
+			t.Fatalf("List returned version %d, want %d", page.Version, reached)
+		}
+		upstream.inject(listwatch.Event{Type: listwatch.Added, Version: late, Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}})
+		time.Sleep(downtime)
+		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: reached}); !errors.Is(err, listwatch.Expired) {
+			t.Errorf("Watch from version %d: got error %v, want Expired", reached, err)
+		}
+	})
+}
+
 func TestMalformedEventIsNotSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)

@@ -151,11 +151,12 @@ func (w *logWriter) bookmark(e listwatch.Event) error {
 // append adds the changes of one version to the log.
 func (w *logWriter) append(events []listwatch.Event) error {
 	ep, v := w.relay.epochs.filling(), events[0].Version
-	if v <= max(w.newest, ep.Version()) {
+	if v <= ep.Version() {
 		// Watchers have already received other changes of version v or of a later version, or a
-		// bookmark at such a version, so these events are too late.
+		// bookmark at such a version, so these events are too late. Apply returns an error, and
+		// makes the cache refuse watches from the version that it has reached.
 		w.incomplete = true
-		ep.incomplete.Store(uint64(v))
+		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key}) // the error is below
 		return corrupt("changes of version %d were received after the relay had passed it", v)
 	}
 	w.changes = w.changes[:0]

@@ -32,9 +32,6 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watcher, err error) {
 	err = r.read(ctx, func(ep *epoch) error {
 		if q.Start == listwatch.At {
-			if v := listwatch.Version(ep.incomplete.Load()); v != 0 && q.Version == v && !q.SendsInitialEvents() {
-				return incompleteVersion(v)
-			}
 			r.prober.request(ep, q.Version)
 		}
 		w, err = ep.Watch(ctx, q)

@@ -110,8 +110,8 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 
 // Close ends the watch of the upstream and every watch of r. The watches of r end cleanly
 // after their readers have read the remaining events. Later lists and watches fail with
-// [listwatch.Unavailable]. Close returns when all goroutines of r have ended. Only the
-// first call has an effect. The error is always nil.
+// [listwatch.Unavailable]. Close returns when the goroutines that use the upstream have
+// ended. Only the first call has an effect. The error is always nil.
 func (r *Relay) Close() error {
 	r.epochs.close()
 	r.stop()

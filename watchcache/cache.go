@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -53,6 +54,10 @@ type Cache struct {
 
 	feed sync.Mutex        // held by the methods that feed the cache
 	last listwatch.Version // the newest version that was fed; guarded by feed
+
+	// incomplete is a version whose readers may lack a change, because Apply received it too late.
+	// No watch can resume from it. It is zero if there is no such version.
+	incomplete atomic.Uint64
 }
 
 var (

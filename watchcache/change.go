@@ -21,7 +21,7 @@ type Change struct {
 	Object *listwatch.Object
 
 	// Old is the object before the write, or nil if the write created it. Only the past that is
-	// passed to Replace needs it; Apply uses the object in the cache.
+	// passed to Replace needs it. Apply ignores it and uses the object in the cache.
 	Old *listwatch.Object
 	// At is the time of the write, after which Options.HistoryAge counts, for the past that is
 	// passed to Replace. If zero, the current time is used. Apply uses the current time.
@@ -34,11 +34,11 @@ type write struct {
 	history.Record
 }
 
-// check returns changes as writes. They must come after the version reached, in order of version.
-func (c *Cache) check(changes []Change, reached listwatch.Version) ([]write, error) {
+// check converts changes to writes. They must come after the version reached, in order of version.
+func check(changes []Change, reached listwatch.Version, convert func(Change) (write, error)) ([]write, error) {
 	writes := make([]write, len(changes))
 	for i, change := range changes {
-		w, err := c.write(change)
+		w, err := convert(change)
 		switch {
 		case err != nil:
 			return nil, err
@@ -60,21 +60,30 @@ func (c *Cache) check(changes []Change, reached listwatch.Version) ([]write, err
 	return writes, nil
 }
 
-// write returns change as a write.
-func (c *Cache) write(change Change) (write, error) {
-	w, err := c.written(change)
+// pastWrite returns a change of the past as a write.
+func (c *Cache) pastWrite(change Change) (write, error) {
+	w, err := c.write(change)
+	if err != nil {
+		return w, err
+	}
 	if w.At = change.At; w.At.IsZero() {
 		w.At = time.Now()
 	}
-	if err != nil || change.Old == nil {
-		return w, err
+	switch old := change.Old; {
+	case old == nil && w.New == nil:
+		return w, invalid("the past deletes object %v at version %d: Old must be the object before the delete", w.key, w.Version)
+	case old == nil:
+		return w, nil
+	case old.Key != w.key:
+		return w, invalid("the change of %v at version %d has the old object %v: both must have the same key", w.key, w.Version, old.Key)
+	default:
+		w.Old = c.withFields(old)
+		return w, checkObject(old)
 	}
-	w.Old = c.withFields(change.Old)
-	return w, checkObject(change.Old)
 }
 
-// written returns change as a write, without its old object.
-func (c *Cache) written(change Change) (write, error) {
+// write returns change as a write without its old object.
+func (c *Cache) write(change Change) (write, error) {
 	o := change.Object
 	if o == nil {
 		switch {

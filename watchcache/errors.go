@@ -41,6 +41,13 @@ func errVersionZero(what string) error {
 	return invalid("%s has version 0: versions start at 1, also for an empty collection", what)
 }
 
+// incompleteVersion is the error of a watch from a version whose readers may lack a change.
+func incompleteVersion(v listwatch.Version) error {
+	return &listwatch.Error{
+		Code: listwatch.Expired, Op: "watchcache", Message: fmt.Sprintf("a change was received after version %d had been read; list again", v),
+	}
+}
+
 // outOfOrder is the error of Apply if the cache has passed the version of a change.
 func outOfOrder(v, reached listwatch.Version) error {
 	return &listwatch.Error{

@@ -10,13 +10,14 @@ import (
 // ends every watch with [listwatch.Expired], because clients must list again.
 //
 // past are all changes that led to the state, from a version of the owner's choice on, in order.
-// With them, watches resume from the version before the first one, as if the cache had been there
-// at that time. Their objects before the write must be complete. An owner that cannot tell the past
-// passes none. A later call of Replace ignores past.
+// With them, watches resume from that version, as if the cache had been there at that time. A first
+// Change with only a Version states it; otherwise it is the version before the first change. The
+// past needs Old for every object that existed before its change. An owner that cannot tell the
+// past passes none. A later call of Replace ignores past.
 //
 // Errors have the code [listwatch.Invalid] if an object has no key, no version, or a version above
-// v, or v is zero or less than Version, and [listwatch.Corrupt] if past does not lead to objects.
-// After an error the cache is unchanged.
+// v, if v is zero or less than Version, or if a change of the past is malformed, and
+// [listwatch.Corrupt] if past does not lead to objects. After an error the cache is unchanged.
 func (c *Cache) Replace(objects []*listwatch.Object, v listwatch.Version, past ...Change) error {
 	state, err := c.state(objects, v)
 	if err != nil {
@@ -83,17 +84,28 @@ func (c *Cache) replace(state []*listwatch.Object, v listwatch.Version, past []C
 // savedLog converts a state and its past.
 func (c *Cache) savedLog(state []*listwatch.Object, v listwatch.Version, past []Change) (history.SavedLog, error) {
 	saved := history.SavedLog{Objects: state, Floor: v}
-	writes, err := c.check(past, 0)
-	if err != nil || len(past) == 0 {
+	var start listwatch.Version // zero if the owner does not state it
+	if len(past) > 0 && past[0].Version > 0 && past[0] == (Change{Version: past[0].Version}) {
+		start, past = past[0].Version, past[1:]
+		saved.Floor = start
+	}
+	writes, err := check(past, start, c.pastWrite)
+	if err != nil {
 		return saved, err
 	}
-	if newest := writes[len(writes)-1].Version; newest > v {
+	newest := start
+	if len(writes) > 0 {
+		newest = writes[len(writes)-1].Version
+		if start == 0 {
+			saved.Floor = writes[0].Version - 1
+		}
+	}
+	if newest > v {
 		return saved, invalid("the past has version %d, which is above the version of the state, %d", newest, v)
 	}
 	for _, group := range groups(writes) {
 		saved.Records = append(saved.Records, records(group)...)
 	}
-	saved.Floor = writes[0].Version - 1
 	return saved, nil
 }
 
@@ -103,7 +115,10 @@ func (c *Cache) savedLog(state []*listwatch.Object, v listwatch.Version, past []
 //
 // Errors have the code [listwatch.Invalid] if a change is malformed or there is no state yet, and
 // [listwatch.Corrupt] if the cache has already reached the version of a change: then a change may
-// be lost, and only Replace repairs that. After an error the cache is unchanged.
+// be lost, and only Replace repairs that. Readers of the version that the cache has reached lack
+// that change, so a watch from exactly this version fails with [listwatch.Expired], also after
+// Replace, unless it requests initial events. Apart from that, the cache is unchanged after an
+// error.
 func (c *Cache) Apply(changes ...Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -126,8 +141,11 @@ func (c *Cache) apply(changes []Change) (listwatch.Version, error) {
 	if !c.isReady() {
 		return 0, invalid("a change was applied before the state: call Replace first")
 	}
-	writes, err := c.check(changes, c.last)
+	writes, err := check(changes, c.last, c.write)
 	if err != nil {
+		if listwatch.CodeOf(err) == listwatch.Corrupt {
+			c.incomplete.Store(uint64(c.last))
+		}
 		return 0, err
 	}
 	for _, group := range groups(writes) {

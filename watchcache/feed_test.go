@@ -79,11 +79,66 @@ func TestWatchesResumeInTheRestoredPast(t *testing.T) {
 	}
 }
 
+// The versions between the oldest and the first change were never used, or were rolled back.
+func TestOwnerStatesStartOfThePast(t *testing.T) {
+	for name, test := range map[string]struct {
+		state []*listwatch.Object
+		past  []watchcache.Change
+		want  []string
+	}{
+		"before a gap":       {[]*listwatch.Object{thing("c", "red", 11)}, []watchcache.Change{put("c", "red", 11)}, []string{"ADDED c 11", "ADDED d 15"}},
+		"without any change": {nil, nil, []string{"ADDED d 15"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fixture{t, watchcache.New(things, watchcache.Options{})}
+			f.ok(f.Replace(test.state, 14, append([]watchcache.Change{{Version: 5}}, test.past...)...))
+			f.apply(put("d", "red", 15))
+			f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 5}), test.want...)
+			if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 4}); !errors.Is(err, listwatch.Expired) {
+				t.Errorf("a watch from before the stated version: got %v, want Expired", err)
+			}
+		})
+	}
+}
+
+func TestWatchFromIncompleteVersionExpires(t *testing.T) {
+	f := open(t, watchcache.Options{})
+	f.Advance(12)
+	if err := f.Apply(put("c", "red", 11)); !errors.Is(err, listwatch.Corrupt) {
+		t.Fatalf("a late change: got %v, want Corrupt", err)
+	}
+	f.ok(f.Replace([]*listwatch.Object{thing("a", "blue", 7), thing("c", "red", 11)}, 12))
+	at := listwatch.Query{Start: listwatch.At, Version: 12}
+	if _, err := f.Watch(t.Context(), at); !errors.Is(err, listwatch.Expired) {
+		t.Errorf("a reader of version 12 lacks the late change, and resumes there: got %v, want Expired", err)
+	}
+	at.InitialEvents = listwatch.Yes
+	w := f.watch(at)
+	f.apply(put("d", "red", 13))
+	f.wantEvents(w, "ADDED a 7", "ADDED c 11", "ADDED d 13")
+	f.apply(remove("d", 14))
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 13}), "DELETED d 14")
+}
+
+func TestApplyIgnoresOldObjects(t *testing.T) {
+	f := open(t, watchcache.Options{})
+	w := f.watch(listwatch.Query{Start: listwatch.At, Version: 10})
+	deleted := remove("a", 11)
+	deleted.Old = &listwatch.Object{}
+	f.apply(deleted)
+	f.wantEvents(w, "DELETED a 11")
+}
+
 func TestRefusedInput(t *testing.T) {
 	state := []*listwatch.Object{thing("a", "blue", 7)}
 	unnamed := &listwatch.Object{Version: 12, Data: []byte(`{"metadata":{}}`)}
 	created := put("a", "red", 12)
 	created.Old = nil
+	renamed := put("a", "blue", 12)
+	renamed.Old = thing("b", "blue", 7)
+	replace := func(past ...watchcache.Change) func(*fixture) error {
+		return func(*fixture) error { return watchcache.New(things, watchcache.Options{}).Replace(state, 20, past...) }
+	}
 	for name, test := range map[string]struct {
 		do   func(f *fixture) error
 		code listwatch.Code
@@ -101,11 +156,14 @@ func TestRefusedInput(t *testing.T) {
 		"an object twice in a version": {func(f *fixture) error {
 			return f.Apply(put("a", "red", 12), put("b", "red", 12), remove("a", 12))
 		}, listwatch.Invalid, "twice"},
-		"a version that was reached": {func(f *fixture) error { return f.Apply(put("a", "red", 10)) }, listwatch.Corrupt, "after version 10"},
-		"changes out of order":       {func(f *fixture) error { return f.Apply(put("a", "red", 13), put("b", "red", 12)) }, listwatch.Corrupt, "after version 13"},
-		"a past that does not lead to the state": {func(*fixture) error {
-			return watchcache.New(things, watchcache.Options{}).Replace(state, 20, created)
-		}, listwatch.Corrupt, "the state after it has it at 7"},
+		"a version that was reached":             {func(f *fixture) error { return f.Apply(put("a", "red", 10)) }, listwatch.Corrupt, "after version 10"},
+		"changes out of order":                   {func(f *fixture) error { return f.Apply(put("a", "red", 13), put("b", "red", 12)) }, listwatch.Corrupt, "after version 13"},
+		"a past that does not lead to the state": {replace(created), listwatch.Corrupt, "the state after it has it at 7"},
+		"a past delete without an old object":    {replace(remove("b", 12)), listwatch.Invalid, "the past deletes object b at version 12"},
+		"a past change of another object":        {replace(renamed), listwatch.Invalid, "the change of a at version 12 has the old object b"},
+		"a past before its stated version":       {replace(watchcache.Change{Version: 12}, created), listwatch.Corrupt, "after version 12"},
+		"a past that starts above the state":     {replace(watchcache.Change{Version: 21}), listwatch.Invalid, "above the version of the state"},
+		"a past that starts at version zero":     {replace(watchcache.Change{}), listwatch.Invalid, "neither a Key nor an Object"},
 		"a past above the state": {func(*fixture) error {
 			return watchcache.New(things, watchcache.Options{}).Replace(state, 11, created)
 		}, listwatch.Invalid, "above the version of the state"},

@@ -38,7 +38,14 @@ func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	if err != nil {
 		return nil, err
 	}
-	return log.Watch(ctx, q)
+	w, err := log.Watch(ctx, q)
+	// Check this after the watch is open, because Replace ends an open watch: so a late change is
+	// either seen here, or Replace ends the watch.
+	if v := listwatch.Version(c.incomplete.Load()); err == nil && v != 0 && q.Start == listwatch.At && q.Version == v && !q.SendsInitialEvents() {
+		_ = w.Close() // it has returned no event
+		return nil, incompleteVersion(v)
+	}
+	return w, err
 }
 
 // Get returns the newest object at key, or nil if there is none. It waits like a List of the newest
@@ -55,15 +62,25 @@ func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, 
 }
 
 // Wait returns nil when the cache has reached v. A writer that knows the version of its write can
-// then read it here. After 3 seconds Wait returns an error of code [listwatch.NotYet]. If ctx ends
-// first, it returns the error of ctx.
+// then read it here, also with Lookup. After 3 seconds Wait returns an error of code
+// [listwatch.NotYet]. If ctx ends first, it returns the error of ctx.
 func (c *Cache) Wait(ctx context.Context, v listwatch.Version) error {
 	if err := c.failure(); err != nil {
 		return err
 	}
-	if c.revision.Version() >= v {
-		return nil
+	if c.revision.Version() < v {
+		if err := c.awaitVersion(ctx, v); err != nil {
+			return err
+		}
 	}
+	if v > 0 {
+		<-c.ready // the first Replace closes it right after it has advanced the revision
+	}
+	return nil
+}
+
+// awaitVersion waits until the revision has reached v.
+func (c *Cache) awaitVersion(ctx context.Context, v listwatch.Version) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.failed, cancel)()

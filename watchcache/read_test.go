@@ -3,6 +3,7 @@ package watchcache_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,29 @@ func TestReadsAwaitTheFirstState(t *testing.T) {
 		f.wantEvents(w, "BOOKMARK 1")
 		if s := f.Stats(); s.Oldest != 1 || s.Newest != 1 {
 			t.Errorf("an empty cache has %+v, want version 1", s)
+		}
+	})
+}
+
+// There are many waiters, so that some of them run before Replace returns.
+func TestLookupFindsTheAwaitedState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{t, watchcache.New(things, watchcache.Options{})}
+		var waiting sync.WaitGroup
+		var missing atomic.Int64
+		const waiters = 5000
+		for range waiters {
+			waiting.Go(func() {
+				if err := f.Wait(t.Context(), 10); err != nil || f.Lookup(listwatch.Key{Name: "a"}) == nil {
+					missing.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		f.ok(f.Replace([]*listwatch.Object{thing("a", "red", 10)}, 10))
+		waiting.Wait()
+		if n := missing.Load(); n > 0 {
+			t.Errorf("%d of %d waiters did not find the object", n, waiters)
 		}
 	})
 }

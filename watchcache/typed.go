@@ -49,6 +49,11 @@ func (t *Typed[T]) Replace(values []TypedValue[T], v listwatch.Version, past ...
 		}
 	}
 	changes, err := untyped(past)
+	for i := 0; i < len(past) && err == nil; i++ {
+		if old := past[i].Old; old != nil {
+			changes[i].Old, err = old.object()
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -65,7 +70,7 @@ func (t *Typed[T]) Apply(changes ...TypedChange[T]) error {
 	return t.Cache.Apply(untyped...)
 }
 
-// untyped encodes the values of changes.
+// untyped encodes the values of changes, without the old ones.
 func untyped[T any](typed []TypedChange[T]) ([]Change, error) {
 	changes := make([]Change, len(typed))
 	for i, c := range typed {
@@ -74,11 +79,6 @@ func untyped[T any](typed []TypedChange[T]) ([]Change, error) {
 		if c.Value != nil {
 			after := TypedValue[T]{c.Version, *c.Value}
 			if changes[i].Object, err = after.object(); err != nil {
-				return nil, err
-			}
-		}
-		if c.Old != nil {
-			if changes[i].Old, err = c.Old.object(); err != nil {
 				return nil, err
 			}
 		}

@@ -92,7 +92,10 @@ func TestUnsuitableTypedValuesAreRefused(t *testing.T) {
 		t.Errorf("a change without a version: got %v, want Invalid", err)
 	}
 	old := watchcache.TypedChange[Flag]{Version: 2, Key: a.Key(), Old: &watchcache.TypedValue[Flag]{Value: a}}
-	if err := flags.Apply(old); !errors.Is(err, listwatch.Invalid) {
+	if err := watchcache.NewTyped[Flag](things, watchcache.Options{}).Replace(nil, 2, old); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("an old value without a version: got %v, want Invalid", err)
+	}
+	if err := flags.Apply(old); err != nil {
+		t.Errorf("Apply, which ignores the old value: %v", err)
 	}
 }

@@ -104,10 +104,82 @@ func TestPrunedChangesExpireWatches(t *testing.T) {
 
 func TestUnsupportedStatementsFail(t *testing.T) {
 	pool := newTable(t, pgtest.Start(t), settings.Schema)
-	for _, sql := range []string{`TRUNCATE settings`, `UPDATE settings SET name = 'new'`} {
-		if _, err := pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "cannot be truncated or renamed") {
-			t.Errorf("%s: got %v, want an error that names the restriction", sql, err)
+	for sql, want := range map[string]string{
+		`TRUNCATE settings`:                "cannot be truncated or renamed",
+		`UPDATE settings SET name = 'new'`: "cannot be truncated or renamed",
+		`INSERT INTO settings VALUES (DEFAULT, 'default', '', '{}', '{}')`: "settings_are_objects",
+		`UPDATE settings SET labels = '[]'`:                                "settings_are_objects",
+		`UPDATE settings SET labels = '{"replicas":3}'`:                    "settings_are_objects",
+		`UPDATE settings SET labels = '{"zones":["a"]}'`:                   "settings_are_objects",
+		`BEGIN; DELETE FROM settings; PREPARE TRANSACTION 'a'`:             "cannot PREPARE a transaction that has executed LISTEN, UNLISTEN, or NOTIFY",
+	} {
+		if _, err := pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", sql, err, want)
 		}
+	}
+}
+
+func TestTemporaryTablesHideNoTable(t *testing.T) {
+	pool := newTable(t, pgtest.Start(t), settings.Schema)
+	_, err := pool.Exec(t.Context(), `CREATE TEMP TABLE setting_versions (LIKE setting_versions) ON COMMIT DROP;
+		CREATE TEMP TABLE setting_changes (LIKE setting_changes) ON COMMIT DROP; UPDATE settings SET spec = '{"n":1}'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var newest listwatch.Version
+	if err := pool.QueryRow(t.Context(), `SELECT max(version) FROM setting_changes`).Scan(&newest); err != nil || newest != 2 {
+		t.Errorf("after a change the newest version is %d, %v; want 2", newest, err)
+	}
+}
+
+// A transaction that is rolled back after it has taken a version leaves a gap.
+func TestWatchesResumeBeforeAGap(t *testing.T) {
+	pool := newTable(t, pgtest.Start(t), settings.Schema)
+	const update = `UPDATE settings SET spec = '{"n":1}';`
+	for _, sql := range []string{`BEGIN;` + update + `SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK`, update} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := watchFrom(t, runSource(t, pool, watchcache.Options{}), 1)
+	if e, err := nextEvent(t, w); err != nil || e.Type != listwatch.Modified || e.Version != 3 {
+		t.Errorf("got %s at version %d, %v; want MODIFIED at version 3", e.Type, e.Version, err)
+	}
+}
+
+// Run must end, so that the program starts again with the state and the epoch of the new database.
+func TestReplacedDatabaseEndsTheSource(t *testing.T) {
+	for name, replace := range map[string]func(*pgtest.Server, *pgxpool.Pool) error{
+		"an older table": func(_ *pgtest.Server, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(t.Context(), `DELETE FROM setting_changes WHERE version > 1; NOTIFY setting_changes, 'restored'`)
+			return err
+		},
+		"a promotion": func(server *pgtest.Server, _ *pgxpool.Pool) error { return server.Promote(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := pgtest.Start(t)
+			pool := newTable(t, server, settings.Schema)
+			if _, err := pool.Exec(t.Context(), `UPDATE settings SET spec = '{"n":1}'`); err != nil {
+				t.Fatal(err)
+			}
+			s, err := settings.New(t.Context(), pool, watchcache.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(ctx) }() // ends with ctx
+			if err := s.Wait(ctx, 2); err != nil {
+				t.Fatal(err)
+			}
+			if err := replace(server, pool); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "the database was replaced") {
+				t.Errorf("Run returned %v, want that the database was replaced", err)
+			}
+		})
 	}
 }
 

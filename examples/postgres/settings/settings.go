@@ -26,10 +26,11 @@ type Source struct {
 	pool *pgxpool.Pool
 }
 
-// The epoch changes if a backup is restored, a replica takes over, or the database is created
-// again.
-const epochQuery = `SELECT concat_ws('-', system_identifier, timeline_id, oid)
-	FROM pg_control_system(), pg_control_checkpoint(), pg_database WHERE datname = current_database()`
+// The epoch changes if a replica takes over, a backup is restored with recovery of its archive, or
+// the database is created again. It does not change if the table is restored from a dump into the
+// same database, or the server's files from a snapshot: then increase the number 1 by hand.
+const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), oid)
+	FROM pg_control_system(), pg_database WHERE datname = current_database()`
 
 var errReplaced = errors.New("the database was replaced: start the program again")
 
@@ -112,14 +113,15 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 		rows, _ := tx.Query(ctx, `SELECT version, at, namespace, name, before, after FROM setting_changes
 			WHERE version > $1 ORDER BY version`, max(oldest, s.Version()))
 		changes, err := pgx.CollectRows(rows, scanChange)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if oldest <= s.Version() {
+		case newest < s.Version():
+			return errReplaced
+		case oldest <= s.Version():
 			return s.Apply(changes...)
 		}
-		rows, _ = tx.Query(ctx, `SELECT v.version, now(), namespace, name, NULL::json, setting_object(s, v.version)
-			FROM settings s JOIN setting_versions v USING (namespace, name)`)
+		rows, _ = tx.Query(ctx, `SELECT v.version, now(), namespace, name, NULL::json, setting_object(s, v.version) FROM settings s JOIN setting_versions v USING (namespace, name)`)
 		objects, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*listwatch.Object, error) {
 			c, err := scanChange(row)
 			return c.Object, err
@@ -127,7 +129,7 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		return s.Replace(objects, newest, changes...)
+		return s.Replace(objects, newest, append([]watchcache.Change{{Version: oldest}}, changes...)...)
 	})
 }
 

@@ -117,7 +117,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 func (s *Server) Restart() {
 	s.t.Helper()
 	// fsync protects from a crash of the machine only.
-	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300")
+	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300", "-c", "max_prepared_transactions=1")
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -147,6 +147,24 @@ func (s *Server) Stop() { s.end(syscall.SIGINT) }
 
 // Kill ends the processes of the server at once; see Stop.
 func (s *Server) Kill() { s.end(syscall.SIGQUIT) }
+
+// Promote kills the server, restarts it as a standby with the same data, and makes it the primary,
+// as when a replica takes over.
+func (s *Server) Promote(ctx context.Context) error {
+	s.t.Helper()
+	s.Kill()
+	if err := os.WriteFile(filepath.Join(s.data(), "standby.signal"), nil, 0o666); err != nil {
+		return err
+	}
+	s.Restart()
+	conn, err := pgx.Connect(ctx, s.URL())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }() // only its result matters
+	_, err = conn.Exec(ctx, "SELECT pg_promote()")
+	return err
+}
 
 func (s *Server) end(signal syscall.Signal) {
 	if s.cmd == nil {
