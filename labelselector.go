@@ -83,9 +83,9 @@ func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	return s.terms[best].key, s.terms[best].values, true
 }
 
-// LabelEquals returns a selector of the objects whose label key has the given value. It does not
-// parse the value, so it is for values that come from elsewhere, such as the name of a tenant. A key
-// or value that no label can have is an error of code [Invalid].
+// LabelEquals returns a selector of the objects whose label key has the given value. It does
+// not parse the value, so it is for values that come from elsewhere, such as the name of a
+// tenant. A key or value that no label can have is an error of code [Invalid].
 func LabelEquals(key, value string) (LabelSelector, error) {
 	err := checkLabelKey(key)
 	if err == nil {

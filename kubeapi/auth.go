@@ -62,8 +62,8 @@ func ClientCertificate(r *http.Request) (User, error) {
 	return User{Name: subject.CommonName, Groups: subject.Organization}, nil
 }
 
-// authenticate identifies the user of r. Like the watches, all other requests heed the Authenticator
-// of h.Server.
+// authenticate identifies the user of r. Like the watches, all other requests heed the
+// Authenticator of h.Server.
 func (h *Handler) authenticate(r *http.Request) (User, error) {
 	switch {
 	case h.Authenticate != nil:

@@ -156,9 +156,9 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, p pat
 	})
 }
 
-// checkIdentity returns an error if the name, namespace, UID or version of the new object, next,
-// differs from the same member of old. It ignores members that are missing in next. The types of the members of
-// next have already been checked.
+// checkIdentity returns an error if the name, namespace, UID or version of the new object,
+// next, differs from the same member of old. It ignores members that are missing in next. The
+// types of the members of next have already been checked.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want {

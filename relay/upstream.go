@@ -109,8 +109,8 @@ func (u *upstream) synced(epoch string) {
 	}
 }
 
-// checkEpoch returns an error if the epoch of the Source differs from the epoch of the relay's state,
-// because resuming would mix two histories. It also ends the open watch with this error,
+// checkEpoch returns an error if the epoch of the Source differs from the epoch of the relay's
+// state, because resuming would mix two histories. It also ends the open watch with this error,
 // unless the watch is within its initial events, which may belong to the new epoch.
 func (u *upstream) checkEpoch() error {
 	is := listwatch.Describe(u.Source).Epoch

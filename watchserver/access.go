@@ -50,8 +50,8 @@ func Authenticate(r *http.Request, a Authenticator) (User, error) {
 	return user, nil
 }
 
-// authenticate returns r with the user that the Authenticator of s identifies, if s has one. With an
-// error it returns r unchanged.
+// authenticate returns r with the user that the Authenticator of s identifies, if s has one.
+// With an error it returns r unchanged.
 func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
 	if s.Authenticator == nil {
 		return r, nil
@@ -63,10 +63,11 @@ func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
 	return r.WithContext(WithUser(r.Context(), user)), nil
 }
 
-// Admit applies the settings of s to a request that s does not serve itself, such as a write by a
-// handler beside its lists and watches. It returns an error for [Server.Refuse] if the Authenticator
-// refuses the request, or if r is a write from a web page of another origin; see [CheckOrigin].
-// Otherwise it returns r with the user and, with NoCompression, without a request for compression.
+// Admit applies the settings of s to a request that s does not serve itself, such as a write by
+// a handler beside its lists and watches. It returns an error for [Server.Refuse] if the
+// Authenticator refuses the request, or if r is a write from a web page of another origin; see
+// [CheckOrigin]. Otherwise it returns r with the user and, with NoCompression, without a
+// request for compression.
 func (s *Server) Admit(r *http.Request) (*http.Request, error) {
 	if err := CheckOrigin(r, s.AllowOrigins); err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func TestADistantUntilDoesNotEndAWatch(t *testing.T) {
 type slowSource struct{ listwatch.Source }
 
 func (s slowSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	time.Sleep(2 * time.Second)
+	<-time.After(2 * time.Second)
 	return s.Source.Watch(ctx, q)
 }
 

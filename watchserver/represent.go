@@ -108,8 +108,8 @@ func withoutRepresentation(m framing.MediaRange) framing.MediaRange {
 	return m
 }
 
-// withAcceptOf returns a copy of r whose Accept header holds only the members of ranges that request
-// the same representation as chosen, without the parameters that request it.
+// withAcceptOf returns a copy of r whose Accept header holds only the members of ranges that
+// request the same representation as chosen, without the parameters that request it.
 func withAcceptOf(r *http.Request, ranges []framing.MediaRange, chosen framing.MediaRange) *http.Request {
 	var accept []string
 	for _, m := range ranges {

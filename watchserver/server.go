@@ -134,8 +134,8 @@ type Endpoint struct {
 	// Labels and Fields restrict the request to the objects that they select, in addition to
 	// the client's own selectors. A client cannot see more, so a selector that depends on the
 	// user isolates tenants from each other. Build it with [listwatch.LabelEquals] or
-	// [listwatch.FieldEquals], which do not parse the value. An object that stops matching is reported as
-	// deleted, with its last state that matched. The zero values select everything.
+	// [listwatch.FieldEquals], which do not parse the value. An object that stops matching is
+	// reported as deleted, with its last state that matched. The zero values select everything.
 	Labels listwatch.LabelSelector
 	Fields listwatch.FieldSelector
 	// Until is the time until which the client may use the endpoint, such as the expiry of its

@@ -226,7 +226,8 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 	return s.sendErrorEvent(b, cause, now)
 }
 
-// sendErrorEvent sends cause as an ERROR event. It returns cause, joined with any error of sending it.
+// sendErrorEvent sends cause as an ERROR event. It returns cause, joined with any error of
+// sending it.
 func (s *stream) sendErrorEvent(b *batch, cause error, now time.Time) error {
 	frame, err := s.out.Encoder.Error(cause)
 	if err == nil {
