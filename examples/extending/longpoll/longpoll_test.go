@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/examples/extending/msgpackframing"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
@@ -37,73 +39,107 @@ type flag struct {
 // pollBackoff makes a Remote send the next poll at once.
 var pollBackoff = listwatch.Backoff{Min: -1}
 
+// A fixture is a collection behind two servers that take turns and keep nothing between two polls,
+// and a watch of it.
+type fixture struct {
+	*testing.T
+	flags   *store.Typed[flag]
+	watcher listwatch.Watcher
+	polls   atomic.Int64
+}
+
+// startPolling watches a collection of n flags, each of which has size bytes and some more.
+func startPolling(t *testing.T, n, size int) *fixture {
+	f := &fixture{T: t, flags: memory.New[flag]()}
+	for i := range n {
+		f.create(fmt.Sprint("f", i), size)
+	}
+	servers := [2]*watchserver.Server{}
+	for i := range servers {
+		servers[i] = &watchserver.Server{Source: f.flags, Transports: []transport.Server{&Server{}}}
+	}
+	s := transporttest.StartServer(t, transporttest.ServerConfig{Handler: func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			servers[f.polls.Add(1)%2].ServeHTTP(w, r)
+		})
+	}})
+	s.URL.RawQuery = ""
+	remote := &client.Remote{
+		URL: s.URL.String(), Transports: []transport.Client{&Client{Network: s.Network}}, Backoff: pollBackoff,
+	}
+	var err error
+	if f.watcher, err = remote.Watch(t.Context(), listwatch.Query{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.watcher.Close()
+		remote.Close()
+		synctest.Wait() // the server has noticed it
+	})
+	return f
+}
+
+func (f *fixture) create(name string, size int) {
+	f.Helper()
+	m := listwatch.Metadata{Name: name, Annotations: map[string]string{"data": strings.Repeat("x", size)}}
+	if _, err := f.flags.Create(f.Context(), flag{m}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// next reads an event.
+func (f *fixture) next() {
+	f.Helper()
+	if _, err := f.watcher.Next(f.Context(), make([]listwatch.Event, 1)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) wantPolls(when string, want int64) {
+	f.Helper()
+	time.Sleep(time.Millisecond) // until the next poll waits
+	if got := f.polls.Load(); got != want {
+		f.Errorf("%s: %d polls, want %d", when, got, want)
+	}
+}
+
+const initial = 500 // more than a batch
+
 func TestPollsEndWhenTheyAreUseful(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const initial = 500 // more than a batch
-		flags := memory.New[flag]()
-		create := func(name string) {
-			if _, err := flags.Create(t.Context(), flag{listwatch.Metadata{Name: name}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range initial {
-			create(fmt.Sprint("f", i))
-		}
-		// Two servers of the same collection take turns, and keep nothing between two polls.
-		servers := [2]*watchserver.Server{}
-		for i := range servers {
-			servers[i] = &watchserver.Server{Source: flags, Transports: []transport.Server{&Server{}}}
-		}
-		var polls atomic.Int64
-		s := transporttest.StartServer(t, transporttest.ServerConfig{Handler: func(http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				servers[polls.Add(1)%2].ServeHTTP(w, r)
-			})
-		}})
-		s.URL.RawQuery = ""
-		remote := &client.Remote{
-			URL: s.URL.String(), Transports: []transport.Client{&Client{Network: s.Network}}, Backoff: pollBackoff,
-		}
-		defer remote.Close()
-		w, err := remote.Watch(t.Context(), listwatch.Query{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			w.Close()
-			synctest.Wait() // the server has noticed it
-		}()
-		next := func() {
-			t.Helper()
-			if _, err := w.Next(t.Context(), make([]listwatch.Event, 1)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantPolls := func(when string, want int64) {
-			t.Helper()
-			time.Sleep(time.Millisecond) // until the next poll waits
-			if got := polls.Load(); got != want {
-				t.Errorf("%s: %d polls, want %d", when, got, want)
-			}
-		}
+		f := startPolling(t, initial, 0)
 		for range initial {
-			next()
+			f.next()
 		}
 		// One response has all initial events, and the next poll waits.
-		wantPolls("after the initial events", 2)
+		f.wantPolls("after the initial events", 2)
 		start := time.Now()
-		create("a")
-		next()
-		create("b")
-		next()
+		f.create("a", 0)
+		f.next()
+		f.create("b", 0)
+		f.next()
 		if waited := time.Since(start); waited > time.Millisecond {
 			t.Errorf("two events took %v, want no delay between polls", waited)
 		}
-		wantPolls("after two more events", 4)
+		f.wantPolls("after two more events", 4)
 		time.Sleep(2*DefaultWait + time.Second) // fake time
-		wantPolls("after waiting for two polls without events", 6)
-		create("c")
-		next()
+		f.wantPolls("after waiting for two polls without events", 6)
+		f.create("c", 0)
+		f.next()
+	})
+}
+
+// The initial events exceed all buffers, and the client takes longer than DefaultWait to read them.
+func TestSlowClientGetsAllInitialEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startPolling(t, initial, 10<<10)
+		for range initial {
+			time.Sleep(3 * DefaultWait / initial)
+			f.next()
+		}
+		f.wantPolls("after the initial events", 2)
+		f.create("a", 0)
+		f.next()
 	})
 }
 

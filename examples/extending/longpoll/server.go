@@ -2,7 +2,7 @@
 // responses until they end.
 //
 // A poll is a watch with the header "Listwatch-Poll: 1" whose response soon ends: as soon as it has
-// an event, but not within the initial events, or after [Server].Wait. The client then sends the
+// an event, or after [Server].Wait, but never within the initial events. The client then sends the
 // next poll, from the version of the last event or bookmark, as after the clean end of any watch.
 // So the server keeps no state between polls, and another server can answer the next one.
 //
@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -29,7 +30,8 @@ const DefaultWait = 20 * time.Second
 
 // A Server is the server half. The zero value is ready to use.
 type Server struct {
-	// Wait is the time after which a poll without an event ends. If zero, DefaultWait is used.
+	// Wait is the time after which a poll without an event ends. If zero, DefaultWait is used. A
+	// poll whose initial events take longer ends after them.
 	Wait time.Duration
 }
 
@@ -56,7 +58,14 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	}
 	finish := make(chan struct{})
 	end := sync.OnceFunc(func() { close(finish) })
-	timer := time.AfterFunc(cmp.Or(s.Wait, DefaultWait), end)
+	// Whichever of the timer and Progress comes second sees what the first one has stored.
+	var synced, expired atomic.Bool
+	timer := time.AfterFunc(cmp.Or(s.Wait, DefaultWait), func() {
+		expired.Store(true)
+		if synced.Load() {
+			end()
+		}
+	})
 	go func() {
 		<-stream.Done
 		timer.Stop()
@@ -64,8 +73,12 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	sent := 0
 	stream.Finish = finish
 	stream.Progress = func(events int, at listwatch.Version) {
-		if sent += events; sent > 0 && at > 0 {
-			end()
+		sent += events
+		if at > 0 {
+			synced.Store(true)
+			if sent > 0 || expired.Load() {
+				end()
+			}
 		}
 	}
 	return stream, nil
