@@ -103,6 +103,8 @@ func port(u *url.URL) string {
 //   - c.Timeout limits only the time until the headers of the response.
 //   - If c.CheckRedirect is nil, redirects are followed like those of [HTTPClient].
 //   - The transport of c does not request compression that r does not request.
+//
+// The caller must close the body of the response, which releases the resources of c.Timeout.
 func Do(c *http.Client, r *http.Request) (*http.Response, error) {
 	stream := *c
 	stream.Timeout = 0
@@ -118,16 +120,44 @@ func Do(c *http.Client, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	timer := time.AfterFunc(c.Timeout, cancel)
 	resp, err := stream.Do(r.WithContext(ctx))
-	if timer.Stop() || r.Context().Err() != nil {
-		return resp, err // ctx ends with its parent, which ends with the stream
-	}
-	if err == nil {
+	switch inTime := timer.Stop() || r.Context().Err() != nil; {
+	case inTime && err == nil:
+		resp.Body = cancelOnClose(resp.Body, cancel)
+		return resp, nil
+	case inTime:
+		cancel()
+		return resp, err
+	case err == nil:
 		resp.Body.Close()
 	}
 	return nil, &listwatch.Error{
 		Code: listwatch.Unavailable, Message: "no response within " + c.Timeout.String() + ", the Timeout of the http.Client",
 		Err: os.ErrDeadlineExceeded,
 	}
+}
+
+// A cancelingBody is a body whose request is canceled when it is closed.
+type cancelingBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b cancelingBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel()
+	return err
+}
+
+// cancelOnClose returns body with a Close that calls cancel. The body of a 101 stays an io.Writer.
+func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser {
+	c := cancelingBody{body, cancel}
+	if w, ok := body.(io.Writer); ok {
+		return struct {
+			cancelingBody
+			io.Writer
+		}{c, w}
+	}
+	return c
 }
 
 // DialHTTP opens a stream by a GET request with c, as [Do] does. It implements Dial for a [Client]

@@ -223,6 +223,57 @@ func TestTimeoutLimitsTheWaitForHeaders(t *testing.T) {
 	}
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// An upgradedBody is the body of a 101.
+type upgradedBody struct{ io.ReadCloser }
+
+func (upgradedBody) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestDoEndsTheContextWithTheStream(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   io.ReadCloser // nil if the request fails
+	}{
+		{"a stream", 200, http.NoBody},
+		{"an upgraded connection", 101, upgradedBody{http.NoBody}},
+		{"an error", 0, nil},
+	} {
+		var ctx context.Context
+		c := &http.Client{Timeout: time.Hour, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			ctx = r.Context()
+			if tt.body == nil {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: tt.body, Request: r}, nil
+		})}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server.test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := Do(c, r)
+		if (err != nil) != (tt.body == nil) {
+			t.Fatalf("%s: got error %v", tt.name, err)
+		}
+		if err == nil {
+			if ctx.Err() != nil {
+				t.Errorf("%s: the context ended before the body was closed", tt.name)
+			}
+			_, want := tt.body.(io.Writer)
+			if _, got := resp.Body.(io.Writer); got != want {
+				t.Errorf("%s: the body is a Writer: %v, want %v", tt.name, got, want)
+			}
+			resp.Body.Close()
+		}
+		if ctx.Err() == nil {
+			t.Errorf("%s: the context is still open at the end", tt.name)
+		}
+	}
+}
+
 // net/http requests compression on its own unless the request has the header.
 func TestDoRequestsNoCompression(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
