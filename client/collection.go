@@ -26,7 +26,8 @@ import (
 //
 // Errors are [*listwatch.Error] with the code, reason and causes of the server's Status, such as
 // NotFound, AlreadyExists, Conflict, or Invalid. Errors of the context are returned unchanged. A
-// write that fails with Unavailable may have been performed.
+// write that fails with Unavailable may have been performed, and so may a write that the server
+// redirects to a GET, such as with 303, which fails with Unsupported.
 type Collection[T any] struct {
 	// Remote is the collection. Its URL is that of all objects, or in a Kubernetes API that of one
 	// namespace. Selectors in its query apply to List only.

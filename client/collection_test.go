@@ -146,6 +146,55 @@ func TestWriteRetriesWithFreshCredentials(t *testing.T) {
 	}
 }
 
+// A server may respond with 303 after it has performed a POST, so a retry could perform it twice.
+func TestRedirectedWriteHasAnUnknownResult(t *testing.T) {
+	for _, status := range []int{200, 401, 404} {
+		writes := 0
+		c := serveDocuments(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				w.WriteHeader(status)
+				return
+			}
+			writes++
+			http.Redirect(w, r, "/documents/a", http.StatusSeeOther)
+		})
+		c.Remote.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
+		_, err := c.Create(t.Context(), document{})
+		if !errors.Is(err, listwatch.Unsupported) || !strings.Contains(err.Error(), "it is unknown whether the POST was performed") || writes != 1 {
+			t.Errorf("a GET with status %d: got error %v after %d writes", status, err, writes)
+		}
+		if err := c.Delete(t.Context(), listwatch.Key{Name: "a"}, 0); !errors.Is(err, listwatch.Unsupported) {
+			t.Errorf("a DELETE, a GET with status %d: got error %v, want %v", status, err, listwatch.Unsupported)
+		}
+	}
+}
+
+func TestDeleteAcceptsEverySuccess(t *testing.T) {
+	for _, test := range []struct {
+		status            int
+		contentType, body string
+	}{
+		{200, "application/json", `{"kind":"Status","status":"Success"}`},
+		{200, "text/plain", "deleted"},
+		{202, "", ""},
+		{204, "", ""},
+	} {
+		c := serveDocuments(t, func(w http.ResponseWriter, r *http.Request) {
+			if test.contentType != "" {
+				w.Header().Set("Content-Type", test.contentType)
+			}
+			w.WriteHeader(test.status)
+			io.WriteString(w, test.body)
+		})
+		if err := c.Delete(t.Context(), listwatch.Key{Name: "a"}, 0); err != nil {
+			t.Errorf("%d with Content-Type %q: got error %v", test.status, test.contentType, err)
+		}
+		if _, err := c.Create(t.Context(), document{}); err == nil {
+			t.Errorf("%d with Content-Type %q: got no error of a create, want one", test.status, test.contentType)
+		}
+	}
+}
+
 // A conflictServer always says that another writer was faster.
 type conflictServer struct{ writes int }
 

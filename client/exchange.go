@@ -83,8 +83,8 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 }
 
 // do sends a request that is not a watch. If the response is a success in JSON, it calls read with
-// the headers and the decompressed body. Otherwise it returns an error. A body is JSON. If it is
-// nil, the request has none.
+// the headers and the decompressed body. Every success of a DELETE is accepted, and read gets an
+// empty body. Otherwise do returns an error. A body is JSON. If it is nil, the request has none.
 func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, read func(h http.Header, body io.Reader) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,11 +103,17 @@ func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Heade
 	if err != nil {
 		return err
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+	defer resp.Body.Close()
+	if err := checkMethod(resp, method); err != nil {
+		return err
+	}
+	switch status := resp.StatusCode; {
+	case method == http.MethodDelete && status >= 200 && status < 300:
+		return read(resp.Header, http.NoBody)
+	case status != http.StatusOK && status != http.StatusCreated:
 		return transport.ResponseError(resp)
 	}
-	defer resp.Body.Close()
-	if err := checkResponse(resp, method); err != nil {
+	if err := checkContentType(resp.Header); err != nil {
 		return err
 	}
 	decoded, err := r.decoded(resp.Header, &activityReader{resp.Body, idle})
@@ -135,17 +141,25 @@ func (r *Remote) newRequest(ctx context.Context, method string, u *url.URL, h ht
 	return req, nil
 }
 
-// checkResponse returns an error if the response is not JSON but, for instance, the HTML page of a
-// proxy, or if it does not belong to the request: net/http follows some redirects of a write
-// with a GET, whose success does not mean that anything was written.
-func checkResponse(resp *http.Response, method string) error {
-	if resp.Request != nil && resp.Request.Method != method {
-		return &listwatch.Error{
-			Code: listwatch.Unsupported, Status: resp.StatusCode,
-			Message: "the server redirected a " + method + " so that it became a " + resp.Request.Method + "; nothing was written",
-		}
+// checkMethod returns an error if the response does not belong to the request: net/http follows
+// some redirects of a write with a GET. The result of that GET, even an error, tells nothing about
+// the write: a server may respond with 303 after a POST that it has performed, and with 302 to a
+// request that must log in first.
+func checkMethod(resp *http.Response, method string) error {
+	if resp.Request == nil || resp.Request.Method == method {
+		return nil
 	}
-	contentType := resp.Header.Get("Content-Type")
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: resp.StatusCode,
+		Message: "the server redirected a " + method + " so that it became a " + resp.Request.Method +
+			"; it is unknown whether the " + method + " was performed",
+	}
+}
+
+// checkContentType returns an error if the response is not JSON but, for instance, the HTML page of
+// a proxy.
+func checkContentType(h http.Header) error {
+	contentType := h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != "application/json" {
 		return unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
