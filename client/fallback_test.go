@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -109,6 +111,22 @@ func TestEmptyResponsesDemoteTransport(t *testing.T) {
 			t.Errorf("%d requests over chunked, want 2", len(first.requests()))
 		}
 	})
+}
+
+// An ERROR event was delivered, so the transport works, whatever the server complains about.
+func TestErrorEventsDoNotDemoteTheTransport(t *testing.T) {
+	for _, status := range []int{401, 503, 504} {
+		synctest.Test(t, func(t *testing.T) {
+			fails := sends(2*time.Second, errorEvent(status))
+			first, second := namedTransport("chunked", fails, fails, fails, sends(added("a", 2))), namedTransport("websocket", sends(added("a", 2)))
+			r := newRemote(first, second)
+			r.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
+			wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+			if len(first.requests()) != 4 || len(second.requests()) != 0 {
+				t.Errorf("%d: %d requests over chunked and %d over websocket, want 4 and 0", status, len(first.requests()), len(second.requests()))
+			}
+		})
+	}
 }
 
 func TestDefaultTransports(t *testing.T) {

@@ -22,6 +22,30 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
+func TestTransportsServeOnlyWatches(t *testing.T) {
+	p := always(sends(added("a", 2)))
+	r := newRemote(p)
+	var dialed atomic.Int32
+	r.Network.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialed.Add(1)
+		return dialNothing(ctx, network, address)
+	}
+	if _, err := r.List(t.Context(), listwatch.Query{}); err == nil || dialed.Load() != 1 {
+		t.Errorf("a list: got error %v after %d connections over Network, want one", err, dialed.Load())
+	}
+	wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+
+	r = newRemote(p)
+	lists := serveLists(r, func(int) listResponse { return listResponse{status: 200, body: listBodyOf(7)} })
+	if _, err := r.List(t.Context(), listwatch.Query{}); err != nil {
+		t.Errorf("a list over HTTPClient: got error %v", err)
+	}
+	wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+	if len(lists.requests) != 1 || len(p.requests()) != 2 {
+		t.Errorf("%d requests over HTTPClient and %d over Transports, want 1 and 2", len(lists.requests), len(p.requests()))
+	}
+}
+
 // A recordedServer serves things on a socket and counts the requests of each transport.
 type recordedServer struct {
 	*httptest.Server

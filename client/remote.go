@@ -24,19 +24,21 @@ type Remote struct {
 	// are combined with the selectors of a Query. Its timeoutSeconds limits how long the
 	// server keeps a watch open.
 	URL string
-	// HTTPClient sends all requests: lists, writes, watches, and the handshakes of WebSocket. It
-	// can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients over Network
-	// are used, which detect a dead server by the pings of HTTP/2 and use no proxy.
+	// HTTPClient sends lists and writes and, if Transports is nil, watches and the handshakes of
+	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
+	// over Network are used, which detect a dead server by the pings of HTTP/2 and use no proxy.
 	//
 	// WebSocket needs a RoundTripper that supports upgrades, and is not used with others; see
 	// the HTTPClient of the client in package transport/websocket. The Timeout limits a list or
 	// a write as a whole, and a watch until its response begins.
 	HTTPClient *http.Client
-	// Network connects to the server if HTTPClient and Transports are not set.
+	// Network connects to the server for lists and writes if HTTPClient is nil, and for watches if
+	// Transports is nil, too.
 	Network transport.Network
-	// Transports are the transports for watches, best first. If nil, an https URL uses HTTP/2,
-	// then HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket. HTTPClient
-	// uses the version of HTTP that it and the server agree on, then WebSocket.
+	// Transports are the transports for watches, best first. If set, they are used instead of
+	// HTTPClient and Network, which then serve only lists and writes. If nil, an https URL uses
+	// HTTP/2, then HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket.
+	// HTTPClient uses the version of HTTP that it and the server agree on, then WebSocket.
 	//
 	// HTTP/2 comes first because it lets all watches share connections, whose pings detect
 	// a dead server. For http URLs it is not used, because without TLS a client cannot find
