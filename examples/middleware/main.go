@@ -54,7 +54,11 @@ func newRouter(settings http.Handler, metrics *prometheus.Registry, tracing trac
 	r := chi.NewRouter()
 	r.Use(middleware.RequestLogger(&middleware.DefaultLogFormatter{Logger: logger, NoColor: true}))
 	r.Use(middleware.Recoverer)
-	r.Use(cors.New(cors.Options{AllowedOrigins: []string{"https://dashboard.example.com"}}).Handler)
+	r.Use(cors.New(cors.Options{
+		AllowedOrigins: []string{"https://dashboard.example.com"},
+		AllowedHeaders: []string{"Accept", "Authorization", "Content-Type"},
+		ExposedHeaders: []string{transport.EpochHeader, "Retry-After", "Warning"},
+	}).Handler)
 	r.Use(otelhttp.NewMiddleware("settings", otelhttp.WithTracerProvider(tracing)))
 	r.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	r.With(measure(metrics)).Handle("/settings", settings)

@@ -149,6 +149,34 @@ func TestMiddlewareSeesThatTheClientLeaves(t *testing.T) {
 	}
 }
 
+func TestPagesSendTokensAndReadTheEpoch(t *testing.T) {
+	s := start(t, plain, configure)
+	get := func(method string, header http.Header) http.Header {
+		r, err := http.NewRequestWithContext(t.Context(), method, s.url+"/settings", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = header
+		r.Header.Set("Origin", "https://dashboard.example.com")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.Header
+	}
+	preflight := get(http.MethodOptions, http.Header{
+		"Access-Control-Request-Method": {"GET"}, "Access-Control-Request-Headers": {"authorization,content-type"},
+	})
+	if got := preflight.Get("Access-Control-Allow-Headers"); got != "authorization,content-type" {
+		t.Errorf("got Access-Control-Allow-Headers %q", got)
+	}
+	h := get(http.MethodGet, http.Header{})
+	if got, want := h.Get("Access-Control-Expose-Headers"), "Listwatch-Epoch, Retry-After, Warning"; got != want || h.Get(transport.EpochHeader) == "" {
+		t.Errorf("got Access-Control-Expose-Headers %q and epoch %q, want %q and an epoch", got, h.Get(transport.EpochHeader), want)
+	}
+}
+
 func (s *service) watch(c transport.Client, query string) transport.Receiver {
 	s.Helper()
 	u, err := url.Parse(s.url + "/settings?watch=1&" + query)
