@@ -162,6 +162,7 @@ func TestPagesSendTokensAndReadTheEpoch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		<-s.done
 		resp.Body.Close()
 		return resp.Header
 	}
