@@ -97,7 +97,7 @@ func (f *fixture) next() {
 
 func (f *fixture) wantPolls(when string, want int64) {
 	f.Helper()
-	time.Sleep(time.Millisecond) // until the next poll waits
+	<-time.After(time.Millisecond) // until the next poll waits
 	if got := f.polls.Load(); got != want {
 		f.Errorf("%s: %d polls, want %d", when, got, want)
 	}
