@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,16 +20,16 @@ import (
 // The server is a Kubernetes API server, package kubeapi, package crudserver, or another server
 // with the same verbs. T is any type that encoding/json can encode and decode, with the metadata of
 // Kubernetes in the member "metadata": a struct that embeds [listwatch.Metadata] with the tag
-// `json:"metadata"`, a type of Kubernetes, or [json.RawMessage]. Kubernetes requires kind and
-// apiVersion in custom resources, so T must have these members there.
+// `json:"metadata"`, a type of Kubernetes, or [encoding/json.RawMessage]. Kubernetes requires kind
+// and apiVersion in custom resources, so T must have these members there.
 //
 // Errors are [*listwatch.Error] with the code, reason and causes of the server's Status, such as
 // NotFound, AlreadyExists, Conflict, or Invalid. Errors of the context are returned unchanged. A
 // write that fails with Unavailable may have been performed, and so may a write that the server
 // redirects to a GET, such as with 303, which fails with Unsupported.
 type Collection[T any] struct {
-	// Remote is the collection. Its URL is that of all objects, or in a Kubernetes API that of one
-	// namespace. Selectors in its query apply to List only.
+	// Remote is the collection. Its URL names all objects or, in a Kubernetes API, the objects of
+	// one namespace. Selectors in its query apply to List only.
 	Remote *Remote
 	// PlainPaths controls where an object is. If false, a URL whose path ends like a collection of
 	// a Kubernetes API, /api/VERSION/PLURAL or /apis/GROUP/VERSION/PLURAL, has the paths of
@@ -161,13 +160,11 @@ func decodeValue[T any](o *listwatch.Object, err error) (T, error) {
 	return listwatch.Decode[T](o)
 }
 
-// encodeValue is like json.Marshal, but does not escape <, > and &.
+// encodeValue returns the JSON of value.
 func encodeValue(value any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	data, err := rawjson.Encode(value)
+	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("encode %T", value), Err: err}
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
+	return data, nil
 }

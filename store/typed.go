@@ -1,14 +1,13 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"reflect"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // MetadataPointer is the constraint of pointers to types that embed [listwatch.Metadata]. The
@@ -176,13 +175,11 @@ func decode[T any](o *listwatch.Object, err error) (T, error) {
 	return listwatch.Decode[T](o)
 }
 
-// encode is like json.Marshal, but does not escape <, > and &.
+// encode returns the JSON of value.
 func encode(value any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	data, err := rawjson.Encode(value)
+	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("encode %T", value), Err: err}
 	}
-	return buf.Bytes(), nil
+	return data, nil
 }

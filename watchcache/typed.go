@@ -1,12 +1,11 @@
 package watchcache
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // A Typed is a Cache that takes Go values. The JSON of a T has its name and namespace in the member
@@ -86,13 +85,11 @@ func untyped[T any](typed []TypedChange[T]) ([]Change, error) {
 	return changes, nil
 }
 
-// object encodes v without escapes for HTML.
+// object returns v as an object.
 func (v *TypedValue[T]) object() (*listwatch.Object, error) {
-	var data bytes.Buffer
-	enc := json.NewEncoder(&data)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&v.Value); err != nil {
+	data, err := rawjson.Encode(&v.Value)
+	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "watchcache", Message: fmt.Sprintf("encode %T", v.Value), Err: err}
 	}
-	return listwatch.NewObject(data.Bytes(), v.Version, nil)
+	return listwatch.NewObject(data, v.Version, nil)
 }
