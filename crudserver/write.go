@@ -63,7 +63,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.K
 	if err != nil {
 		return err
 	}
-	if from, err = dryRun(from, stages); err != nil {
+	if from, err = from.WithDryRun(stages); err != nil {
 		return err
 	}
 	switch {
@@ -93,7 +93,7 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 	if err != nil {
 		return nil, nil, invalid("the query %q: %v; nothing was written", r.URL.RawQuery, err)
 	}
-	if to, err = dryRun(h.Collection, query["dryRun"]); err != nil {
+	if to, err = h.Collection.WithDryRun(query["dryRun"]); err != nil {
 		return nil, nil, err
 	}
 	limit := h.MaxBodyBytes
@@ -107,20 +107,6 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 		err = checkContentType(r.Header.Get("Content-Type"))
 	}
 	return to, body, err
-}
-
-// dryRun returns c, or a dry run of c if stages, the values of a parameter dryRun, request one.
-func dryRun(c *store.Collection, stages []string) (*store.Collection, error) {
-	for _, stage := range stages {
-		switch stage {
-		case "":
-		case "All":
-			c = c.DryRun()
-		default:
-			return nil, invalid("dryRun %q: must be All; nothing was written", stage)
-		}
-	}
-	return c, nil
 }
 
 // checkContentType accepts JSON, and bodies without a meaningful type: no type, or the type that

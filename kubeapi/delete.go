@@ -50,7 +50,7 @@ func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c re
 	if policy := o.PropagationPolicy; policy != nil && !slices.Contains([]string{"", "Orphan", "Background", "Foreground"}, *policy) {
 		return nil, o, invalidDelete(fmt.Sprintf("propagationPolicy is %q, must be Orphan, Background or Foreground", *policy))
 	}
-	from, err = c.withDryRun(from, o.DryRun)
+	from, err = from.WithDryRun(o.DryRun)
 	return from, o, err
 }
 

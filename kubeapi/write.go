@@ -239,21 +239,6 @@ func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldV
 	if err != nil {
 		return nil, "", err
 	}
-	to, err := c.withDryRun(c.collection, q["dryRun"])
+	to, err := c.collection.WithDryRun(q["dryRun"])
 	return to, validation, err
-}
-
-// withDryRun returns the collection for a write: the parameter to itself, or its dry run if
-// stages contains "All", the only valid stage.
-func (c resourceRequest) withDryRun(to *store.Collection, stages []string) (*store.Collection, error) {
-	for _, stage := range stages {
-		switch stage {
-		case "":
-		case "All":
-			to = to.DryRun()
-		default:
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("dryRun %q is not supported; only All is; nothing was written", stage)}
-		}
-	}
-	return to, nil
 }

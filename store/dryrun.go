@@ -13,6 +13,22 @@ func (c *Collection) DryRun() *Collection {
 	return &Collection{spec: c.spec, backend: c.backend, dryRun: true}
 }
 
+// WithDryRun returns c, or c.DryRun() if stages has the value "All". stages are the values of the
+// parameter dryRun in the API of Kubernetes, which has no other stage: another value is an error of
+// code Invalid. Empty values are ignored.
+func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
+	for _, stage := range stages {
+		switch stage {
+		case "":
+		case "All":
+			c = c.DryRun()
+		default:
+			return nil, badRequest("dryRun %q is not supported; only All is; nothing was written", stage)
+		}
+	}
+	return c, nil
+}
+
 // commit passes change to the backend, unless c is a dry run.
 func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Object, error) {
 	if !c.dryRun {
