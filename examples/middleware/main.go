@@ -38,7 +38,9 @@ func main() {
 	h2.Configure(srv, transport.Options{})
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
+	stopped := make(chan struct{})
 	context.AfterFunc(stop, func() {
+		defer close(stopped)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		_ = settings.Drain(ctx) // Shutdown does not know hijacked connections
@@ -47,6 +49,7 @@ func main() {
 	if err := srv.ListenAndServe(); err != http.ErrServerClosed {
 		logger.Fatal(err)
 	}
+	<-stopped // ListenAndServe returns at the start of Shutdown
 }
 
 // newRouter serves lists and watches of settings at /settings, and the metrics at /metrics.
