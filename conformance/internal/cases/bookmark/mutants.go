@@ -15,7 +15,8 @@ import (
 var Mutants = []mutation.Mutant{
 	{Name: "sends-unrequested-bookmarks", Breaks: []string{"bookmark/opt-in"}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) { q.Bookmarks = true })}},
 	{Name: "sends-no-bookmarks", Breaks: []string{
-		"bookmark/idle-progress", "bookmark/before-timeout", "bookmark/resume", "drain/final-bookmark",
+		"bookmark/idle-progress", "bookmark/before-timeout", "bookmark/sound", "bookmark/monotone", "bookmark/resume",
+		"drain/final-bookmark",
 	}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} })}},
 	{Name: "bookmarks-have-a-spec", Breaks: []string{"bookmark/shape"}, Defect: reference.Interceptors{Source: onBookmarks(func(b listwatch.Event) listwatch.Event {
 		return mutation.WithData(b, append(b.Object.Data[:len(b.Object.Data)-1:len(b.Object.Data)-1], `,"spec":{}}`...))
