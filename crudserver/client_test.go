@@ -26,7 +26,7 @@ func serve(t *testing.T, h *Handler) (url string) {
 	return s.URL
 }
 
-// A path like those of Kubernetes, without being one.
+// The path looks like a path of Kubernetes, but is not one.
 func TestCollectionWritesToAnyPath(t *testing.T) {
 	for path, plain := range map[string]bool{"": false, "/maps": false, "/tenants/a b/maps/": false, "/api/v1/maps": true} {
 		h := &Handler{Path: path, Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}

@@ -112,7 +112,7 @@ func (h *Handler) parsePath(escaped string) (key listwatch.Key, err error) {
 	return key, noSuchPath
 }
 
-// root returns the escaped path of the collection, without a slash at its end.
+// root returns the escaped path of the collection, without a trailing slash.
 func (h *Handler) root() string {
 	return strings.TrimSuffix((&url.URL{Path: h.Path}).EscapedPath(), "/")
 }

@@ -33,8 +33,6 @@ type Options struct {
 	// Fields are the paths that a field selector may use in addition to metadata.name and
 	// metadata.namespace. If nil, the paths that the upstream describes are used. Their values
 	// are read from the JSON of the objects, as in [watchcache.New].
-	//
-	// [watchcache.New]: https://pkg.go.dev/github.com/listwatch/listwatch/watchcache#New
 	Fields []string
 	// ProbeSource is the collection of the upstream, with watches that end or send a
 	// bookmark within two seconds. The relay opens a short watch of it if a reader waits

@@ -101,7 +101,7 @@ func port(u *url.URL) string {
 // Do sends r with the client c of any owner, for a response that is a stream or a WebSocket. It
 // differs from c.Do where c.Do would harm a stream:
 //   - c.Timeout limits only the time until the headers of the response.
-//   - If c.CheckRedirect is nil, redirects are followed like those of [HTTPClient].
+//   - If c.CheckRedirect is nil, redirects are followed as by [HTTPClient].
 //   - The transport of c does not request compression that r does not request.
 //
 // The caller must close the body of the response, which releases the resources of c.Timeout.

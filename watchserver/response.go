@@ -25,7 +25,7 @@ type methodError struct {
 func (e methodError) Unwrap() error { return e.error }
 
 // MethodNotAllowed returns an error of status 405. allow holds the allowed methods, which
-// [WriteError] sends in the Allow header.
+// [WriteError] sends in the Allow header (rfc9110#section-15.5.6).
 func MethodNotAllowed(r *http.Request, allow string) error {
 	return methodError{&listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",

@@ -188,7 +188,7 @@ type failure struct {
 // the request's context, the expiry of credentials, or an operator.
 func (s *stream) failAt(at time.Time, err error) {
 	abort := func() { s.out.Sender.Close(transport.Abort) }
-	wait := max(0, min(time.Until(at), forever-abortTimeout)) // prevents an overflow
+	wait := max(0, min(time.Until(at), forever-abortTimeout)) // abortTimeout is added below
 	next := &failure{at: at, err: err, abort: time.AfterFunc(wait+abortTimeout, abort)}
 	for {
 		old := s.failure.Load()

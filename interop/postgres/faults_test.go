@@ -239,7 +239,8 @@ func (w *watcher) record(events listwatch.Watcher) {
 	}
 }
 
-// want waits for the last object and compares the events with those that changes cause.
+// want waits for the last object and compares the events received with those that changes must
+// cause.
 func (w *watcher) want(changes []tableChange) {
 	w.Helper()
 	select {

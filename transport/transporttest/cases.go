@@ -93,7 +93,7 @@ func testEvents(f *fixture) {
 		}
 		largest := 1 << 20
 		if i > 0 {
-			largest = 128 << 10 // the first framing has shown that flow control does not matter
+			largest = 128 << 10 // one framing suffices to exceed the windows of flow control
 		}
 		large := []listwatch.Event{Event(2001, largest), Event(2002, 100), Event(2003, 100<<10), Event(2004, 64<<10)}
 		sent := make(chan struct{})
