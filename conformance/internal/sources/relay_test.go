@@ -1,4 +1,4 @@
-package conformance_test
+package sources
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -104,7 +105,7 @@ func TestRelayIsASource(t *testing.T) {
 }
 
 func TestRelayOfURLIsASource(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || harness.RaceEnabled {
 		t.Skip("slow; the in-process test covers most of it")
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {

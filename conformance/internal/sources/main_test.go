@@ -1,0 +1,9 @@
+package sources
+
+import (
+	"testing"
+
+	"github.com/listwatch/listwatch/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
