@@ -1,12 +1,8 @@
 package kubeapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/table"
@@ -62,35 +58,28 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 // writeList responds with a list of objects at version v in the requested representation.
 func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
 	metadata := table.AppendListMeta(nil, v)
-	var body []byte
+	var head []byte
 	if c.representation != nil {
-		body = c.representation.AppendListHead(body, metadata)
+		head = c.representation.AppendListHead(nil, metadata)
 	} else {
-		body = fmt.Appendf(body, `{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[`, c.Kind, c.APIVersion(), metadata)
+		head = fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[`, c.Kind, c.APIVersion(), metadata)
 	}
+	body := [][]byte{head} // refers to the objects, because a copy of all could be large
 	for i, o := range items {
 		if i > 0 {
-			body = append(body, ',')
+			body = append(body, []byte{','})
 		}
 		if c.representation != nil {
-			body = c.representation.AppendItem(body, o)
+			body = append(body, c.representation.AppendItem(nil, o))
 		} else {
-			body = append(body, o.Data...)
+			body = append(body, o.Data)
 		}
 	}
-	return c.writeJSON(w, r, http.StatusOK, append(body, "]}"...))
+	return c.writeJSON(w, r, http.StatusOK, append(body, []byte("]}"))...)
 }
 
-// writeJSON responds with a JSON body, which is indented if the query requests that. It
-// does not modify body.
-func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code int, body []byte) error {
-	if pretty(r.URL.Query()) {
-		var indented bytes.Buffer
-		if err := json.Indent(&indented, body, "", "  "); err != nil {
-			return &listwatch.Error{Code: listwatch.Corrupt, Op: "get", Err: err}
-		}
-		body = indented.Bytes()
-	}
+// writeJSON responds with a JSON body that consists of parts. It does not modify them.
+func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) error {
 	h := w.Header()
 	if epoch := c.collection.Describe().Epoch; epoch != "" {
 		h.Set(transport.EpochHeader, epoch)
@@ -99,12 +88,6 @@ func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code 
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	// Pass the newline separately, because body may be shared and must not be modified.
-	watchserver.WriteBody(w, r, code, body, []byte{'\n'})
+	watchserver.WriteBody(w, r, code, append(parts, []byte{'\n'})...)
 	return nil
-}
-
-func pretty(q url.Values) bool {
-	want, err := strconv.ParseBool(q.Get("pretty"))
-	return err == nil && want
 }

@@ -1,7 +1,6 @@
 package watchserver
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -40,32 +39,21 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	h.Add("Vary", "Accept")
 	var written int64
 	if r.Method != http.MethodHead {
-		if written, err = s.writePage(w, r, q, start, page, representation); err != nil {
-			return err
-		}
+		written = s.writePage(w, r, start, page, representation)
 	}
 	s.traceList(r, page, written, started)
 	return nil
 }
 
 // writePage writes the body of a list, whose bytes before its items are start. It returns the
-// number of bytes written. After an error, nothing has been written.
+// number of bytes written.
 func (s *Server) writePage(
-	w http.ResponseWriter, r *http.Request, q request, start []byte, page listwatch.Page, representation ListRepresentation,
-) (int64, error) {
+	w http.ResponseWriter, r *http.Request, start []byte, page listwatch.Page, representation ListRepresentation,
+) int64 {
 	body := newResponseBody(w, r, http.StatusOK, cmp.Or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
-	if q.pretty {
-		var list, indented bytes.Buffer
-		writeList(&list, start, page.Items, representation)
-		if err := json.Indent(&indented, list.Bytes(), "", "  "); err != nil {
-			return 0, &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Err: err}
-		}
-		body.Write(indented.Bytes())
-	} else {
-		writeList(body, start, page.Items, representation)
-	}
+	writeList(body, start, page.Items, representation)
 	body.Close() // an error means that the client has disconnected
-	return body.w.written, nil
+	return body.w.written
 }
 
 // listWithTimeout lists source within the timeout of the request.

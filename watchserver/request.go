@@ -15,7 +15,6 @@ import (
 type request struct {
 	listwatch.Query
 	watch   bool
-	pretty  bool
 	timeout time.Duration // zero if timeoutSeconds is not set
 }
 
@@ -27,13 +26,14 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	q := request{watch: p.watch(e.Watch), pretty: p.boolean("pretty"), timeout: p.seconds("timeoutSeconds")}
+	q := request{watch: p.watch(e.Watch), timeout: p.seconds("timeoutSeconds")}
 	q.Namespace, q.Name = e.Namespace, e.Name
 	q.Labels = parseSelector(p, "labelSelector", listwatch.ParseLabelSelector).And(e.Labels)
 	q.Fields = parseSelector(p, "fieldSelector", listwatch.ParseFieldSelector)
 	q.Limit = p.number("limit")
 	q.Continue = p.Get("continue")
 	q.Bookmarks = p.boolean("allowWatchBookmarks")
+	p.boolean("pretty") // only checked here: the body of the response heeds it
 	p.start(&q)
 	if p.err == nil && e.Name != "" {
 		if name, ok := q.Fields.Equality(listwatch.FieldName); ok && name != e.Name {

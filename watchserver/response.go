@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/httpheader"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -100,20 +102,35 @@ type responseBody struct {
 	w        *deadlineWriter
 	code     int
 	compress bool
-	held     []byte        // the bytes written so far, until it is clear whether the body is large
-	out      *bufio.Writer // nil while the bytes are collected in held
-	gzip     *gzip.Writer  // nil if the body is not compressed
+	held     []byte            // the bytes written so far, until it is clear whether the body is large
+	out      *bufio.Writer     // nil while the bytes are collected in held
+	gzip     *gzip.Writer      // nil if the body is not compressed
+	indenter *rawjson.Indenter // nil if the body is not indented
 }
 
 // newResponseBody begins a response to r with the headers in w. If timeout is positive, it
-// limits the time that the client takes to accept each piece of the body.
+// limits the time that the client takes to accept each piece of the body. A JSON body is indented
+// if the query has pretty=true.
 func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
 	// A client that accepts no available coding gets the body uncompressed.
 	coding, _ := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
 	out := &deadlineWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout}
-	return &responseBody{w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
+	b := &responseBody{w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
+	if h.Get("Content-Type") == "application/json" && wantsPretty(r) {
+		b.indenter = &rawjson.Indenter{W: responseBytes{b}}
+	}
+	return b
+}
+
+// wantsPretty reports whether the query of r requests indented JSON.
+func wantsPretty(r *http.Request) bool {
+	if !strings.Contains(r.URL.RawQuery, "pretty") {
+		return false
+	}
+	p := params{Values: r.URL.Query()}
+	return p.boolean("pretty")
 }
 
 // A deadlineWriter limits the duration of each write and not of the whole response, so that
@@ -136,6 +153,16 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 }
 
 func (b *responseBody) Write(p []byte) (int, error) {
+	if b.indenter != nil {
+		return b.indenter.Write(p)
+	}
+	return responseBytes{b}.Write(p)
+}
+
+// responseBytes writes to a body without an indent.
+type responseBytes struct{ *responseBody }
+
+func (b responseBytes) Write(p []byte) (int, error) {
 	if b.out == nil {
 		if len(b.held)+len(p) <= compressAbove {
 			b.held = append(b.held, p...)
@@ -162,7 +189,7 @@ func (b *responseBody) beginLarge() error {
 		b.gzip = compressors.Get().(*gzip.Writer)
 		b.gzip.Reset(b.out)
 	}
-	_, err := b.Write(b.held)
+	_, err := responseBytes{b}.Write(b.held)
 	b.held = nil
 	return err
 }
@@ -187,7 +214,8 @@ func (b *responseBody) Close() error {
 }
 
 // WriteBody responds to r with status code, the headers in w, and the concatenation of
-// parts. The body is compressed if it is larger than 32 KiB and the client accepts gzip.
+// parts. The body is compressed if it is larger than 32 KiB and the client accepts gzip, and
+// indented if it is JSON and the query has pretty=true.
 // WriteBody does not retain parts.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
 	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
