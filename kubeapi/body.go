@@ -2,6 +2,8 @@ package kubeapi
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -25,9 +27,9 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}
-	toJSON, err := transcoder(r.Header.Get("Content-Type"))
-	if err != nil || toJSON == nil {
-		return data, err
+	mediaType, err := bodyMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, err
 	}
 	limit := h.bodyBytes()
 	if limit <= 0 {
@@ -35,9 +37,26 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 		// gigabytes.
 		limit = max(DefaultMaxBodyBytes, 4*int64(len(data)))
 	}
-	out, err := toJSON(data, limit)
-	if errors.Is(err, protobody.ErrTooLarge) {
-		return nil, watchserver.BodyTooLarge(limit)
+	switch mediaType {
+	case yamlType:
+		return h.yamlToJSON(r.Context(), data, limit)
+	case protobody.MediaType:
+		if data, err = protobody.ToJSON(data, limit); errors.Is(err, protobody.ErrTooLarge) {
+			err = watchserver.BodyTooLarge(limit)
+		}
+	}
+	return data, err
+}
+
+// yamlToJSON converts a YAML body to JSON of roughly limit bytes at most.
+func (h *Handler) yamlToJSON(ctx context.Context, data []byte, limit int64) ([]byte, error) {
+	yamlLimit := cmp.Or(h.MaxYAMLBytes, DefaultMaxYAMLBytes)
+	out, err := yamlbody.ToJSON(ctx, data, yamlbody.Limits{JSON: limit, YAML: yamlLimit})
+	if errors.Is(err, yamlbody.ErrTooLarge) {
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
+			Message: fmt.Sprintf("the YAML body has %d bytes, and the limit is %d: send it as JSON", len(data), yamlLimit),
+		}
 	}
 	return out, err
 }
@@ -55,26 +74,28 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return watchserver.ReadBody(w, r, h.bodyBytes())
 }
 
-// transcoder returns a function that converts a body of the given Content-Type to JSON of
-// roughly limit bytes at most. The function is nil for JSON, and for bodies without a
-// meaningful type: no Content-Type at all, or the type that curl -d always sends. Such a
-// body is parsed as JSON. A web page of another origin can send it without a preflight
-// request, but watchserver.CheckOrigin has already rejected such requests.
-func transcoder(contentType string) (toJSON func(body []byte, limit int64) ([]byte, error), err error) {
+const (
+	jsonType = "application/json"
+	yamlType = "application/yaml"
+)
+
+// bodyMediaType returns the media type of a body of the given Content-Type: JSON, YAML or Protocol
+// Buffers. It returns JSON for bodies without a meaningful type: no Content-Type at all, or the
+// type that curl -d always sends. A web page of another origin can send such a body without a
+// preflight request, but watchserver.CheckOrigin has already rejected such requests.
+func bodyMediaType(contentType string) (string, error) {
 	if contentType == "" {
-		return nil, nil
+		return jsonType, nil
 	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case err != nil:
-	case mediaType == "application/json", mediaType == "application/x-www-form-urlencoded":
-		return nil, nil
-	case mediaType == "application/yaml":
-		return yamlbody.ToJSON, nil
-	case mediaType == protobody.MediaType:
-		return protobody.ToJSON, nil
+	case mediaType == jsonType, mediaType == "application/x-www-form-urlencoded":
+		return jsonType, nil
+	case mediaType == yamlType, mediaType == protobody.MediaType:
+		return mediaType, nil
 	}
-	return nil, &listwatch.Error{
+	return "", &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
 		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml, %s",
 			contentType, protobody.MediaType),

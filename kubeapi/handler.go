@@ -31,6 +31,11 @@ type Handler struct {
 	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
 	// rejected with status 413.
 	MaxBodyBytes int64
+	// MaxYAMLBytes limits the size of YAML bodies that are not JSON, because parsing YAML takes
+	// more than a hundred times its size. At most two bodies are parsed at once. If zero,
+	// [DefaultMaxYAMLBytes] is used. If negative, only MaxBodyBytes counts. Larger bodies are
+	// rejected with status 413.
+	MaxYAMLBytes int64
 	// Ready returns an error if the server is not ready. /readyz sends the error's text to
 	// any client. If Ready is nil, the server is ready until Drain is called.
 	Ready func() error
@@ -42,8 +47,11 @@ type Handler struct {
 	draining atomic.Bool
 }
 
-// DefaultMaxBodyBytes is the default of [Handler.MaxBodyBytes], 3 MiB.
-const DefaultMaxBodyBytes = 3 << 20
+// The defaults of the limits of a [Handler].
+const (
+	DefaultMaxBodyBytes = 3 << 20   // 3 MiB, see [Handler.MaxBodyBytes]
+	DefaultMaxYAMLBytes = 256 << 10 // 256 KiB, see [Handler.MaxYAMLBytes]
+)
 
 // A servedResource is a resource with its collection, columns and scale.
 type servedResource struct {

@@ -282,3 +282,24 @@ func TestWritesAcceptYAML(t *testing.T) {
 	a.wantError(t, 400, "BadRequest", "PUT", pods+"/one", "metadata: {name: one", "Content-Type", mediaType)
 	a.want(t, 200, "DELETE", pods+"/one", "kind: DeleteOptions\napiVersion: v1\n", "Content-Type", mediaType)
 }
+
+// A YAML parser needs a hundred times the memory that a JSON parser needs.
+func TestYAMLBodiesAreLimitedFurther(t *testing.T) {
+	a := startServer(t, nil)
+	long := strings.Repeat("a,", 200<<10)
+	s := a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, "metadata: {name: one}\nx: ["+long+"]\n", "Content-Type", yamlType)
+	if !strings.Contains(s.Message, "262144") || !strings.Contains(s.Message, "JSON") {
+		t.Errorf("got %q, want the limit and the remedy", s.Message)
+	}
+	// kubectl and client-go send JSON as YAML.
+	json := `{"metadata":{"name":"one"},"x":"` + long + `"}`
+	a.want(t, 201, "POST", pods, json, "Content-Type", yamlType)
+}
+
+func TestMaxYAMLBytesSetsTheLimit(t *testing.T) {
+	a := startServer(t, func(h *Handler) { h.MaxYAMLBytes = 30 })
+	a.want(t, 201, "POST", pods, "metadata: {name: one}", "Content-Type", yamlType)
+	a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, "metadata: {name: two} # and a comment", "Content-Type", yamlType)
+	a = startServer(t, func(h *Handler) { h.MaxYAMLBytes = -1 })
+	a.want(t, 201, "POST", pods, "metadata: {name: one}\nx: ["+strings.Repeat("a,", 200<<10)+"]\n", "Content-Type", yamlType)
+}

@@ -102,15 +102,15 @@ type responseBody struct {
 	w        *deadlineWriter
 	code     int
 	compress bool
-	held     []byte            // the bytes written so far, until it is clear whether the body is large
+	held     []byte            // the bytes so far, until the body is known to be large
 	out      *bufio.Writer     // nil while the bytes are collected in held
 	gzip     *gzip.Writer      // nil if the body is not compressed
 	indenter *rawjson.Indenter // nil if the body is not indented
 }
 
 // newResponseBody begins a response to r with the headers in w. If timeout is positive, it
-// limits the time that the client takes to accept each piece of the body. A JSON body is indented
-// if the query has pretty=true.
+// limits the time that the client takes to accept each piece of the body. A JSON body is
+// indented if the query has pretty=true.
 func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")

@@ -3,6 +3,7 @@ package yamlbody
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +19,41 @@ import (
 // maxDepth limits the nesting of YAML. Kubernetes objects are not nested that deeply.
 const maxDepth = 256
 
-// ToJSON converts data, which must contain a single document, to JSON of roughly limit
-// bytes at most. Names keep their order. Numbers that are valid JSON are copied literally, so
-// that large numbers keep all digits. Duplicate names remain in the JSON. Invalid YAML is
-// an error of code Invalid.
-func ToJSON(data []byte, limit int64) ([]byte, error) {
+// decoders limits the decoders that run at once, because each uses more than a hundred times the
+// size of its input.
+var decoders = make(chan struct{}, 2)
+
+// Limits limit what a body may cost. A limit that is not positive is no limit.
+type Limits struct {
+	JSON int64 // the result, roughly
+	YAML int64 // a body that is not JSON, because a YAML parser is expensive
+}
+
+// ErrTooLarge means that a body that is not JSON exceeds Limits.YAML.
+var ErrTooLarge = errors.New("yamlbody: the body is too large")
+
+// ToJSON converts data, which must contain a single document, to JSON. It returns JSON unchanged,
+// because JSON is YAML. It waits while two other calls decode YAML, until ctx ends.
+//
+// Names keep their order. Numbers that are valid JSON are copied literally, so that large numbers
+// keep all digits. Duplicate names remain in the JSON. Invalid YAML is an error of code Invalid.
+func ToJSON(ctx context.Context, data []byte, l Limits) ([]byte, error) {
+	if json.Valid(data) {
+		return data, nil
+	}
+	if l.YAML > 0 && int64(len(data)) > l.YAML {
+		return nil, ErrTooLarge
+	}
+	select {
+	case decoders <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-decoders }()
+	return decode(data, l.JSON)
+}
+
+func decode(data []byte, limit int64) ([]byte, error) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	switch err := in.Decode(&document); {
@@ -71,7 +102,7 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("line %d: nested deeper than %d levels", n.Line, maxDepth)
 	}
-	if int64(len(w.out)) > w.limit {
+	if w.limit > 0 && int64(len(w.out)) > w.limit {
 		return fmt.Errorf("line %d: more than %d bytes of JSON", n.Line, w.limit)
 	}
 	switch n.Kind {

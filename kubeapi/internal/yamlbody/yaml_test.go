@@ -1,6 +1,7 @@
 package yamlbody
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -26,9 +27,9 @@ func TestToJSONConvertsYAML(t *testing.T) {
 		"a: 1\n---\n":                      `{"a":1}`,
 		"a: 1\n---\n# end\n---\n":          `{"a":1}`,
 		"---\na: 1\n":                      `{"a":1}`,
-		`{"a": [1, {"b": null}]}`:          `{"a":[1,{"b":null}]}`,
+		`{"a": [1, {"b": null}]}`:          `{"a": [1, {"b": null}]}`,
 	} {
-		if got, err := ToJSON([]byte(yaml), 1000); string(got) != want || err != nil {
+		if got, err := ToJSON(t.Context(), []byte(yaml), Limits{JSON: 1000}); string(got) != want || err != nil {
 			t.Errorf("%q: got %s, %v, want %s", yaml, got, err, want)
 		}
 	}
@@ -40,18 +41,47 @@ func TestToJSONRejectsInvalidYAML(t *testing.T) {
 		"", "# nothing", "a: 1\n---\nb: 2\n", "a: 1\n---\n''\n", "a: 1\n---\n: : :", "a: .inf", "a: !!binary aGVsbG8=", "? [a]\n: b", "a: &x {b: *x}", "a: &x {b: 1}\nc: {<<: *x}", ": : :", "a: *b",
 		bomb, "a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "\tx", "a: \x80",
 	} {
-		got, err := ToJSON([]byte(yaml), 1000)
+		got, err := ToJSON(t.Context(), []byte(yaml), Limits{JSON: 1000})
 		if !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%.40q: got %s, %v, want Invalid", yaml, got, err)
 		}
 	}
 }
 
+func TestLimitOfYAMLDoesNotApplyToJSON(t *testing.T) {
+	l := Limits{JSON: 1000, YAML: 10}
+	json := `{"a":"longer than ten bytes"}`
+	if got, err := ToJSON(t.Context(), []byte(json), l); string(got) != json || err != nil {
+		t.Errorf("got %s, %v, want the JSON unchanged", got, err)
+	}
+	if _, err := ToJSON(t.Context(), []byte("a: longer than ten bytes"), l); err != ErrTooLarge {
+		t.Errorf("got %v, want %v", err, ErrTooLarge)
+	}
+}
+
+func TestAtMostTwoDecodersRun(t *testing.T) {
+	decoders <- struct{}{}
+	decoders <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := ToJSON(ctx, []byte("a: 1"), Limits{}); err != context.Canceled {
+		t.Errorf("got %s, %v, want it to wait for a decoder until the context ends", got, err)
+	}
+	if _, err := ToJSON(ctx, []byte(`{"a":1}`), Limits{}); err != nil {
+		t.Errorf("got %v, want JSON to need no decoder", err)
+	}
+	<-decoders
+	if got, err := ToJSON(t.Context(), []byte("a: 1"), Limits{}); string(got) != `{"a":1}` || err != nil {
+		t.Errorf("got %s, %v, want JSON", got, err)
+	}
+	<-decoders
+}
+
 func FuzzToJSON(f *testing.F) {
 	f.Add([]byte("a: &x [1, 0x1, .5, ~, 'q']\nb: *x\n"))
 	f.Add([]byte("{\"a\": 1e400}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		out, err := ToJSON(data, 10000)
+		out, err := ToJSON(t.Context(), data, Limits{JSON: 10000})
 		if err == nil && !json.Valid(out) {
 			t.Errorf("%q: got invalid JSON %q", data, out)
 		}
