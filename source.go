@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"time"
 )
 
 // A Source is a versioned collection that can be listed and then followed. Stores,
@@ -126,6 +127,16 @@ type Stats struct {
 	// HistoryBytes estimates the memory of the history, without the current objects. It includes
 	// the cached frames of the history and of the initial events.
 	HistoryBytes int64
+	// Records is the number of writes in the history, and OldestAt the time of the oldest one. It
+	// is zero if there is none.
+	Records  int
+	OldestAt time.Time
+	// FrameBytes is the length of the cached frames, and FramesBuilt the number of frames that
+	// were ever put into the cache. All other events were sent from the cache.
+	FrameBytes  int64
+	FramesBuilt uint64
+	// Wakeups is the number of times that a waiting watch was woken by a write.
+	Wakeups uint64
 }
 
 // unwrap returns the Source that s wraps, or nil.

@@ -1,9 +1,11 @@
 package crudserver
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,5 +179,20 @@ func TestPathsWithNamespaces(t *testing.T) {
 		if got := strings.Count(w.Body.String(), `"uid"`); got != want {
 			t.Errorf("list %s: got %d objects, want %d", path, got, want)
 		}
+	}
+}
+
+func TestEachWriteIsReported(t *testing.T) {
+	var got []string
+	s := &watchserver.Server{Trace: &watchserver.Trace{Changed: func(_ context.Context, c watchserver.Change) {
+		got = append(got, c.Verb+" "+c.Resource.Name+" "+c.Key.Name)
+	}}}
+	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: s}
+	call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
+	call{"update", "PUT", "/flags/a", nil, `{"metadata":{"name":"a"},"x":1}`, 200, ""}.do(t, h)
+	call{"failed update", "PUT", "/flags/b", nil, `{"metadata":{"name":"b"},"x":1}`, 404, "NotFound"}.do(t, h)
+	call{"delete", "DELETE", "/flags/a", nil, "", 200, ""}.do(t, h)
+	if want := []string{"create flags a", "update flags a", "delete flags a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
@@ -16,6 +17,7 @@ import (
 
 // create handles a POST to a collection. Without a namespace in the path, the object has it.
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace string) error {
+	started := time.Now()
 	to, data, err := h.readWrite(w, r)
 	if err != nil {
 		return err
@@ -26,11 +28,13 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace strin
 	}
 	w.Header().Set("Location", h.pathOf(o.Key))
 	h.writeObject(w, r, http.StatusCreated, o)
+	h.wrote(r, "create", to, o, started)
 	return nil
 }
 
 // update handles a PUT of an object.
 func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+	started := time.Now()
 	to, data, err := h.readWrite(w, r)
 	if err != nil {
 		return err
@@ -44,6 +48,7 @@ func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.K
 		return asPreconditionFailed(err, version)
 	}
 	h.writeObject(w, r, http.StatusOK, o)
+	h.wrote(r, "update", to, o, started)
 	return nil
 }
 
@@ -51,6 +56,7 @@ func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.K
 // deletionTimestamp if finalizers delay the deletion. The body is empty or holds the
 // preconditions, as in the DeleteOptions of Kubernetes.
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+	started := time.Now()
 	from, data, err := h.readWrite(w, r)
 	if err != nil {
 		return err
@@ -77,7 +83,15 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.K
 		return asPreconditionFailed(err, version)
 	}
 	h.writeObject(w, r, http.StatusOK, o)
+	h.wrote(r, "delete", from, o, started)
 	return nil
+}
+
+// wrote reports the write of o, which started at started, to the hooks of the Server.
+func (h *Handler) wrote(r *http.Request, verb string, to *store.Collection, o *listwatch.Object, started time.Time) {
+	h.server().TraceChange(r, watchserver.Change{
+		Verb: verb, Key: o.Key, Version: o.Version, DryRun: to != h.Collection, Took: time.Since(started),
+	})
 }
 
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It

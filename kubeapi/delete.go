@@ -104,6 +104,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
+	defer func() { h.wrote(r, c, from, o) }()
 	if rawjson.Lookup(o.Data, "metadata", "deletionTimestamp") != nil {
 		return c.writeObject(w, r, http.StatusOK, o)
 	}
@@ -173,7 +174,9 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 			return err
 		}
 	}
-	return c.writeList(w, r, page.Version, deleted)
+	err = c.writeList(w, r, page.Version, deleted)
+	h.wrote(r, c, from, nil)
+	return err
 }
 
 // selection parses the selectors of the query. It rejects unsupported parameters that would

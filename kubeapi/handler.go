@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/table"
@@ -160,7 +161,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error
 	if s.NoCompression || h.Server.NoCompression {
 		r = transport.WithoutCompression(r)
 	}
-	return h.dispatch(w, r, resourceRequest{servedResource: s, route: t}, user)
+	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{Group: s.Group, Version: s.Version, Name: s.Plural}))
+	// Refuse the request here, so that the hook receives its resource.
+	if err := h.dispatch(w, r, resourceRequest{servedResource: s, route: t, started: time.Now()}, user); err != nil {
+		h.Server.Refuse(w, r, err)
+	}
+	return nil
 }
 
 // A resourceRequest is a request whose path names a served resource.
@@ -170,6 +176,7 @@ type resourceRequest struct {
 	// representation is the form of the objects in the response. If nil, the objects are
 	// sent unchanged.
 	representation watchserver.ListRepresentation
+	started        time.Time
 }
 
 func (c resourceRequest) key() listwatch.Key {
@@ -216,6 +223,15 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 		return h.delete(w, r, c)
 	}
 	return h.deleteCollection(w, r, c)
+}
+
+// wrote reports the write of o, or of the whole collection if o is nil, to the hooks of the Server.
+func (h *Handler) wrote(r *http.Request, c resourceRequest, to *store.Collection, o *listwatch.Object) {
+	change := watchserver.Change{Verb: c.verb(r), Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
+	if o != nil {
+		change.Key, change.Version = o.Key, o.Version
+	}
+	h.Server.TraceChange(r, change)
 }
 
 func noSuchPath(r *http.Request) error {

@@ -65,7 +65,9 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	return c.writeObject(w, r, code, o)
+	err = c.writeObject(w, r, code, o)
+	h.wrote(r, c, to, o)
+	return err
 }
 
 // patch handles a PATCH of an object.
@@ -88,7 +90,9 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	return c.writeObject(w, r, http.StatusOK, o)
+	err = c.writeObject(w, r, http.StatusOK, o)
+	h.wrote(r, c, to, o)
+	return err
 }
 
 // withSizeLimit makes p fail if its result exceeds the limit for bodies, so that repeated

@@ -14,10 +14,10 @@ import (
 // check refuses a request whose URL or headers are too large.
 func (l Limits) check(r *http.Request) error {
 	if limit := cmp.Or(l.URLBytes, DefaultURLBytes); limit > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > limit {
-		return &listwatch.Error{
+		return &LimitError{"url_bytes", &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
 			Message: fmt.Sprintf("the URL is longer than %d bytes", limit),
-		}
+		}}
 	}
 	limit := cmp.Or(l.HeaderBytes, DefaultHeaderBytes)
 	if limit < 0 {
@@ -30,10 +30,10 @@ func (l Limits) check(r *http.Request) error {
 		}
 	}
 	if size > limit {
-		return &listwatch.Error{
+		return &LimitError{"header_bytes", &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "RequestHeaderFieldsTooLarge",
 			Message: fmt.Sprintf("the headers are longer than %d bytes", limit),
-		}
+		}}
 	}
 	return nil
 }
@@ -51,13 +51,13 @@ func CloseAfterChunkedRequest(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errTooManyWatches refuses a watch because owner has reached its limit.
-func errTooManyWatches(owner string, limit int) error {
-	return &listwatch.Error{
+// errTooManyWatches refuses a watch because owner has reached the limit called name.
+func errTooManyWatches(name, owner string, limit int) error {
+	return &LimitError{name, &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
 		Message: fmt.Sprintf("too many watches: %s already has %d open, its limit", owner, limit),
 		Details: &listwatch.Details{RetryAfter: time.Second},
-	}
+	}}
 }
 
 // errShuttingDown refuses a watch because the server drains.
@@ -107,8 +107,24 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 
 // BodyTooLarge returns the error of status 413 that refuses a body of more than limit bytes.
 func BodyTooLarge(limit int64) error {
-	return &listwatch.Error{
+	return &LimitError{"body_bytes", &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
 		Message: fmt.Sprintf("Request entity too large: limit is %d", limit),
-	}
+	}}
 }
+
+// A LimitError is the error of a request that exceeds a limit, so that refusals can be counted by
+// limit. It has the code and status of Err.
+type LimitError struct {
+	// Limit is a short name of the limit, such as "watches_per_client". The names are few and do
+	// not depend on the request.
+	Limit string
+	// Err is the error that the client receives.
+	Err error
+}
+
+// Error implements error.
+func (e *LimitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *LimitError) Unwrap() error { return e.Err }

@@ -17,6 +17,7 @@ import (
 
 // wake makes the method loop call step again. It never blocks.
 func (s *stream) wake() {
+	s.caughtUp.Store(false)
 	select {
 	case s.wakeup <- struct{}{}:
 	default:

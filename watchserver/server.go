@@ -170,6 +170,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 		r, err = s.authenticate(r)
 	}
 	if err == nil {
+		r = s.withResource(r, e)
 		err = s.serve(w, r, e)
 	}
 	if err != nil {

@@ -33,6 +33,8 @@ type stream struct {
 
 	// Written by run, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64
+	// caughtUp is true from the end of a step that found no more events to the next wake-up.
+	caughtUp atomic.Bool
 	// writingSince is the start of the current write, in nanoseconds since info.Opened. It is
 	// zero if no write is in progress.
 	writingSince atomic.Int64
@@ -107,6 +109,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 			return now, err
 		}
 	}
+	s.caughtUp.Store(true)
 	return s.nextDue(), nil
 }
 
@@ -282,6 +285,7 @@ func (s *stream) resumeVersion() listwatch.Version {
 func (s *stream) describe() Watch {
 	w := s.info
 	w.Events, w.Bytes, w.Version = s.events.Load(), s.bytes.Load(), listwatch.Version(s.sentVersion.Load())
+	w.CaughtUp = s.caughtUp.Load()
 	if since := s.writingSince.Load(); since != 0 {
 		w.Writing = time.Since(w.Opened) - time.Duration(since)
 	}

@@ -1,10 +1,13 @@
 package watchserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -22,6 +25,9 @@ type Trace struct {
 	Refused func(ctx context.Context, r Request, err error)
 	// Listed is called after the response to a list.
 	Listed func(ctx context.Context, l List)
+	// Changed is called after the response to a write that succeeded. Handlers that write, such as
+	// those of kubeapi and crudserver, report it with [Server.TraceChange].
+	Changed func(ctx context.Context, c Change)
 	// Opened is called when a watch has been accepted, before its first event is written.
 	Opened func(ctx context.Context, w Watch)
 	// Sent is called after each write of a watch.
@@ -29,6 +35,47 @@ type Trace struct {
 	// Closed is called when a watch has ended. err is nil if reason is [EndComplete]. Otherwise
 	// it gives the details.
 	Closed func(ctx context.Context, w Watch, reason EndReason, err error)
+}
+
+// JoinTraces returns a Trace whose hooks call the hooks of all traces, in order. Traces that are
+// nil are ignored.
+func JoinTraces(traces ...*Trace) *Trace {
+	traces = slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool { return t == nil })
+	joined := &Trace{
+		Refused: func(ctx context.Context, r Request, err error) {
+			callAll(traces, func(t *Trace) bool { return t.Refused != nil }, func(t *Trace) { t.Refused(ctx, r, err) })
+		},
+		Listed: func(ctx context.Context, l List) {
+			callAll(traces, func(t *Trace) bool { return t.Listed != nil }, func(t *Trace) { t.Listed(ctx, l) })
+		},
+		Changed: func(ctx context.Context, c Change) {
+			callAll(traces, func(t *Trace) bool { return t.Changed != nil }, func(t *Trace) { t.Changed(ctx, c) })
+		},
+		Opened: func(ctx context.Context, w Watch) {
+			callAll(traces, func(t *Trace) bool { return t.Opened != nil }, func(t *Trace) { t.Opened(ctx, w) })
+		},
+		Closed: func(ctx context.Context, w Watch, reason EndReason, err error) {
+			callAll(traces, func(t *Trace) bool { return t.Closed != nil }, func(t *Trace) { t.Closed(ctx, w, reason, err) })
+		},
+	}
+	// Each write pays for Sent, so it is nil if no trace has it.
+	sent := slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool { return t.Sent == nil })
+	if len(sent) > 0 {
+		joined.Sent = func(ctx context.Context, w Watch, written Write) {
+			for _, t := range sent {
+				t.Sent(ctx, w, written)
+			}
+		}
+	}
+	return joined
+}
+
+func callAll(traces []*Trace, has func(*Trace) bool, call func(*Trace)) {
+	for _, t := range traces {
+		if has(t) {
+			call(t)
+		}
+	}
 }
 
 // A Request describes a request.
@@ -45,6 +92,74 @@ type Request struct {
 	URL string `json:"url"`
 	// RemoteAddr is the address of the connection, which may be the address of a proxy.
 	RemoteAddr string `json:"remoteAddr"`
+	// Resource is the resource that the request addresses. It is zero if the path names none.
+	Resource Resource `json:"resource,omitzero"`
+}
+
+// A Resource identifies a collection, as the labels of a metric do.
+type Resource struct {
+	// Group and Version are the two parts of the apiVersion. The group may be empty.
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	// Name is the plural name, such as "pods". If the handler has not called [WithResource], it is
+	// the kind, such as "Pod".
+	Name string `json:"name"`
+}
+
+type resourceKey struct{}
+
+// WithResource returns a context for the requests that address the resource. It is for handlers
+// that know its plural name, before they call [Server.Serve].
+func WithResource(ctx context.Context, resource Resource) context.Context {
+	return context.WithValue(ctx, resourceKey{}, resource)
+}
+
+// resourceOf returns the resource of the request whose context is ctx, or the zero Resource.
+func resourceOf(ctx context.Context) Resource {
+	resource, _ := ctx.Value(resourceKey{}).(Resource)
+	return resource
+}
+
+// withResource returns r with a description of the resource that e serves, if a hook needs it.
+func (s *Server) withResource(r *http.Request, e Endpoint) *http.Request {
+	if s.Trace == nil || resourceOf(r.Context()) != (Resource{}) {
+		return r
+	}
+	return r.WithContext(WithResource(r.Context(), DescribeResource(e.Source, "")))
+}
+
+// DescribeResource returns the resource that source describes, with the given plural name. If name
+// is empty, the kind is used.
+func DescribeResource(source listwatch.Source, name string) Resource {
+	d := listwatch.Describe(source)
+	group, version, ok := strings.Cut(d.APIVersion, "/")
+	if !ok {
+		group, version = "", d.APIVersion
+	}
+	return Resource{Group: group, Version: version, Name: cmp.Or(name, d.Kind)}
+}
+
+// A Change describes a write that succeeded.
+type Change struct {
+	Request
+	// Verb is the verb of Kubernetes: create, update, patch, delete or deletecollection.
+	Verb string
+	// Key is the key of the object. The name is empty for deletecollection.
+	Key listwatch.Key
+	// Version is the version of the object in the response. It is zero for deletecollection.
+	Version listwatch.Version
+	// DryRun is true if the write was only checked.
+	DryRun bool
+	// Took is the time from the start of the request to the end of the response.
+	Took time.Duration
+}
+
+// TraceChange calls Trace.Changed for the write r. It sets c.Request.
+func (s *Server) TraceChange(r *http.Request, c Change) {
+	if t := s.Trace; t != nil && t.Changed != nil {
+		c.Request = s.describeRequest(r)
+		t.Changed(r.Context(), c)
+	}
 }
 
 // A List describes the response to a list.
@@ -83,6 +198,8 @@ type Watch struct {
 	// Writing is the duration of the current write so far, which is long if the client does
 	// not read. It is zero if no write is in progress.
 	Writing time.Duration `json:"writing"`
+	// CaughtUp is true while the watch has no pending events.
+	CaughtUp bool `json:"caughtUp"`
 }
 
 // A Write describes one write of a watch.
@@ -154,7 +271,7 @@ func (s *stream) endReason(err error) EndReason {
 
 // describeRequest returns the description of r.
 func (s *Server) describeRequest(r *http.Request) Request {
-	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, URL: r.URL.RequestURI(), RemoteAddr: r.RemoteAddr}
+	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, URL: r.URL.RequestURI(), RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
 }
 
 // Refuse responds to r with err, like [WriteError], and calls Trace.Refused. It is for handlers

@@ -2,8 +2,10 @@ package watchserver_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -245,5 +247,81 @@ func TestTraceSeesListsAndRefusals(t *testing.T) {
 	}
 	if len(refused) != 2 || refused["GET /flags?limit=x"] == nil || refused["POST /flags?watch=1"] == nil {
 		t.Errorf("got refusals %v, want the last two requests", refused)
+	}
+}
+
+func TestJoinedTracesAllReceiveEachCall(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		first := f.traced()
+		second := new(traceRecorder)
+		withoutSent := second.trace()
+		withoutSent.Sent = nil
+		f.WatchServer.Trace = watchserver.JoinTraces(first.trace(), nil, withoutSent, new(watchserver.Trace))
+		f.put("a", nil)
+		w := f.watch(c, "timeoutSeconds=1")
+		w.want("ADDED a")
+		w.wantEnd()
+		synctest.Wait()
+		if len(first.opened) != 1 || len(first.writes) == 0 || len(first.reasons) != 1 {
+			t.Errorf("the first trace: got %d opened, %d writes, %d closed, want 1, some and 1", len(first.opened), len(first.writes), len(first.reasons))
+		}
+		if len(second.opened) != 1 || len(second.reasons) != 1 {
+			t.Errorf("the second trace: got %d opened, %d closed, want 1 and 1", len(second.opened), len(second.reasons))
+		}
+	})
+	if watchserver.JoinTraces(new(watchserver.Trace)).Sent != nil {
+		t.Error("Sent is set although no trace has it")
+	}
+}
+
+func TestHooksReceiveTheResource(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		recorder := f.traced()
+		f.put("a", nil)
+		w := f.watch(c, "timeoutSeconds=1")
+		w.want("ADDED a")
+		w.wantEnd()
+		synctest.Wait()
+		want := watchserver.DescribeResource(f.WatchServer.Source, "")
+		if got := recorder.opened[0].Resource; got != want || want.Version == "" || want.Name == "" {
+			t.Errorf("got resource %+v, want %+v", got, want)
+		}
+	})
+}
+
+func TestWatchIsCaughtUpOnceItHasSentAll(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		f.put("a", nil)
+		w := f.watch(c, "")
+		w.want("ADDED a")
+		synctest.Wait()
+		if got := f.WatchServer.Watches(); len(got) != 1 || !got[0].CaughtUp {
+			t.Errorf("got %+v, want one watch that has caught up", got)
+		}
+	})
+}
+
+func TestRefusalsNameTheLimit(t *testing.T) {
+	var limits []string
+	s := &watchserver.Server{
+		Source: history.New(history.Options{}),
+		Limits: watchserver.Limits{URLBytes: 10, HeaderBytes: 10},
+		Trace: &watchserver.Trace{Refused: func(_ context.Context, _ watchserver.Request, err error) {
+			name := ""
+			if e, ok := errors.AsType[*watchserver.LimitError](err); ok {
+				name = e.Limit
+			}
+			limits = append(limits, name)
+		}},
+	}
+	for _, target := range []string{"/0123456789", "/", "/?limit=x"} {
+		r := httptest.NewRequest("GET", target, nil)
+		if target == "/" {
+			r.Header.Set("Accept", "application/json")
+		}
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if want := []string{"url_bytes", "header_bytes", ""}; !slices.Equal(limits, want) {
+		t.Errorf("got limits %q, want %q", limits, want)
 	}
 }

@@ -33,9 +33,9 @@ func (w *watchSet) reserve(client string, l Limits) error {
 	case w.draining:
 		return errShuttingDown()
 	case l.Watches > 0 && w.count >= l.Watches:
-		return errTooManyWatches("the server", l.Watches)
+		return errTooManyWatches("watches", "the server", l.Watches)
 	case l.WatchesPerClient > 0 && w.clients[client] >= l.WatchesPerClient:
-		return errTooManyWatches("the client", l.WatchesPerClient)
+		return errTooManyWatches("watches_per_client", "the client", l.WatchesPerClient)
 	}
 	if w.clients == nil {
 		w.clients = make(map[string]int)

@@ -9,6 +9,7 @@ type Budget struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
+	added uint64    // the number of frames ever added
 	used  int64     // the bytes kept; may be inexact while a frame is added or dropped
 	queue []*Frames // in the order in which they were filled; the entries of queue[:head] are nil
 	head  int
@@ -24,6 +25,13 @@ func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
+}
+
+// Added returns the number of frames that were ever added.
+func (b *Budget) Added() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.added
 }
 
 // release subtracts n bytes of Frames that were dropped.
@@ -54,6 +62,7 @@ func (b *Budget) add(f *Frames, n int, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used += int64(n)
+	b.added++
 	if b.max < 0 {
 		return
 	}

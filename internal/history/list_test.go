@@ -3,10 +3,13 @@ package history
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // newColorLog returns a log of five objects. The second one is red, and the others are
@@ -98,5 +101,43 @@ func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
 	l.CompactTo(99)
 	if s := l.Stats(); s.Oldest != 5 || l.records.len != 0 {
 		t.Errorf("floor %d, %d records, want the newest version and no records", s.Oldest, l.records.len)
+	}
+}
+
+func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
+	l := New(Options{})
+	if s := l.Stats(); s.Records != 0 || !s.OldestAt.IsZero() || s.Wakeups != 0 || s.FramesBuilt != 0 {
+		t.Errorf("an empty log: got %+v, want no records, wake-ups or frames", s)
+	}
+	w, err := l.Watch(t.Context(), listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	events := make([]listwatch.Event, 4)
+	if n, err := w.(listwatch.Poller).Poll(events); n != 0 || err != nil {
+		t.Fatalf("got %d events, %v, want none", n, err)
+	}
+	woken := make(chan struct{})
+	w.(listwatch.Poller).Wake(func() { close(woken) })
+	start := time.Now()
+	put(l, listwatch.Key{Name: "a"}, nil)
+	<-woken
+	if n, err := w.(listwatch.Poller).Poll(events); n != 1 || err != nil {
+		t.Fatalf("got %d events, %v, want one", n, err)
+	}
+	form := framecache.NewForm()
+	for range 3 {
+		if _, err := events[0].Frames().GetOrBuild(form, func() ([]byte, error) { return []byte("frame"), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := l.Stats()
+	for s.Wakeups == 0 { // it is counted after the call
+		runtime.Gosched()
+		s = l.Stats()
+	}
+	if s.Records != 1 || s.OldestAt.Before(start) || s.Wakeups != 1 || s.FramesBuilt != 1 || s.FrameBytes != 5 {
+		t.Errorf("got %+v, want 1 record, 1 wake-up, and 1 frame of 5 bytes", s)
 	}
 }

@@ -188,11 +188,17 @@ func (l *Log) closedWith() error {
 func (l *Log) Stats() listwatch.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return listwatch.Stats{
+	stats := listwatch.Stats{
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
 		Oldest: l.records.floor, Newest: l.version(),
 		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.frameBytes(),
+		Records: l.records.len, FrameBytes: l.frameBytes(), FramesBuilt: l.recordFrames.Added() + l.initialFrames.Added(),
+		Wakeups: l.waker.woken.Load(),
 	}
+	if l.records.len > 0 {
+		stats.OldestAt = l.records.oldest().At
+	}
+	return stats
 }
 
 // frameBytes returns the bytes of all cached frames, including the frames of initial events.

@@ -3,6 +3,7 @@ package history
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // A wakeList holds the cursors that wait for the next event of a feed. The method take removes
@@ -89,8 +90,9 @@ type wakeBatch struct {
 	woken int // number of cursors woken; guarded by list.mu
 }
 
-// wake calls the wake function of each cursor in part that is still armed.
-func (b *wakeBatch) wake(part []*Cursor) {
+// wake calls the wake function of each cursor in part that is still armed, and returns their
+// number.
+func (b *wakeBatch) wake(part []*Cursor) (called uint64) {
 	var ready [wakeChunk]func()
 	n := 0
 	b.list.mu.Lock()
@@ -109,12 +111,15 @@ func (b *wakeBatch) wake(part []*Cursor) {
 	for _, f := range ready[:n] {
 		f()
 	}
+	return uint64(n)
 }
 
 // A waker calls wake functions on goroutines of its own, because calling thousands of wake
 // functions takes milliseconds, and a writer must not wait for that. The goroutines exist only
 // while there is work.
 type waker struct {
+	woken atomic.Uint64 // the number of wake functions called
+
 	mu sync.Mutex
 	// Guarded by mu.
 	queue   []*wakeBatch
@@ -156,7 +161,7 @@ func (w *waker) run() {
 		if b == nil {
 			return
 		}
-		b.wake(part)
+		w.woken.Add(b.wake(part))
 	}
 }
 
