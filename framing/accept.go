@@ -43,10 +43,9 @@ func (m MediaRange) String() string {
 // ParseAccept parses the values of the Accept headers of a request, in their order. It returns
 // nil if there are no elements.
 //
-// A syntax error is an error of code Invalid (400), because 406 would mean that the server
-// understood the header. Three deviations are accepted because real clients send them: empty
-// elements and, from old versions of Java, * instead of */* and a weight without a leading
-// zero.
+// A syntax error is an error of code Unsupported (406), as in Kubernetes. Three deviations are
+// accepted because real clients send them: empty elements and, from old versions of Java,
+// * instead of */* and a weight without a leading zero.
 func ParseAccept(accept []string) ([]MediaRange, error) {
 	var ranges []MediaRange
 	for _, value := range accept {
@@ -60,7 +59,7 @@ func ParseAccept(accept []string) ([]MediaRange, error) {
 				err = p.Expected("a comma")
 			}
 			if err != nil {
-				return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse the Accept header", Message: excerpt([]byte(value)), Err: err}
+				return nil, &listwatch.Error{Code: listwatch.Unsupported, Op: "parse the Accept header", Message: excerpt([]byte(value)), Err: err}
 			}
 			ranges = append(ranges, m)
 		}

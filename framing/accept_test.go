@@ -45,8 +45,8 @@ func TestInvalidAcceptIsRejected(t *testing.T) {
 		"a/b;q=1;q=1", "a/b;x=1;X=2", `a/b;x="1`, `a/b;x="1\`, "a/b;=1", "a/b,,c", "a/b/c", "a/b;x=1 y=2", "a/é", "a/b;x =1", "a/b;q=0.5x",
 	} {
 		got, err := ParseAccept([]string{"text/plain", accept})
-		if !errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).HTTPStatus() != http.StatusBadRequest {
-			t.Errorf("%q: got %v and %v, want Invalid and 400", accept, got, err)
+		if !errors.Is(err, listwatch.Unsupported) || listwatch.AsError(err).HTTPStatus() != http.StatusNotAcceptable {
+			t.Errorf("%q: got %v and %v, want Unsupported and 406", accept, got, err)
 		}
 	}
 }
@@ -128,8 +128,8 @@ func TestNegotiate(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Default().Negotiate([]string{"application"}, false); listwatch.AsError(err).HTTPStatus() != http.StatusBadRequest {
-		t.Errorf("got %v, want 400", err)
+	if _, err := Default().Negotiate([]string{"application"}, false); listwatch.AsError(err).HTTPStatus() != http.StatusNotAcceptable {
+		t.Errorf("got %v, want 406", err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 	"github.com/listwatch/listwatch/watchserver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // readObject reads the body of a write and converts it to JSON. The Content-Type must be
@@ -102,31 +102,6 @@ func bodyMediaType(contentType string) (string, error) {
 	}
 }
 
-// A fieldValidation selects how duplicate members of a body and numbers beyond float64 are
-// treated: ignored, reported as a warning, or rejected (Kubernetes API concepts, "Field
-// validation"). If duplicates are accepted, the last one is used. Members that are not in
-// the schema are always kept, because objects may have any members.
-type fieldValidation string
-
-const (
-	validationIgnore fieldValidation = "Ignore"
-	validationWarn   fieldValidation = "Warn"
-	validationStrict fieldValidation = "Strict"
-)
-
-// readFieldValidation parses the query parameter fieldValidation. The default is Warn, as
-// in kube-apiserver.
-func readFieldValidation(q url.Values) (fieldValidation, error) {
-	switch v := fieldValidation(q.Get("fieldValidation")); v {
-	case "":
-		return validationWarn, nil
-	case validationIgnore, validationWarn, validationStrict:
-		return v, nil
-	default:
-		return "", &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fieldValidation %q: must be Ignore, Warn or Strict", string(v))}
-	}
-}
-
 // maxWarnings limits the number of warnings about one body.
 const maxWarnings = 10
 
@@ -173,15 +148,17 @@ func isOutOfRange(number []byte) bool {
 	return err != nil
 }
 
-// applyFieldValidation removes duplicate members from body, which is compact JSON. It
-// rejects the body or adds warnings to the header of w as v requires.
-func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, v fieldValidation, body []byte) ([]byte, error) {
+// applyFieldValidation removes duplicate members from body, which is compact JSON. Duplicate
+// members and numbers beyond float64 are ignored, reported as a warning, or rejected as validation
+// requires (Kubernetes API concepts, "Field validation"). If duplicates are accepted, the last one
+// is used.
+func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, validation string, body []byte) ([]byte, error) {
 	unique, duplicates := rawjson.DropDuplicates(body)
-	if v == validationIgnore {
+	if validation == metav1.FieldValidationIgnore {
 		return unique, nil
 	}
 	warnings := fieldWarnings(unique, duplicates)
-	if v == validationStrict && warnings != nil {
+	if validation == metav1.FieldValidationStrict && warnings != nil {
 		return nil, &listwatch.Error{
 			Code: listwatch.Invalid,
 			Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",

@@ -2,36 +2,24 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deleteOptions are the members of metav1.DeleteOptions that have an effect or are at least
-// validated. Grace periods and propagation policies are accepted but have no effect,
-// because no object depends on another one.
-type deleteOptions struct {
-	Kind               string
-	DryRun             []string
-	GracePeriodSeconds *int64
-	OrphanDependents   *bool
-	PropagationPolicy  *string
-	Preconditions      struct{ UID, ResourceVersion *string }
-}
-
-// readDeleteOptions reads the options from the body or, if the body is empty, from the
-// query. It also returns the collection to delete from.
-func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c resourceRequest) (from *store.Collection, o deleteOptions, err error) {
-	from, _, err = c.writeTarget(r)
+// readDelete reads the options of a delete. It also returns the collection to delete from.
+func (h *Handler) readDelete(
+	w http.ResponseWriter, r *http.Request, c resourceRequest, read func(url.Values, []byte) (metav1.DeleteOptions, error),
+) (from *store.Collection, o metav1.DeleteOptions, err error) {
+	q, err := readQuery(r)
 	if err != nil {
 		return nil, o, err
 	}
@@ -39,87 +27,54 @@ func (h *Handler) readDeleteOptions(w http.ResponseWriter, r *http.Request, c re
 	if err != nil {
 		return nil, o, err
 	}
-	if len(data) == 0 {
-		err = o.readQuery(r.URL.Query())
-	} else {
-		err = o.readBody(data)
-	}
-	if err != nil {
-		return nil, o, err
-	}
-	if policy := o.PropagationPolicy; policy != nil && !slices.Contains([]string{"", "Orphan", "Background", "Foreground"}, *policy) {
-		return nil, o, invalidDelete(fmt.Sprintf("propagationPolicy is %q, must be Orphan, Background or Foreground", *policy))
-	}
-	from, err = from.WithDryRun(o.DryRun)
-	return from, o, err
-}
-
-// readBody reads options from JSON.
-func (o *deleteOptions) readBody(data []byte) error {
-	err := json.Unmarshal(data, o)
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if e.Field == "" {
-			return invalidDelete("got " + e.Value)
-		}
-		return invalidDelete(e.Field + ": got " + e.Value)
-	}
-	switch {
-	case err != nil:
-		return invalidDelete(err.Error())
-	case o.Kind != "" && o.Kind != "DeleteOptions":
-		return invalidDelete(fmt.Sprintf("the kind is %q", o.Kind))
-	}
-	return nil
-}
-
-// readQuery reads options from the query.
-func (o *deleteOptions) readQuery(q url.Values) error {
-	if v := q.Get("gracePeriodSeconds"); v != "" {
-		if _, err := strconv.ParseInt(v, 10, 64); err != nil {
-			return invalidDelete(fmt.Sprintf("gracePeriodSeconds is %q, must be an integer", v))
-		}
-	}
-	if v := q.Get("propagationPolicy"); v != "" {
-		o.PropagationPolicy = &v
-	}
-	return nil
-}
-
-func invalidDelete(why string) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body or the query of a delete must contain DeleteOptions: " + why}
+	o, err = read(q, data)
+	return c.target(len(o.DryRun) > 0), o, err
 }
 
 // delete handles a DELETE of an object. It responds with a Status if the object was
 // deleted, and with the object if finalizers delay the deletion.
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	from, options, err := h.readDeleteOptions(w, r, c)
+	from, o, err := h.readDelete(w, r, c, options.Delete)
 	if err != nil {
 		return err
 	}
-	conditions, err := c.conditions(r.Context(), options)
+	conditions, err := c.conditions(r.Context(), o.Preconditions)
 	if err != nil {
 		return err
 	}
-	o, err := from.Delete(r.Context(), c.key(), conditions)
+	last, err := from.Delete(r.Context(), c.key(), conditions)
 	if err != nil {
 		return err
 	}
-	defer func() { h.wrote(r, c, from, o) }()
-	if rawjson.Lookup(o.Data, "metadata", "deletionTimestamp") != nil {
-		return c.writeObject(w, r, http.StatusOK, o)
+	defer func() { h.wrote(r, c, from, last) }()
+	if rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") != nil {
+		return c.writeObject(w, r, markedStatus(o), last)
 	}
-	writeSuccess(w, r, listwatch.StatusDetails{Name: o.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(o.Data, "uid")})
+	writeSuccess(w, r, listwatch.StatusDetails{Name: last.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(last.Data, "uid")})
 	return nil
+}
+
+// markedStatus returns the status of a delete that finalizers delay. As in Kubernetes, only clients
+// that use the old option orphanDependents learn of the delay from the status.
+func markedStatus(o metav1.DeleteOptions) int {
+	//lint:ignore SA1019 old clients still use the option
+	if o.OrphanDependents != nil && !*o.OrphanDependents {
+		return http.StatusAccepted
+	}
+	return http.StatusOK
 }
 
 // conditions converts the preconditions of a delete to preconditions of the store. Every
 // member that is present is a condition, even an empty one. If no object can fulfill a
 // condition, conditions returns an error.
-func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p store.Preconditions, err error) {
+func (c resourceRequest) conditions(ctx context.Context, o *metav1.Preconditions) (p store.Preconditions, err error) {
+	if o == nil {
+		return p, nil
+	}
 	given := []struct {
 		word, field string
 		want        *string
-	}{{"UID", "uid", o.Preconditions.UID}, {"ResourceVersion", "resourceVersion", o.Preconditions.ResourceVersion}}
+	}{{"UID", "uid", (*string)(o.UID)}, {"ResourceVersion", "resourceVersion", o.ResourceVersion}}
 	for _, g := range given {
 		if g.want == nil {
 			continue
@@ -148,11 +103,11 @@ func (c resourceRequest) conditions(ctx context.Context, o deleteOptions) (p sto
 // transaction: objects that are created meanwhile may remain, and if it fails, some objects
 // may already be deleted.
 func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	from, options, err := h.readDeleteOptions(w, r, c)
+	from, o, err := h.readDelete(w, r, c, options.DeleteCollection)
 	if err != nil {
 		return err
 	}
-	if options.Preconditions.UID != nil || options.Preconditions.ResourceVersion != nil {
+	if p := o.Preconditions; p != nil && (p.UID != nil || p.ResourceVersion != nil) {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "preconditions are supported only for the delete of a single object"}
 	}
 	q, err := c.selection(r)

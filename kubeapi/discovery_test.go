@@ -88,7 +88,7 @@ func TestAggregatedDiscoveryIsNegotiated(t *testing.T) {
 		}
 	}
 	a.wantError(t, 406, "NotAcceptable", "GET", "/api", "", "Accept", "application/yaml")
-	a.wantError(t, 400, "BadRequest", "GET", "/api", "", "Accept", "application/json;;q")
+	a.wantError(t, 406, "NotAcceptable", "GET", "/api", "", "Accept", "application/json;;q")
 }
 
 func TestStableVersionIsPreferred(t *testing.T) {

@@ -51,13 +51,20 @@ func (c resourceRequest) patchSchema() *schema.Type {
 	return scaleSchema()
 }
 
-// readPatch parses a patch with the media type contentType for an object with the schema t.
-// dropDuplicates handles duplicate members of the patch, which it receives as compact JSON.
-func readPatch(contentType string, data []byte, t *schema.Type, dropDuplicates func([]byte) ([]byte, error)) (patchFunc, error) {
+// patchMediaType returns the media type of the patch in r, which must be supported for objects
+// with the schema t.
+func patchMediaType(r *http.Request, t *schema.Type) (string, error) {
+	contentType := r.Header.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(patchTypes(t), mediaType) {
-		return nil, unsupportedPatch(contentType, mediaType, t)
+		return "", unsupportedPatch(contentType, mediaType, t)
 	}
+	return mediaType, nil
+}
+
+// readPatch parses a patch with the given media type for an object with the schema t.
+// dropDuplicates handles duplicate members of the patch, which it receives as compact JSON.
+func readPatch(mediaType string, data []byte, t *schema.Type, dropDuplicates func([]byte) ([]byte, error)) (patchFunc, error) {
 	patch, err := compact(data)
 	if err != nil {
 		return nil, invalidPatch(err)

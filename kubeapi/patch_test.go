@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -107,7 +108,7 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 		{"application/apply-patch+yaml; charset=utf-8", objectMeta(), "use kubectl apply without --server-side"},
 		{"application/apply-patch+cbor", objectMeta(), "server-side apply is not supported"},
 	} {
-		_, err := readPatch(c.mediaType, []byte(`{}`), c.schema, unchanged)
+		_, err := patchMediaType(&http.Request{Header: http.Header{"Content-Type": {c.mediaType}}}, c.schema)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) {
 			t.Errorf("%q: got %v, want 415 and %q", c.mediaType, err, c.want)
 		}

@@ -120,8 +120,8 @@ func clampInt32(v jsonvalue.Value) int32 {
 // updateScale applies p to the object's scale, stores the resulting number of desired
 // replicas, and returns the new scale. Other changes by p have no effect, except for
 // preconditions.
-func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
-	o, err := to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, conditions store.Preconditions, p patchFunc) (*listwatch.Object, error) {
+	o, err := to.Update(ctx, c.key(), conditions, func(old *listwatch.Object) ([]byte, error) {
 		before, err := c.scale.scaleOf(old)
 		if err != nil {
 			return nil, err

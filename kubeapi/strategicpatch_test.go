@@ -68,7 +68,7 @@ func TestStrategicPatchErrorNamesField(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s as the cause", patch, s, want.field)
 		}
 	}
-	a.wantError(t, 409, "Conflict", "PATCH", deployments+"/web", `{"metadata":{"uid":"other"}}`, "Content-Type", strategicPatchType)
+	a.wantError(t, 422, "Invalid", "PATCH", deployments+"/web", `{"metadata":{"uid":"other"}}`, "Content-Type", strategicPatchType)
 }
 
 func TestStrategicPatchNeedsSchema(t *testing.T) {

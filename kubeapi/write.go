@@ -9,70 +9,96 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // create handles a POST to a collection.
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	return h.write(w, r, c, http.StatusCreated, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
-		return to.CreateIn(ctx, c.namespace, data)
-	})
+	o, data, err := h.readWrite(w, r, c, options.Create)
+	if err != nil {
+		return err
+	}
+	to := c.target(o.DryRun)
+	created, err := to.CreateIn(r.Context(), c.namespace, data)
+	if err != nil {
+		return err
+	}
+	err = c.writeObject(w, r, http.StatusCreated, created)
+	h.wrote(r, c, to, created)
+	return err
 }
 
 // replace handles a PUT to an object. metadata.resourceVersion and metadata.uid in the body
 // are preconditions.
 func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	return h.write(w, r, c, http.StatusOK, func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error) {
-		if c.subresource == "" {
-			return to.Replace(ctx, c.key(), data)
-		}
-		// A body without a name may be a mistake and would empty the subresource.
-		if name := metadataString(data, "name"); name != c.name {
-			return nil, c.nameMismatch("name", name, c.name)
-		}
-		if namespace := metadataString(data, "namespace"); namespace != "" && namespace != c.namespace {
-			return nil, c.nameMismatch("namespace", namespace, c.namespace)
-		}
-		return c.update(ctx, to, func([]byte) ([]byte, error) { return data, nil })
-	})
+	o, data, err := h.readWrite(w, r, c, options.Update)
+	if err != nil {
+		return err
+	}
+	// Without this check, a body without a name, which may be a mistake, would empty a subresource.
+	if name := metadataString(data, "name"); name != c.name {
+		return c.nameMismatch("name", name, c.name)
+	}
+	if namespace := metadataString(data, "namespace"); namespace != "" && namespace != c.namespace {
+		return c.nameMismatch("namespace", namespace, c.namespace)
+	}
+	p := store.Preconditions{UID: metadataString(data, "uid")}
+	if p.Version, err = listwatch.ParseVersion(metadataString(data, "resourceVersion")); err != nil {
+		return err
+	}
+	to := c.target(o.DryRun)
+	updated, err := c.update(r.Context(), to, p, func([]byte) ([]byte, error) { return data, nil })
+	if err != nil {
+		return err
+	}
+	err = c.writeObject(w, r, http.StatusOK, updated)
+	h.wrote(r, c, to, updated)
+	return err
 }
 
-// write reads and checks the object in the request body, calls do to store it, and responds
-// with the result. The data passed to do is compact JSON.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, c resourceRequest, code int, do func(ctx context.Context, to *store.Collection, data []byte) (*listwatch.Object, error)) error {
-	to, validation, err := c.writeTarget(r)
+// readWrite reads and checks the options and the object in the body of a create or an update. The
+// object is compact JSON.
+func (h *Handler) readWrite(
+	w http.ResponseWriter, r *http.Request, c resourceRequest, read func(url.Values) (options.Write, error),
+) (o options.Write, data []byte, err error) {
+	q, err := readQuery(r)
 	if err != nil {
-		return err
+		return o, nil, err
 	}
-	data, err := h.readObject(w, r)
-	if err != nil {
-		return err
+	if o, err = read(q); err != nil {
+		return o, nil, err
+	}
+	if data, err = h.readObject(w, r); err != nil {
+		return o, nil, err
 	}
 	if len(data) == 0 {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body is empty; it must contain the object"}
+		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body is empty; it must contain the object"}
 	}
 	if data, err = compact(data); err != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
 	}
-	if data, err = c.applyFieldValidation(w, validation, data); err != nil {
-		return err
+	if data, err = c.applyFieldValidation(w, o.FieldValidation, data); err != nil {
+		return o, nil, err
 	}
-	if err := c.checkTypes(data); err != nil {
-		return err
-	}
-	o, err := do(r.Context(), to, data)
-	if err != nil {
-		return err
-	}
-	err = c.writeObject(w, r, code, o)
-	h.wrote(r, c, to, o)
-	return err
+	return o, data, c.checkTypes(data)
 }
 
 // patch handles a PATCH of an object.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	to, validation, err := c.writeTarget(r)
+	q, err := readQuery(r)
+	if err != nil {
+		return err
+	}
+	mediaType, err := patchMediaType(r, c.patchSchema())
+	if err != nil {
+		return err
+	}
+	o, err := options.Patch(q, mediaType)
 	if err != nil {
 		return err
 	}
@@ -80,18 +106,19 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	p, err := readPatch(r.Header.Get("Content-Type"), data, c.patchSchema(), func(patch []byte) ([]byte, error) {
-		return c.applyFieldValidation(w, validation, patch)
+	p, err := readPatch(mediaType, data, c.patchSchema(), func(patch []byte) ([]byte, error) {
+		return c.applyFieldValidation(w, o.FieldValidation, patch)
 	})
 	if err != nil {
 		return err
 	}
-	o, err := c.update(r.Context(), to, c.withTypeCheck(h.withSizeLimit(p)))
+	to := c.target(o.DryRun)
+	patched, err := c.update(r.Context(), to, store.Preconditions{}, c.withTypeCheck(h.withSizeLimit(p)))
 	if err != nil {
 		return err
 	}
-	err = c.writeObject(w, r, http.StatusOK, o)
-	h.wrote(r, c, to, o)
+	err = c.writeObject(w, r, http.StatusOK, patched)
+	h.wrote(r, c, to, patched)
 	return err
 }
 
@@ -138,12 +165,12 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 }
 
 // update applies p to the object, or to the part of it that the subresource names. If p
-// sets a resourceVersion or uid, this is a precondition, as in Kubernetes.
-func (c resourceRequest) update(ctx context.Context, to *store.Collection, p patchFunc) (*listwatch.Object, error) {
+// sets a resourceVersion, this is a precondition, as in Kubernetes.
+func (c resourceRequest) update(ctx context.Context, to *store.Collection, conditions store.Preconditions, p patchFunc) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
-		return c.updateScale(ctx, to, p)
+		return c.updateScale(ctx, to, conditions, p)
 	}
-	return to.Update(ctx, c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	return to.Update(ctx, c.key(), conditions, func(old *listwatch.Object) ([]byte, error) {
 		// Another program that writes to the database may have stored duplicate members.
 		doc, _ := rawjson.DropDuplicates(old.Data)
 		next, err := p(doc)
@@ -162,22 +189,26 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, p pat
 
 // checkIdentity returns an error if the name, namespace, UID or version of the new object,
 // next, differs from the same member of old. It ignores members that are missing in next. The
-// types of the members of next have already been checked.
+// types of the members of next have already been checked. As in Kubernetes, a wrong UID is not a
+// conflict, which clients would retry, except in a scale.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want {
 			return c.nameMismatch(name, got, want)
 		}
 	}
-	for _, name := range []string{"uid", "resourceVersion"} {
-		got := metadataString(next, name)
-		if got == "" || got == metadataString(old.Data, name) || name == "resourceVersion" && got == "0" {
-			continue
+	if uid := metadataString(next, "uid"); uid != "" && uid != metadataString(old.Data, "uid") {
+		if c.subresource == "scale" {
+			return c.conflict(old, "metadata.uid differs")
 		}
-		return c.conflict(old, fmt.Sprintf("metadata.%s differs; "+
-			"the object has been modified; please apply your changes to the latest version and try again", name))
+		return apistatus.Invalid(c.Group, c.Kind, c.name, validation.ValidateImmutableField(uid, "", field.NewPath("metadata", "uid")))
 	}
-	return nil
+	version := metadataString(next, "resourceVersion")
+	if version == "" || version == "0" || version == old.Version.String() {
+		return nil
+	}
+	return c.conflict(old, "metadata.resourceVersion differs; "+
+		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
 func (c resourceRequest) nameMismatch(member, got, want string) error {
@@ -231,18 +262,20 @@ func withStatus(old, next []byte) ([]byte, error) {
 	return append(m.out, '}'), nil
 }
 
-// writeTarget returns the collection to write to, or its dry run, and the validation of the
-// body. It rejects invalid query parameters before anything is written. Field managers are
-// not tracked.
-func (c resourceRequest) writeTarget(r *http.Request) (*store.Collection, fieldValidation, error) {
+// readQuery parses the query of a write. A malformed query is an error, because it may hide a
+// dry run.
+func readQuery(r *http.Request) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, "", &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}
 	}
-	validation, err := readFieldValidation(q)
-	if err != nil {
-		return nil, "", err
+	return q, nil
+}
+
+// target returns the collection to write to, or a dry run of it.
+func (c resourceRequest) target(dryRun bool) *store.Collection {
+	if dryRun {
+		return c.collection.DryRun()
 	}
-	to, err := c.collection.WithDryRun(q["dryRun"])
-	return to, validation, err
+	return c.collection
 }

@@ -14,12 +14,11 @@ func (c *Collection) DryRun() *Collection {
 }
 
 // WithDryRun returns c, or c.DryRun() if stages has the value "All". stages are the values of the
-// parameter dryRun in the API of Kubernetes, which has no other stage: another value is an error of
-// code Invalid. Empty values are ignored.
+// parameter dryRun in the API of Kubernetes, which has no other stage: any other value, even an
+// empty one, is an error of code Invalid, because its writer did not want a normal write.
 func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
 	for _, stage := range stages {
 		switch stage {
-		case "":
 		case "All":
 			c = c.DryRun()
 		default:

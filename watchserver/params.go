@@ -2,6 +2,7 @@ package watchserver
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -69,16 +70,18 @@ func (p *params) boolean(name string) bool {
 	return b
 }
 
+// number returns a parameter that limits something. Values beyond 31 bits limit nothing that can
+// occur, so they are lowered.
 func (p *params) number(name string) int {
 	v := p.Get(name)
 	if v == "" {
 		return 0
 	}
-	n, err := strconv.ParseUint(v, 10, 31)
-	if err != nil {
-		p.fail(name, fmt.Sprintf("%q must be a non-negative integer", v))
+	n, err := strconv.ParseInt(v, 10, 64) // as in Kubernetes, the number may have a plus sign
+	if err != nil || n < 0 {
+		p.fail(name, fmt.Sprintf("%q must be a non-negative integer of 64 bits", v))
 	}
-	return int(n)
+	return int(min(n, math.MaxInt32))
 }
 
 func (p *params) seconds(name string) time.Duration {

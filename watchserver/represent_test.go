@@ -107,7 +107,7 @@ func TestAcceptSelectsTheRepresentation(t *testing.T) {
 		{"application/json;as=Names;q=0", "NotAcceptable", 406},
 		{"application/json;as=Names;x=y", "NotAcceptable", 406},
 		{"application/json;as=Invalid,application/json", "no such name", 400},
-		{"application/json;as=", "value of a parameter", 400},
+		{"application/json;as=", "value of a parameter", 406},
 	} {
 		res := get(t, url, "Accept", c.accept)
 		body, err := io.ReadAll(res.Body)
@@ -153,7 +153,7 @@ func TestRepresentationKnowsTheFirstEvent(t *testing.T) {
 func TestAnUnknownRepresentationIsRefused(t *testing.T) {
 	url := serveNames(t) + "?watch=1"
 	for accept, code := range map[string]int{
-		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Invalid": http.StatusBadRequest, ";": http.StatusBadRequest,
+		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Invalid": http.StatusBadRequest, ";": http.StatusNotAcceptable,
 	} {
 		if got := get(t, url, "Accept", accept).StatusCode; got != code {
 			t.Errorf("Accept %s: got %d, want %d", accept, got, code)

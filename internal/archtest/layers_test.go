@@ -157,6 +157,7 @@ var dependencies = []dependency{
 	{"golang.org/x/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
+	{"k8s.io/apimachinery", []string{"kubeapi", "kubeapi/internal/..."}, "only the face of the Kubernetes API follows Kubernetes' own code"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",

@@ -1,5 +1,7 @@
 package archtest
 
+import "slices"
+
 const (
 	interopModule = "interop"
 	toolsModule   = "tools"
@@ -21,6 +23,9 @@ var heavy = []string{
 	"go.etcd.io/etcd", "google.golang.org/grpc", "google.golang.org/protobuf", "go.uber.org/zap",
 	"github.com/spf13/cobra", "github.com/spf13/pflag", "k8s.io", "sigs.k8s.io",
 }
+
+// apimachinery is Kubernetes' code for options, server-side apply and errors.
+var apimachinery = []string{"k8s.io", "sigs.k8s.io"}
 
 var etcdClient = []string{"go.etcd.io/etcd", "google.golang.org/grpc", "google.golang.org/protobuf", "go.uber.org/zap"}
 
@@ -45,6 +50,7 @@ var moduleRules = []moduleRule{
 		dir:    "kubeapi",
 		ours:   []string{"."},
 		others: []string{"github.com/evanphx/json-patch", "go.yaml.in/yaml", "github.com/google/go-cmp"},
+		heavy:  apimachinery,
 	},
 	{
 		dir:    "conformance",
@@ -55,12 +61,13 @@ var moduleRules = []moduleRule{
 		dir:    "cmd/listwatch",
 		ours:   []string{".", "conformance", "kubeapi", "store/etcd"},
 		others: []string{"golang.org/x/term"},
-		heavy:  append([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient...),
+		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},
 	{
 		dir:    "examples/extending",
 		ours:   []string{".", "conformance", "kubeapi"},
 		others: []string{"github.com/vmihailenco/msgpack"},
+		heavy:  apimachinery,
 	},
 	{
 		dir:  "examples/middleware",

@@ -1,0 +1,38 @@
+// Package apistatus converts the errors of Kubernetes' libraries.
+package apistatus
+
+import (
+	"errors"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Invalid returns an error of status 422 with a cause for each of errs.
+func Invalid(group, kind, name string, errs field.ErrorList) error {
+	return Convert(apierrors.NewInvalid(schema.GroupKind{Group: group, Kind: kind}, name, errs))
+}
+
+// Convert returns err as a [listwatch.Error] if it has a Status, and otherwise err itself.
+func Convert(err error) error {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return err
+	}
+	s := status.ErrStatus
+	e := listwatch.Status{Reason: string(s.Reason), Code: int(s.Code), Message: s.Message}.Err()
+	e.Remote = false
+	if d := s.Details; d != nil {
+		e.Details = &listwatch.Details{
+			Name: d.Name, Group: d.Group, Kind: d.Kind, UID: string(d.UID),
+			RetryAfter: time.Duration(d.RetryAfterSeconds) * time.Second,
+		}
+		for _, c := range d.Causes {
+			e.Details.Causes = append(e.Details.Causes, listwatch.Cause{Reason: string(c.Type), Message: c.Message, Field: c.Field})
+		}
+	}
+	return e
+}

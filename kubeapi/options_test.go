@@ -1,0 +1,105 @@
+package kubeapi
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const gadgets = "/apis/demo.example.com/v1/gadgets"
+
+// A refusal is a request that must fail and leave all objects as they are. The codes and causes
+// are those of Kubernetes' generic API server.
+type refusal struct {
+	method, path, body string
+	mediaType          string
+	code               int
+	kind               string   // details.kind
+	causes             []string // the fields of details.causes
+}
+
+func (c refusal) check(t *testing.T, a *testServer) {
+	t.Helper()
+	before := a.want(t, 200, "GET", pods, "")
+	reason := map[int]string{400: "BadRequest", 406: "NotAcceptable", 409: "Conflict", 422: "Invalid"}[c.code]
+	s := a.wantError(t, c.code, reason, c.method, c.path, c.body, "Content-Type", c.mediaType)
+	var kind string
+	var fields []string
+	if s.Details != nil {
+		kind = s.Details.Kind
+		for _, cause := range s.Details.Causes {
+			fields = append(fields, cause.Field)
+			if cause.Reason == "" || cause.Message == "" {
+				t.Errorf("%s %s: got cause %+v, want a reason and a message", c.method, c.path, cause)
+			}
+		}
+	}
+	if kind != c.kind || !slices.Equal(fields, c.causes) {
+		t.Errorf("%s %s %s: got details of %q with causes %q, want %q with %q: %s", c.method, c.path, c.body, kind, fields, c.kind, c.causes, s.Message)
+	}
+	if after := a.want(t, 200, "GET", pods, ""); after != before {
+		t.Fatalf("%s %s %s: changed\n%s\nto\n%s", c.method, c.path, c.body, before, after)
+	}
+}
+
+func TestInvalidOptionsChangeNothing(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, object("x"))
+	const patch = `{"metadata":{"labels":{"a":"b"}}}`
+	for _, c := range []refusal{
+		{method: "POST", path: pods + "?dryRun=", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"dryRun"}},
+		{method: "POST", path: pods + "?dryRun=None", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"dryRun"}},
+		{method: "POST", path: pods + "?fieldValidation=bad", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"fieldValidation"}},
+		{method: "POST", path: pods + "?fieldManager=a%0Ab", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"fieldManager"}},
+		{method: "PUT", path: pods + "/x?dryRun=", body: `{"metadata":{"name":"x","labels":{"a":"b"}}}`, code: 422, kind: "UpdateOptions", causes: []string{"dryRun"}},
+		{method: "PATCH", path: pods + "/x?dryRun=All&dryRun=", body: patch, mediaType: mergePatchType, code: 422, kind: "PatchOptions", causes: []string{"dryRun"}},
+		{method: "PATCH", path: pods + "/x?force=true", body: patch, mediaType: mergePatchType, code: 422, kind: "PatchOptions", causes: []string{"force"}},
+		{method: "DELETE", path: pods + "/x?dryRun=", code: 422, kind: "DeleteOptions", causes: []string{"dryRun"}},
+		{method: "DELETE", path: pods + "/x", body: `{"dryRun":[""]}`, code: 422, kind: "DeleteOptions", causes: []string{"dryRun"}},
+		{method: "DELETE", path: pods + "/x?propagationPolicy=", code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
+		{method: "DELETE", path: pods + "/x?propagationPolicy=Bad", code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
+		{method: "DELETE", path: pods + "/x", body: `{"propagationPolicy":""}`, code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
+		{
+			method: "DELETE", path: pods + "/x", body: `{"propagationPolicy":"Orphan","orphanDependents":true}`,
+			code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"},
+		},
+		{method: "DELETE", path: pods + "/x?gracePeriodSeconds=x", code: 400},
+		{method: "DELETE", path: pods + "/x?uid=other", code: 409, kind: "pods"},
+		{method: "DELETE", path: pods + "/x?resourceVersion=999", code: 409, kind: "pods"},
+		{method: "DELETE", path: pods + "?timeoutSeconds=x", code: 400},
+		{method: "DELETE", path: pods + "?sendInitialEvents=true", code: 422, kind: "ListOptions", causes: []string{"sendInitialEvents"}},
+		{method: "DELETE", path: pods + "?resourceVersionMatch=Exact", code: 422, kind: "ListOptions", causes: []string{"resourceVersionMatch"}},
+		{method: "DELETE", path: pods, body: `{"propagationPolicy":"Bad"}`, code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
+	} {
+		c.check(t, a)
+	}
+}
+
+func TestDeleteOfFinalizedObjectIsAccepted(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","finalizers":["example.com/a"]}}`)
+	if got := a.want(t, 202, "DELETE", pods+"/x", `{"orphanDependents":false}`); metadata(t, got).DeletionTimestamp.IsZero() {
+		t.Errorf("got %s, want the marked object", got)
+	}
+	a.want(t, 200, "DELETE", pods+"/x", `{"orphanDependents":true}`)
+}
+
+func TestUnacceptableAcceptIsRejected(t *testing.T) {
+	a := startServer(t, nil)
+	a.wantError(t, 406, "NotAcceptable", "GET", pods, "", "Accept", "garbage")
+	a.wantError(t, 406, "NotAcceptable", "POST", pods, object("x"), "Accept", "garbage")
+	a.wantError(t, 404, "NotFound", "GET", pods+"/x", "")
+}
+
+func TestListOptionsAreReadLikeKubernetes(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, object("x"))
+	for _, query := range []string{"pretty=yes", "limit=99999999999", "limit=%2B1", "timeoutSeconds=99999999999", "timeoutSeconds=%2B1"} {
+		if got := a.want(t, 200, "GET", pods+"?"+query, ""); !strings.Contains(got, `"x"`) {
+			t.Errorf("%s: got %s, want the list", query, got)
+		}
+	}
+	for _, query := range []string{"limit=-1", "limit=x", "timeoutSeconds=9223372036854775808"} {
+		a.wantError(t, 400, "BadRequest", "GET", pods+"?"+query, "")
+	}
+}
