@@ -61,10 +61,15 @@ func (p *params) watch(forced bool) bool {
 	}
 }
 
+// boolean parses a parameter that is false if absent, and true if present and empty, as in
+// Kubernetes.
 func (p *params) boolean(name string) bool {
 	v := p.Get(name)
+	if v == "" {
+		return p.Has(name)
+	}
 	b, err := strconv.ParseBool(v)
-	if v != "" && err != nil {
+	if err != nil {
 		p.fail(name, fmt.Sprintf("%q must be true or false", v))
 	}
 	return b

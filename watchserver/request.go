@@ -33,7 +33,6 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	q.Limit = p.number("limit")
 	q.Continue = p.Get("continue")
 	q.Bookmarks = p.boolean("allowWatchBookmarks")
-	p.boolean("pretty") // only checked here: the body of the response heeds it
 	p.start(&q)
 	if p.err == nil && e.Name != "" {
 		if name, ok := q.Fields.Equality(listwatch.FieldName); ok && name != e.Name {

@@ -129,8 +129,9 @@ func wantsPretty(r *http.Request) bool {
 	if !strings.Contains(r.URL.RawQuery, "pretty") {
 		return false
 	}
-	p := params{Values: r.URL.Query()}
-	return p.boolean("pretty")
+	// As in Kubernetes, a value that is not a boolean means false.
+	pretty, err := strconv.ParseBool(r.URL.Query().Get("pretty"))
+	return err == nil && pretty
 }
 
 // A deadlineWriter limits the duration of each write and not of the whole response, so that
