@@ -25,12 +25,14 @@ func Example() {
 			http.Error(w, err.Error(), listwatch.AsError(err).HTTPStatus())
 			return
 		}
+		done := stream.Done()
 		event := listwatch.Event{Type: listwatch.Added, Object: object, Version: object.Version}
 		if frame, err := stream.Encoder.Event(event); err == nil {
 			// An error means that the client has disconnected.
 			_ = stream.Sender.Send([][]byte{frame})
 		}
 		_ = stream.Sender.Close(transport.Finished)
+		<-done
 	}))
 	defer server.Close()
 

@@ -29,8 +29,8 @@ type responseSender struct {
 }
 
 // OpenResponse responds to r with status 200 and the headers of w, which are sent
-// immediately, and returns the stream. encoder is the result of [Negotiate]. Done of the
-// stream is closed when the context of r ends or the Sender is closed. The handler must
+// immediately, and returns the stream. encoder is the result of [Negotiate]. The stream is
+// done when the context of r ends or the Sender is closed. The handler must
 // close the Sender before it returns, because other goroutines must not use w after that.
 //
 // Abort takes effect immediately if w supports write deadlines and, for HTTP/1, hijacking.
@@ -68,7 +68,8 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	if err := s.begin(); err != nil {
 		s.cancel() // the headers may have been sent, so return a stream, although a broken one
 	}
-	return &Stream{Sender: s, Encoder: encoder, Done: ctx.Done()}, nil
+	onDone := func(f func()) { context.AfterFunc(ctx, f) }
+	return &Stream{Sender: s, Encoder: encoder, OnDone: onDone}, nil
 }
 
 func (s *responseSender) begin() error {

@@ -33,7 +33,7 @@ func TestOpenResponseRequiresFlush(t *testing.T) {
 	if err := s.Sender.Close(Abort); err == nil {
 		t.Error("Close(Abort) returned no error, although it cannot reach the connection")
 	}
-	<-s.Done
+	<-s.Done()
 }
 
 func TestNegotiateSetsMissingHeaders(t *testing.T) {

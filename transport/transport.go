@@ -97,8 +97,20 @@ type Stream struct {
 	Sender Sender
 	// Encoder encodes events for Sender.
 	Encoder *Encoder
-	// Done is closed when the peer has disconnected or Sender has been closed.
-	Done <-chan struct{}
+	// OnDone registers f, which is called when the peer has disconnected or Sender has been
+	// closed, or at once if that has already happened. It is called once, on any goroutine, and
+	// must return quickly. OnDone itself must be called at most once.
+	OnDone func(f func())
+	// Serve, if not nil, reads what the peer sends, and returns when the stream is done. The user
+	// of the stream must call it once: in the handler, which then needs no other goroutine, or on
+	// a goroutine of its own if the stream is detached. It may return a few seconds after
+	// Sender.Close if the peer does not answer the end.
+	Serve func()
+	// Go runs f on another goroutine as soon as Send can make progress, or the stream is done. f
+	// should call Send about once and use Go again for more, so that a transport can serve the
+	// streams of a connection in turn. If nil, the transport has no preference, and the user
+	// starts a goroutine.
+	Go func(f func())
 	// Detached is true if the stream continues after the handler has returned, and does not end
 	// with the request's context: it spans several requests, or [Options].Detach was set.
 	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
@@ -116,6 +128,23 @@ type Stream struct {
 	// from which the client can resume, or zero within the initial events. Progress is called
 	// on the goroutine that calls Send and must return quickly.
 	Progress func(events int, at listwatch.Version)
+
+	done chan struct{} // nil before the first call of Done
+}
+
+// Done returns a channel that is closed when the peer has disconnected or Sender has been closed.
+// The first call uses OnDone and runs Serve on a goroutine. Done is for a user that has a
+// goroutine for each stream anyway. The first call must return before any other call.
+func (s *Stream) Done() <-chan struct{} {
+	if s.done == nil {
+		done := make(chan struct{})
+		s.done = done
+		s.OnDone(func() { close(done) })
+		if s.Serve != nil {
+			go s.Serve()
+		}
+	}
+	return s.done
 }
 
 // A Sender writes the frames of one stream. Only one goroutine may call Send at a time. Any

@@ -15,93 +15,179 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// wake makes the method loop call step again. It never blocks.
+// A driverState is the state of the driver of a stream.
+type driverState = int32
+
+const (
+	driverIdle      driverState = iota // no driver is scheduled or running
+	driverRunning                      // a driver is scheduled or running
+	driverRewoken                      // wake was called while a driver was running
+	driverCompleted                    // the stream has ended
+)
+
+// wake makes the driver take another step. It starts the driver unless it is scheduled or running.
+// It never blocks.
 func (s *stream) wake() {
-	s.caughtUp.Store(false)
-	select {
-	case s.wakeup <- struct{}{}:
-	default:
+	for {
+		switch s.driver.Load() {
+		case driverIdle:
+			if s.driver.CompareAndSwap(driverIdle, driverRunning) {
+				s.schedule()
+				return
+			}
+		case driverRunning:
+			if s.driver.CompareAndSwap(driverRunning, driverRewoken) {
+				return
+			}
+		default:
+			return
+		}
 	}
 }
 
-// run serves the stream on the calling goroutine until it ends. When ctx ends, the stream fails
-// with contextError. An error means that the handler must panic to abort the response.
-func (s *stream) run(ctx context.Context) (abort error) {
-	end := transport.Abort
-	var cause error
-	stop := context.AfterFunc(ctx, func() { s.failAt(time.Now(), contextError(ctx)) })
+func (s *stream) schedule() {
+	if s.out.Go != nil {
+		s.out.Go(s.drive)
+		return
+	}
+	go s.drive()
+}
+
+// drive takes steps until nothing is pending or due. With out.Go it takes one step and schedules
+// itself for the next, so that the transport can serve other streams in between.
+func (s *stream) drive() {
+	for s.advance() {
+		if s.out.Go != nil {
+			s.out.Go(s.drive)
+			return
+		}
+	}
+}
+
+// run opens the stream and returns when it has ended. When the request's context ends, the stream
+// fails with contextError. An error means that the handler must panic to abort the response.
+func (s *stream) run() (abort error) {
+	stop := context.AfterFunc(s.ctx, func() { s.failAt(time.Now(), contextError(s.ctx)) })
 	defer stop()
+	s.start()
+	if s.out.Serve != nil {
+		s.out.Serve()
+	}
+	<-s.closed
+	return s.abort
+}
+
+// start starts the driver for the first time, and makes the transport wake it.
+func (s *stream) start() {
+	s.wakeFunc = s.wake
+	s.wake()
+	s.out.OnDone(func() {
+		s.disconnected.Store(true)
+		s.wake()
+	})
+	if s.out.Finish != nil {
+		go func() {
+			select {
+			case <-s.out.Finish:
+				s.wake()
+			case <-s.closed:
+			}
+		}()
+	}
+}
+
+// advance takes a step of the driver and reports whether another one is needed. Otherwise the
+// driver must return: the stream has ended, or waits to be woken.
+func (s *stream) advance() (more bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			end, cause = s.recovered(p)
-		}
-		if err := s.close(end, s.reason(ctx, cause)); end == transport.Abort {
-			abort = err
+			s.logPanic(p)
+			s.end(s.reportPanic(), errInternal())
+			more = false
 		}
 	}()
+	s.driver.Store(driverRunning) // any wake until now is covered by this step
+	now := time.Now()
+	var again time.Time
+	err := s.open()
+	if err == nil {
+		err = s.checkTransport(now)
+	}
+	if err == nil {
+		again, err = s.step(now)
+	}
+	switch {
+	case err != nil:
+		s.end(endFor(err), err)
+		return false
+	case again.Equal(now):
+		return true
+	}
+	s.arm(again, now)
+	return !s.driver.CompareAndSwap(driverRunning, driverIdle)
+}
+
+// open calls Trace.Opened and sends the opening of the framing, when it is called for the first
+// time.
+func (s *stream) open() error {
+	if s.opened {
+		return nil
+	}
+	s.opened = true
 	if s.hooks.opened != nil {
 		s.hooks.opened(s.describe())
 	}
 	if opening := s.out.Encoder.Opening(); len(opening) > 0 {
 		if err := s.out.Sender.Send([][]byte{opening}); err != nil {
-			cause = &sendError{err}
-			return nil
+			return &sendError{err}
 		}
 	}
-	end, cause = s.loop(ctx)
 	return nil
 }
 
-// loop calls step whenever something is pending or due, until the stream ends.
-func (s *stream) loop(ctx context.Context) (transport.End, error) {
-	wake := s.wake // evaluated once, because each evaluation allocates
-	timer := time.AfterFunc(forever, wake)
-	defer timer.Stop()
-	var timerAt time.Time // the time for which timer was set, possibly in the past
-	for {
-		now := time.Now()
-		select {
-		case <-s.out.Finish:
-			if s.endAt.IsZero() || now.Before(s.endAt) {
-				s.endAt = now
-			}
-		default:
+// checkTransport handles a disconnect, and the wish of the transport to complete the stream.
+func (s *stream) checkTransport(now time.Time) error {
+	select {
+	case <-s.out.Finish:
+		if s.endAt.IsZero() || now.Before(s.endAt) {
+			s.endAt = now
 		}
-		again, err := s.step(now)
-		if err != nil {
-			return endFor(err), err
-		}
-		if again.Equal(now) {
-			continue
-		}
-		// Do not postpone a timer that is set too early: an extra step is cheaper than
-		// setting the timer after each event.
-		if !again.IsZero() && (again.Before(timerAt) || !timerAt.After(now)) {
-			timerAt = again
-			timer.Reset(timerAt.Sub(now))
-		}
-		s.poller.Wake(wake)
-		select {
-		case <-s.wakeup:
-		case <-s.out.Finish:
-		case <-s.out.Done:
-			if ctx.Err() == nil {
-				return transport.Abort, errClientGone
-			}
-			// Some transports close Done when ctx ends. Their clients can still receive the error.
-			s.failAt(time.Now(), contextError(ctx))
-		}
+	default:
 	}
+	if !s.disconnected.Load() {
+		return nil
+	}
+	if s.ctx.Err() == nil {
+		return errClientGone
+	}
+	// Some transports are done when ctx ends. Their clients can still receive the error.
+	s.failAt(now, contextError(s.ctx))
+	return nil
+}
+
+// arm makes the poller wake the stream, and the timer at the time again unless that is zero.
+func (s *stream) arm(again, now time.Time) {
+	switch {
+	case again.IsZero():
+	case s.timer == nil:
+		s.timerAt, s.timer = again, time.AfterFunc(again.Sub(now), s.wakeFunc)
+	case again.Before(s.timerAt) || !s.timerAt.After(now):
+		// Do not postpone a timer that is set too early: an extra step is cheaper than setting
+		// the timer after each event.
+		s.timerAt = again
+		s.timer.Reset(again.Sub(now))
+	}
+	s.poller.Wake(s.wakeFunc)
 }
 
 var errClientGone = errors.New("the client has disconnected")
 
 const forever = time.Duration(math.MaxInt64)
 
-// endFor returns how the transport ends a stream whose step returned err. If the client has
+// endFor returns how the transport ends a stream that ends with err. If the client has
 // received err as an ERROR event, the stream is complete.
 func endFor(err error) transport.End {
-	if _, ok := errors.AsType[*sendError](err); ok {
+	if _, ok := errors.AsType[*sendError](err); ok || err == errClientGone {
 		return transport.Abort
 	}
 	if errors.Is(err, errDraining) {
@@ -110,20 +196,35 @@ func endFor(err error) transport.End {
 	return transport.Finished
 }
 
-// recovered handles a panic of the source or of a framing. It logs the panic, and sends an
-// ERROR event unless the panic happened during a write.
-func (s *stream) recovered(p any) (end transport.End, err error) {
-	err = errInternal()
+// reportPanic sends an ERROR event after a panic of the source or of a framing, unless the panic
+// happened during a write.
+func (s *stream) reportPanic() (end transport.End) {
+	end = transport.Abort
+	if s.writingSince.Load() != 0 {
+		return end
+	}
+	s.guard(func() {
+		frame, err := s.out.Encoder.Error(errInternal())
+		if err == nil && s.out.Sender.Send([][]byte{frame}) == nil {
+			end = transport.Finished
+		}
+	})
+	return end
+}
+
+// guard calls f and logs its panic, if any.
+func (s *stream) guard(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.logPanic(p)
+		}
+	}()
+	f()
+}
+
+func (s *stream) logPanic(p any) {
 	s.server.logger().Error("watchserver: panic in a watch",
 		"url", s.info.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	if s.writingSince.Load() != 0 {
-		return transport.Abort, err
-	}
-	frame, encodeErr := s.out.Encoder.Error(err)
-	if encodeErr != nil || s.out.Sender.Send([][]byte{frame}) != nil {
-		return transport.Abort, err
-	}
-	return transport.Finished, err
 }
 
 // errInternal is the error that a client receives after a panic.
@@ -131,16 +232,13 @@ func errInternal() error {
 	return &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}
 }
 
-// reason returns the error for Trace.Closed. The parameter cause is the result of loop.
-func (s *stream) reason(ctx context.Context, cause error) error {
-	select {
-	case <-s.out.Done:
-		// net/http cancels the context of a client that disconnects, and also after a write
-		// timeout over HTTP/2.
-		if context.Cause(ctx) == context.Canceled && !errors.Is(cause, os.ErrDeadlineExceeded) {
-			return errClientGone
-		}
-	default:
+// reason returns the error for Trace.Closed. The parameter cause is the reason for which the driver
+// has ended the stream.
+func (s *stream) reason(cause error) error {
+	// net/http cancels the context of a client that disconnects, and also after a write timeout
+	// over HTTP/2. A stream with Serve has a connection of its own.
+	if s.out.Serve == nil && context.Cause(s.ctx) == context.Canceled && !errors.Is(cause, os.ErrDeadlineExceeded) {
+		return errClientGone
 	}
 	if errors.Is(cause, errComplete) {
 		return nil
@@ -151,18 +249,26 @@ func (s *stream) reason(ctx context.Context, cause error) error {
 	return cause
 }
 
-// close ends the stream and returns the error of the sender.
-func (s *stream) close(end transport.End, reason error) error {
-	s.poller.Close()
-	err := s.out.Sender.Close(end)
+// end ends the stream. A panic in the source, the transport or a hook is logged.
+func (s *stream) end(end transport.End, cause error) {
+	s.driver.Store(driverCompleted)
+	reason := s.reason(cause)
+	s.guard(func() { s.poller.Close() })
+	s.guard(func() { s.abort = s.out.Sender.Close(end) })
+	if end != transport.Abort {
+		s.abort = nil
+	}
 	if f := s.failure.Load(); f != nil {
 		f.abort.Stop()
 	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	s.server.watches.remove(s)
 	if s.hooks.closed != nil {
-		s.hooks.closed(s.describe(), s.endReason(reason), reason)
+		s.guard(func() { s.hooks.closed(s.describe(), s.endReason(reason), reason) })
 	}
-	return err
+	close(s.closed)
 }
 
 // maxDuration is the upper bound of the durations in [Timing], so that they can be doubled

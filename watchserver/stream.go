@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -11,30 +12,37 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A stream is one open watch. run drives it by calling step, which blocks only in writes.
+// A stream is one open watch. Its driver calls step, which blocks only in writes. The driver runs
+// on a goroutine that exists only while the stream has something to send.
 type stream struct {
 	// Immutable after construction.
 	server    *Server
 	poller    listwatch.Poller
-	out       *transport.Stream // its Encoder is owned by run
+	out       *transport.Stream // its Encoder is owned by the driver
+	ctx       context.Context   // the request's context, or context.Background() if out is detached
 	info      Watch             // its counters are unused; see describe
 	hooks     watchHooks
 	bookmarks bool // the client allows bookmarks
 	source    listwatch.Source
-	wakeup    chan struct{} // capacity 1; filled by wake
+	closed    chan struct{} // closed when the stream has ended
 
-	// Owned by run.
-	endAt        time.Time // when the watch times out; zero if it has no timeout
-	reportedSync bool      // Stream.Progress was called with a version
+	driver       atomic.Int32 // a driverState
+	disconnected atomic.Bool  // OnDone has called
+
+	// Owned by the driver.
+	opened       bool
+	wakeFunc     func()      // wake, evaluated once, because each evaluation allocates
+	timer        *time.Timer // calls wake; nil before it was needed
+	timerAt      time.Time   // the time for which timer was set, possibly in the past
+	endAt        time.Time   // when the watch times out; zero if it has no timeout
+	reportedSync bool        // Stream.Progress was called with a version
 	batchBytes   int
 	bookmarkAt   time.Time         // when the next bookmark is due; zero if none is
 	heartbeatAt  time.Time         // when the next heartbeat is due; zero if none is
 	lastSent     listwatch.Version // the last version sent; zero during the initial events
 
-	// Written by run, read by any goroutine.
+	// Written by the driver, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64
-	// caughtUp is true from the end of a step that found no more events to the next wake-up.
-	caughtUp atomic.Bool
 	// writingSince is the start of the current write, in nanoseconds since info.Opened. It is
 	// zero if no write is in progress.
 	writingSince atomic.Int64
@@ -43,6 +51,8 @@ type stream struct {
 	drainAt atomic.Pointer[time.Time]
 	// when and why the stream ends with an error; nil if failAt was not called
 	failure atomic.Pointer[failure]
+
+	abort error // the error of the sender's Close; written before closed is closed
 }
 
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.
@@ -109,7 +119,6 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 			return now, err
 		}
 	}
-	s.caughtUp.Store(true)
 	return s.nextDue(), nil
 }
 
@@ -285,7 +294,7 @@ func (s *stream) resumeVersion() listwatch.Version {
 func (s *stream) describe() Watch {
 	w := s.info
 	w.Events, w.Bytes, w.Version = s.events.Load(), s.bytes.Load(), listwatch.Version(s.sentVersion.Load())
-	w.CaughtUp = s.caughtUp.Load()
+	w.CaughtUp = s.driver.Load() == driverIdle
 	if since := s.writingSince.Load(); since != 0 {
 		w.Writing = time.Since(w.Opened) - time.Duration(since)
 	}

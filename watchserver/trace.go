@@ -14,8 +14,8 @@ import (
 )
 
 // A Trace has hooks for logging, metrics and tracing, which a [Server] calls. Each hook may be
-// nil. Hooks are called on the goroutine that serves the request or watch, possibly
-// concurrently, so they must not block.
+// nil. The hooks of one watch are called one after the other, but not on the goroutine of its
+// handler. Hooks of several watches are called concurrently. Hooks must not block.
 //
 // The context of a hook is the context of the request, with the values that middleware has
 // added. It may have ended. No hook receives the headers of the request, because they may

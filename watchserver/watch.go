@@ -40,10 +40,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 		st.failAt(e.Until, e.untilError())
 	}
 	if st.out.Detached {
-		go st.run(context.Background()) // Drain waits for it
+		st.start() // Drain waits for its end
+		if st.out.Serve != nil {
+			go st.out.Serve()
+		}
 		return nil
 	}
-	if st.run(r.Context()) != nil {
+	if st.run() != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -75,6 +78,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		Compression: out.Encoder.Compression(),
 	}
 	st.hooks = s.Trace.forWatch(r.Context())
+	if !out.Detached {
+		st.ctx = r.Context()
+	}
 	return st, nil
 }
 
@@ -114,7 +120,7 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 	now := time.Now()
 	st := &stream{
 		server: s, out: out, bookmarks: q.Bookmarks, source: source,
-		wakeup: make(chan struct{}, 1), batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
+		ctx: context.Background(), closed: make(chan struct{}), batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
 	}
 	if st.batchBytes < 0 {
 		st.batchBytes = math.MaxInt

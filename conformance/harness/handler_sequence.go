@@ -72,6 +72,7 @@ func (w Variant) Accept(o transport.Options, f func(*transport.Stream)) http.Han
 			watchserver.WriteError(rw, r, err)
 			return
 		}
+		stream.Done() // starts reading from the client
 		f(stream)
 	}
 }
@@ -111,7 +112,7 @@ func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) 
 		sendEvents(s, events...)
 		select {
 		case <-until:
-		case <-s.Done:
+		case <-s.Done():
 		}
 		if s.Sender.Close(transport.Abort) != nil || !s.Detached {
 			panic(http.ErrAbortHandler)
@@ -124,7 +125,7 @@ func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) 
 func (w Variant) SendThenFallSilent(events ...listwatch.Event) http.HandlerFunc {
 	return w.Accept(transport.Options{PingInterval: -1}, func(s *transport.Stream) {
 		sendEvents(s, events...)
-		<-s.Done
+		<-s.Done()
 		_ = s.Sender.Close(transport.Abort)
 	})
 }

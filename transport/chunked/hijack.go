@@ -30,9 +30,8 @@ func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, 
 	coding := encoder.NewStreamCoding()
 	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
 		s.coding = coding // set after this Send, because the headers are not a frame
-		go s.readLoop()
 	}
-	return &transport.Stream{Sender: s, Encoder: encoder, Done: s.done, Detached: o.Detach}
+	return &transport.Stream{Sender: s, Encoder: encoder, OnDone: s.done.OnSet, Serve: s.serve, Detached: o.Detach}
 }
 
 // connectionHeaders are the headers that describe the connection and the transfer coding.

@@ -243,14 +243,14 @@ func TestInputFromTheClientEndsALeanStream(t *testing.T) {
 				c := dialRaw(t, server, getRequest)
 				s := <-server.Streams
 				select {
-				case <-s.Done:
+				case <-s.Done():
 					t.Fatal("Done is closed before the end")
 				default:
 				}
 				readHeader(t, bufio.NewReader(c))
 				start := time.Now()
 				end(c)
-				<-s.Done
+				<-s.Done()
 				if d := time.Since(start); d > 0 {
 					t.Errorf("Done was closed after %v, want at once", d)
 				}

@@ -2,9 +2,9 @@ package chunked
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,17 +26,15 @@ const (
 	lingerTime = time.Second
 )
 
-// A stream is a response on a hijacked connection. Its only goroutine runs readLoop, which
-// ends with the connection: immediately if the client closes it or the stream is reset, and
-// within lingerTime after a clean end.
+// A stream is a response on a hijacked connection. Its only goroutine is the one that calls serve.
+// After a clean end the connection lingers on another goroutine, for lingerTime at most.
 type stream struct {
 	// Immutable after construction.
 	conn   net.Conn
 	vector bool // conn supports writev
-	done   chan struct{}
 
-	closed   atomic.Bool // Close was called or the connection has failed
-	doneOnce sync.Once
+	closed atomic.Bool // Close was called or the connection has failed
+	done   connio.Done
 
 	writing connio.Lock // held while conn is written
 	// Owned by the holder of the lock writing.
@@ -47,32 +45,40 @@ type stream struct {
 func newStream(conn net.Conn, timeout time.Duration) *stream {
 	_, vector := conn.(*net.TCPConn)
 	return &stream{
-		conn: conn, vector: vector, done: make(chan struct{}), writing: connio.NewLock(),
+		conn: conn, vector: vector, writing: connio.NewLock(),
 		deadline: connio.WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout},
 	}
 }
 
-// readLoop waits until the client closes the connection. A byte from the client is a
-// violation of the protocol, except while the connection lingers.
-func (s *stream) readLoop() {
-	var b [1]byte
-	for {
-		if _, err := s.conn.Read(b[:]); err != nil {
-			break
-		}
-		if !s.closed.Load() {
-			s.reset()
-			return
-		}
+// serve waits until the client closes the connection or the stream is closed. A byte from the
+// client is a violation of the protocol.
+func (s *stream) serve() {
+	_, err := s.conn.Read(make([]byte, 1))
+	switch {
+	case s.closed.Load():
+		go s.linger()
+	case err == nil:
+		s.reset()
+	default:
+		s.finish()
+		s.conn.Close()
 	}
-	s.finish()
+}
+
+// linger closes the connection after a clean end, when the client has closed it or lingerTime has
+// passed. It discards what the client sends.
+func (s *stream) linger() {
+	s.writing.Lock() // Close may still be writing the last chunk
+	_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
+	s.writing.Unlock()
+	_, _ = io.Copy(io.Discard, s.conn)
 	s.conn.Close()
 }
 
-// finish ends the stream and closes done.
+// finish ends the stream.
 func (s *stream) finish() {
 	s.closed.Store(true)
-	s.doneOnce.Do(func() { close(s.done) })
+	s.done.Set()
 }
 
 // reset ends the stream and resets the connection.
@@ -165,17 +171,19 @@ func (s *stream) Close(end transport.End) error {
 		s.reset()
 		return connio.SendError(err)
 	}
-	_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
 	closeWrite(s.conn)
+	_ = s.conn.SetReadDeadline(longAgo) // makes serve return
 	s.finish()
 	return nil
 }
+
+var longAgo = time.Unix(1, 0)
 
 // closeWrite closes the writing side of conn and, with TLS, of the underlying connection.
 func closeWrite(conn net.Conn) {
 	type halfCloser interface{ CloseWrite() error }
 	if c, ok := conn.(halfCloser); ok {
-		_ = c.CloseWrite() // readLoop handles the failure
+		_ = c.CloseWrite() // linger handles the failure
 	}
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		if c, ok := t.NetConn().(halfCloser); ok {

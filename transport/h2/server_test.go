@@ -95,7 +95,7 @@ func TestAResetEndsOnlyItsStream(t *testing.T) {
 		streams := openStreams(p, server, 2)
 		start := time.Now()
 		p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
-		<-streams[0].Done
+		<-streams[0].Done()
 		if d := time.Since(start); d > 0 {
 			t.Errorf("the stream ended after %v, want at once", d)
 		}
@@ -243,7 +243,7 @@ func TestAVanishedClientIsDetected(t *testing.T) {
 		s := openStreams(p, server, 1)[0]
 		start := time.Now()
 		server.Conns()[0].Stall(true)
-		<-s.Done
+		<-s.Done()
 		if d := time.Since(start); d > 2*transport.DefaultPingInterval {
 			t.Errorf("the stream ended after %v, want %v at most", d, 2*transport.DefaultPingInterval)
 		}

@@ -149,7 +149,7 @@ func (f *fixture) cleanEnd(end transport.End) {
 	if err := s.Sender.Close(end); err != nil {
 		f.Errorf("close: %v", err)
 	}
-	<-s.Done
+	<-s.Done()
 	f.want(r, Event(1, 1000))
 	for range 2 {
 		if _, err := r.Receive(); err != io.EOF {
@@ -165,7 +165,7 @@ func testAbort(f *fixture) {
 	if err := s.Sender.Close(transport.Abort); err != nil {
 		f.Errorf("close: %v", err)
 	}
-	<-s.Done
+	<-s.Done()
 	f.wantConnectionError(r, false)
 }
 
@@ -202,7 +202,7 @@ func testReset(f *fixture) {
 	for _, c := range f.server.Conns() {
 		c.Reset()
 	}
-	<-s.Done
+	<-s.Done()
 	if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable {
 		f.Errorf("got %v after a reset", err)
 	}
@@ -222,7 +222,7 @@ func testReceiverClose(f *fixture) {
 	if err := <-read; err == nil {
 		f.Error("the interrupted Receive returned an event")
 	}
-	<-s.Done
+	<-s.Done()
 	if err := s.Sender.Send(nil); err == nil {
 		// A transport may detect the end only when it writes data.
 		for err == nil {
@@ -236,7 +236,7 @@ func testContext(f *fixture) {
 	ctx, cancel := context.WithCancel(f.Context())
 	s, r := f.dial(ctx)
 	cancel()
-	<-s.Done
+	<-s.Done()
 	if _, err := r.Receive(); !errors.Is(err, context.Canceled) {
 		f.Errorf("got %v, want %v", err, context.Canceled)
 	}
@@ -254,7 +254,7 @@ func testSenderClosed(f *fixture) {
 			f.Errorf("close: %v", err)
 		}
 	}
-	<-s.Done
+	<-s.Done()
 	if err := s.Sender.Send(frames); listwatch.CodeOf(err) != listwatch.Unavailable {
 		f.Errorf("send after close: %v, want code %v", err, listwatch.Unavailable)
 	}

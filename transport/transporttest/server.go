@@ -89,9 +89,10 @@ func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, listwatch.AsError(err))
 		return
 	}
+	done := stream.Done()
 	s.streams <- stream
 	if !stream.Detached {
-		<-stream.Done
+		<-done
 		if err := stream.Sender.Close(transport.Abort); err != nil {
 			panic(http.ErrAbortHandler)
 		}

@@ -43,7 +43,7 @@ func testStalledReader(f *fixture) {
 		if took < writeTimeout || took > 3*writeTimeout {
 			f.Errorf("the stalled Send failed after %v, want %v to %v", took, writeTimeout, 3*writeTimeout)
 		}
-		<-stalled.Done
+		<-stalled.Done()
 		stalled.Sender.Close(transport.Abort)
 	}()
 	for i := range 20 {
@@ -88,7 +88,7 @@ func testAbortStalled(f *fixture) {
 	if err := <-done; err == nil || time.Since(start) > alertTimeout {
 		f.Errorf("Send returned %v after %v", err, time.Since(start))
 	}
-	<-s.Done
+	<-s.Done()
 }
 
 func testFinishStalled(f *fixture) {
@@ -100,7 +100,7 @@ func testFinishStalled(f *fixture) {
 		f.Errorf("Close took %v", d)
 	}
 	<-done
-	<-s.Done
+	<-s.Done()
 }
 
 func testVanished(f *fixture) {
@@ -112,7 +112,7 @@ func testVanished(f *fixture) {
 	if took, err := f.fill(s); took > 3*writeTimeout {
 		f.Errorf("Send to a vanished peer returned %v after %v", err, took)
 	}
-	<-s.Done
+	<-s.Done()
 	s.Sender.Close(transport.Abort)
 	for _, c := range f.server.Conns() {
 		c.Reset()

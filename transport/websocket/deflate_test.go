@@ -129,7 +129,7 @@ func TestServerRejectsInvalidCompressedFrames(t *testing.T) {
 			p.writeFrame(first, deflate([]byte("{}")))
 			p.wantClose(want)
 			p.Close()
-			<-stream.Done
+			<-stream.Done()
 		}
 	})
 }

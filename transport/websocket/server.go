@@ -86,7 +86,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: opUpgrade, Err: err}
 	}
 	sender := newStream(h.conn, library, o)
-	return &transport.Stream{Sender: sender, Encoder: encoder, Done: sender.done, Detached: o.Detach}, nil
+	return &transport.Stream{Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.read, Detached: o.Detach}, nil
 }
 
 // envelope returns the envelope of messages to the client of r.

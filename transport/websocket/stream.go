@@ -31,19 +31,18 @@ type serverConn interface {
 	release()
 }
 
-// A stream is a watch being served. Its goroutine runs read and ends with the connection.
+// A stream is a watch being served. Its only goroutine is the one that calls read.
 type stream struct {
 	// Immutable after construction.
 	conn         *conn
 	library      serverConn
 	pingInterval time.Duration // no pings if negative
 	closeTimeout time.Duration // the maximum time that Close waits
-	done         chan struct{}
 
 	sending connio.Lock // held while messages or a close frame are written
 
-	finishOnce sync.Once
-	closed     atomic.Bool // Close was called
+	done   connio.Done
+	closed atomic.Bool // Close was called
 	// closing is set when read ends the connection with a close frame. Then nothing else may close
 	// the connection.
 	closing atomic.Bool
@@ -56,12 +55,11 @@ type stream struct {
 
 var _ transport.Sender = (*stream)(nil)
 
-// newStream returns a stream over c. It starts the pings and the goroutine that reads from the
-// client.
+// newStream returns a stream over c and starts the pings.
 func newStream(c *conn, l serverConn, o transport.Options) *stream {
 	s := &stream{
 		conn: c, library: l, pingInterval: o.PingInterval, closeTimeout: o.WriteTimeout,
-		done: make(chan struct{}), sending: connio.NewLock(),
+		sending: connio.NewLock(),
 	}
 	if s.closeTimeout < 0 {
 		s.closeTimeout = transport.DefaultWriteTimeout
@@ -71,7 +69,6 @@ func newStream(c *conn, l serverConn, o transport.Options) *stream {
 		s.pingTimer = time.AfterFunc(s.pingInterval, s.ping)
 		s.mu.Unlock()
 	}
-	go s.read()
 	return s
 }
 
@@ -81,9 +78,7 @@ func (s *stream) Send(frames [][]byte) error {
 		return nil
 	}
 	err := errClosed
-	select {
-	case <-s.done:
-	default:
+	if !s.done.IsSet() {
 		err = s.send(frames)
 	}
 	if err == nil {
@@ -107,7 +102,7 @@ func (s *stream) writeClose(code closeCode, reason string) error {
 	return s.conn.writeClose(code, reason)
 }
 
-// Close implements [transport.Sender]. The goroutine that runs read waits for the answer of the
+// Close implements [transport.Sender]. The caller of read waits for the answer of the
 // client and closes the connection.
 func (s *stream) Close(end transport.End) error {
 	if s.closed.Swap(true) {
@@ -134,17 +129,15 @@ func (s *stream) Close(end transport.End) error {
 	return nil
 }
 
-// finish closes done and stops the pings.
+// finish stops the pings and sets done.
 func (s *stream) finish() {
-	s.finishOnce.Do(func() {
-		close(s.done)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.pingTimer != nil {
-			s.pingTimer.Stop()
-			s.pingTimer = nil
-		}
-	})
+	s.mu.Lock()
+	if s.pingTimer != nil {
+		s.pingTimer.Stop()
+		s.pingTimer = nil
+	}
+	s.mu.Unlock()
+	s.done.Set()
 }
 
 // cut closes the connection at once, unless read is sending the client a close frame, which
@@ -160,7 +153,7 @@ func (s *stream) cut() {
 func (s *stream) read() {
 	answer := s.library.serve()
 	violation, isViolation := errors.AsType[*protocolError](s.conn.readErr)
-	// Set closing before finish closes done, because a sender that sees done must not cut the
+	// Set closing before finish sets done, because a sender that sees done must not cut the
 	// connection.
 	s.closing.Store(isViolation || answer != 0 || s.conn.readErr == nil)
 	s.finish()
@@ -192,10 +185,8 @@ func (s *stream) ping() {
 	sent := s.conn.sent.Load()
 	alive = alive || sent-s.sentBeforePing >= minProgress
 	s.sentBeforePing = sent
-	select {
-	case <-s.done:
+	if s.done.IsSet() {
 		return // do not cut the connection: the close frame may be on its way
-	default:
 	}
 	if !alive {
 		s.finish()

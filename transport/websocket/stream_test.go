@@ -85,7 +85,7 @@ func TestServerClosesOnTooManyMessages(t *testing.T) {
 			p.Write(frames)
 			p.wantClose(closePolicy)
 			p.wantEOF()
-			<-stream.Done
+			<-stream.Done()
 		}
 	})
 }
@@ -112,7 +112,7 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code cl
 		synctest.Wait()
 	}
 	p.wantClose(code)
-	<-stream.Done
+	<-stream.Done()
 	p.wantEOF()
 	if waited := time.Since(start); waited > 0 {
 		t.Errorf("%s: the close took %v", name, waited)
@@ -129,7 +129,7 @@ func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 		go func() { sent <- trySend(stream, testEvent(1, 1<<20)) }()
 		synctest.Wait()
 		p.writeFrame(bitFin|0x40|opPing, nil)
-		<-stream.Done
+		<-stream.Done()
 		wantCode(t, trySend(stream, testEvent(2, 1)), listwatch.Unavailable)
 		stream.Sender.Close(transport.Abort)
 		p.wantClose(closeProtocol)
@@ -150,7 +150,7 @@ func TestServerClosesOnAHugeMessage(t *testing.T) {
 				t.Errorf("tls=%v: the server didn't take the rest: %v", secure, err)
 			}
 			p.wantClose(closeTooBig)
-			<-stream.Done
+			<-stream.Done()
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestServerAnswersACloseAndClosesTheConnection(t *testing.T) {
 			p.writeFrame(bitFin|opClose, tt.payload)
 			p.wantClose(tt.code)
 			p.wantEOF()
-			<-stream.Done
+			<-stream.Done()
 			wantCode(t, trySend(stream, testEvent(1, 1)), listwatch.Unavailable)
 			stream.Sender.Close(transport.Finished)
 		}
@@ -188,7 +188,7 @@ func TestServerIgnoresFramesAfterAClose(t *testing.T) {
 		p.Write(append(bye, newFrame(bitFin|opText, []byte("more"), true)...))
 		p.wantClose(closeNormal)
 		p.wantEOF()
-		<-stream.Done
+		<-stream.Done()
 		stream.Sender.Close(transport.Finished)
 	})
 }
@@ -201,7 +201,7 @@ func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 			p, stream := s.watch()
 			send(t, stream, testEvent(1, 1))
 			stream.Sender.Close(end)
-			<-stream.Done
+			<-stream.Done()
 			p.wantClose(code)
 			// A client may send a ping before it receives the close frame.
 			p.writeFrame(bitFin|opPing, nil)
@@ -233,7 +233,7 @@ func TestAbortSendsNoCloseFrame(t *testing.T) {
 		p, stream := startInMemory(t, b, transport.Options{}).watch()
 		send(t, stream, testEvent(1, 1))
 		stream.Sender.Close(transport.Abort)
-		<-stream.Done
+		<-stream.Done()
 		if first, _, _, err := p.readFrame(); first != bitFin|opText || err != nil {
 			t.Errorf("got frame %#x, %v", first, err)
 		}
@@ -248,7 +248,7 @@ func TestADisconnectEndsTheStream(t *testing.T) {
 			p, stream := s.watch()
 			start := time.Now()
 			disconnect(p.Conn.(*memnet.Conn))
-			<-stream.Done
+			<-stream.Done()
 			if waited := time.Since(start); waited != 0 {
 				t.Errorf("it took %v", waited)
 			}
@@ -271,7 +271,7 @@ func TestServerDisconnectsWithoutPongs(t *testing.T) {
 		if waited := time.Since(start); waited != 30*time.Second {
 			t.Errorf("three pings took %v", waited)
 		}
-		<-stream.Done
+		<-stream.Done()
 		if waited := time.Since(start); waited != 50*time.Second {
 			t.Errorf("got the end after %v, want 50 s: 10 s for the next ping and 10 s for its answer", waited)
 		}
@@ -294,7 +294,7 @@ func TestALatePongIsToleratedWithProgress(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		start := time.Now()
-		<-stream.Done
+		<-stream.Done()
 		if waited := time.Since(start); waited > 2*interval {
 			t.Errorf("the idle client was disconnected after %v, want %v at most", waited, 2*interval)
 		}
@@ -387,7 +387,7 @@ func TestOnlyAStalledReaderIsDisconnected(t *testing.T) {
 		}
 		stalled.Sender.Close(transport.Abort)
 		live.Sender.Close(transport.Abort)
-		<-stalled.Done
+		<-stalled.Done()
 	})
 }
 
@@ -431,7 +431,7 @@ func TestCloseIsLimitedByTheWriteTimeout(t *testing.T) {
 			if err := <-failed; err == nil {
 				t.Errorf("end %d: Send succeeded", end)
 			}
-			<-stream.Done
+			<-stream.Done()
 			rest, err := io.ReadAll(p.r)
 			if bytes.Contains(rest, closePayload(closeNormal, "")) {
 				t.Errorf("got a close frame within another frame, %v", err)

@@ -13,6 +13,7 @@ package longpoll
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -66,10 +67,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 			end()
 		}
 	})
-	go func() {
-		<-stream.Done
-		timer.Stop()
-	}()
+	context.AfterFunc(r.Context(), func() { timer.Stop() })
 	sent := 0
 	stream.Finish = finish
 	stream.Progress = func(events int, at listwatch.Version) {

@@ -150,7 +150,7 @@ func tokenExpiries(e *harness.Env) {
 	expires := e.Accept(transport.Options{}, func(s *transport.Stream) {
 		select {
 		case <-time.After(time.Minute):
-		case <-s.Done:
+		case <-s.Done():
 		}
 		frame, err := s.Encoder.Error(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
 		if err == nil {

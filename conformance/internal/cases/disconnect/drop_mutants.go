@@ -20,7 +20,7 @@ import (
 // must detect.
 var DropMutants = []mutation.Mutant{
 	{Name: "ignores-that-clients-disconnect", Breaks: []string{"drop/client-close", "drop/h2-rst-stream", "drop/no-leak"}, Defect: reference.Interceptors{
-		Transport: mutation.OnAccept(nil, func(s *transport.Stream) { s.Done = nil }),
+		Transport: mutation.OnAccept(nil, func(s *transport.Stream) { s.OnDone = func(func()) {} }),
 		Handler: func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))

@@ -167,7 +167,7 @@ func clientBackpressure(e *harness.Env) {
 			}
 			sent.Add(1)
 		}
-		<-stream.Done
+		<-stream.Done()
 		_ = stream.Sender.Close(transport.Abort)
 	})
 	requests, route := e.ServeSequence(handler)
