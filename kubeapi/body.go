@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -14,9 +15,11 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 	"github.com/listwatch/listwatch/watchserver"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -157,18 +160,92 @@ func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, validation 
 	if validation == metav1.FieldValidationIgnore {
 		return unique, nil
 	}
-	warnings := fieldWarnings(unique, duplicates)
-	if validation == metav1.FieldValidationStrict && warnings != nil {
-		return nil, &listwatch.Error{
-			Code: listwatch.Invalid,
-			Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",
-				c.Kind, c.Version, c.Kind, strings.Join(warnings, ", ")),
+	return unique, report(w, validation, fieldWarnings(unique, duplicates), c.strictError)
+}
+
+// report rejects a body with the given problems if validation is Strict, and adds warnings to the
+// header of w if it is Warn.
+func report(w http.ResponseWriter, validation string, problems []string, reject func(problems string) error) error {
+	switch {
+	case len(problems) == 0 || validation == metav1.FieldValidationIgnore:
+		return nil
+	case validation == metav1.FieldValidationStrict:
+		return reject("strict decoding error: " + strings.Join(problems, ", "))
+	}
+	for _, text := range problems {
+		warn(w, text)
+	}
+	return nil
+}
+
+func (c resourceRequest) strictError(problems string) error {
+	return &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", c.Kind, c.Version, c.Kind, problems),
+	}
+}
+
+// strictPatchError is like strictError, for the result of a patch.
+func (c resourceRequest) strictPatchError(problems string) error {
+	return inapplicablePatch(errors.New(problems))
+}
+
+// unknownFields returns a message for each field of the object data that the schema does not have,
+// and that is not a field of old either. Objects without a schema have no unknown fields.
+func (c resourceRequest) unknownFields(old, data []byte) []string {
+	if c.subresource == "scale" {
+		return nil
+	}
+	known := c.Schema.Unknown(old)
+	var problems []string
+	for _, field := range c.Schema.Unknown(data) {
+		if !slices.Contains(known, field) {
+			problems = append(problems, "unknown field "+quoteFieldPath(field))
 		}
 	}
-	for _, text := range warnings {
-		w.Header().Add("Warning", warningHeader(text))
+	if len(problems) > maxWarnings {
+		problems = append(problems[:maxWarnings], fmt.Sprintf("%d more unknown fields", len(problems)-maxWarnings))
 	}
-	return unique, nil
+	return problems
+}
+
+// dropRepeatedOwners returns the object data with each owner reference once, and warns about
+// repeated ones. data is compact JSON.
+func dropRepeatedOwners(w http.ResponseWriter, data []byte) []byte {
+	owners := rawjson.Lookup(data, "metadata", "ownerReferences")
+	if bytes.Count(owners, []byte("{")) < 2 {
+		return data
+	}
+	var kept []metav1.OwnerReference
+	var repeated []string
+	out := []byte{'['}
+	err := rawjson.Elements(owners, func(value rawjson.Span) error {
+		var o metav1.OwnerReference
+		if err := json.Unmarshal(value.Of(owners), &o); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(kept, func(k metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(k, o) }) {
+			repeated = append(repeated, string(o.UID))
+			return nil
+		}
+		if kept = append(kept, o); len(kept) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, value.Of(owners)...)
+		return nil
+	})
+	if err != nil || repeated == nil {
+		return data
+	}
+	warn(w, ".metadata.ownerReferences contains duplicate entries; only the first of each is kept; duplicate UID(s) observed: "+strings.Join(repeated, ", "))
+	return jsonvalue.SetMetadata(data, "ownerReferences", append(out, ']'))
+}
+
+// warn adds a warning to the header of w, once.
+func warn(w http.ResponseWriter, text string) {
+	if value := warningHeader(text); !slices.Contains(w.Header()["Warning"], value) {
+		w.Header().Add("Warning", value)
+	}
 }
 
 // fieldWarnings returns the warnings about a body, in ASCII.

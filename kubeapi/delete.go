@@ -9,10 +9,13 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // readDelete reads the options of a delete. It also returns the collection to delete from.
@@ -65,37 +68,33 @@ func markedStatus(o metav1.DeleteOptions) int {
 }
 
 // conditions converts the preconditions of a delete to preconditions of the store. Every
-// member that is present is a condition, even an empty one. If no object can fulfill a
-// condition, conditions returns an error.
+// member that is present is a condition, even an empty one. If the current object does not fulfill
+// them, conditions returns an error.
 func (c resourceRequest) conditions(ctx context.Context, o *metav1.Preconditions) (p store.Preconditions, err error) {
 	if o == nil {
 		return p, nil
 	}
-	given := []struct {
-		word, field string
-		want        *string
-	}{{"UID", "uid", (*string)(o.UID)}, {"ResourceVersion", "resourceVersion", o.ResourceVersion}}
-	for _, g := range given {
-		if g.want == nil {
-			continue
-		}
-		version, err := listwatch.ParseVersion(*g.want)
-		switch {
-		case g.field == "uid" && *g.want != "":
-			p.UID = *g.want
-			continue
-		case g.field == "resourceVersion" && err == nil && version != 0:
-			p.Version = version
-			continue
-		}
-		old, err := c.collection.Get(ctx, c.key())
-		if err != nil {
-			return p, err
-		}
-		return p, c.conflict(old, fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s)",
-			g.word, *g.want, g.word, metadataString(old.Data, g.field)))
+	old, err := c.collection.Get(ctx, c.key())
+	if err != nil {
+		return p, err
+	}
+	p = store.Preconditions{UID: metadataString(old.Data, "uid"), Version: old.Version}
+	if o.UID != nil && string(*o.UID) != p.UID {
+		return p, c.preconditionFailed("UID", string(*o.UID), p.UID)
+	}
+	if o.ResourceVersion == nil {
+		p.Version = 0
+	} else if *o.ResourceVersion != old.Version.String() {
+		return p, c.preconditionFailed("ResourceVersion", *o.ResourceVersion, old.Version.String())
 	}
 	return p, nil
+}
+
+// preconditionFailed returns the error of a delete. Its details have the kind and not the plural,
+// as in Kubernetes.
+func (c resourceRequest) preconditionFailed(what, want, got string) error {
+	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, c.name,
+		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
 }
 
 // deleteCollection handles a DELETE of all objects that the selectors in the query match.

@@ -102,14 +102,14 @@ func readJSONPatch(data []byte) (patchFunc, error) {
 	}
 	operations, err := jsonpatch.DecodePatch(data)
 	if err != nil {
-		return nil, invalidPatch(err)
+		return nil, inapplicablePatch(err)
 	}
 	if len(operations) > maxPatchOperations {
 		return nil, invalidPatch(fmt.Errorf("it has %d operations; the limit is %d", len(operations), maxPatchOperations))
 	}
 	for i, o := range operations {
 		if err := checkOperation(o); err != nil {
-			return nil, invalidPatch(fmt.Errorf("operation %d: %w", i, err))
+			return nil, inapplicablePatch(fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
 	o := jsonpatch.NewApplyOptions()

@@ -65,30 +65,33 @@ func TestPatchesKeepUnchangedBytes(t *testing.T) {
 
 func TestMalformedPatchesAreRejected(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300)
-	for _, c := range []struct{ mediaType, patch string }{
-		{mergePatchType, `[]`},
-		{mergePatchType, `null`},
-		{mergePatchType, `{`},
-		{mergePatchType, `{"a":1,"a":2}`},
-		{mergePatchType, deep},
-		{strategicPatchType, `[]`},
-		{strategicPatchType, `{`},
-		{strategicPatchType, deep},
-		{jsonPatchType, `{}`},
-		{jsonPatchType, `[1]`},
-		{jsonPatchType, `[{"op":"add"}]`},
-		{jsonPatchType, `[{"op":"frob","path":"/a"}]`},
-		{jsonPatchType, `[{"op":"add","path":"/a"}]`},
-		{jsonPatchType, `[{"op":"move","path":"/a"}]`},
-		{jsonPatchType, `[{"op":"remove","path":1}]`},
-		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`},
-		{jsonPatchType, `[{"op":"remove","path":"a"}]`},
-		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`},
-		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, maxPatchOperations) + `{"op":"remove","path":"/a"}]`},
+	for _, c := range []struct {
+		mediaType, patch string
+		code             int
+	}{
+		{mergePatchType, `[]`, 400},
+		{mergePatchType, `null`, 400},
+		{mergePatchType, `{`, 400},
+		{mergePatchType, `{"a":1,"a":2}`, 400},
+		{mergePatchType, deep, 400},
+		{strategicPatchType, `[]`, 400},
+		{strategicPatchType, `{`, 400},
+		{strategicPatchType, deep, 400},
+		{jsonPatchType, `{}`, 400},
+		{jsonPatchType, `[1]`, 400},
+		{jsonPatchType, `[{"op":"add"}]`, 422},
+		{jsonPatchType, `[{"op":"frob","path":"/a"}]`, 422},
+		{jsonPatchType, `[{"op":"add","path":"/a"}]`, 422},
+		{jsonPatchType, `[{"op":"move","path":"/a"}]`, 422},
+		{jsonPatchType, `[{"op":"remove","path":1}]`, 422},
+		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, 422},
+		{jsonPatchType, `[{"op":"remove","path":"a"}]`, 422},
+		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`, 422},
+		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, maxPatchOperations) + `{"op":"remove","path":"/a"}]`, 400},
 	} {
 		_, err := apply(t, c.mediaType, `{"a":{}}`, c.patch)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 {
-			t.Errorf("%.60s: got %v, want 400", c.patch, err)
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != c.code {
+			t.Errorf("%.60s: got %v, want %d", c.patch, err, c.code)
 		}
 	}
 }

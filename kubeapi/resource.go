@@ -42,6 +42,12 @@ type Resource struct {
 	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
 	// list and watch.
 	ReadOnly bool
+	// NoStatus is true if the objects have no status subresource, so that status is an ordinary
+	// field. Otherwise an update that has no status keeps the stored one.
+	NoStatus bool
+	// RequireVersion rejects an update without metadata.resourceVersion, as Kubernetes does for
+	// custom resources, so that no writer overwrites changes that it has not seen.
+	RequireVersion bool
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
 	Columns []table.Column

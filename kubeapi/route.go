@@ -104,7 +104,10 @@ type subresource struct {
 }
 
 func (r Resource) subresources() []subresource {
-	all := []subresource{{"status", r.groupVersionKind()}}
+	var all []subresource
+	if !r.NoStatus {
+		all = append(all, subresource{"status", r.groupVersionKind()})
+	}
 	if r.Scale != nil {
 		all = append(all, subresource{"scale", scaleResource.groupVersionKind()})
 	}

@@ -15,22 +15,22 @@ const duplicateMembers = `{"metadata":{"name":"one","labels":{"a":"b"},"labels":
 func TestLastDuplicateMemberIsKeptWithWarning(t *testing.T) {
 	a := startServer(t, nil)
 	for _, query := range []string{"", "&fieldValidation=Warn"} {
-		res := a.do(t, "POST", pods+"?dryRun=All"+query, duplicateMembers)
+		res := a.do(t, "POST", gadgets+"?dryRun=All"+query, duplicateMembers)
 		want := `299 - "duplicate field \"metadata.labels\"",299 - "duplicate field \"spec.a\"",299 - "duplicate field \"spec.b[0].c\"",` +
 			`299 - "duplicate field \"spec\\\"\""`
 		if got := strings.Join(res.Header["Warning"], ","); res.StatusCode != 201 || got != want {
 			t.Errorf("%q: got %d with warnings %s, want %s", query, res.StatusCode, got, want)
 		}
 	}
-	res := a.do(t, "POST", pods+"?fieldValidation=Ignore", duplicateMembers)
+	res := a.do(t, "POST", gadgets+"?fieldValidation=Ignore", duplicateMembers)
 	if res.StatusCode != 201 || res.Header["Warning"] != nil {
 		t.Errorf("got %d with warnings %q, want no warnings", res.StatusCode, res.Header["Warning"])
 	}
-	got := a.want(t, 200, "GET", pods+"/one", "")
+	got := a.want(t, 200, "GET", gadgets+"/one", "")
 	if !strings.Contains(got, `"spec":{"\u0061":2,"b":[{"c":2}]},"spec\"":2}`) || strings.Contains(got, `"a":"b"`) {
 		t.Errorf("got %s, want each member once", got)
 	}
-	a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"a":3}}`, "Content-Type", mergePatchType)
+	a.want(t, 200, "PATCH", gadgets+"/one", `{"spec":{"a":3}}`, "Content-Type", mergePatchType)
 }
 
 func TestStrictValidationRejectsDuplicates(t *testing.T) {
@@ -55,8 +55,8 @@ func TestStrictValidationRejectsDuplicates(t *testing.T) {
 
 func TestPatchesDropDuplicateMembers(t *testing.T) {
 	for mediaType, patch := range map[string]string{
-		mergePatchType: `{"spec":{"a":1,"a":2}}`, strategicPatchType: `{"spec":{"a":1,"a":2}}`,
-		jsonPatchType: `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`,
+		mergePatchType: `{"spec":{"nodeName":"1","nodeName":"2"}}`, strategicPatchType: `{"spec":{"nodeName":"1","nodeName":"2"}}`,
+		jsonPatchType: `[{"op":"add","path":"/spec","value":{"nodeName":"1","nodeName":"2"}}]`,
 	} {
 		a := startServer(t, nil)
 		a.want(t, 201, "POST", pods, object("one"))
@@ -64,7 +64,7 @@ func TestPatchesDropDuplicateMembers(t *testing.T) {
 		if res.StatusCode != 200 || len(res.Header["Warning"]) != 1 {
 			t.Errorf("%s: got %d with warnings %q, want one", mediaType, res.StatusCode, res.Header["Warning"])
 		}
-		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, `"spec":{"a":2}`) {
+		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, `"spec":{"nodeName":"2"}`) {
 			t.Errorf("%s: got %s", mediaType, got)
 		}
 	}
@@ -74,7 +74,7 @@ func TestWarningsAreLimited(t *testing.T) {
 	a := startServer(t, nil)
 	member := `"` + strings.Repeat("\u00e9\\n", 3000) + `":1,`
 	many := strings.Repeat(`{`+member+member+`"z":0},`, 30)
-	res := a.do(t, "POST", pods, `{"metadata":{"name":"one"},"odd":[`+many+`0]}`)
+	res := a.do(t, "POST", gadgets, `{"metadata":{"name":"one"},"odd":[`+many+`0]}`)
 	size := 0
 	for _, w := range res.Header["Warning"] {
 		size += len(w)
@@ -150,17 +150,17 @@ func TestOutOfRangeNumbersAreKeptWithWarning(t *testing.T) {
 		body := `{"metadata":{"name":"one"},"odd":` + spec + `}`
 		text := "the number " + number + " is beyond the range of 64-bit floating point"
 		if number == "" {
-			a.want(t, 201, "POST", pods+"?fieldValidation=Strict", body)
+			a.want(t, 201, "POST", gadgets+"?fieldValidation=Strict", body)
 			continue
 		}
-		if s := a.wantError(t, 400, "BadRequest", "POST", pods+"?fieldValidation=Strict", body); !strings.HasSuffix(s.Message, "strict decoding error: "+text) {
+		if s := a.wantError(t, 400, "BadRequest", "POST", gadgets+"?fieldValidation=Strict", body); !strings.HasSuffix(s.Message, "strict decoding error: "+text) {
 			t.Errorf("%.40s: got %q, want %q", spec, s.Message, text)
 		}
-		res := a.do(t, "POST", pods, body)
+		res := a.do(t, "POST", gadgets, body)
 		if res.StatusCode != 201 || res.Header.Get("Warning") != `299 - "`+text+`"` {
 			t.Errorf("%.40s: got %d with warning %s, want %s", spec, res.StatusCode, res.Header.Get("Warning"), text)
 		}
-		if got := a.want(t, 200, "GET", pods+"/one", ""); !strings.Contains(got, spec) {
+		if got := a.want(t, 200, "GET", gadgets+"/one", ""); !strings.Contains(got, spec) {
 			t.Errorf("%.40s: got %s", spec, got)
 		}
 	}

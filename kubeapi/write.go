@@ -44,21 +44,35 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 	if name := metadataString(data, "name"); name != c.name {
 		return c.nameMismatch("name", name, c.name)
 	}
-	if namespace := metadataString(data, "namespace"); namespace != "" && namespace != c.namespace {
+	if namespace := metadataString(data, "namespace"); c.Namespaced && namespace != "" && namespace != c.namespace {
 		return c.nameMismatch("namespace", namespace, c.namespace)
 	}
 	p := store.Preconditions{UID: metadataString(data, "uid")}
 	if p.Version, err = listwatch.ParseVersion(metadataString(data, "resourceVersion")); err != nil {
 		return err
 	}
+	if c.RequireVersion && p.Version == 0 && c.subresource != "scale" {
+		return apistatus.Invalid(c.Group, c.Kind, c.name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+		})
+	}
 	to := c.target(o.DryRun)
-	updated, err := c.update(r.Context(), to, p, func([]byte) ([]byte, error) { return data, nil })
+	updated, err := c.update(r.Context(), to, p, func(old []byte) ([]byte, error) { return c.keepStatus(old, data) })
 	if err != nil {
 		return err
 	}
 	err = c.writeObject(w, r, http.StatusOK, updated)
 	h.wrote(r, c, to, updated)
 	return err
+}
+
+// keepStatus returns data with the status in old if data has none. A writer that knows only the
+// rest of the object must not delete the status, which has its own subresource.
+func (c resourceRequest) keepStatus(old, data []byte) ([]byte, error) {
+	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil || rawjson.Lookup(old, "status") == nil {
+		return data, nil
+	}
+	return withStatus(data, old)
 }
 
 // readWrite reads and checks the options and the object in the body of a create or an update. The
@@ -85,7 +99,13 @@ func (h *Handler) readWrite(
 	if data, err = c.applyFieldValidation(w, o.FieldValidation, data); err != nil {
 		return o, nil, err
 	}
-	return o, data, c.checkTypes(data)
+	if err := c.checkTypes(data); err != nil {
+		return o, nil, err
+	}
+	if err := report(w, o.FieldValidation, c.unknownFields(nil, data), c.strictError); err != nil {
+		return o, nil, err
+	}
+	return o, dropRepeatedOwners(w, data), nil
 }
 
 // patch handles a PATCH of an object.
@@ -113,7 +133,14 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 		return err
 	}
 	to := c.target(o.DryRun)
-	patched, err := c.update(r.Context(), to, store.Preconditions{}, c.withTypeCheck(h.withSizeLimit(p)))
+	check := func(doc []byte) ([]byte, error) {
+		out, err := c.withTypeCheck(h.withSizeLimit(p))(doc)
+		if err == nil {
+			err = report(w, o.FieldValidation, c.unknownFields(doc, out), c.strictPatchError)
+		}
+		return dropRepeatedOwners(w, out), err
+	}
+	patched, err := c.update(r.Context(), to, store.Preconditions{}, check)
 	if err != nil {
 		return err
 	}
@@ -150,11 +177,33 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	return c.Schema.Check(data)
 }
 
+// checkKind returns an error of status 422 if an object, the result of a patch, has another kind or
+// apiVersion.
+func (c resourceRequest) checkKind(object []byte) error {
+	kind := c.Resource
+	if c.subresource == "scale" {
+		kind = scaleResource
+	}
+	var errs field.ErrorList
+	for name, want := range map[string]string{"kind": kind.Kind, "apiVersion": kind.APIVersion()} {
+		if got, err := rawjson.String(rawjson.Lookup(object, name)); err == nil && got != "" && got != want {
+			errs = append(errs, field.Invalid(field.NewPath(name), got, "must be "+want))
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	return apistatus.Invalid(kind.Group, kind.Kind, c.name, errs)
+}
+
 // withTypeCheck makes p fail if its result has fields of a wrong type.
 func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
 		if err != nil {
+			return nil, err
+		}
+		if err := c.checkKind(out); err != nil {
 			return nil, err
 		}
 		if err := c.checkTypes(out); err != nil {
@@ -193,7 +242,7 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, condi
 // conflict, which clients would retry, except in a scale.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
-		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want {
+		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {
 			return c.nameMismatch(name, got, want)
 		}
 	}

@@ -245,7 +245,7 @@ func TestDeleteChecksEveryPrecondition(t *testing.T) {
 		a.wantError(t, 404, "NotFound", "DELETE", pods+"/none", with(p))
 	}
 	s := a.wantError(t, 409, "Conflict", "DELETE", pods+"/one", with(`{"resourceVersion":"0"}`))
-	if want := `pods "one": the ResourceVersion in the precondition (0) does not match the ResourceVersion in record (` + m.ResourceVersion + ")"; !strings.HasSuffix(s.Message, want) {
+	if want := `Pod "one": the ResourceVersion in the precondition (0) does not match the ResourceVersion in record (` + m.ResourceVersion + ")"; !strings.Contains(s.Message, want) {
 		t.Errorf("got %q, want %q", s.Message, want)
 	}
 	a.wantError(t, 400, "BadRequest", "DELETE", pods+"/one", with(`{"resourceVersion":7}`))

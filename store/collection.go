@@ -115,7 +115,7 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 		return nil, badRequest("resourceVersion should not be set on objects to be created")
 	}
 	for try := 1; ; try++ {
-		if s.generateName != "" {
+		if s.isGenerated && try > 1 {
 			s.key.Name = generateName(s.generateName)
 		}
 		s.prepareCreate(time.Now())
@@ -123,7 +123,11 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 		if !errors.Is(err, listwatch.Conflict) {
 			return o, err
 		}
-		if s.generateName == "" || try == maxNameTries {
+		switch {
+		case s.isGenerated && try < maxNameTries:
+		case s.generateName != "":
+			return nil, c.spec.generateNameConflict(s.key)
+		default:
 			return nil, c.spec.alreadyExists(s.key)
 		}
 	}
@@ -205,6 +209,9 @@ func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Dra
 		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err}
 	}
 	if err := c.spec.checkFinalizers(s, before); err != nil {
+		return nil, false, err
+	}
+	if err := c.spec.checkDeletionMarks(s, before); err != nil {
 		return nil, false, err
 	}
 	if !s.prepareUpdate(before, time.Now()) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -36,7 +37,26 @@ func parseDocument(data []byte) (*document, error) {
 		return nil, badRequest("the object has more than one %s: readers would disagree on which one counts",
 			strings.Join(duplicates[:min(len(duplicates), maxShown)], ", "))
 	}
-	return splitDocument(compact)
+	return splitDocument(withMetadata(compact))
+}
+
+// withMetadata returns the object with empty metadata if it has none, so that the rules name what
+// is missing.
+func withMetadata(compact []byte) []byte {
+	metadata, err := rawjson.Find(compact, "metadata")
+	switch {
+	case err != nil:
+		return compact
+	case metadata.Empty():
+		member := []byte(`,"metadata":{}}`)
+		if string(compact) == "{}" {
+			member = member[1:]
+		}
+		return slices.Concat(compact[:len(compact)-1], member)
+	case isNull(metadata.Of(compact)):
+		return slices.Concat(compact[:metadata.Start], []byte("{}"), compact[metadata.End:])
+	}
+	return compact
 }
 
 func compactObject(data []byte) ([]byte, error) {
@@ -119,6 +139,45 @@ func (d *document) setMetadata(name string, value []byte) {
 		return
 	}
 	d.metadata = append(d.metadata, rawjson.Member{Name: name, Key: quote(name), Value: value})
+}
+
+// dropMetadata removes a member of the metadata.
+func (d *document) dropMetadata(name string) {
+	d.metadata = slices.DeleteFunc(d.metadata, func(m rawjson.Member) bool { return m.Name == name })
+}
+
+// normalizeMap replaces null values in a map of strings in the metadata by empty strings, and drops
+// an empty map. Kubernetes' types have the same effect.
+func (d *document) normalizeMap(name string) error {
+	m := findMember(d.metadata, name)
+	if m == nil {
+		return nil
+	}
+	if string(m.Value) == "{}" || isNull(m.Value) {
+		d.dropMetadata(name)
+		return nil
+	}
+	if !bytes.Contains(m.Value, []byte("null")) {
+		return nil
+	}
+	members, err := rawjson.Split(m.Value)
+	if err != nil {
+		return badRequest("metadata.%s: %v", name, err)
+	}
+	out := []byte{'{'}
+	for i, member := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, member.Key...), ':')
+		if isNull(member.Value) {
+			out = append(out, `""`...)
+		} else {
+			out = append(out, member.Value...)
+		}
+	}
+	m.Value = append(out, '}')
+	return nil
 }
 
 // setString sets a member of the object to a string. A new member is added at the front.

@@ -1,14 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 )
 
 // DryRun returns a view of c that applies all rules to writes but does not write. A write
-// returns the object that a write to c would return, except for its version: it is the
-// version of the existing object, or zero for a create. Reads return the content of c.
+// returns the object that a write to c would return, except for its version: an update keeps the
+// version of the existing object, and a created object has none. Reads return the content of c.
 func (c *Collection) DryRun() *Collection {
 	return &Collection{spec: c.spec, backend: c.backend, dryRun: true}
 }
@@ -47,10 +49,15 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 	return change.New.Seal(change.Old.Version), nil
 }
 
-// unversioned returns d as an object with an empty resourceVersion, which clients treat as
-// absent.
+// unversioned returns d as an object without a resourceVersion.
 func unversioned(d *Draft) *listwatch.Object {
-	data := make([]byte, 0, len(d.Before)+len(`""`)+len(d.After))
-	data = append(append(append(data, d.Before...), `""`...), d.After...)
+	before, after := d.Before[:len(d.Before)-len(":")], d.After
+	before = before[:bytes.LastIndexByte(before[:len(before)-1], '"')] // drops the key
+	if before[len(before)-1] == ',' {
+		before = before[:len(before)-1]
+	} else {
+		after = bytes.TrimPrefix(after, []byte(","))
+	}
+	data := slices.Concat(before, after)
 	return &listwatch.Object{Key: d.Key, Labels: d.Labels, Fields: d.Fields, Data: data}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -26,6 +27,16 @@ func (s CollectionSpec) notFound(key listwatch.Key) error {
 
 func (s CollectionSpec) alreadyExists(key listwatch.Key) error {
 	return &listwatch.Error{Code: listwatch.AlreadyExists, Message: s.quotedName(key.Name) + " already exists", Details: s.details(key.Name)}
+}
+
+// generateNameConflict is alreadyExists for an object with a generateName, which clients retry.
+func (s CollectionSpec) generateNameConflict(key listwatch.Key) error {
+	d := s.details(key.Name)
+	d.RetryAfter = time.Second
+	return &listwatch.Error{
+		Code: listwatch.AlreadyExists, Details: d,
+		Message: s.quotedName(key.Name) + " already exists, the server was not able to generate a unique name for the object",
+	}
 }
 
 func (s CollectionSpec) conflict(key listwatch.Key, reason string) error {

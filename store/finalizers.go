@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,8 +53,23 @@ func (d *document) keepDeletionMarks(old *document) {
 			d.setMetadata(name, m.Value)
 			continue
 		}
-		d.metadata = slices.DeleteFunc(d.metadata, func(m rawjson.Member) bool { return m.Name == name })
+		d.dropMetadata(name)
 	}
+}
+
+// checkDeletionMarks returns an error if sub sets a deletion mark, which only a delete does. If old
+// has a deletionTimestamp, the one in sub is ignored, as in Kubernetes.
+func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error {
+	for _, name := range deletionMarks {
+		m, before := findMember(sub.doc.metadata, name), findMember(old.metadata, name)
+		if m == nil || isNull(m.Value) || before != nil && (name == "deletionTimestamp" || bytes.Equal(m.Value, before.Value)) {
+			continue
+		}
+		return s.invalid(sub.key.Name, []listwatch.Cause{{
+			Reason: listwatch.CauseInvalid, Field: "metadata." + name, Message: fmt.Sprintf("Invalid value: %s: field is immutable", m.Value),
+		}})
+	}
+	return nil
 }
 
 // checkFinalizers returns an error if sub adds a finalizer to an object that is being deleted.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -48,8 +49,8 @@ func TestWritersCannotSetDeletionMarks(t *testing.T) {
 		t.Errorf("got %s, want no deletion mark", o.Data)
 	}
 	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
-	if err != nil || backend.commits != 1 {
-		t.Errorf("got %v and %d commits, want nothing written", err, backend.commits)
+	if !errors.Is(err, listwatch.Invalid) || backend.commits != 1 {
+		t.Errorf("got %v and %d commits, want an error", err, backend.commits)
 	}
 }
 

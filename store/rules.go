@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
@@ -35,18 +36,22 @@ func (s CollectionSpec) brokenRules(sub *submission) []listwatch.Cause {
 	for _, name := range sub.finalizers {
 		checkQualifiedName("metadata.finalizers", "finalizer", name, &c)
 	}
+	if slices.Contains(sub.finalizers, "orphan") && slices.Contains(sub.finalizers, "foregroundDeletion") {
+		c.add(listwatch.CauseInvalid, "metadata.finalizers", "Invalid value: finalizer orphan and foregroundDeletion cannot be both set")
+	}
 	checkOwners(sub.doc, &c)
 	return c
 }
 
 func (s CollectionSpec) checkNames(sub *submission, c *causes) {
-	switch {
-	case sub.key.Name == "" && sub.generateName == "":
-		c.add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
-	case sub.key.Name == "":
+	if sub.generateName != "" {
 		if err := s.checkName(withSuffix(sub.generateName, "xxxxx")); err != nil {
 			c.add(listwatch.CauseInvalid, "metadata.generateName", "Invalid value: %s", messageOf(err))
 		}
+	}
+	switch {
+	case sub.key.Name == "":
+		c.add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
 	default:
 		if err := s.checkName(sub.key.Name); err != nil {
 			c.add(listwatch.CauseInvalid, "metadata.name", "Invalid value: %s", messageOf(err))
@@ -55,8 +60,6 @@ func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	switch {
 	case s.Namespaced && sub.key.Namespace == "":
 		c.add(listwatch.CauseRequired, "metadata.namespace", "Required value")
-	case !s.Namespaced && sub.key.Namespace != "":
-		c.add(listwatch.CauseForbidden, "metadata.namespace", "Forbidden: not allowed on this type")
 	case s.Namespaced:
 		if err := listwatch.CheckNamespace(sub.key.Namespace); err != nil {
 			c.add(listwatch.CauseInvalid, "metadata.namespace", "Invalid value: %s", messageOf(err))
@@ -122,8 +125,16 @@ func checkOwners(d *document, c *causes) {
 	controllers, i := 0, 0
 	_ = rawjson.Elements(m.Value, func(value rawjson.Span) error { // the type was checked before
 		owner := value.Of(m.Value)
+		text := func(name string) string {
+			text, _ := rawjson.String(rawjson.Lookup(owner, name))
+			return text
+		}
+		// Events are deleted after a while, so they own nothing.
+		if text("apiVersion") == "v1" && text("kind") == "Event" {
+			c.add(listwatch.CauseInvalid, fmt.Sprintf("metadata.ownerReferences[%d]", i), "Invalid value: /v1, Kind=Event is disallowed from being an owner")
+		}
 		for _, name := range []string{"apiVersion", "kind", "name", "uid"} {
-			if text, _ := rawjson.String(rawjson.Lookup(owner, name)); text == "" {
+			if text(name) == "" {
 				c.add(listwatch.CauseRequired, fmt.Sprintf("metadata.ownerReferences[%d].%s", i, name), "Required value: must not be empty")
 			}
 		}

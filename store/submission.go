@@ -18,7 +18,8 @@ import (
 type submission struct {
 	doc          *document
 	key          listwatch.Key
-	generateName string // if not empty, key.Name is to be generated from it
+	generateName string
+	isGenerated  bool // key.Name is made from generateName
 	labels       map[string]string
 	finalizers   []string
 }
@@ -37,8 +38,15 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	if err := sub.readMetadata(); err != nil {
 		return nil, err
 	}
+	if !s.Namespaced {
+		sub.key.Namespace = ""
+		doc.dropMetadata("namespace")
+	}
 	if err := checkKey(sub.key, want); err != nil {
 		return nil, err
+	}
+	if sub.key.Name == "" && sub.generateName != "" {
+		sub.isGenerated, sub.key.Name = true, generateName(sub.generateName)
 	}
 	if want.Namespace != "" {
 		sub.key.Namespace = want.Namespace
@@ -92,8 +100,14 @@ func (s *submission) readMetadata() (err error) {
 	if s.key.Namespace, err = s.doc.metadataString("namespace"); err != nil {
 		return err
 	}
-	if s.key.Name == "" {
-		if s.generateName, err = s.doc.metadataString("generateName"); err != nil {
+	if s.generateName, err = s.doc.metadataString("generateName"); err != nil {
+		return err
+	}
+	if m := findMember(s.doc.metadata, "managedFields"); m != nil && string(m.Value) == "[]" {
+		s.doc.dropMetadata("managedFields")
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		if err := s.doc.normalizeMap(name); err != nil {
 			return err
 		}
 	}

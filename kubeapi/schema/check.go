@@ -23,6 +23,43 @@ func (t *Type) Check(doc []byte) error {
 	return nil
 }
 
+// Unknown returns the paths of the fields in doc that t does not describe, such as
+// "spec.containers[0].imag". doc is compact JSON of the right types. A nil Type, and a Type without
+// Fields, describes every field.
+func (t *Type) Unknown(doc []byte) []string {
+	var paths []string
+	t.walkUnknown(doc, "", &paths)
+	return paths
+}
+
+func (t *Type) walkUnknown(v []byte, path string, unknown *[]string) {
+	if t == nil || t.Fields == nil && t.AdditionalProperties == nil || len(v) == 0 || v[0] != '{' {
+		return
+	}
+	_ = rawjson.Members(v, func(name string, value rawjson.Span) error {
+		where := name
+		if path != "" {
+			where = path + "." + name
+		}
+		f := t.Field(name)
+		if _, known := t.Fields[name]; !known && t.AdditionalProperties == nil {
+			*unknown = append(*unknown, where)
+			return nil
+		}
+		one := value.Of(v)
+		if !f.List || len(one) == 0 || one[0] != '[' {
+			f.Type.walkUnknown(one, where, unknown)
+			return nil
+		}
+		i := 0
+		return rawjson.Elements(one, func(element rawjson.Span) error {
+			f.Type.walkUnknown(element.Of(one), where+"["+strconv.Itoa(i)+"]", unknown)
+			i++
+			return nil
+		})
+	})
+}
+
 // A typeError describes a value of a wrong type. The path is relative to the value that was
 // checked.
 type typeError struct {

@@ -1,0 +1,32 @@
+package jsonvalue
+
+import (
+	"slices"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// SetMetadata returns a copy of object in which the member name of the metadata has the given
+// value. All other bytes are unchanged. object is compact JSON with metadata; without it,
+// SetMetadata returns object.
+func SetMetadata(object []byte, name string, value []byte) []byte {
+	metadata, err := rawjson.Find(object, "metadata")
+	if err != nil || metadata.Empty() {
+		return object
+	}
+	inner := metadata.Of(object)
+	span, err := rawjson.Find(inner, name)
+	switch {
+	case err != nil:
+		return object
+	case !span.Empty():
+		span = span.Shift(metadata.Start)
+		return slices.Concat(object[:span.Start], value, object[span.End:])
+	}
+	var member []byte
+	if string(inner) != "{}" {
+		member = append(member, ',')
+	}
+	member = append(append(rawjson.AppendString(member, name), ':'), value...)
+	return slices.Concat(object[:metadata.End-1], member, object[metadata.End-1:])
+}
