@@ -1,6 +1,6 @@
 # Go, git, make and gcc (for the race detector) are all that is needed. The linters are pinned in tools/go.mod and are built from source.
 
-TIMEOUT   ?= 10m
+TIMEOUT   ?= 20m
 FUZZTIME  ?= 1s
 TARGET    ?=
 BENCH     ?= .
