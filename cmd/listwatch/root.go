@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/conformancecmd"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/doctorcmd"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/readcmd"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/relaycmd"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/servecmd"
@@ -23,6 +24,6 @@ func newRoot() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(servecmd.New(), relaycmd.New(), readcmd.NewGet(), readcmd.NewWatch(), conformancecmd.New(), newVersion())
+	root.AddCommand(servecmd.New(), relaycmd.New(), readcmd.NewGet(), readcmd.NewWatch(), conformancecmd.New(), doctorcmd.New(), newVersion())
 	return root
 }

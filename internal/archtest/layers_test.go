@@ -37,6 +37,7 @@ var layers = []layer{
 	{"the interfaces of transports and stores", []string{"transport", "store"}},
 	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
+	{"what a server tells about requests", []string{"watchserver/echo"}},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "kubeapi/...", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller"}},
 	{"the conformance suite", []string{"conformance/..."}},

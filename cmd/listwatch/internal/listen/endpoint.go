@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/watchserver/echo"
 )
 
 // An Endpoint is an address that the server listens on.
@@ -56,7 +57,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
 		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
 	}
-	api := watchserver.CORS(f.Handler, o.allowedOrigins)
+	api := watchserver.CORS(o.withEcho(a, f), o.allowedOrigins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
 		if err := a.checkAddress(flag, addr, about.needsCredentials); err != nil {
 			return err
@@ -93,6 +94,22 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		return add("--debug-addr", o.debugAddr, f.Debug, nil, endpointAccess{debug: true})
 	}
 	return nil
+}
+
+// withEcho adds the path for the command doctor to the handler of f.
+func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
+	server := &watchserver.Server{AllowOrigins: o.allowedOrigins, Log: f.Log, Trace: f.WatchServer.Trace}
+	if authenticate := a.Authenticator(); authenticate != nil {
+		server.Authenticator = authenticate
+	}
+	answer := &echo.Handler{Server: server}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == echo.Path {
+			answer.ServeHTTP(w, r)
+			return
+		}
+		f.Handler.ServeHTTP(w, r)
+	})
 }
 
 func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger) *Endpoint {

@@ -1,0 +1,69 @@
+package doctorcmd
+
+// A remedy is what to set in a proxy.
+type remedy struct {
+	Proxy    string `json:"proxy"`
+	Settings string `json:"settings"`
+}
+
+// proxies are the names of the proxies whose settings are known.
+var proxies = []string{"nginx", "HAProxy", "Caddy", "Envoy", "Traefik"}
+
+// untested marks settings that no test of this project runs.
+const untested = " (from its documentation, not tested here)"
+
+// The settings by which each proxy lets watches pass. The index of a list is that of proxies.
+var (
+	noBuffering = []string{
+		"proxy_buffering off; and no proxy_ignore_headers X-Accel-Buffering;",
+		"no filter that collects responses, such as a Lua filter; HAProxy itself passes responses on",
+		"flush_interval -1 in reverse_proxy; no response_buffers",
+		"no buffer filter in http_filters" + untested,
+		"no buffering middleware on this router" + untested,
+	}
+	noCompression = []string{
+		"gzip off; or leave the type application/json out of gzip_types",
+		"no filter compression, no compression algo for this backend",
+		"no encode directive for this path",
+		"no compressor filter for this route" + untested,
+		"no compress middleware on this router, or excludedContentTypes: [application/json]" + untested,
+	}
+	longIdle = []string{
+		"proxy_read_timeout 1h; (also send_timeout 1h;)",
+		"timeout server 1h\ntimeout client 1h\ntimeout tunnel 1h",
+		"no read_timeout and write_timeout in transport http of reverse_proxy; servers { timeouts { idle 1h } }",
+		"route: timeout: 0s, idle_timeout: 1h; http_connection_manager: stream_idle_timeout: 0s" + untested,
+		"entryPoints.NAME.transport.respondingTimeouts: readTimeout: 0, writeTimeout: 0, idleTimeout: 1h" + untested,
+	}
+	forwardUpgrade = []string{
+		"proxy_http_version 1.1;\nproxy_set_header Upgrade $http_upgrade;\nproxy_set_header Connection $http_connection;",
+		"no http-request del-header of Upgrade and Connection; mode http; timeout tunnel 1h",
+		"no header_up -Upgrade, header_up -Connection in reverse_proxy",
+		"upgrade_configs: [{upgrade_type: websocket}] in http_connection_manager" + untested,
+		"no headers middleware that removes Upgrade or Connection" + untested,
+	}
+	largeHeaders = []string{
+		"large_client_header_buffers 4 64k;",
+		"tune.bufsize 98304\ntune.maxrewrite 16384",
+		"servers { max_header_size 64KB }",
+		"max_request_headers_kb: 64 in http_connection_manager" + untested,
+		"entryPoints.NAME.http.maxHeaderBytes: 65536" + untested,
+	}
+	oneHopHTTP2 = []string{
+		"nginx has no HTTP/2 to servers; raise worker_connections instead: two for each watch",
+		"server NAME ADDRESS proto h2 (clear text), or ssl alpn h2",
+		"reverse_proxy h2c://ADDRESS, or transport http { versions h2c 2 }",
+		"http2_protocol_options: {} of the cluster" + untested,
+		"url: h2c://ADDRESS of the server" + untested,
+	}
+)
+
+// remedies returns the settings for the proxy in use, or for all proxies if it is unknown.
+func (e *examination) remedies(settings []string) (list []remedy) {
+	for i, p := range proxies {
+		if e.proxy == "" || e.proxy == p {
+			list = append(list, remedy{p, settings[i]})
+		}
+	}
+	return list
+}
