@@ -63,8 +63,9 @@ const maxStall = 2 * time.Minute
 func slowTerminated(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.From(start))
-	e.PutMany(harness.WritesToFillBuffers)
 	e.Use(harness.CountsWatches)
+	e.WaitForWatches(1) // the headers arrive before the server counts the watch
+	e.PutMany(harness.WritesToFillBuffers)
 	if took := e.WaitForWatches(0); took > maxStall {
 		e.Errorf("the watch of the stalled reader ended after %v, want at most %v", took, maxStall)
 	}
