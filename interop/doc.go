@@ -7,6 +7,7 @@
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;
+//   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
 //   - postgres: examples/postgres over a real PostgreSQL;
 //   - tryetcd: a command that runs an etcd for a trial of the etcd store.
