@@ -16,14 +16,14 @@ const untested = " (from its documentation, not tested here)"
 var (
 	noBuffering = []string{
 		"proxy_buffering off; and no proxy_ignore_headers X-Accel-Buffering;",
-		"no filter that collects responses, such as a Lua filter; HAProxy itself passes responses on",
+		"no http-response wait-for-body, and no filter that collects responses",
 		"flush_interval -1 in reverse_proxy; no response_buffers",
 		"no buffer filter in http_filters" + untested,
 		"no buffering middleware on this router" + untested,
 	}
 	noCompression = []string{
 		"gzip off; or leave the type application/json out of gzip_types",
-		"no filter compression, no compression algo for this backend",
+		"nothing: HAProxy does not compress responses with no-transform",
 		"no encode directive for this path",
 		"no compressor filter for this route" + untested,
 		"no compress middleware on this router, or excludedContentTypes: [application/json]" + untested,

@@ -128,8 +128,10 @@ func (e *examination) checkTicks(ctx context.Context) {
 	const ticks = 6
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout+ticks*echo.TickInterval)
 	defer cancel()
+	h := e.header()
+	h.Set("Accept-Encoding", "gzip") // as browsers and client-go: compressors hold data back, too
 	start := time.Now()
-	response, err := e.stream(ctx, e.header(), ticks)
+	response, err := e.stream(ctx, h, ticks)
 	if err != nil {
 		e.report.add(finding{Check: "buffering", Verdict: unknown, Text: cli.OneLine(err)})
 		return
