@@ -40,7 +40,7 @@ const DefaultMaxBodyBytes = 3 << 20
 
 // ServeHTTP serves the collection. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.CloseAfterChunkedRequest(w, r)
+	watchserver.GuardBody(w, r)
 	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.DescribeResource(h.Collection, h.Collection.Spec().Plural)))
 	if err := h.serve(w, r); err != nil {
 		h.server().Refuse(w, r, err)

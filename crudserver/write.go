@@ -114,7 +114,7 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 	if limit == 0 {
 		limit = DefaultMaxBodyBytes
 	}
-	if body, err = watchserver.ReadBody(w, r, limit); err != nil {
+	if body, err = h.server().ReadBody(w, r, limit); err != nil {
 		return nil, nil, err
 	}
 	if len(body) > 0 {

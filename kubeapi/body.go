@@ -74,7 +74,7 @@ func (h *Handler) bodyBytes() int64 {
 
 // readBody reads the body of a write and enforces the size limit.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return watchserver.ReadBody(w, r, h.bodyBytes())
+	return h.Server.ReadBody(w, r, h.bodyBytes())
 }
 
 const (

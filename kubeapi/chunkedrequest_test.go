@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// Conformance case limit/smuggling: see watchserver.CloseAfterChunkedRequest.
+// Conformance case limit/smuggling: see watchserver.GuardBody.
 func TestConnectionClosesAfterChunkedRequest(t *testing.T) {
 	for encoding, want := range map[string]string{"": "", "chunked": "close"} {
 		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader("{}"))

@@ -123,7 +123,7 @@ func (h *Handler) Drain(ctx context.Context) error {
 
 // ServeHTTP serves the API. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.CloseAfterChunkedRequest(w, r)
+	watchserver.GuardBody(w, r)
 	if h.serveHealth(w, r) {
 		return
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpbody"
 )
 
 // check refuses a request whose URL or headers are too large.
@@ -38,18 +38,12 @@ func (l Limits) check(r *http.Request) error {
 	return nil
 }
 
-// CloseAfterChunkedRequest makes the server close the connection after the response if r is an
-// HTTP/1.1 request with a chunked body. If such a request also has a Content-Length, it may be
-// an attempt to smuggle another request past a proxy, and "the server MUST close the connection
-// after responding to such a request" (rfc9112#section-6.1). net/http silently drops that
-// Content-Length, so any chunked request may have had one.
+// GuardBody keeps the request body of r from holding its HTTP/1.1 connection: the connection closes
+// if the body does not arrive in time, or if its length is doubtful (rfc9112#section-6.1).
 //
-// Serve calls it. Handlers of other requests on the same port should call it as well.
-func CloseAfterChunkedRequest(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		w.Header().Set("Connection", "close")
-	}
-}
+// Serve calls it. Handlers of other requests on the same port should call it first, read the body
+// with [Server.ReadBody], and refuse requests with [Server.Refuse] or [WriteError].
+func GuardBody(w http.ResponseWriter, r *http.Request) { httpbody.Guard(w, r) }
 
 // errTooManyWatches refuses a watch because owner has reached the limit called name.
 func errTooManyWatches(name, owner string, limit int) error {
@@ -77,25 +71,11 @@ func errListTimeout(d time.Duration) error {
 	}
 }
 
-// bodyTimeout limits the time that a client takes to send a body.
-const bodyTimeout = 30 * time.Second
-
 // ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
-// and a client that takes longer than 30 s with status 400. A negative limit means no limit.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	body := r.Body
-	if limit >= 0 {
-		if r.ContentLength > limit {
-			return nil, BodyTooLarge(limit)
-		}
-		body = http.MaxBytesReader(w, body, limit)
-	}
-	// Ignore errors: if the ResponseWriter has no deadlines, its owner must limit the
-	// time.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	data, err := io.ReadAll(body)
-	_ = control.SetReadDeadline(time.Time{})
+// and a client that takes longer than 30 s with status 400. A negative limit means no limit. Drain
+// shortens the time.
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	data, err := httpbody.Read(s.watches.drainContext(), w, r, limit)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, BodyTooLarge(limit)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
@@ -37,8 +38,10 @@ func MethodNotAllowed(r *http.Request, allow string) error {
 
 // WriteError responds to r with err as a Kubernetes Status, with the corresponding HTTP
 // status and the headers that HTTP requires for that status: Allow, Retry-After or
-// WWW-Authenticate.
+// WWW-Authenticate. It first reads the rest of the request's body for up to a second, so that an
+// HTTP/1.1 connection can serve further requests.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	httpbody.Settle(w, r)
 	status := listwatch.StatusOf(err)
 	h := w.Header()
 	if e, ok := err.(methodError); ok {

@@ -161,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
-	CloseAfterChunkedRequest(w, r)
+	GuardBody(w, r)
 	if s.NoCompression {
 		r = transport.WithoutCompression(r)
 	}

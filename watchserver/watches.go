@@ -21,7 +21,23 @@ type watchSet struct {
 	count    int            // the sum of the values of clients
 	lastID   uint64
 	draining bool
-	empty    chan struct{} // closed when draining and the last watch has ended
+	empty    chan struct{}   // closed when draining and the last watch has ended
+	drain    context.Context // ends when draining begins; nil until it is needed
+	endDrain context.CancelFunc
+}
+
+// drainContext returns a context that ends when draining begins.
+func (w *watchSet) drainContext() context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.drainContextLocked()
+}
+
+func (w *watchSet) drainContextLocked() context.Context {
+	if w.drain == nil {
+		w.drain, w.endDrain = context.WithCancel(context.Background())
+	}
+	return w.drain
 }
 
 // reserve counts one more watch of client. It returns an error if a limit is reached or the
@@ -107,6 +123,8 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 	defer w.mu.Unlock()
 	if !w.draining {
 		w.draining = true
+		w.drainContextLocked()
+		w.endDrain()
 		w.empty = make(chan struct{})
 		if w.count == 0 {
 			close(w.empty)

@@ -34,7 +34,7 @@ type api struct {
 
 // ServeHTTP implements [http.Handler].
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.CloseAfterChunkedRequest(w, r)
+	watchserver.GuardBody(w, r)
 	if err := a.serve(w, r); err != nil {
 		watchserver.WriteError(w, r, err)
 	}

@@ -21,6 +21,7 @@ var layers = []layer{
 		"internal/compress",
 		"internal/framecache",
 		"internal/h2peer",
+		"internal/httpbody",
 		"internal/httpheader",
 		"internal/jsonscan",
 		"internal/leaktest",

@@ -114,7 +114,7 @@ func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 
 func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger) *Endpoint {
 	e := &Endpoint{listener: l, access: about, server: &http.Server{
-		Handler: handler, TLSConfig: config, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: withGuard(handler), TLSConfig: config, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	h2.Configure(e.server, transport.Options{})
 	scheme := "http"
@@ -123,6 +123,15 @@ func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about
 	}
 	e.url = scheme + "://" + localAddress(l.Addr())
 	return e
+}
+
+// withGuard applies [watchserver.GuardBody] to all requests, including those that next does not
+// pass to a watchserver.
+func withGuard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		watchserver.GuardBody(w, r)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // localAddress returns a as text. If a has an unspecified IP, such as 0.0.0.0, the text has

@@ -112,12 +112,13 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 }
 
 // withClient adds the JavaScript client to api, so that a page needs no build to use the server. It
-// uses no http.ServeMux, which would redirect requests whose path has an empty segment.
+// uses no http.ServeMux, which would redirect requests whose path has an empty segment. The api
+// receives all other methods, because it refuses them without waiting for their bodies.
 func withClient(api http.Handler) http.Handler {
 	const prefix = "/js/"
 	client := http.StripPrefix(prefix, js.Handler())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, prefix) {
+		if strings.HasPrefix(r.URL.Path, prefix) && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			client.ServeHTTP(w, r)
 			return
 		}

@@ -1,0 +1,111 @@
+// Package httpbody reads the bodies of requests, and keeps an unfinished body from holding its
+// HTTP/1.1 connection: net/http reads what the handler has left, without a deadline, before it
+// sends the response.
+package httpbody
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	// Timeout limits the time that a client takes to send a body.
+	Timeout = 30 * time.Second
+	// settleTimeout limits the time for which a response waits for a body that it does not need.
+	settleTimeout = time.Second
+	// settleBytes is how much of such a body is read, as in net/http.
+	settleBytes = 256 << 10
+)
+
+// Guard prepares the connection of r for the time until the handler reads the body with [Read], or
+// drops it with [Settle]. It may be called several times.
+//
+// The connection ends with the response to a GET, HEAD or OPTIONS with a body, which no handler
+// reads. It also ends if its framing is doubtful. That is so for a chunked body:
+// a Content-Length beside it may be an attempt to smuggle another request past a proxy, and "the
+// server MUST close the connection after responding to such a request" (rfc9112#section-6.1), but
+// net/http drops that Content-Length silently. It is also so for a Transfer-Encoding over HTTP/1.0,
+// which net/http drops, so every HTTP/1.0 connection ends.
+func Guard(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 {
+		return
+	}
+	if len(r.TransferEncoding) > 0 || r.ProtoMinor == 0 {
+		closeConnection(w)
+	}
+	if !hasBody(r) {
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		// Do not wait for the body. The deadline is for net/http, when the response is complete.
+		closeConnection(w)
+		setReadDeadline(w, settleTimeout)
+	default:
+		setReadDeadline(w, Timeout)
+	}
+}
+
+// Settle reads the rest of a body that nobody needs, if it has arrived or arrives at once, so that
+// the connection can serve further requests. Otherwise the response closes the connection. Call it
+// before the response.
+func Settle(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 || !hasBody(r) || !setReadDeadline(w, settleTimeout) {
+		return
+	}
+	if r.Header.Get("Expect") != "" {
+		return // a read would request the body; net/http closes the connection instead
+	}
+	// A chunked body is read even though its connection closes: otherwise the close would reset the
+	// connection, and the client might lose the response.
+	if _, err := io.CopyN(io.Discard, r.Body, settleBytes); errors.Is(err, io.EOF) {
+		clearReadDeadline(w)
+		return
+	}
+	closeConnection(w)
+}
+
+// Read reads the body of r within [Timeout]. A limit that is not negative limits its bytes: a
+// longer body is an *http.MaxBytesError. When ctx ends, the client has one more second. After an
+// error over HTTP/1.1, the response closes the connection.
+func Read(ctx context.Context, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body := r.Body
+	if limit >= 0 {
+		if r.ContentLength > limit {
+			return nil, &http.MaxBytesError{Limit: limit}
+		}
+		body = http.MaxBytesReader(w, body, limit)
+	}
+	setReadDeadline(w, Timeout)
+	stop := context.AfterFunc(ctx, func() { setReadDeadline(w, settleTimeout) })
+	defer stop()
+	data, err := io.ReadAll(body)
+	if err == nil {
+		stop()
+		// Otherwise net/http, which now waits for the client to disconnect, would cancel the
+		// request when the deadline passes.
+		clearReadDeadline(w)
+		return data, nil
+	}
+	if r.ProtoMajor == 1 {
+		closeConnection(w) // with the deadline, which ends net/http's own reading
+	}
+	return nil, err
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// setReadDeadline reports whether w has deadlines. If it has none, its owner must limit the time.
+func setReadDeadline(w http.ResponseWriter, d time.Duration) bool {
+	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(d)) == nil
+}
+
+func clearReadDeadline(w http.ResponseWriter) {
+	// An error means that w has no deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+}
+
+func closeConnection(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
