@@ -253,6 +253,31 @@ func (i *Informer[T]) Snapshot() *Snapshot[T] { return i.store.Snapshot() }
 // Len returns the number of objects.
 func (i *Informer[T]) Len() int { return i.store.Len() }
 
+// Stats are the sizes of an Informer at one moment.
+type Stats struct {
+	// Objects is the number of objects in the local store, and Version its version.
+	Objects int
+	Version listwatch.Version
+	// Queued is the number of objects with changes that are not in the local store yet.
+	Queued int
+	// Pending is the number of notifications that the handlers have not received yet.
+	Pending int
+	// Synced is the result of [Informer.HasSynced].
+	Synced bool
+}
+
+// Stats returns the current sizes of i.
+func (i *Informer[T]) Stats() Stats {
+	i.init()
+	s := Stats{Objects: i.Len(), Version: i.Version(), Queued: i.fifo.Len(), Synced: i.HasSynced()}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for r := range i.registrations {
+		s.Pending += r.Pending()
+	}
+	return s
+}
+
 // Version returns the version up to which the local store holds every selected object. It
 // is zero before the initial state is stored.
 func (i *Informer[T]) Version() listwatch.Version { return i.store.Version() }

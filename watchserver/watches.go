@@ -105,6 +105,9 @@ func (w *watchSet) isDraining() bool {
 	return w.draining
 }
 
+// Draining reports whether Drain was called.
+func (s *Server) Draining() bool { return s.watches.isDraining() }
+
 // all returns the open watches in no particular order.
 func (w *watchSet) all() []*stream {
 	w.mu.Lock()

@@ -6,6 +6,7 @@ replace (
 	github.com/listwatch/listwatch => ../..
 	github.com/listwatch/listwatch/conformance => ../../conformance
 	github.com/listwatch/listwatch/kubeapi => ../../kubeapi
+	github.com/listwatch/listwatch/observe => ../../observe
 	github.com/listwatch/listwatch/store/etcd => ../../store/etcd
 )
 
@@ -13,6 +14,7 @@ require (
 	github.com/listwatch/listwatch v0.0.0
 	github.com/listwatch/listwatch/conformance v0.0.0
 	github.com/listwatch/listwatch/kubeapi v0.0.0
+	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
 )
 
@@ -23,6 +25,8 @@ require (
 )
 
 require (
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
@@ -38,6 +42,11 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/client_golang v1.24.0 // indirect
+	github.com/prometheus/client_model v0.6.2 // indirect
+	github.com/prometheus/common v0.70.0 // indirect
+	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect

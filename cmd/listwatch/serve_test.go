@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -312,6 +313,29 @@ func TestServeOffersTheJavaScriptClient(t *testing.T) {
 		resp.Body.Close()
 		if got := resp.Header.Get("Content-Type"); resp.StatusCode != want || want == http.StatusOK && !strings.HasPrefix(got, "text/javascript") {
 			t.Errorf("%s: got %d with type %q, want %d", path, resp.StatusCode, got, want)
+		}
+	}
+}
+
+func TestMetricsHaveAnAddressOfTheirOwn(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"))
+	create(t, s.http, podsPath, "one")
+	text := s.stdout.String()
+	_, metrics, _ := strings.Cut(text, "Metrics on ")
+	metrics, _, _ = strings.Cut(metrics, ",")
+	for _, base := range []string{metrics, s.debug} {
+		code, _, body := request(t, "GET", base+"/metrics", "")
+		for _, want := range []string{
+			`listwatch_objects{group="",resource="pods",version="v1"} 1`, `listwatch_store_commit_writes_sum 1`, `go_goroutines `, `listwatch_store_file_bytes `,
+		} {
+			if !strings.Contains(body, "\n"+want) {
+				t.Errorf("%s/metrics: got %d without %s", base, code, want)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/livez": 200, "/readyz": 200, "/api/v1/pods": 404, "/debug/pprof/": 404} {
+		if code, _, body := request(t, "GET", metrics+path, ""); code != want {
+			t.Errorf("%s: got %d %s, want %d", path, code, body, want)
 		}
 	}
 }

@@ -58,8 +58,14 @@ var moduleRules = []moduleRule{
 		others: []string{"github.com/google/go-cmp", "golang.org/x/net", "go.yaml.in/yaml"},
 	},
 	{
+		dir:    "observe",
+		ours:   []string{"."},
+		others: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
+		heavy:  []string{"google.golang.org/protobuf"}, // the Prometheus client needs it
+	},
+	{
 		dir:    "cmd/listwatch",
-		ours:   []string{".", "conformance", "kubeapi", "store/etcd"},
+		ours:   []string{".", "conformance", "kubeapi", "observe", "store/etcd"},
 		others: []string{"golang.org/x/term"},
 		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},
@@ -94,6 +100,7 @@ var moduleRules = []moduleRule{
 var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":       {"internal/rawjson"},
+	"observe":       nil,
 	"conformance":   {"internal/compress", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": nil,
 	// This module shows what other projects can write. As in all examples, tests are checked too.

@@ -56,7 +56,12 @@ func (db *DB) commit(batch []*request) int {
 	if len(writes) == 0 && len(trims) == 0 {
 		return 0
 	}
-	if err := db.write(writes, trims); err != nil {
+	start := time.Now()
+	err := db.write(writes, trims)
+	if t := db.options.Trace; t != nil && t.Committed != nil {
+		t.Committed(len(writes), time.Since(start), err)
+	}
+	if err != nil {
 		for _, w := range writes {
 			w.finish(nil, err)
 		}

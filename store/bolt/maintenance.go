@@ -61,6 +61,26 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 	return nil
 }
 
+// Size returns the size of the file, and the bytes in it that are free for later writes. Both are
+// zero after Close. It waits for a transaction in progress.
+func (db *DB) Size() (bytes, free int64) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.file == nil {
+		return 0, 0
+	}
+	info, err := db.file.handle.Stat()
+	if err != nil {
+		return 0, 0
+	}
+	return info.Size(), db.freeBytes()
+}
+
+// freeBytes returns the size of the free pages. db.mu must be held, unless Open has not returned.
+func (db *DB) freeBytes() int64 {
+	return int64(db.file.Stats().FreePageN) * int64(db.file.Info().PageSize)
+}
+
 // shrinkBatchBytes is the number of bytes that one transaction of a shrink copies.
 const shrinkBatchBytes = 4 << 20
 
@@ -89,7 +109,7 @@ func (db *DB) shrinkAboveThreshold() error {
 	if threshold < 0 {
 		return nil
 	}
-	free := int64(db.file.Stats().FreePageN) * int64(db.file.Info().PageSize)
+	free := db.freeBytes()
 	info, err := os.Stat(db.realPath)
 	if err != nil || free <= threshold || free <= info.Size()/2 {
 		return err

@@ -38,10 +38,20 @@ type Options struct {
 	// lists again. If its version is ahead of the wall clock, it continues 2^32 versions
 	// later. If there is no file, the error has code Invalid.
 	RestoredFromBackup bool
+	// Trace receives events for metrics. If nil, they are dropped.
+	Trace *Trace
 	// Transformer changes objects on their way to the file and back. A file must always be
 	// opened with the Transformer that it was created with. If nil, objects are stored
 	// unchanged.
 	Transformer Transformer
+}
+
+// A Trace has hooks for metrics. A hook may be nil. Hooks are called by the goroutine that commits,
+// so they must return quickly.
+type Trace struct {
+	// Committed is called after a transaction, which syncs the file once, with the number of its
+	// writes, its duration, and its error.
+	Committed func(writes int, took time.Duration, err error)
 }
 
 const (

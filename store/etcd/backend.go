@@ -21,6 +21,8 @@ type backend struct {
 	keys    keyRange
 	applied *history.Revision // the log holds every event up to this revision
 	created time.Time
+	// following is true while a watch of etcd is open.
+	following atomic.Bool
 
 	demand demand
 	// keyError is the error of an unreadable key, or nil if every key can be read.

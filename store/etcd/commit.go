@@ -36,11 +36,15 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 			}
 		}
 	}
+	start := time.Now()
 	revision, err := b.write(ctx, w)
+	if err == nil {
+		b.awaitOwnWrite(ctx, listwatch.Version(revision))
+	}
+	b.db.options.Trace.Committed(b.name, time.Since(start), err)
 	if err != nil {
 		return nil, err
 	}
-	b.awaitOwnWrite(ctx, listwatch.Version(revision))
 	if c.New == nil {
 		return c.Old.At(listwatch.Version(revision)), nil
 	}

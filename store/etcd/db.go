@@ -26,6 +26,8 @@ type DB struct {
 	cancel     context.CancelFunc      // cancels lifetime
 	goroutines sync.WaitGroup          // Close waits for them
 
+	health *healthChecks // immutable after Open; nil if there is only one endpoint
+
 	cluster clusterState
 
 	mu          sync.Mutex

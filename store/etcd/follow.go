@@ -40,6 +40,7 @@ func (b *backend) run(ctx context.Context) {
 				continue
 			}
 		}
+		b.following.Store(false)
 		trace.WatchLost(b.name, requestError(ctx, "etcd: watch "+b.keys.dir, err))
 		reconnect.wait(ctx)
 	}
@@ -155,6 +156,7 @@ func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
 	case err == nil:
+		b.following.Store(true)
 		b.db.options.Trace.WatchResumed(b.name, s.from)
 		return nil
 	case is(err, rpctypes.ErrCompacted):

@@ -4,9 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/listwatch/listwatch"
 )
 
 const (
@@ -17,6 +20,38 @@ const (
 	maxFailedProbes = 2
 )
 
+// Health describes the connection of a DB to etcd.
+type Health struct {
+	// Members is the number of endpoints, and HealthyMembers the number of those that answered the
+	// last probes. A single endpoint is not probed and counts as healthy while every collection
+	// follows etcd.
+	Members, HealthyMembers int
+	// Collections is the number of collections, and Following the number of those whose watch of
+	// etcd is open.
+	Collections, Following int
+	// Revision is the newest revision that a read or write of this server has seen, and Version
+	// the version that every collection has reached. If Version is smaller, this server lags.
+	Revision, Version listwatch.Version
+}
+
+// Health returns the current health of db. It sends no request.
+func (db *DB) Health() Health {
+	h := Health{Members: len(db.options.Endpoints), Revision: listwatch.Version(db.cluster.minRevision()), Version: db.Version()}
+	for _, b := range db.all() {
+		h.Collections++
+		if b.following.Load() {
+			h.Following++
+		}
+	}
+	switch {
+	case db.health != nil:
+		h.HealthyMembers = int(db.health.healthy.Load())
+	case h.Following == h.Collections:
+		h.HealthyMembers = h.Members
+	}
+	return h
+}
+
 // healthChecks keep requests and watches away from members that do not respond or have lost
 // their peers. The client of etcd uses every member that it has a connection to, so
 // requests to a member without peers would time out.
@@ -25,6 +60,8 @@ type healthChecks struct {
 	endpoints []string
 	clients   []*clientv3.Client // one per endpoint
 	use       func(endpoints ...string)
+
+	healthy atomic.Int32 // the number of healthy members
 
 	// Owned by run.
 	failures []int // consecutive failed probes, per endpoint
@@ -48,6 +85,8 @@ func (db *DB) startHealthChecks() error {
 		}
 		h.clients = append(h.clients, c)
 	}
+	h.healthy.Store(int32(len(endpoints)))
+	db.health = h
 	db.goroutines.Go(func() {
 		defer h.close()
 		h.run(db.lifetime, db.options.Prefix+"/")
@@ -97,6 +136,7 @@ func (h *healthChecks) choose() {
 			healthy = append(healthy, e)
 		}
 	}
+	h.healthy.Store(int32(len(healthy)))
 	if len(healthy) > 0 && !slices.Equal(healthy, h.used) {
 		h.used = healthy
 		h.use(healthy...)

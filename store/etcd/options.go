@@ -89,6 +89,9 @@ type Trace struct {
 	// DuplicatesDropped is called when etcd has repeated events, which the database
 	// ignores.
 	DuplicatesDropped func(collection string, revision int64)
+	// Committed is called after each write, with its duration, which includes the time until the
+	// write was visible at this server, and its error.
+	Committed func(collection string, took time.Duration, err error)
 	// Unreadable is called for a key that does not hold an object.
 	Unreadable func(collection, key string, err error)
 }
@@ -132,6 +135,9 @@ func (t *Trace) withDefaults() *Trace {
 	}
 	if full.DuplicatesDropped == nil {
 		full.DuplicatesDropped = func(string, int64) {}
+	}
+	if full.Committed == nil {
+		full.Committed = func(string, time.Duration, error) {}
 	}
 	if full.Unreadable == nil {
 		full.Unreadable = func(string, string, error) {}

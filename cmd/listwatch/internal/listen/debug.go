@@ -7,10 +7,11 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// NewDebugMux returns a handler with profiles and the open watches of s. It requires no
-// credentials, so it must only be served on loopback.
-func NewDebugMux(s *watchserver.Server) *http.ServeMux {
-	mux := http.NewServeMux()
+// NewDebugMux returns a handler with profiles, the metrics and the open watches of f.WatchServer.
+// It requires no credentials, so it must only be served on loopback.
+func (f *Listeners) NewDebugMux() *http.ServeMux {
+	s, mux := f.WatchServer, http.NewServeMux()
+	mux.Handle("GET /metrics", f.Metrics.Handler())
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

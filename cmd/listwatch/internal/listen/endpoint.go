@@ -26,12 +26,22 @@ type Endpoint struct {
 
 // An endpointAccess describes how clients can access an endpoint.
 type endpointAccess struct {
-	debug            bool
+	debug, metrics   bool
 	needsCredentials bool // otherwise anonymous access is allowed
 	tokens           bool // tokens are accepted
 	certificates     bool // client certificates are accepted
 	selfSigned       bool
 	caFile           string // file with the self-signed certificate, if it was written
+}
+
+// metricsHandler serves the metrics, and the probes of the handler of the API.
+func (f *Listeners) metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", f.Metrics.Handler())
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
+		mux.Handle("GET "+path, f.Handler)
+	}
+	return mux
 }
 
 func (e *Endpoint) serve() error {
@@ -59,7 +69,8 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	}
 	api := watchserver.CORS(o.withEcho(a, f), o.allowedOrigins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
-		if err := a.checkAddress(flag, addr, about.needsCredentials); err != nil {
+		// Metrics name no users and no objects, so they need no credentials anywhere.
+		if err := a.checkAddress(flag, addr, about.needsCredentials || about.metrics); err != nil {
 			return err
 		}
 		l, err := net.Listen("tcp", addr)
@@ -87,6 +98,11 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 			selfSigned: o.tls.selfSigned, caFile: o.tls.caOut,
 		}
 		if err := add("--tls-addr", o.tlsAddr, api, config, about); err != nil {
+			return err
+		}
+	}
+	if o.metricsAddr != "" {
+		if err := add("--metrics-addr", o.metricsAddr, f.metricsHandler(), nil, endpointAccess{metrics: true}); err != nil {
 			return err
 		}
 	}

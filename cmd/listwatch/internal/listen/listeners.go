@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 	"github.com/spf13/pflag"
@@ -19,6 +20,7 @@ import (
 // Options contains the flags that configure the listeners of serve and relay.
 type Options struct {
 	addr, tlsAddr, debugAddr string
+	metricsAddr              string
 	tls                      tlsOptions
 	tokenFile                string
 	insecure, noCompression  bool
@@ -40,7 +42,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.BoolVar(&o.insecure, "insecure", false, "allow addresses beyond loopback without credentials")
 	f.StringArrayVar(&o.allowedOrigins, "allow-origin", nil, "additional `origin` whose pages may use the server, such as http://127.0.0.1:* (repeatable)")
 	f.BoolVar(&o.noCompression, "no-compression", false, "never compress responses; use it if objects contain secrets next to text from other users")
-	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
+	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve GET /metrics, /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`address` to serve GET /metrics, /healthz, /livez and /readyz on, without credentials; if empty, none")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
 }
 
@@ -53,13 +56,15 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 }
 
-// Configure applies the flags to s.
-func (o *Options) Configure(s *watchserver.Server, log *slog.Logger) error {
+// Configure applies the flags to s, whose watches f measures.
+func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 	if err := transport.CheckOrigins(o.allowedOrigins); err != nil {
 		return cli.UsageError(err)
 	}
 	s.Detach = true // no handler of this program needs to see the end of a watch
-	s.AllowOrigins, s.NoCompression, s.Log, s.Trace = o.allowedOrigins, o.noCompression, log, logTrace(log)
+	s.AllowOrigins, s.NoCompression, s.Log = o.allowedOrigins, o.noCompression, f.Log
+	s.Trace = watchserver.JoinTraces(f.Metrics.Trace(), logTrace(f.Log))
+	f.Metrics.AddServer(s)
 	return nil
 }
 
@@ -83,6 +88,7 @@ func logTrace(log *slog.Logger) *watchserver.Trace {
 // Listeners serve one handler on several endpoints.
 type Listeners struct {
 	Log         *slog.Logger
+	Metrics     *metrics.Metrics
 	WatchServer *watchserver.Server         // serves all watches
 	Drain       func(context.Context) error // ends all watches
 	Handler     http.Handler

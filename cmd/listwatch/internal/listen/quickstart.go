@@ -9,6 +9,9 @@ import (
 
 // PrintQuickstart prints commands to try, one per line, which can be pasted into a shell.
 func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
+	if e.printMetrics(out) {
+		return
+	}
 	if e.access.debug {
 		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n", e.url)
 		fmt.Fprintf(out, "  curl %s/debug/watches\n  curl -X POST %s/debug/compact\n\n", e.url, e.url)
@@ -28,6 +31,14 @@ func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 		fmt.Fprintf(out, "  %s watch pods -A --server %s --transport %s%s\n", command, e.url, transport, e.access.listwatchFlags())
 	}
 	fmt.Fprintln(out)
+}
+
+// printMetrics prints a command to try if e serves metrics, and reports whether it does.
+func (e *Endpoint) printMetrics(out io.Writer) bool {
+	if e.access.metrics {
+		fmt.Fprintf(out, "Metrics on %s, without credentials:\n\n  curl %s/metrics\n\n", e.url, e.url)
+	}
+	return e.access.metrics
 }
 
 // sampleKey is the example key of RFC 6455: 16 bytes in base64.
@@ -73,6 +84,9 @@ func (a endpointAccess) listwatchFlags() string {
 
 // PrintRelayQuickstart prints commands to try with a relay.
 func (e *Endpoint) PrintRelayQuickstart(out io.Writer, command string, paths []string) {
+	if e.printMetrics(out) {
+		return
+	}
 	if e.access.debug {
 		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
@@ -85,7 +86,7 @@ type namedRelay struct {
 }
 
 func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
-	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs)}, options: o}
+	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}, options: o}
 	defer s.close()
 	if err := s.prepare(ctx); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (s *relayServer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	debug := listen.NewDebugMux(s.WatchServer)
+	debug := s.NewDebugMux()
 	debug.HandleFunc("GET /debug/relays", s.serveStatus)
 	s.Debug = debug
 	return o.Listen(access, &s.Listeners)
@@ -123,7 +124,7 @@ func (s *relayServer) prepare(ctx context.Context) error {
 // relayResources relays resources at the paths of Kubernetes' API.
 func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
 	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Ready: s.ready}
-	if err := s.options.Configure(&api.Server, s.Log); err != nil {
+	if err := s.options.Configure(&api.Server, &s.Listeners); err != nil {
 		return err
 	}
 	for _, text := range s.options.resources {
@@ -132,7 +133,7 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 			return s.options.upstream.withUpstreamFlags(remote.WithAdvice(err))
 		}
 		r.ReadOnly = true
-		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields)
+		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields, watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural})
 		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source}))
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return cli.Usagef("--resource %s: given twice", text)
@@ -149,16 +150,20 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 // relayCollection relays the collection at the URL of the upstream.
 func (s *relayServer) relayCollection(a *listen.Auth) error {
 	server := new(watchserver.Server)
-	if err := s.options.Configure(server, s.Log); err != nil {
+	if err := s.options.Configure(server, &s.Listeners); err != nil {
 		return err
 	}
 	at := path.Clean("/" + s.upstream.base.Path)
 	if at == "/" || s.options.upstream.kubeconfig != "" {
 		return cli.Usagef("without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
 	}
-	server.Source = s.openRelay(at, "", nil)
+	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
+	server.Source = s.openRelay(at, "", nil, resource)
+	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.ServeHTTP(w, r.WithContext(watchserver.WithResource(r.Context(), resource)))
+	})
 	mux := http.NewServeMux()
-	mux.Handle(at, requireAuth(a.Authenticator(), server))
+	mux.Handle(at, requireAuth(a.Authenticator(), named))
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	for _, path := range []string{"GET /healthz", "GET /livez"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
@@ -169,13 +174,14 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 }
 
 // openRelay starts a relay of the collection at a path below the upstream's URL.
-func (s *relayServer) openRelay(name, below string, fields []string) *relay.Relay {
+func (s *relayServer) openRelay(name, below string, fields []string, resource watchserver.Resource) *relay.Relay {
 	remote := s.upstream.newRemote(below)
 	o := s.options
 	r := relay.Open(remote, relay.Options{
-		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.lookback, Fields: fields, Trace: s.trace(name),
+		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.lookback, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
 		CheckInterval: checkInterval(o.maxBehind),
 	})
+	s.Metrics.AddRelay(resource, r)
 	s.relays = append(s.relays, namedRelay{name, r})
 	s.closers = append(s.closers, func() {
 		r.Close()

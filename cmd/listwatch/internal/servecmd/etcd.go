@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store/etcd"
 	"github.com/spf13/pflag"
 )
@@ -69,10 +70,10 @@ func (o *etcdOptions) check() error {
 }
 
 // open connects to etcd. ctx limits the time to connect. Later events are logged.
-func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, age time.Duration, bytes int64) (*etcd.DB, error) {
+func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Metrics, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.username, HistoryRevisions: o.history,
-		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(log),
+		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(log, m),
 	}
 	if o.layout == "kubernetes" {
 		options.Layout = etcd.KubernetesLayout
@@ -88,7 +89,19 @@ func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, age time.Durat
 	if options.TLS, err = o.tls(); err != nil {
 		return nil, err
 	}
-	return etcd.Open(ctx, options)
+	db, err := etcd.Open(ctx, options)
+	if err == nil {
+		m.AddStore(func() metrics.StoreStats { return etcdStats(db.Health()) })
+	}
+	return db, err
+}
+
+func etcdStats(h etcd.Health) metrics.StoreStats {
+	s := metrics.StoreStats{Members: h.Members, HealthyMembers: h.HealthyMembers, Lost: h.Collections - h.Following}
+	if h.Revision > h.Version {
+		s.Lag = int64(h.Revision - h.Version)
+	}
+	return s
 }
 
 func (o *etcdOptions) tls() (*tls.Config, error) {
@@ -119,8 +132,9 @@ func (o *etcdOptions) tls() (*tls.Config, error) {
 // loadLogInterval is the number of loaded objects between two log lines.
 const loadLogInterval = 20_000
 
-func etcdTrace(log *slog.Logger) *etcd.Trace {
+func etcdTrace(log *slog.Logger, m *metrics.Metrics) *etcd.Trace {
 	return &etcd.Trace{
+		Committed: func(_ string, took time.Duration, err error) { m.Committed(1, took, err) },
 		Loading: func(collection string, done, total int64) {
 			if done%loadLogInterval == 0 && done < total {
 				log.Info("loading", "collection", collection, "objects", done, "of", total)

@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 	"github.com/spf13/cobra"
@@ -71,9 +72,9 @@ type server struct {
 }
 
 func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
-	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs)}}
+	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}}
 	var err error
-	if s.db, err = o.store.open(ctx, s.Log); err != nil {
+	if s.db, err = o.store.open(ctx, s.Log, s.Metrics); err != nil {
 		return startError(ctx, err)
 	}
 	return errors.Join(s.run(ctx, o, out), s.db.Close())
@@ -95,7 +96,7 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 // prepare performs everything that can fail before the server starts.
 func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	s.api = &kubeapi.Handler{Ready: s.ready}
-	if err := o.Configure(&s.api.Server, s.Log); err != nil {
+	if err := o.Configure(&s.api.Server, &s.Listeners); err != nil {
 		return err
 	}
 	access, err := o.ReadAuth()
@@ -147,6 +148,7 @@ func (s *server) addResources(ctx context.Context, more []string) error {
 		c, err := openCollection(ctx, s.db, r.CollectionSpec())
 		if err == nil {
 			err = s.api.Add(r, c)
+			s.Metrics.AddCollection(watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}, c)
 		} else {
 			err = withExitCode(err)
 		}
@@ -161,7 +163,7 @@ func (s *server) addResources(ctx context.Context, more []string) error {
 }
 
 func (s *server) debugHandler() http.Handler {
-	mux := listen.NewDebugMux(s.WatchServer)
+	mux := s.NewDebugMux()
 	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
 		if !transport.OriginAllowed(r, nil) {
 			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.Forbidden, Message: "requests from pages of other origins are not allowed"})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 	"github.com/listwatch/listwatch/store/memory"
@@ -41,7 +42,7 @@ func (o *storeOptions) register(f *pflag.FlagSet) {
 }
 
 // open opens the store. The caller must close it.
-func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, error) {
+func (o *storeOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Metrics) (database, error) {
 	if err := o.etcd.check(); err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	case o.restored && o.data == "":
 		return nil, cli.Usagef("--data-restored requires --data")
 	case len(o.etcd.endpoints) > 0:
-		db, err := o.etcd.open(ctx, log, o.historyAge, int64(o.historyBytes))
+		db, err := o.etcd.open(ctx, log, m, o.historyAge, int64(o.historyBytes))
 		if err != nil {
 			return nil, withExitCode(err)
 		}
@@ -59,10 +60,14 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (database, er
 	case o.data == "":
 		return memoryDatabase{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
 	}
-	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored})
+	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored, Trace: &bolt.Trace{Committed: m.Committed}})
 	if err != nil {
 		return nil, withExitCode(err)
 	}
+	m.AddStore(func() (s metrics.StoreStats) {
+		s.FileBytes, s.FreeBytes = db.Size()
+		return s
+	})
 	return db, nil
 }
 

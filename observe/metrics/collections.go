@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+var (
+	objects        = newGauge("objects", "Objects in the current state.", resourceLabels...)
+	objectBytes    = newGauge("object_bytes", "Bytes of the JSON of the current objects.", resourceLabels...)
+	historyRecords = newGauge("history_writes", "Writes in the history.", resourceLabels...)
+	historyBytes   = newGauge("history_bytes", "Estimated memory of the history.", resourceLabels...)
+	historyAge     = newMaximum("history_age_seconds", "Age of the oldest write in the history. A watch can resume from a version that is not older.", resourceLabels...)
+	newestVersion  = newMaximum("newest_version", "Version of the current state.", resourceLabels...)
+	frameBytes     = newGauge("frame_cache_bytes", "Bytes of the cached frames, which are encoded events.", resourceLabels...)
+	framesBuilt    = newCounter("frames_built_total", "Events encoded for the cache. All other events were sent from the cache.", resourceLabels...)
+	wakeups        = newCounter("watch_wakeups_total", "Times that a waiting watch was woken by a write.", resourceLabels...)
+)
+
+// A Sized is a collection of a store, a cache or a relay.
+type Sized interface{ Stats() listwatch.Stats }
+
+type collection struct {
+	resource watchserver.Resource
+	source   Sized
+}
+
+// AddCollection measures the sizes of source, which serves resource. A relay is measured by
+// [Metrics.AddRelay] instead.
+func (m *Metrics) AddCollection(resource watchserver.Resource, source Sized) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.collections = append(m.collections, collection{resource, source})
+}
+
+func (m *Metrics) collectCollections(s *scrape) {
+	for _, c := range m.collections {
+		labels, stats := valuesOf(m.labels.of(c.resource)), c.source.Stats()
+		s.set(objects, float64(stats.Objects), labels...)
+		s.set(objectBytes, float64(stats.ObjectBytes), labels...)
+		s.set(historyRecords, float64(stats.Records), labels...)
+		s.set(historyBytes, float64(stats.HistoryBytes), labels...)
+		s.set(newestVersion, float64(stats.Newest), labels...)
+		s.set(frameBytes, float64(stats.FrameBytes), labels...)
+		s.set(framesBuilt, float64(stats.FramesBuilt), labels...)
+		s.set(wakeups, float64(stats.Wakeups), labels...)
+		age := 0.0
+		if !stats.OldestAt.IsZero() {
+			age = s.now.Sub(stats.OldestAt).Seconds()
+		}
+		s.set(historyAge, age, labels...)
+	}
+}

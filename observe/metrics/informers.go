@@ -1,0 +1,75 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// The metrics of informers are those of KEP-4346: lists and watches of the reflector, the length of
+// the queue, and the notifications that handlers have not received.
+var (
+	informerObjects = newGauge("informer_objects", "Objects in the local store of an informer.", resourceLabels...)
+	informerVersion = newMaximum("informer_version", "Version of the local store.", resourceLabels...)
+	informerQueued  = newGauge("informer_queued_objects", "Objects with changes that are not in the local store yet.", resourceLabels...)
+	informerPending = newGauge("informer_pending_notifications", "Notifications that handlers have not received yet.", resourceLabels...)
+	informerSynced  = newGauge("informer_synced", "Informers whose handlers have received the initial state.", resourceLabels...)
+)
+
+// informerCounters are the metrics that the hooks of an informer update.
+type informerCounters struct {
+	lists, listed, lost, undecodable *prometheus.CounterVec
+	listTook                         prometheus.Histogram
+}
+
+func (c *informerCounters) create(m *Metrics) {
+	c.lists = m.counter("informer_lists_total", "Times that an informer has replaced its whole state.", resourceLabels...)
+	c.listed = m.counter("informer_list_objects_total", "Objects in these states.", resourceLabels...)
+	c.lost = m.counter("informer_watches_lost_total", "Watches that have ended or could not be opened.", resourceLabels...)
+	c.undecodable = m.counter("informer_decode_failures_total", "Objects that could not be decoded or transformed.", resourceLabels...)
+	c.listTook = m.histogram("informer_list_duration_seconds", "Time from the first object of a state to the last.", seconds)
+}
+
+// An Informer is an informer.Informer of any type.
+type Informer interface{ Stats() informer.Stats }
+
+type informed struct {
+	resource watchserver.Resource
+	informer Informer
+}
+
+// AddInformer measures the sizes of i, which follows resource.
+func (m *Metrics) AddInformer(resource watchserver.Resource, i Informer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.informers = append(m.informers, informed{resource, i})
+}
+
+// InformerTrace returns the hooks for the field Trace of the informer that follows resource.
+func (m *Metrics) InformerTrace(resource watchserver.Resource) *informer.Trace {
+	labels, c := valuesOf(m.labels.of(resource)), &m.informer
+	return &informer.Trace{
+		Lost: func(error, time.Duration, bool) { c.lost.WithLabelValues(labels...).Inc() },
+		Replaced: func(objects int, _ listwatch.Version, took time.Duration) {
+			c.lists.WithLabelValues(labels...).Inc()
+			c.listed.WithLabelValues(labels...).Add(float64(objects))
+			c.listTook.Observe(took.Seconds())
+		},
+		DecodeFailed: func(*listwatch.Object, error) { c.undecodable.WithLabelValues(labels...).Inc() },
+	}
+}
+
+func (m *Metrics) collectInformers(s *scrape) {
+	for _, i := range m.informers {
+		labels, stats := valuesOf(m.labels.of(i.resource)), i.informer.Stats()
+		s.set(informerObjects, float64(stats.Objects), labels...)
+		s.set(informerVersion, float64(stats.Version), labels...)
+		s.set(informerQueued, float64(stats.Queued), labels...)
+		s.set(informerPending, float64(stats.Pending), labels...)
+		s.set(informerSynced, boolean(stats.Synced), labels...)
+	}
+}

@@ -1,0 +1,77 @@
+package metrics
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// MaxResources is the number of resources that have series of their own. The series of all further
+// resources are added up as resource "other", so that a server of thousands of resources does not
+// overload Prometheus.
+const MaxResources = 50
+
+// maxWatchSeries is the number of series of the gauge of open watches, which has most labels.
+const maxWatchSeries = 300
+
+// other stands for the resources that have no series of their own.
+var other = watchserver.Resource{Name: "other"}
+
+// A labelSet assigns labels to resources.
+type labelSet struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	known map[watchserver.Resource]bool
+}
+
+// of returns r, or other if too many resources were seen before it.
+func (l *labelSet) of(r watchserver.Resource) watchserver.Resource {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.known[r]:
+		return r
+	case len(l.known) >= MaxResources:
+		return other
+	case l.known == nil:
+		l.known = make(map[watchserver.Resource]bool)
+	}
+	l.known[r] = true
+	return r
+}
+
+var resourceLabels = []string{"group", "version", "resource"}
+
+func valuesOf(r watchserver.Resource) []string { return []string{r.Group, r.Version, r.Name} }
+
+// A gauge is a metric whose values are read when it is scraped.
+type gauge struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	// hasLabels is false if there is only one series.
+	hasLabels bool
+	max       bool // values with the same labels are not added: the greatest one counts
+}
+
+// allGauges holds every gauge of the package.
+var allGauges []*gauge
+
+func newGauge(name, help string, labels ...string) *gauge {
+	g := &gauge{desc: prometheus.NewDesc("listwatch_"+name, help, labels, nil), kind: prometheus.GaugeValue, hasLabels: len(labels) > 0}
+	allGauges = append(allGauges, g)
+	return g
+}
+
+func newCounter(name, help string, labels ...string) *gauge {
+	g := newGauge(name, help, labels...)
+	g.kind = prometheus.CounterValue
+	return g
+}
+
+func newMaximum(name, help string, labels ...string) *gauge {
+	g := newGauge(name, help, labels...)
+	g.max = true
+	return g
+}

@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+var (
+	relayReady   = newGauge("relay_ready", "1 if the relay has the complete state, otherwise 0.", resourceLabels...)
+	relayLag     = newMaximum("relay_lag_seconds", "Upper bound on the age of the state of the relay; missing if unknown.", resourceLabels...)
+	relaySilence = newMaximum("relay_silence_seconds", "Time since the upstream has sent anything.", resourceLabels...)
+	relayBehind  = newMaximum("relay_lag_versions", "Versions between the relay and the newest version that the upstream has reported.", resourceLabels...)
+)
+
+// relayCounters are the metrics that the hooks of a relay update.
+type relayCounters struct{ lost, replaced *prometheus.CounterVec }
+
+func (c *relayCounters) create(m *Metrics) {
+	c.lost = m.counter("relay_upstream_lost_total", "Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
+	c.replaced = m.counter("relay_replaced_total", "Times that the relay has fetched the whole state. Each time after the first expires its watches.", resourceLabels...)
+}
+
+type relayed struct {
+	resource watchserver.Resource
+	relay    *relay.Relay
+}
+
+// RelayTrace returns a copy of t, which may be nil, that also counts. It is for the relay that
+// serves resource.
+func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *relay.Trace {
+	labels := valuesOf(m.labels.of(resource))
+	lost, replaced := m.relays.lost.WithLabelValues(labels...), m.relays.replaced.WithLabelValues(labels...)
+	var inner relay.Trace
+	if t != nil {
+		inner = *t
+	}
+	counting := inner
+	counting.UpstreamLost = func(err error, wait time.Duration, relist bool) {
+		lost.Inc()
+		if inner.UpstreamLost != nil {
+			inner.UpstreamLost(err, wait, relist)
+		}
+	}
+	counting.Replaced = func(v listwatch.Version, objects int) {
+		replaced.Inc()
+		if inner.Replaced != nil {
+			inner.Replaced(v, objects)
+		}
+	}
+	return &counting
+}
+
+// AddRelay measures the sizes and the health of r, which serves resource.
+func (m *Metrics) AddRelay(resource watchserver.Resource, r *relay.Relay) {
+	m.AddCollection(resource, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.relayed = append(m.relayed, relayed{resource, r})
+}
+
+func (m *Metrics) collectRelays(s *scrape) {
+	for _, r := range m.relayed {
+		labels, h := valuesOf(m.labels.of(r.resource)), r.relay.Health()
+		s.set(relayReady, boolean(h.Ready), labels...)
+		if h.Lag >= 0 {
+			s.set(relayLag, h.Lag.Seconds(), labels...)
+		}
+		if !h.LastHeard.IsZero() {
+			s.set(relaySilence, s.now.Sub(h.LastHeard).Seconds(), labels...)
+		}
+		versions := 0.0
+		if h.UpstreamVersion > h.Version {
+			versions = float64(h.UpstreamVersion - h.Version)
+		}
+		s.set(relayBehind, versions, labels...)
+	}
+}
