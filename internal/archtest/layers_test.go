@@ -35,7 +35,7 @@ var layers = []layer{
 	{"the vocabulary", []string{"."}},
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
-	{"the interfaces of transports and stores", []string{"transport", "store"}},
+	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
 	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
 	{"what a server tells about requests", []string{"watchserver/echo"}},
@@ -85,8 +85,13 @@ var limits = []limit{
 	},
 	{
 		[]string{"transport/*"},
-		append([]string{".", "framing", "transport", "transport/internal/connio", "internal/testhttp"}, leaves...),
+		append([]string{".", "framing", "transport", "transport/internal/connio", "transport/h2/internal/loop", "internal/testhttp"}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",
+	},
+	{
+		[]string{"transport/h2/internal/loop"},
+		[]string{"transport/internal/connio"},
+		"the connection loop serves any http.Handler",
 	},
 	{
 		[]string{"store"},
@@ -128,8 +133,13 @@ var dependencies = []dependency{
 	},
 	{
 		"golang.org/x/net/http2",
-		[]string{"transport/h2", "internal/h2peer", "conformance/..."},
-		"other packages use the HTTP/2 of net/http; only the transport and hostile test peers handle frames",
+		[]string{"transport/h2/internal/loop", "internal/h2peer", "conformance/..."},
+		"only the connection loop and hostile test peers handle frames of HTTP/2",
+	},
+	{
+		"golang.org/x/net/http/httpguts",
+		[]string{"transport/h2/internal/loop"},
+		"the connection loop checks header fields as net/http does",
 	},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "a program without an etcd store must not link etcd's client"},
 	{"google.golang.org/grpc", []string{"store/etcd"}, "etcd's client uses gRPC; we need it nowhere else"},

@@ -1,0 +1,83 @@
+package h2
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2/internal/loop"
+)
+
+// A Config configures an http.Server for watches. The zero value is ready to use.
+type Config struct {
+	// Options has the write timeout and the ping interval of connections. Its other fields are
+	// not used.
+	transport.Options
+	// NetHTTP keeps the HTTP/2 implementation of net/http, which needs a goroutine for each watch
+	// and much more CPU for each event. By default the connection loop of this package replaces it.
+	NetHTTP bool
+	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441), unless NetHTTP is true. Browsers
+	// then use it for all WebSockets of the origin, so every handler of WebSockets must support
+	// CONNECT.
+	ExtendedConnect bool
+}
+
+// Configure configures srv with the zero [Config] and the options o. See [Config.Configure].
+func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Configure(srv) }
+
+// Configure makes srv serve HTTP/2 with the connection loop of this package, unless c.NetHTTP is
+// true: over TLS, and in clear text with prior knowledge. The loop uses srv.HTTP2 and the timeouts
+// of srv. Configure must be called before srv is used, and after any other function that configures
+// HTTP/2, such as ConfigureServer of golang.org/x/net/http2.
+//
+// Configure sets those fields of srv that are zero to values that suit watches:
+//
+//   - HTTP/1.1 and HTTP/2 on one port, in clear text and over TLS.
+//   - At most 250 streams per connection with NetHTTP, where the cost of a frame grows with their
+//     number, and 1,000 without.
+//   - Small buffers for received data, and small tables for header compression.
+//   - A ping after c.PingInterval without traffic.
+//   - A connection ends if it accepts no byte for c.WriteTimeout. Otherwise a stalled connection
+//     would block its handlers forever.
+//   - 10 s for a client to send the headers of a request, and 5 min until an idle connection is
+//     closed.
+//
+// Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it for
+// itself.
+func (c Config) Configure(srv *http.Server) {
+	if srv.Protocols == nil {
+		srv.Protocols = new(http.Protocols)
+		srv.Protocols.SetHTTP1(true)
+		srv.Protocols.SetHTTP2(true)
+		srv.Protocols.SetUnencryptedHTTP2(true)
+	}
+	setDefault(&srv.ReadHeaderTimeout, 10*time.Second)
+	setDefault(&srv.IdleTimeout, 5*time.Minute)
+
+	var h http.HTTP2Config
+	if srv.HTTP2 != nil {
+		h = *srv.HTTP2
+	}
+	setDefault(&h.MaxReadFrameSize, 16<<10)
+	setDefault(&h.SendPingTimeout, max(0, c.PingIntervalOrDefault()))
+	setDefault(&h.PingTimeout, max(0, min(c.PingIntervalOrDefault(), 15*time.Second)))
+	setDefault(&h.WriteByteTimeout, max(0, c.WriteTimeoutOrDefault()))
+	if c.NetHTTP {
+		setDefault(&h.MaxConcurrentStreams, 250)
+		setDefault(&h.MaxReceiveBufferPerConnection, 128<<10)
+		setDefault(&h.MaxReceiveBufferPerStream, 64<<10)
+	} else {
+		setDefault(&h.MaxConcurrentStreams, 1000)
+		setDefault(&h.MaxDecoderHeaderTableSize, 1024)
+		setDefault(&h.MaxEncoderHeaderTableSize, 512)
+		(&loop.Server{ExtendedConnect: c.ExtendedConnect}).Register(srv)
+	}
+	srv.HTTP2 = &h
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,340 @@
+package loop
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/listwatch/listwatch/transport/internal/connio"
+)
+
+// A conn is a connection. One goroutine reads it; see write for the other one.
+type conn struct {
+	// Immutable after construction.
+	server   *Server
+	hs       *http.Server
+	handler  http.Handler
+	settings *settings
+	nc       net.Conn
+	tls      *tls.ConnectionState // nil in clear text
+	vector   bool                 // nc supports writev
+	values   context.Context      // the parent of the requests' contexts; never cancelled
+	remote   string
+	timer    *time.Timer // calls tick
+
+	// Owned by the reader.
+	framer  *http2.Framer
+	headers headerBlock
+
+	// Owned by the writer.
+	deadline connio.WriteDeadline
+
+	mu sync.Mutex
+	// Guarded by mu.
+	streams map[uint32]*stream
+	lastID  uint32 // the highest stream of the client
+	closing bool   // nothing is read any more, and the connection closes when the output is written
+	dead    bool   // the connection is closed
+	budget  budget
+
+	out        output
+	writing    bool // the writer runs
+	ready      queue
+	blocked    map[*stream]time.Time // streams without a window, and when they are reset; nil if empty
+	sendWindow int64                 // of the connection
+	peerWindow int64                 // the client's initial window of streams
+	peerFrame  uint32                // the client's largest frame
+	allowance  allowance
+	forgotten  [32]uint32 // streams that this end has reset, for which frames may still arrive
+	forget     int        // the index in forgotten that is used next
+
+	encoder      *hpack.Encoder
+	encoded      []byte // the block that encoder writes; nil while no block is encoded
+	recv         window // what the client may send on the connection
+	handlers     int    // running handlers
+	waiting      []*exchange
+	active       bool // http.StateActive was reported
+	goAwayState  goAwayState
+	timers       timers
+	lastFrame    time.Time // when the last frame arrived
+	settingsSent bool
+}
+
+type goAwayState uint8
+
+const (
+	goAwayNone    goAwayState = iota
+	goAwayWarned              // streams are accepted until the client has had time to stop opening them
+	goAwayRefused             // new streams are ignored, and the connection closes with its last stream
+)
+
+func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler) *conn {
+	_, vector := nc.(*net.TCPConn)
+	c := &conn{
+		server: s, hs: hs, handler: h, settings: settingsOf(s, hs), nc: nc, tls: state, vector: vector,
+		remote: nc.RemoteAddr().String(), streams: make(map[uint32]*stream),
+		sendWindow: initialWindow, peerWindow: initialWindow, peerFrame: defaultFrameSize,
+	}
+	timeout := c.settings.writeTimeout
+	if timeout == 0 {
+		timeout = -1
+	}
+	c.deadline = connio.WriteDeadline{SetFunc: nc.SetWriteDeadline, Timeout: timeout}
+	c.framer = http2.NewFramer(nil, connio.NewReader(nc))
+	c.framer.SetMaxReadFrameSize(c.settings.frameSize)
+	c.framer.SetReuseFrames()
+	c.headers.init(c)
+	c.encoder = hpack.NewEncoder(encodedWriter{c})
+	c.encoder.SetMaxDynamicTableSizeLimit(c.settings.encoderTable)
+	c.recv = window{limit: c.settings.connWindow, open: initialWindow}
+	return c
+}
+
+// initialWindow is the size of all windows before SETTINGS and WINDOW_UPDATE (RFC 9113, section 6.9.2).
+const initialWindow = 64<<10 - 1
+
+// serve serves the connection until it ends. It reads on the calling goroutine.
+func (c *conn) serve(ctx context.Context) {
+	c.values = context.WithoutCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { c.nc.Close() })
+	defer stop()
+	shuttingDown := c.server.add(c)
+	defer c.server.remove(c)
+	connio.TuneTCP(c.nc)
+	c.timer = time.AfterFunc(time.Hour, c.tick)
+	defer c.timer.Stop()
+	_ = c.nc.SetReadDeadline(time.Now().Add(prefaceTimeout))
+	c.open(shuttingDown)
+	err := c.readPreface()
+	if err == nil {
+		err = c.read()
+	}
+	c.end(err)
+}
+
+// open sends the server's preface.
+func (c *conn) open(shuttingDown bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.lastFrame = now
+	c.budget.refilled = now
+	c.timers.settings = now.Add(settingsTimeout)
+	c.timers.idleSince = now
+	c.out.settings(c.settings.frame())
+	if n := c.recv.limit - c.recv.open; n > 0 {
+		c.recv.open += n
+		c.out.windowUpdate(0, uint32(n))
+	}
+	c.armAt(now.Add(settingsTimeout))
+	if shuttingDown {
+		c.goAway()
+	}
+	c.wakeWriter()
+}
+
+// readPreface reads the client's preface. In clear text net/http has read it already.
+func (c *conn) readPreface() error {
+	if c.tls == nil {
+		return nil
+	}
+	if !c.settings.acceptsCipher(c.tls) {
+		return connError{http2.ErrCodeInadequateSecurity, "the cipher suite is prohibited for HTTP/2"}
+	}
+	preface := make([]byte, len(http2.ClientPreface))
+	if _, err := io.ReadFull(c.nc, preface); err != nil {
+		return err
+	}
+	if string(preface) != http2.ClientPreface {
+		return connError{http2.ErrCodeProtocol, "the connection preface is wrong"}
+	}
+	return nil
+}
+
+// A connError ends the connection with GOAWAY.
+type connError struct {
+	code  http2.ErrCode
+	cause string
+}
+
+func (e connError) Error() string { return fmt.Sprintf("http2: %v: %s", e.code, e.cause) }
+
+// end ends the connection after the reader has stopped because of err.
+func (c *conn) end(err error) {
+	goAway, ok := asConnError(err)
+	c.mu.Lock()
+	if ok && !c.dead {
+		c.out.goAway(c.lastID, goAway.code, goAway.cause)
+		if c.settings.countError != nil {
+			c.settings.countError("conn_" + goAway.code.String())
+		}
+		c.close()
+		_ = c.nc.SetReadDeadline(time.Now().Add(lingerTime))
+		c.mu.Unlock()
+		// If the connection were closed with unread input, the client might lose the GOAWAY.
+		_, _ = io.CopyN(io.Discard, c.nc, lingerBytes)
+		c.mu.Lock()
+	}
+	c.disconnect(err)
+	c.mu.Unlock()
+	c.nc.Close()
+}
+
+// A connection lingers after the last frame until the client closes it.
+const (
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
+)
+
+func asConnError(err error) (connError, bool) {
+	if e, ok := errors.AsType[connError](err); ok {
+		return e, true
+	}
+	if code, ok := errors.AsType[http2.ConnectionError](err); ok {
+		return connError{http2.ErrCode(code), "the client has violated the protocol"}, true
+	}
+	if errors.Is(err, http2.ErrFrameTooLarge) {
+		return connError{http2.ErrCodeFrameSize, "the frame is larger than SETTINGS_MAX_FRAME_SIZE"}, true
+	}
+	return connError{}, false
+}
+
+// close closes the connection after the output has been written.
+func (c *conn) close() {
+	c.closing = true
+	c.failStreams(errConn)
+	c.wakeWriter()
+}
+
+// closeWrite tells the client that nothing follows. The reader ends when the client closes the
+// connection, or after lingerTime.
+func (c *conn) closeWrite() {
+	type halfCloser interface{ CloseWrite() error }
+	_ = c.nc.SetReadDeadline(time.Now().Add(lingerTime))
+	if t, ok := c.nc.(*tls.Conn); ok {
+		_ = t.CloseWrite()
+		if h, ok := t.NetConn().(halfCloser); ok {
+			_ = h.CloseWrite()
+		}
+	} else if h, ok := c.nc.(halfCloser); ok {
+		_ = h.CloseWrite()
+	}
+}
+
+// disconnect ends the connection at once. The reader closes it.
+func (c *conn) disconnect(err error) {
+	if c.dead {
+		return
+	}
+	c.dead = true
+	if errors.Is(err, net.ErrClosed) || err == nil || errors.Is(err, io.EOF) {
+		err = errConn
+	}
+	c.failStreams(err)
+	c.timer.Stop()
+	_ = c.nc.SetReadDeadline(longAgo) // ends the reader
+}
+
+var longAgo = time.Unix(1, 0)
+
+func (c *conn) failStreams(err error) {
+	for _, st := range c.streams {
+		st.fail(err)
+	}
+	c.waiting = nil
+}
+
+// addStream adds the stream with the number id.
+func (c *conn) addStream(id uint32) *stream {
+	st := &stream{c: c, id: id}
+	c.streams[id] = st
+	c.timers.idleSince = time.Time{}
+	if !c.active {
+		c.active = true
+		c.reportState(http.StateActive)
+	}
+	return st
+}
+
+func (c *conn) removeStream(st *stream) {
+	delete(c.streams, st.id)
+	if len(c.streams) > 0 || c.dead || c.closing {
+		return
+	}
+	c.streams = make(map[uint32]*stream) // a map never shrinks
+	c.active = false
+	c.reportState(http.StateIdle)
+	if c.goAwayState == goAwayRefused {
+		c.close()
+		return
+	}
+	c.timers.idleSince = time.Now()
+	c.armIdle()
+}
+
+func (c *conn) reportState(state http.ConnState) {
+	if c.hs.ConnState != nil {
+		c.hs.ConnState(c.nc, state)
+	}
+}
+
+// goAway begins a graceful end: it announces that the server will refuse new streams, and a PING
+// finds out when the client knows (RFC 9113, section 6.8).
+func (c *conn) goAway() {
+	if c.goAwayState != goAwayNone || c.closing || c.dead {
+		return
+	}
+	c.goAwayState = goAwayWarned
+	c.out.goAway(1<<31-1, http2.ErrCodeNo, "")
+	c.out.ping(false, goAwayPing)
+	c.timers.goAway = time.Now().Add(goAwayTimeout)
+	c.armAt(c.timers.goAway)
+	c.wakeWriter()
+}
+
+// goAwayTimeout is the time for which a client that does not acknowledge PING may open streams.
+const goAwayTimeout = time.Second
+
+var (
+	goAwayPing    = [8]byte{'g', 'o', ' ', 'a', 'w', 'a', 'y', '.'}
+	keepalivePing = [8]byte{'a', 'l', 'i', 'v', 'e', '?', ' ', ' '}
+)
+
+// refuse is the second step of a graceful end.
+func (c *conn) refuse() {
+	if c.goAwayState != goAwayWarned || c.closing || c.dead {
+		return
+	}
+	c.goAwayState = goAwayRefused
+	c.timers.goAway = time.Time{}
+	c.out.goAway(c.lastID, http2.ErrCodeNo, "")
+	if len(c.streams) == 0 {
+		c.close()
+	}
+	c.wakeWriter()
+}
+
+// remember notes that this end has reset or completed a stream for which the client may still send
+// frames.
+func (c *conn) remember(id uint32) {
+	c.forgotten[c.forget%len(c.forgotten)] = id
+	c.forget++
+}
+
+func (c *conn) isRemembered(id uint32) bool {
+	for _, f := range c.forgotten {
+		if f == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,208 @@
+package loop
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// maxWindow is the largest flow-control window (RFC 9113, section 6.9.1).
+const maxWindow = math.MaxInt32
+
+// read reads frames until the connection fails or the client violates the protocol.
+func (c *conn) read() error {
+	for first := true; ; first = false {
+		h, err := c.framer.ReadFrameHeader()
+		if err != nil {
+			return err
+		}
+		if first && (h.Type != http2.FrameSettings || h.Flags.Has(http2.FlagSettingsAck)) {
+			return connError{http2.ErrCodeProtocol, "the first frame must be SETTINGS"}
+		}
+		f, err := c.framer.ReadFrameForHeader(h)
+		if bad, ok := errors.AsType[http2.StreamError](err); ok {
+			err = c.receiveBad(h, bad)
+		} else if err == nil {
+			err = c.receive(f)
+		}
+		if err != nil {
+			return err
+		}
+		if first {
+			_ = c.nc.SetReadDeadline(time.Time{})
+		}
+	}
+}
+
+// receiveBad handles a frame that the Framer has rejected.
+func (c *conn) receiveBad(h http2.FrameHeader, bad http2.StreamError) error {
+	if h.Type == http2.FrameHeaders || h.Type == http2.FrameContinuation {
+		// The rest of the header block would be decoded with a wrong table.
+		return connError{http2.ErrCodeProtocol, "a header block is malformed"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streamError(bad.StreamID, bad.Code)
+}
+
+// receive handles a frame.
+func (c *conn) receive(f http2.Frame) error {
+	var complete bool
+	switch f := f.(type) {
+	case *http2.HeadersFrame:
+		if err := c.headers.start(f); err != nil {
+			return err
+		}
+		complete = f.HeadersEnded()
+	case *http2.ContinuationFrame:
+		c.headers.continuations++
+		if err := c.headers.add(f.HeaderBlockFragment(), f.HeadersEnded()); err != nil {
+			return err
+		}
+		complete = f.HeadersEnded()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastFrame = time.Now()
+	err := c.chargeBlock()
+	if err == nil && !c.closing && !c.dead {
+		err = c.dispatch(f, complete)
+	}
+	if !c.out.isEmpty() {
+		c.wakeWriter()
+	}
+	return err
+}
+
+func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
+	switch f := f.(type) {
+	case *http2.HeadersFrame, *http2.ContinuationFrame:
+		if !blockComplete {
+			return nil
+		}
+		return c.receiveBlock()
+	case *http2.DataFrame:
+		return c.receiveData(f)
+	case *http2.WindowUpdateFrame:
+		return c.receiveWindowUpdate(f)
+	case *http2.RSTStreamFrame:
+		return c.receiveReset(f)
+	case *http2.SettingsFrame:
+		return c.receiveSettings(f)
+	case *http2.PingFrame:
+		return c.receivePing(f)
+	case *http2.PriorityFrame:
+		if f.StreamDep == f.StreamID {
+			return connError{http2.ErrCodeProtocol, "a stream depends on itself"}
+		}
+		return c.chargePriority()
+	case *http2.PushPromiseFrame:
+		return connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
+	default: // GOAWAY: its client closes the connection; unknown frames must be ignored
+		return c.charge(costFrame)
+	}
+}
+
+// streamError resets a stream because of what the client has sent.
+func (c *conn) streamError(id uint32, code http2.ErrCode) error {
+	if st := c.streams[id]; st != nil {
+		st.abort(code, errMalformed)
+	} else {
+		c.out.reset(id, code)
+		c.remember(id)
+	}
+	return c.charge(costFrame)
+}
+
+func (c *conn) receiveSettings(f *http2.SettingsFrame) error {
+	if f.IsAck() {
+		if c.timers.settings.IsZero() {
+			return c.charge(costFrame)
+		}
+		c.timers.settings = time.Time{}
+		c.headers.decoder.SetAllowedMaxDynamicTableSize(c.settings.decoderTable)
+		c.armAt(c.lastFrame.Add(max(c.settings.pingInterval, time.Second)))
+		return nil
+	}
+	if err := f.ForeachSetting(c.applySetting); err != nil {
+		return err
+	}
+	c.out.frame(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	c.unblockAll()
+	return c.charge(costSettings + f.NumSettings()/costSettings)
+}
+
+func (c *conn) applySetting(s http2.Setting) error {
+	if err := s.Valid(); err != nil {
+		return err
+	}
+	switch s.ID {
+	case http2.SettingHeaderTableSize:
+		c.encoder.SetMaxDynamicTableSize(s.Val)
+	case http2.SettingMaxFrameSize:
+		c.peerFrame = s.Val
+	case http2.SettingInitialWindowSize:
+		c.peerWindow = int64(s.Val)
+		for _, st := range c.streams {
+			if st.window() > maxWindow {
+				return connError{http2.ErrCodeFlowControl, "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large"}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *conn) receivePing(f *http2.PingFrame) error {
+	switch {
+	case !f.IsAck():
+		c.out.ping(true, f.Data)
+	case f.Data == goAwayPing && c.goAwayState == goAwayWarned:
+		c.refuse()
+		return nil
+	case f.Data == keepalivePing && !c.timers.ping.IsZero():
+		c.timers.ping = time.Time{}
+		return nil
+	}
+	return c.charge(costFrame)
+}
+
+func (c *conn) receiveReset(f *http2.RSTStreamFrame) error {
+	if c.isIdle(f.StreamID) {
+		return connError{http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened"}
+	}
+	if st := c.streams[f.StreamID]; st != nil {
+		st.fail(errReset)
+	}
+	return c.charge(costFrame)
+}
+
+// isIdle reports whether the client has not opened the stream yet.
+func (c *conn) isIdle(id uint32) bool { return id > c.lastID || id%2 == 0 }
+
+func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {
+	n := int64(f.Increment)
+	if f.StreamID == 0 {
+		if c.sendWindow+n > maxWindow {
+			return connError{http2.ErrCodeFlowControl, "WINDOW_UPDATE makes the connection's window too large"}
+		}
+		wasEmpty := c.sendWindow <= 0
+		c.sendWindow += n
+		if wasEmpty {
+			c.unblockAll()
+		}
+		return c.chargeWindowUpdate()
+	}
+	if c.isIdle(f.StreamID) {
+		return connError{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened"}
+	}
+	if st := c.streams[f.StreamID]; st != nil {
+		if st.window()+n > maxWindow {
+			return c.streamError(st.id, http2.ErrCodeFlowControl)
+		}
+		st.credit += n
+		c.unblock(st)
+	}
+	return c.chargeWindowUpdate()
+}

@@ -1,0 +1,197 @@
+package loop
+
+import (
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2"
+)
+
+// An exchange is a request and its response, until the handler returns.
+type exchange struct {
+	// Immutable after construction.
+	st     *stream
+	req    *http.Request
+	ctx    context.Context
+	cancel context.CancelFunc
+	head   bool // the method is HEAD
+
+	response response // owned by the handler
+	body     body     // guarded by the connection's mutex
+
+	// Guarded by the connection's mutex.
+	handler    http.Handler
+	expects    bool // the client expects 100 Continue
+	headSent   bool // the final status was sent
+	finished   bool // the handler has returned
+	watch      *Watch
+	readTimer  *time.Timer
+	writeTimer *time.Timer
+}
+
+// openExchange starts the handler for the request of a new stream.
+func (c *conn) openExchange(st *stream, r *http.Request, b *headerBlock) {
+	ctx, cancel := context.WithCancel(c.values)
+	x := &exchange{st: st, ctx: ctx, cancel: cancel, head: r.Method == http.MethodHead, handler: c.handler}
+	st.ex = x
+	st.remoteClosed = b.end
+	x.response.header = http.Header{}
+	x.body = body{ex: x, arrived: sync.Cond{L: &c.mu}, declared: r.ContentLength, trailer: http.Header{}}
+	x.body.window = window{limit: firstWindow, open: firstWindow}
+	r.Body = http.NoBody
+	switch {
+	case b.tooLarge:
+		x.handler = http.HandlerFunc(headersTooLarge)
+	case !b.end:
+		r.Body = requestBody{&x.body}
+		if httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
+			x.expects = true
+			delete(r.Header, "Expect")
+		}
+	case r.ContentLength > 0:
+		_ = c.streamError(st.id, http2.ErrCodeProtocol)
+		return
+	default:
+		r.ContentLength = 0
+		x.body.err = io.EOF
+	}
+	x.req = r.WithContext(ctx)
+	if d := c.settings.requestTimeout; d > 0 && !b.end {
+		x.setReadDeadline(time.Now().Add(d))
+	}
+	if d := c.settings.responseTime; d > 0 {
+		x.setWriteDeadline(time.Now().Add(d))
+	}
+	c.startHandler(x)
+}
+
+func headersTooLarge(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+	_, _ = io.WriteString(w, "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>")
+}
+
+// startHandler starts the handler of x. The handlers of streams that were reset may still run, so
+// their number is limited too: a client cannot start more by resetting streams.
+func (c *conn) startHandler(x *exchange) {
+	if c.handlers >= int(c.settings.streams) {
+		c.waiting = append(c.waiting, x)
+		return
+	}
+	c.handlers++
+	go x.serve() // ends when the handler returns
+}
+
+// serve calls the handler and completes the response.
+func (x *exchange) serve() {
+	defer x.returned()
+	defer func() {
+		if p := recover(); p != nil {
+			x.recovered(p)
+		}
+	}()
+	x.handler.ServeHTTP(x, x.req)
+	x.finish()
+}
+
+func (x *exchange) recovered(p any) {
+	c := x.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x.st.abort(http2.ErrCodeInternal, errAborted)
+	if p == http.ErrAbortHandler {
+		return
+	}
+	stack := make([]byte, 64<<10)
+	stack = stack[:runtime.Stack(stack, false)]
+	c.logf("http2: panic serving %v: %v\n%s", c.remote, p, stack)
+}
+
+func (c *conn) logf(format string, args ...any) {
+	if c.hs.ErrorLog != nil {
+		c.hs.ErrorLog.Printf(format, args...)
+		return
+	}
+	log.Printf(format, args...)
+}
+
+// returned releases what belongs to the handler, and starts the handlers that have waited for it.
+func (x *exchange) returned() {
+	c := x.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := x.watch; w != nil && !w.detached {
+		x.st.abort(http2.ErrCodeInternal, errAborted) // no effect after Close
+	}
+	x.finished = true
+	x.stopTimers()
+	x.body.closed = true
+	x.body.discard()
+	x.st.ex = nil
+	x.cancel()
+	c.handlers--
+	for len(c.waiting) > 0 && c.handlers < int(c.settings.streams) {
+		next := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		if next.st.err == nil {
+			c.startHandler(next)
+		}
+	}
+}
+
+// fail is called when the stream ends.
+func (x *exchange) fail(err error) {
+	x.body.fail(err)
+	if err != errClosed {
+		x.cancel()
+	}
+}
+
+func (x *exchange) stopTimers() {
+	for _, t := range []*time.Timer{x.readTimer, x.writeTimer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// setReadDeadline makes Read of the body fail at the time at; never if at is zero.
+func (x *exchange) setReadDeadline(at time.Time) {
+	x.setTimer(&x.readTimer, at, func() { x.body.fail(os.ErrDeadlineExceeded) })
+}
+
+// setWriteDeadline resets the stream at the time at; never if at is zero.
+func (x *exchange) setWriteDeadline(at time.Time) {
+	x.setTimer(&x.writeTimer, at, func() { x.st.abort(http2.ErrCodeInternal, os.ErrDeadlineExceeded) })
+}
+
+func (x *exchange) setTimer(t **time.Timer, at time.Time, expire func()) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+	if at.IsZero() || x.finished {
+		return
+	}
+	d := time.Until(at)
+	if d <= 0 {
+		expire()
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		c := x.st.c
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if *t == timer && !x.finished { // otherwise it was replaced while it expired
+			expire()
+		}
+	})
+	*t = timer
+}

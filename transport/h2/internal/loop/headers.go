@@ -1,0 +1,273 @@
+package loop
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// A headerBlock assembles the fields of HEADERS and the CONTINUATION frames that follow it. It
+// belongs to the reader. The Framer could do that too, but then it would swallow any number of
+// CONTINUATION frames before the connection could charge for them.
+type headerBlock struct {
+	decoder *hpack.Decoder
+	limit   int // the largest size of all fields, by the measure of RFC 9113, section 6.5.2
+
+	// The current block.
+	stream        uint32
+	end           bool // END_STREAM
+	selfDependent bool
+	fields        []hpack.HeaderField
+	regular       bool // a field that is no pseudo-header has occurred
+	size, encoded int
+	charged       int // the part of size that was charged
+	continuations int
+	tooLarge      bool
+	invalid       error // the first violation of RFC 9113, section 8.2
+}
+
+var (
+	errFieldName   = errors.New("a field name is invalid")
+	errFieldValue  = errors.New("a field value is invalid")
+	errPseudoOrder = errors.New("a pseudo-header follows a field or occurs twice")
+	errPseudo      = errors.New("the pseudo-headers are incomplete or unknown")
+	errConnField   = errors.New("a field is specific to HTTP/1.1 connections")
+	errLength      = errors.New("content-length is invalid")
+	errTarget      = errors.New("the request target is invalid")
+)
+
+func (b *headerBlock) init(c *conn) {
+	b.limit = c.settings.headerBytes
+	// Until the client acknowledges the SETTINGS it may use the default table.
+	b.decoder = hpack.NewDecoder(defaultTable, b.emit)
+	b.decoder.SetMaxStringLength(b.limit)
+}
+
+func (b *headerBlock) start(f *http2.HeadersFrame) error {
+	*b = headerBlock{decoder: b.decoder, limit: b.limit, stream: f.StreamID, end: f.StreamEnded()}
+	b.selfDependent = f.HasPriority() && f.Priority.StreamDep == f.StreamID
+	return b.add(f.HeaderBlockFragment(), f.HeadersEnded())
+}
+
+func (b *headerBlock) add(fragment []byte, last bool) error {
+	b.encoded += len(fragment)
+	if b.encoded > 2*b.limit {
+		return connError{http2.ErrCodeEnhanceYourCalm, "a header block is too large"}
+	}
+	_, err := b.decoder.Write(fragment)
+	if err == nil && last {
+		err = b.decoder.Close()
+	}
+	if err != nil {
+		return connError{http2.ErrCodeCompression, err.Error()}
+	}
+	return nil
+}
+
+// chargeBlock charges for the header block that is being read.
+func (c *conn) chargeBlock() error {
+	b := &c.headers
+	cost := 0
+	if b.continuations > freeContinuations {
+		b.continuations--
+		cost = costFrame
+	}
+	if units := (b.size - b.charged) / bytesPerUnit; units > 0 {
+		b.charged += units * bytesPerUnit
+		cost += units
+	}
+	return c.charge(cost)
+}
+
+// emit receives the decoded fields. Beyond the limit it only counts.
+func (b *headerBlock) emit(f hpack.HeaderField) {
+	b.size += int(f.Size())
+	if b.size > b.limit {
+		b.tooLarge, b.fields = true, nil
+	}
+	if b.tooLarge || b.invalid != nil {
+		return
+	}
+	b.invalid = b.check(f)
+	b.fields = append(b.fields, f)
+}
+
+func (b *headerBlock) check(f hpack.HeaderField) error {
+	if !httpguts.ValidHeaderFieldValue(f.Value) {
+		return errFieldValue
+	}
+	if f.IsPseudo() {
+		if b.regular || b.pseudo(f.Name) != "" {
+			return errPseudoOrder
+		}
+		return nil
+	}
+	b.regular = true
+	if !httpguts.ValidHeaderFieldName(f.Name) || strings.ToLower(f.Name) != f.Name {
+		return errFieldName
+	}
+	switch f.Name {
+	case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
+		return errConnField
+	case "te":
+		if f.Value != "trailers" {
+			return errConnField
+		}
+	}
+	return nil
+}
+
+func (b *headerBlock) pseudo(name string) string {
+	for _, f := range b.fields {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// receiveBlock handles a complete header block: the head of a request, or its trailers.
+func (c *conn) receiveBlock() error {
+	b := &c.headers
+	fields := b.fields
+	b.fields = nil
+	if b.stream%2 == 0 {
+		return connError{http2.ErrCodeProtocol, "a client must open streams with odd numbers"}
+	}
+	if b.selfDependent {
+		return connError{http2.ErrCodeProtocol, "a stream depends on itself"}
+	}
+	if st := c.streams[b.stream]; st != nil {
+		return c.receiveTrailers(st, fields)
+	}
+	if b.stream <= c.lastID {
+		if c.isRemembered(b.stream) {
+			return c.charge(costFrame)
+		}
+		return connError{http2.ErrCodeStreamClosed, "HEADERS for a stream that is closed"}
+	}
+	if c.goAwayState == goAwayRefused {
+		return c.charge(costFrame)
+	}
+	c.lastID = b.stream
+	c.allowance.opened++
+	if b.invalid != nil {
+		return c.streamError(b.stream, http2.ErrCodeProtocol)
+	}
+	if len(c.streams) >= int(c.settings.streams) {
+		return c.streamError(b.stream, http2.ErrCodeRefusedStream)
+	}
+	r, err := c.newRequest(fields)
+	if err != nil {
+		return c.streamError(b.stream, http2.ErrCodeProtocol)
+	}
+	c.openExchange(c.addStream(b.stream), r, b)
+	return nil
+}
+
+func (c *conn) receiveTrailers(st *stream, fields []hpack.HeaderField) error {
+	b := &c.headers
+	switch {
+	case st.remoteClosed:
+		return c.streamError(st.id, http2.ErrCodeStreamClosed)
+	case !b.end, b.invalid != nil, len(fields) > 0 && fields[0].IsPseudo():
+		return c.streamError(st.id, http2.ErrCodeProtocol)
+	}
+	if st.ex != nil && !b.tooLarge {
+		for _, f := range fields {
+			st.ex.body.trailer.Add(f.Name, f.Value)
+		}
+	}
+	return c.receiveEnd(st)
+}
+
+// newRequest returns the request of a header block, without its body and context.
+func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
+	var method, scheme, authority, path, protocol string
+	pseudo := map[string]*string{
+		":method": &method, ":scheme": &scheme, ":authority": &authority, ":path": &path, ":protocol": &protocol,
+	}
+	for len(fields) > 0 && fields[0].IsPseudo() {
+		p, ok := pseudo[fields[0].Name]
+		if !ok {
+			return nil, errPseudo
+		}
+		*p = fields[0].Value
+		fields = fields[1:]
+	}
+	r := &http.Request{
+		Method: method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(fields)),
+		Host: authority, RequestURI: path, RemoteAddr: c.remote, TLS: c.tls,
+	}
+	switch {
+	case !httpguts.ValidHeaderFieldName(method):
+		return nil, errPseudo
+	case c.headers.tooLarge:
+	case method == http.MethodConnect && protocol == "":
+		if path != "" || scheme != "" || authority == "" {
+			return nil, errPseudo
+		}
+		r.URL, r.RequestURI = &url.URL{Host: authority}, authority
+	case protocol != "" && (method != http.MethodConnect || !c.settings.extendedConnect):
+		return nil, errPseudo
+	case path == "" || scheme != "https" && scheme != "http":
+		return nil, errPseudo
+	default:
+		var err error
+		if r.URL, err = url.ParseRequestURI(path); err != nil || path[0] != '/' && (path != "*" || method != http.MethodOptions) {
+			return nil, errTarget
+		}
+	}
+	if protocol != "" {
+		r.Header[":protocol"] = []string{protocol}
+	}
+	return r, setFields(r, fields)
+}
+
+// setFields sets the header and what net/http derives from it.
+func setFields(r *http.Request, fields []hpack.HeaderField) error {
+	for _, f := range fields {
+		name := http.CanonicalHeaderKey(f.Name)
+		if crumbs := r.Header[name]; f.Name == "cookie" && crumbs != nil {
+			crumbs[0] += "; " + f.Value // RFC 9113, section 8.2.3
+			continue
+		}
+		r.Header[name] = append(r.Header[name], f.Value)
+	}
+	if hosts, ok := r.Header["Host"]; ok {
+		if r.Host == "" {
+			r.Host = hosts[0]
+		}
+		if len(hosts) > 1 || hosts[0] != r.Host {
+			return errTarget
+		}
+		delete(r.Header, "Host")
+	}
+	r.ContentLength = -1
+	if lengths, ok := r.Header["Content-Length"]; ok {
+		n, err := strconv.ParseUint(lengths[0], 10, 63)
+		if err != nil || len(lengths) > 1 {
+			return errLength
+		}
+		r.ContentLength = int64(n)
+	}
+	for _, list := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(list, ",") {
+			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+			if httpguts.ValidTrailerHeader(name) {
+				if r.Trailer == nil {
+					r.Trailer = http.Header{}
+				}
+				r.Trailer[name] = nil
+			}
+		}
+	}
+	delete(r.Header, "Trailer")
+	return nil
+}

@@ -1,0 +1,219 @@
+package loop
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// A stream is small, because a million of them may be idle: all that only some streams need is
+// behind pointers. Its fields are guarded by the connection's mutex, except for the immutable ones.
+type stream struct {
+	// Immutable after construction.
+	c  *conn
+	id uint32
+
+	remoteClosed bool // the client has sent END_STREAM
+	ready        bool // in conn.ready
+	stepping     bool // step is running
+
+	// credit is the send window minus the client's initial window size, which may change.
+	credit int64
+	next   *stream   // the following one in conn.ready
+	step   func()    // to be called when the stream may send; see Watch.Go
+	out    *outgoing // data to send; nil if there is none
+	ex     *exchange // the request that a handler is serving; nil if none is
+	watch  *Watch    // nil unless the response is a watch
+	err    error     // why nothing can be sent any more; nil while the stream is open
+}
+
+// outgoing is data that waits for its turn, for space in the output, or for a window.
+type outgoing struct {
+	frames [][]byte
+	shared bool          // the frames do not change any more
+	end    bool          // END_STREAM follows
+	done   chan struct{} // closed when nothing is left or the stream has failed; nil if no goroutine waits
+}
+
+// The errors of streams.
+var (
+	errClosed    = errors.New("http2: the stream is closed")
+	errConn      = errors.New("http2: the client has disconnected")
+	errReset     = errors.New("http2: the client has reset the stream")
+	errStalled   = &net.OpError{Op: "write", Net: "http2", Err: os.ErrDeadlineExceeded}
+	errAborted   = errors.New("http2: the handler has aborted the stream")
+	errMalformed = errors.New("http2: the client has violated the protocol")
+)
+
+// window returns the number of bytes that the stream may send. It may be negative.
+func (st *stream) window() int64 { return st.c.peerWindow + st.credit }
+
+// quantum is the number of bytes that a stream sends before it is the turn of the next one.
+const quantum = 16 << 10
+
+// send sends frames, and END_STREAM if end is true. What cannot be sent at once is kept; if wait
+// is true, send waits until it has been sent. Otherwise the frames must not change any more.
+func (st *stream) send(frames [][]byte, end, wait, shared bool) error {
+	c := st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.err != nil {
+		return st.err
+	}
+	o := st.out
+	if o == nil {
+		// If other streams are waiting, this one must get in line behind them.
+		now := outgoing{frames: frames, shared: shared, end: end}
+		if (st.stepping || c.ready.head == nil) && st.emit(&now) {
+			c.wakeWriter()
+			return nil
+		}
+		o = &outgoing{frames: append([][]byte(nil), now.frames...), shared: shared, end: end}
+		st.out = o
+	} else {
+		o.frames = append(o.frames, frames...)
+		o.end = o.end || end
+	}
+	c.enqueue(st)
+	if !wait {
+		return nil
+	}
+	if o.done == nil {
+		o.done = make(chan struct{})
+	}
+	done := o.done
+	c.mu.Unlock()
+	<-done
+	c.mu.Lock()
+	if o.end && st.err == errClosed {
+		return nil
+	}
+	return st.err
+}
+
+// emit moves data to the output until a window, the output or the quantum is exhausted. It reports
+// whether nothing of o is left; END_STREAM has then been sent too.
+func (st *stream) emit(o *outgoing) bool {
+	c := st.c
+	left := 0
+	for _, f := range o.frames {
+		left += len(f)
+	}
+	for budget := quantum; left > 0; {
+		n := min(int64(left), st.window(), c.sendWindow, int64(c.peerFrame), int64(budget))
+		if n <= 0 || c.out.room() <= 0 {
+			return false
+		}
+		left -= int(n)
+		budget -= int(n)
+		last := left == 0 && o.end
+		c.out.frame(int(n), http2.FrameData, endFlag(last), st.id)
+		o.take(&c.out, int(n), c.vector)
+		st.credit -= n
+		c.sendWindow -= n
+		c.allowance.sent += n
+		if last {
+			st.closeLocal()
+			return true
+		}
+	}
+	if o.end {
+		c.out.frame(0, http2.FrameData, http2.FlagDataEndStream, st.id)
+		st.closeLocal()
+	}
+	return true
+}
+
+func endFlag(end bool) http2.Flags {
+	if end {
+		return http2.FlagDataEndStream
+	}
+	return 0
+}
+
+// take moves n bytes to out.
+func (o *outgoing) take(out *output, n int, vector bool) {
+	for n > 0 {
+		f := o.frames[0]
+		m := min(len(f), n)
+		if vector && o.shared && m >= largeFrame {
+			out.reference(f[:m])
+		} else {
+			out.copy(f[:m])
+		}
+		n -= m
+		if m < len(f) {
+			o.frames[0] = f[m:]
+		} else {
+			o.frames = o.frames[1:]
+		}
+	}
+	for len(o.frames) > 0 && len(o.frames[0]) == 0 {
+		o.frames = o.frames[1:]
+	}
+}
+
+// closeLocal ends the stream after END_STREAM was sent.
+func (st *stream) closeLocal() {
+	if !st.remoteClosed {
+		// The client need not send the rest of its request (RFC 9113, section 8.1).
+		st.c.out.reset(st.id, http2.ErrCodeNo)
+		st.c.remember(st.id)
+	}
+	st.fail(errClosed)
+}
+
+// abort sends RST_STREAM and ends the stream.
+func (st *stream) abort(code http2.ErrCode, err error) {
+	if st.err != nil {
+		return
+	}
+	c := st.c
+	c.out.reset(st.id, code)
+	c.remember(st.id)
+	if c.settings.countError != nil {
+		c.settings.countError("stream_" + code.String())
+	}
+	st.fail(err)
+	c.wakeWriter()
+}
+
+// fail ends the stream without telling the client.
+func (st *stream) fail(err error) {
+	if st.err != nil {
+		return
+	}
+	c := st.c
+	st.err = err
+	if o := st.out; o != nil {
+		st.out = nil
+		if o.done != nil {
+			close(o.done)
+		}
+	}
+	delete(c.blocked, st)
+	if f := st.step; f != nil {
+		st.step = nil
+		go f() // it finds out that the stream has ended
+	}
+	if st.ex != nil {
+		st.ex.fail(err)
+	}
+	if w := st.watch; w != nil {
+		st.watch = nil
+		w.finish()
+	}
+	c.removeStream(st)
+}
+
+// timeout returns the time for which the client may keep the stream's window empty; zero means no
+// limit.
+func (st *stream) timeout() time.Duration {
+	if st.watch != nil {
+		return st.watch.timeout
+	}
+	return st.c.settings.stallTimeout
+}

@@ -1,0 +1,108 @@
+package loop
+
+import (
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// timers holds the times at which something is due, besides those of conn.blocked. One timer
+// serves them all. Zero means never.
+type timers struct {
+	at        time.Time // when tick runs next
+	settings  time.Time // the client must have acknowledged the SETTINGS
+	ping      time.Time // the client must have acknowledged the PING
+	goAway    time.Time // new streams are refused
+	idleSince time.Time // when the last stream has ended; zero while there are streams
+}
+
+// armAt makes tick run at the time at, or before.
+func (c *conn) armAt(at time.Time) {
+	if c.dead || !c.timers.at.IsZero() && !at.Before(c.timers.at) {
+		return
+	}
+	c.timers.at = at
+	c.timer.Reset(time.Until(at))
+}
+
+func (c *conn) armIdle() {
+	if c.settings.idleTimeout > 0 {
+		c.armAt(c.timers.idleSince.Add(c.settings.idleTimeout))
+	}
+}
+
+// tick does what is due, and sets the timer for what is due next.
+func (c *conn) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.timers.at = time.Time{}
+	if c.dead {
+		return
+	}
+	if isDue(c.timers.settings, now) {
+		c.out.goAway(c.lastID, http2.ErrCodeSettingsTimeout, "")
+		c.close()
+		return
+	}
+	if isDue(c.timers.ping, now) {
+		c.disconnect(errConn)
+		return
+	}
+	if isDue(c.timers.goAway, now) {
+		c.refuse()
+	}
+	c.resetStalled(now)
+	c.keepAlive(now)
+	if d := c.settings.idleTimeout; d > 0 && !c.timers.idleSince.IsZero() && isDue(c.timers.idleSince.Add(d), now) {
+		c.timers.idleSince = time.Time{}
+		c.goAway()
+	}
+	c.rearm()
+}
+
+// keepAlive sends a PING if nothing has arrived for the ping interval.
+func (c *conn) keepAlive(now time.Time) {
+	d := c.settings.pingInterval
+	if d <= 0 || !c.timers.ping.IsZero() || c.closing || now.Before(c.lastFrame.Add(d)) {
+		return
+	}
+	c.timers.ping = now.Add(c.settings.pingTimeout)
+	c.out.ping(false, keepalivePing)
+	c.wakeWriter()
+}
+
+// resetStalled resets streams whose client has kept a window empty for too long.
+func (c *conn) resetStalled(now time.Time) {
+	for st, until := range c.blocked {
+		if isDue(until, now) {
+			st.abort(http2.ErrCodeInternal, errStalled)
+		}
+	}
+	if len(c.blocked) == 0 {
+		c.blocked = nil
+	}
+}
+
+func (c *conn) rearm() {
+	next := func(at time.Time) {
+		if !at.IsZero() {
+			c.armAt(at)
+		}
+	}
+	next(c.timers.settings)
+	next(c.timers.ping)
+	next(c.timers.goAway)
+	for _, until := range c.blocked {
+		next(until)
+	}
+	if d := c.settings.pingInterval; d > 0 && c.timers.ping.IsZero() && !c.closing {
+		next(c.lastFrame.Add(d))
+	}
+	if !c.timers.idleSince.IsZero() {
+		c.armIdle()
+	}
+}
+
+// isDue reports whether t has been reached. A zero t means never.
+func isDue(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

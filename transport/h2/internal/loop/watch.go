@@ -1,0 +1,120 @@
+package loop
+
+import (
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// A Watch is a response that needs no goroutine. It is safe for concurrent use, except that only one
+// goroutine may call Send at a time.
+type Watch struct {
+	// Immutable after construction.
+	st       *stream
+	timeout  time.Duration // after which a client that opens no window loses the stream; 0 means never
+	detached bool
+
+	// Guarded by the connection's mutex.
+	onDone func()
+	done   bool // the stream has ended or Close was called
+}
+
+// TakeOver turns the response of w into a watch. It sends status 200, the header of w and the bytes
+// of opening. It returns nil if w does not come from this package or was used already. If detached
+// is true, the watch continues after the handler has returned. The timeout is the time after which
+// the stream is reset if the client keeps its window empty; a negative one means no limit.
+func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, opening []byte) *Watch {
+	x, ok := w.(*exchange)
+	if !ok || x.response.status != 0 || x.watch != nil || x.head {
+		return nil
+	}
+	x.WriteHeader(http.StatusOK)
+	_ = x.sendHead(opening, false, false) // after an error the watch is done
+	c := x.st.c
+	watch := &Watch{st: x.st, timeout: max(0, timeout), detached: detached}
+	c.mu.Lock()
+	x.watch = watch
+	x.stopTimers()
+	if watch.done = x.st.err != nil; !watch.done {
+		x.st.watch = watch
+	}
+	c.mu.Unlock()
+	if len(opening) > 0 {
+		_ = x.st.send([][]byte{opening}, false, false, true)
+	}
+	return watch
+}
+
+// Go makes the connection's writer call f once, without the connection's mutex, when the stream may
+// send. f must not block; it sends with Send. If the stream has ended, f is called on a goroutine of
+// its own. There must not be another function that was not called yet.
+func (w *Watch) Go(f func()) {
+	c := w.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.done || w.st.err != nil {
+		go f()
+		return
+	}
+	w.st.step = f
+	if w.st.out == nil {
+		c.enqueue(w.st)
+	}
+}
+
+// Send sends frames, which must not change any more. Within a function of Go it does not block: what
+// cannot be sent yet is kept, and no function of Go is called until it has been sent. Otherwise Send
+// waits. It returns an error if the stream has ended.
+func (w *Watch) Send(frames [][]byte) error {
+	w.st.c.mu.Lock()
+	wait, done := !w.st.stepping, w.done
+	w.st.c.mu.Unlock()
+	if done && w.st.err == nil {
+		return errClosed
+	}
+	return w.st.send(frames, false, wait, true)
+}
+
+// Close completes the stream after what was sent, followed by trailer. It does not wait. It has no
+// effect if the stream has ended.
+func (w *Watch) Close(trailer []byte) {
+	w.st.c.mu.Lock()
+	done := w.done
+	w.finish()
+	w.st.c.mu.Unlock()
+	if !done {
+		_ = w.st.send([][]byte{trailer}, true, false, true)
+	}
+}
+
+// Abort resets the stream.
+func (w *Watch) Abort() {
+	w.st.c.mu.Lock()
+	defer w.st.c.mu.Unlock()
+	w.st.abort(http2.ErrCodeInternal, errAborted)
+}
+
+// OnDone registers f, which is called once, on a goroutine of its own, when the stream has ended or
+// Close was called.
+func (w *Watch) OnDone(f func()) {
+	w.st.c.mu.Lock()
+	defer w.st.c.mu.Unlock()
+	if w.done {
+		go f()
+		return
+	}
+	w.onDone = f
+}
+
+// finish calls the function of OnDone.
+func (w *Watch) finish() {
+	if w.done {
+		return
+	}
+	w.done = true
+	if f := w.onDone; f != nil {
+		w.onDone = nil
+		go f()
+	}
+}
