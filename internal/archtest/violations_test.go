@@ -35,7 +35,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"transport/h2", ours + "internal/rawjson", ""},
 		{"transport/h2", ours + "internal/history", "carries frames"},
 		{"transport/h2", ours + "transport/chunked", "carries frames"},
-		{"transport/h2", "golang.org/x/net/http2/hpack", ""},
+		{"transport/h2/internal/loop", "golang.org/x/net/http2/hpack", ""},
 		{"watchserver", "golang.org/x/net/http2", "only transport/h2"},
 		{"transport/websocket", "nhooyr.io/websocket", ""},
 		{"client", "github.com/gorilla/websocket", "only transport/websocket may"},

@@ -35,7 +35,7 @@ func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Confi
 //   - HTTP/1.1 and HTTP/2 on one port, in clear text and over TLS.
 //   - At most 250 streams per connection with NetHTTP, where the cost of a frame grows with their
 //     number, and 1,000 without.
-//   - Small buffers for received data, and small tables for header compression.
+//   - Small buffers for received data, and a small table for the compression of sent headers.
 //   - A ping after c.PingInterval without traffic.
 //   - A connection ends if it accepts no byte for c.WriteTimeout. Otherwise a stalled connection
 //     would block its handlers forever.
@@ -68,7 +68,6 @@ func (c Config) Configure(srv *http.Server) {
 		setDefault(&h.MaxReceiveBufferPerStream, 64<<10)
 	} else {
 		setDefault(&h.MaxConcurrentStreams, 1000)
-		setDefault(&h.MaxDecoderHeaderTableSize, 1024)
 		setDefault(&h.MaxEncoderHeaderTableSize, 512)
 		(&loop.Server{ExtendedConnect: c.ExtendedConnect}).Register(srv)
 	}

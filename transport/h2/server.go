@@ -31,7 +31,8 @@ func (Server) Claims(r *http.Request) bool {
 // (rfc9113#section-8.2.2), except Connection, whose value "close" makes the server send GOAWAY.
 //
 // If w is the connection loop's own, the stream has no goroutine: see [transport.Stream].Go. The
-// client must accept a byte of pending data within the write timeout; otherwise the stream is reset.
+// client must accept a byte of pending data within the write timeout; otherwise the stream is
+// reset.
 //
 // For any other w, such as that of a middleware or of net/http, Accept uses
 // [transport.OpenResponse], whose rules then apply to the stream. With net/http, partial progress
@@ -68,7 +69,8 @@ func (s *sender) Send(frames [][]byte) error {
 	return nil
 }
 
-// Close implements [transport.Sender]. It does not wait: the connection's writer sends what is left.
+// Close implements [transport.Sender]. It does not wait: the connection's writer sends what is
+// left.
 func (s *sender) Close(end transport.End) error {
 	if end == transport.Abort {
 		s.watch.Abort()

@@ -53,8 +53,8 @@ type allowance struct {
 	priorities    int
 }
 
-// chargeWindowUpdate charges a WINDOW_UPDATE, unless the data sent explains it. Clients send one for
-// 2 KiB or more.
+// chargeWindowUpdate charges a WINDOW_UPDATE, unless the data sent explains it. Clients send one
+// for 2 KiB or more.
 func (c *conn) chargeWindowUpdate() error {
 	a := &c.allowance
 	if a.windowUpdates++; a.windowUpdates <= 100+2*int64(a.opened)+a.sent/256 {

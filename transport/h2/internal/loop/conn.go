@@ -42,14 +42,14 @@ type conn struct {
 	// Guarded by mu.
 	streams map[uint32]*stream
 	lastID  uint32 // the highest stream of the client
-	closing bool   // nothing is read any more, and the connection closes when the output is written
+	closing bool   // the connection closes when the output is written
 	dead    bool   // the connection is closed
 	budget  budget
 
 	out        output
 	writing    bool // the writer runs
 	ready      queue
-	blocked    map[*stream]time.Time // streams without a window, and when they are reset; nil if empty
+	blocked    map[*stream]time.Time // streams without a window: when they are reset
 	sendWindow int64                 // of the connection
 	peerWindow int64                 // the client's initial window of streams
 	peerFrame  uint32                // the client's largest frame
@@ -99,7 +99,8 @@ func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState
 	return c
 }
 
-// initialWindow is the size of all windows before SETTINGS and WINDOW_UPDATE (RFC 9113, section 6.9.2).
+// initialWindow is the size of all windows before SETTINGS and WINDOW_UPDATE (RFC 9113, section
+// 6.9.2).
 const initialWindow = 64<<10 - 1
 
 // serve serves the connection until it ends. It reads on the calling goroutine.

@@ -10,9 +10,9 @@
 // # Where to find what
 //
 //   - server.go: what the loop shares with its http.Server, and the settings of connections.
-//   - conn.go: a connection, its goroutines and its end. timers.go: everything that is due some time.
+//   - conn.go: a connection, its goroutines and its end. timers.go: what is due at a time.
 //   - frames.go: the reader's dispatch, a method for each type of frame. headers.go: header
-//     blocks, and requests made of them. budget.go: what a peer may do before it loses its connection.
+//     blocks, and requests made of them. budget.go: what a peer may cost the server.
 //   - stream.go: the state of a stream, and what it sends. write.go: the order of the streams, and
 //     the writer. output.go: the bytes of the next write.
 //   - response.go and respond.go: the http.ResponseWriter. body.go: the body of a request.

@@ -267,7 +267,10 @@ func TestAFailedHandlerResetsItsStream(t *testing.T) {
 	handlers := map[string]http.HandlerFunc{
 		"ErrAbortHandler": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"panic":           func(http.ResponseWriter, *http.Request) { panic("oops") },
-		"short body":      func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "5"); io.WriteString(w, "abc") },
+		"short body": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			io.WriteString(w, "abc")
+		},
 	}
 	for name, handler := range handlers {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ const (
 	defaultPingTimeout = 15 * time.Second
 	prefaceTimeout     = 10 * time.Second
 	settingsTimeout    = 15 * time.Second
-	stallTimeout       = 5 * time.Minute // for ordinary responses, unless the server has an idle timeout
+	stallTimeout       = 5 * time.Minute // for a server without an idle timeout
 )
 
 // firstWindow is the window of a stream for the body of its request. It grows up to

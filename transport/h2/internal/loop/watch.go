@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// A Watch is a response that needs no goroutine. It is safe for concurrent use, except that only one
-// goroutine may call Send at a time.
+// A Watch is a response that needs no goroutine. It is safe for concurrent use, except that only
+// one goroutine may call Send at a time.
 type Watch struct {
 	// Immutable after construction.
 	st       *stream
@@ -46,9 +46,9 @@ func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, openi
 	return watch
 }
 
-// Go makes the connection's writer call f once, without the connection's mutex, when the stream may
-// send. f must not block; it sends with Send. If the stream has ended, f is called on a goroutine of
-// its own. There must not be another function that was not called yet.
+// Go makes the connection's writer call f once, without the connection's mutex, when the stream
+// may send. f must not block; it sends with Send. If the stream has ended, f is called on a
+// goroutine of its own. There must not be another function that was not called yet.
 func (w *Watch) Go(f func()) {
 	c := w.st.c
 	c.mu.Lock()
@@ -63,9 +63,9 @@ func (w *Watch) Go(f func()) {
 	}
 }
 
-// Send sends frames, which must not change any more. Within a function of Go it does not block: what
-// cannot be sent yet is kept, and no function of Go is called until it has been sent. Otherwise Send
-// waits. It returns an error if the stream has ended.
+// Send sends frames, which must not change any more. Within a function of Go it does not block:
+// what cannot be sent yet is kept, and no function of Go is called until it has been sent.
+// Otherwise Send waits. It returns an error if the stream has ended.
 func (w *Watch) Send(frames [][]byte) error {
 	w.st.c.mu.Lock()
 	wait, done := !w.st.stepping, w.done
