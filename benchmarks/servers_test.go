@@ -51,6 +51,11 @@ func variants() []variant {
 		{"websocket-gorilla-detached", "websocket", detached(&websocket.Server{})},
 		{"websocket-nhooyr", "websocket", serve(&websocket.Server{Backend: websocket.Nhooyr})},
 		{"h2", "h2", serve(h2.Server{})},
+		{"h2-detached", "h2", detached(h2.Server{})},
+		{"h2-nethttp", "h2", func(tb testing.TB) publisher {
+			return startServerWith(tb, h2.Server{}, false, h2.Config{NetHTTP: true})
+		}},
+		{"h2-detached", "h2", detached(h2.Server{})},
 	}
 }
 
@@ -64,11 +69,16 @@ type server struct {
 
 func startServer(tb testing.TB, t transport.Server, detach bool) *server {
 	tb.Helper()
+	return startServerWith(tb, t, detach, h2.Config{})
+}
+
+func startServerWith(tb testing.TB, t transport.Server, detach bool, c h2.Config) *server {
+	tb.Helper()
 	s := &server{writer: writer{log: history.New(history.Options{})}}
 	s.watch = &watchserver.Server{Source: s.log, Transports: []transport.Server{t}, Detach: detach}
 	s.watch.Timing.Heartbeat = -1 // the clients do not answer pings
 	hs := &http.Server{Handler: s.watch}
-	h2.Configure(hs, transport.Options{})
+	c.Configure(hs)
 	s.addr = serveOn(tb, hs)
 	return s
 }

@@ -150,8 +150,9 @@ func (s *Stream) Done() <-chan struct{} {
 // A Sender writes the frames of one stream. Only one goroutine may call Send at a time. Any
 // goroutine may call Close.
 type Sender interface {
-	// Send writes and flushes frames in order, in one write if possible. It neither keeps nor
-	// modifies the frames, but may overwrite the slice. After an error the stream is broken, and
+	// Send writes and flushes frames in order, in one write if possible. It may overwrite the
+	// slice, but does not modify the frames. They must not change afterwards: within a function
+	// of Stream.Go, Send keeps what cannot be written yet. After an error the stream is broken, and
 	// only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded] if the peer
 	// accepted no byte within the write timeout.
 	Send(frames [][]byte) error

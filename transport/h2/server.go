@@ -47,9 +47,9 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 	}
 	coding := encoder.NewStreamCoding()
 	if watch := loop.TakeOver(w, o.WriteTimeoutOrDefault(), o.Detach, coding.Header()); watch != nil {
-		done := make(chan struct{})
-		watch.OnDone(func() { close(done) })
-		return &transport.Stream{Sender: &sender{watch, coding}, Encoder: encoder, Done: done, Detached: o.Detach}, nil
+		return &transport.Stream{
+			Sender: &sender{watch, coding}, Encoder: encoder, OnDone: watch.OnDone, Go: watch.Go, Detached: o.Detach,
+		}, nil
 	}
 	return transport.OpenResponse(w, r, o, encoder)
 }

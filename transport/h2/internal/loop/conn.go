@@ -73,8 +73,8 @@ type goAwayState uint8
 
 const (
 	goAwayNone    goAwayState = iota
-	goAwayWarned              // streams are accepted until the client has had time to stop opening them
-	goAwayRefused             // new streams are ignored, and the connection closes with its last stream
+	goAwayWarned              // streams are accepted until the client can have stopped opening them
+	goAwayRefused             // new streams are ignored; the connection closes with its last one
 )
 
 func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler) *conn {

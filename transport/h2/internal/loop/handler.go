@@ -127,7 +127,7 @@ func (x *exchange) returned() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := x.watch; w != nil && !w.detached {
-		x.st.abort(http2.ErrCodeInternal, errAborted) // no effect after Close
+		w.abort()
 	}
 	x.finished = true
 	x.stopTimers()

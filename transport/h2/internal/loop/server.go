@@ -128,7 +128,7 @@ func settingsOf(s *Server, hs *http.Server) *settings {
 		frameSize:    uint32(max(positive(c.MaxReadFrameSize, defaultFrameSize), defaultFrameSize)),
 		connWindow:   int32(max(positive(c.MaxReceiveBufferPerConnection, defaultWindow), firstWindow)),
 		streamWindow: int32(max(positive(c.MaxReceiveBufferPerStream, defaultWindow), firstWindow)),
-		headerBytes:  positive(hs.MaxHeaderBytes, http.DefaultMaxHeaderBytes) + 4096, // the slop of HTTP/1.1
+		headerBytes:  positive(hs.MaxHeaderBytes, http.DefaultMaxHeaderBytes) + 4096,
 		decoderTable: uint32(positive(c.MaxDecoderHeaderTableSize, defaultTable)),
 		encoderTable: uint32(positive(c.MaxEncoderHeaderTableSize, defaultTable)),
 		pingInterval: max(0, c.SendPingTimeout), pingTimeout: cmp.Or(max(0, c.PingTimeout), defaultPingTimeout),

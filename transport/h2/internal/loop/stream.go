@@ -35,7 +35,7 @@ type outgoing struct {
 	frames [][]byte
 	shared bool          // the frames do not change any more
 	end    bool          // END_STREAM follows
-	done   chan struct{} // closed when nothing is left or the stream has failed; nil if no goroutine waits
+	done   chan struct{} // closed when nothing is left or the stream has failed; may be nil
 }
 
 // The errors of streams.

@@ -12,7 +12,7 @@ import (
 type Watch struct {
 	// Immutable after construction.
 	st       *stream
-	timeout  time.Duration // after which a client that opens no window loses the stream; 0 means never
+	timeout  time.Duration // for a client that opens no window; zero means no limit
 	detached bool
 
 	// Guarded by the connection's mutex.
@@ -88,11 +88,17 @@ func (w *Watch) Close(trailer []byte) {
 	}
 }
 
-// Abort resets the stream.
+// Abort resets the stream. It has no effect after Close.
 func (w *Watch) Abort() {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
-	w.st.abort(http2.ErrCodeInternal, errAborted)
+	w.abort()
+}
+
+func (w *Watch) abort() {
+	if !w.done {
+		w.st.abort(http2.ErrCodeInternal, errAborted)
+	}
 }
 
 // OnDone registers f, which is called once, on a goroutine of its own, when the stream has ended or

@@ -1,0 +1,161 @@
+package loop
+
+import (
+	"bytes"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
+)
+
+// flood calls send until the server closes the connection or n frames were sent. It returns the
+// number of frames that the server has read, and the code of its GOAWAY.
+func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read int64, code http2.ErrCode) {
+	t.Helper()
+	f := start(t, handler, false)
+	conn := f.dial(t)
+	framer := http2.NewFramer(conn, conn)
+	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
+		t.Fatal(err)
+	}
+	if err := framer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan http2.ErrCode, 1)
+	go func() {
+		code := http2.ErrCodeNo
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				ended <- code
+				return
+			}
+			if g, ok := frame.(*http2.GoAwayFrame); ok {
+				code = g.ErrCode
+			}
+		}
+	}()
+	for i := range n {
+		if send(framer, i) != nil {
+			break
+		}
+		synctest.Wait() // the server has read the frame, so the count does not depend on buffers
+		read++
+		select {
+		case code := <-ended:
+			return read, code
+		default:
+		}
+		f.loop.mu.Lock()
+		closing := len(f.loop.conns) == 0
+		for c := range f.loop.conns {
+			c.mu.Lock()
+			closing = closing || c.closing
+			c.mu.Unlock()
+		}
+		f.loop.mu.Unlock()
+		if closing {
+			break
+		}
+	}
+	conn.Close()
+	return read, <-ended
+}
+
+// request is a header block for a small request.
+var request = h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/")
+
+func headers(f *http2.Framer, i int, end bool) error {
+	return f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true, EndStream: end})
+}
+
+func TestFloodsEndTheConnection(t *testing.T) {
+	big := bytes.Repeat([]byte{'x'}, 3900)
+	tests := []struct {
+		name string
+		most int64 // frames, or pairs of frames, until the connection ends
+		send func(f *http2.Framer, i int) error
+	}{
+		{"rapid reset (CVE-2023-44487)", budgetSize + 1, func(f *http2.Framer, i int) error {
+			headers(f, i, true)
+			return f.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		}},
+		{"MadeYouReset (CVE-2025-8671)", budgetSize + 1, func(f *http2.Framer, i int) error {
+			headers(f, i, true)
+			return f.WriteWindowUpdate(uint32(2*i+1), 1<<31-1) // overflows, so the server resets
+		}},
+		{"CONTINUATION, empty", budgetSize + freeContinuations + 2, func(f *http2.Framer, i int) error {
+			if i == 0 {
+				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: request})
+			}
+			return f.WriteContinuation(1, false, nil)
+		}},
+		{"SETTINGS", budgetSize/costSettings + 1, func(f *http2.Framer, _ int) error { return f.WriteSettings() }},
+		{"PING", budgetSize + 1, func(f *http2.Framer, _ int) error { return f.WritePing(false, [8]byte{}) }},
+		{"PRIORITY", budgetSize + 101, func(f *http2.Framer, _ int) error {
+			return f.WritePriority(1, http2.PriorityParam{StreamDep: 3})
+		}},
+		{"empty DATA", budgetSize + 2, func(f *http2.Framer, i int) error {
+			if i == 0 {
+				return headers(f, 0, false)
+			}
+			return f.WriteData(1, false, nil)
+		}},
+		{"WINDOW_UPDATE of one byte", budgetSize + 101, func(f *http2.Framer, _ int) error { return f.WriteWindowUpdate(0, 1) }},
+		{"unknown frames", budgetSize + 1, func(f *http2.Framer, _ int) error { return f.WriteRawFrame(0xfa, 0, 0, nil) }},
+		{"HPACK bombs", 4, func(f *http2.Framer, i int) error {
+			// One field fills the table, and 4,000 bytes refer to it.
+			block := request
+			if i == 0 {
+				block = append(bytes.Clone(request), h2peer.HeaderBlock("x", string(big))...)
+			}
+			block = append(bytes.Clone(block), bytes.Repeat([]byte{0x80 | 62}, 4000)...)
+			return f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndHeaders: true, EndStream: true})
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var running, most atomic.Int64
+				handler := func(_ http.ResponseWriter, r *http.Request) {
+					if n := running.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					defer running.Add(-1)
+					<-r.Context().Done()
+				}
+				read, code := flood(t, handler, 20*budgetSize, tt.send)
+				if code != http2.ErrCodeEnhanceYourCalm || read > tt.most {
+					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, tt.most)
+				}
+				if most.Load() > defaultStreams {
+					t.Errorf("%d handlers ran at once, want %d at most", most.Load(), defaultStreams)
+				}
+			})
+		})
+	}
+}
+
+// Handlers that ignore the reset of their stream must not accumulate.
+func TestHandlersOfResetStreamsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var started atomic.Int64
+		handler := func(http.ResponseWriter, *http.Request) {
+			started.Add(1)
+			<-release
+		}
+		flood(t, handler, 2*budgetSize, func(f *http2.Framer, i int) error {
+			headers(f, i, true)
+			return f.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		})
+		if n := started.Load(); n != defaultStreams {
+			t.Errorf("%d handlers were started, want %d", n, defaultStreams)
+		}
+		close(release)
+	})
+}

@@ -1,0 +1,280 @@
+package loop
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
+)
+
+// A countingConn counts its writes.
+type countingConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c countingConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// watches is a handler that makes each response a detached watch.
+type watches struct {
+	mu  sync.Mutex
+	all []*Watch // guarded by mu
+}
+
+func (h *watches) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	watch := TakeOver(w, time.Minute, true, nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, watch)
+}
+
+// openWatches opens n watches on one connection of a scripted client.
+func openWatches(t *testing.T, n int, settings ...http2.Setting) (*h2peer.Peer, []*Watch, *fixture) {
+	t.Helper()
+	h := &watches{}
+	f := start(t, h.ServeHTTP, false, func(hs *http.Server) { hs.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10000} })
+	p := h2peer.Client(t, f.dial(t), settings...)
+	p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
+	for i := range n {
+		p.Must(p.Request(uint32(2*i+1), ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"))
+		p.ReadUntil(h2peer.IsHeaders(uint32(2*i + 1)))
+	}
+	synctest.Wait()
+	return p, h.all, f
+}
+
+func (f *fixture) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := f.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func TestAnIdleWatchHasNoGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		openWatches(t, 1)
+		before := runtime.NumGoroutine()
+		openWatches(t, 500)
+		// The second server adds its Serve, the connection's reader, and what the fixture needs.
+		if n := runtime.NumGoroutine() - before; n > 10 {
+			t.Errorf("500 watches on one connection have %d goroutines, want at most 10", n)
+		}
+	})
+}
+
+func TestManyStreamsShareAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		writes := new(atomic.Int64)
+		h := &watches{}
+		f := start(t, h.ServeHTTP, false)
+		client, server := net.Pipe()
+		go newConn(&Server{}, f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h).serve(t.Context())
+		t.Cleanup(func() { client.Close() })
+		p := h2peer.Client(t, client)
+		p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
+		for i := range n {
+			p.Must(p.Request(uint32(2*i+1), ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"))
+			p.ReadUntil(h2peer.IsHeaders(uint32(2*i + 1)))
+		}
+		synctest.Wait()
+		frame := make([]byte, 1000)
+		before := writes.Load()
+		// The lock keeps the writer from starting before all streams are ready.
+		c := h.all[0].st.c
+		c.mu.Lock()
+		for _, w := range h.all {
+			w.st.step = func() { w.Send([][]byte{frame}) }
+			c.enqueue(w.st)
+		}
+		c.mu.Unlock()
+		for i := range n {
+			for len(p.Data[uint32(2*i+1)]) < len(frame) {
+				p.Read()
+			}
+		}
+		if got := writes.Load() - before; got > 1 {
+			t.Errorf("one frame for each of %d streams took %d writes, want 1", n, got)
+		}
+	})
+}
+
+func TestStreamsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, _ := openWatches(t, 3, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+		c := all[0].st.c
+		c.mu.Lock()
+		for i, w := range all {
+			size := 1000
+			if i == 0 {
+				size = 500 << 10 // the first stream has much more to send
+			}
+			w.st.step = func() { w.Send([][]byte{make([]byte, size)}) }
+			c.enqueue(w.st)
+		}
+		c.mu.Unlock()
+		for len(p.Data[5]) < 1000 {
+			p.Read()
+		}
+		if got := len(p.Data[1]); got > 2*quantum {
+			t.Errorf("the first stream sent %d bytes before the last one had its turn, want %d at most", got, 2*quantum)
+		}
+	})
+}
+
+func TestAStalledStreamHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, _ := openWatches(t, 2, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
+		calls := 0
+		var step func()
+		step = func() {
+			calls++
+			if err := all[0].Send([][]byte{make([]byte, 400)}); err == nil {
+				all[0].Go(step)
+			}
+		}
+		all[0].Go(step)
+		for len(p.Data[1]) < 1000 {
+			p.Read()
+		}
+		synctest.Wait()
+		if calls != 3 {
+			t.Errorf("the stream was polled %d times, want 3: until the window was empty", calls)
+		}
+		c := all[0].st.c
+		c.mu.Lock()
+		if o := all[0].st.out; o == nil || len(o.frames) != 1 || len(o.frames[0]) != 200 {
+			t.Errorf("got %+v, want the rest of the last frame", o)
+		}
+		if c.writing || c.out.buf != nil {
+			t.Error("the connection holds a writer or a buffer")
+		}
+		c.mu.Unlock()
+		// The other stream is not affected.
+		all[1].Go(func() { all[1].Send([][]byte{make([]byte, 500)}) })
+		for len(p.Data[3]) < 500 {
+			p.Read()
+		}
+		p.Must(p.Framer.WriteWindowUpdate(1, 1000))
+		for len(p.Data[1]) < 2000 {
+			p.Read()
+		}
+	})
+}
+
+func TestAStalledStreamIsReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, _ := openWatches(t, 2, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		done, result := make(chan time.Time, 1), make(chan error, 1)
+		all[0].OnDone(func() { done <- time.Now() })
+		begin := time.Now()
+		all[0].Go(func() { result <- all[0].Send([][]byte{{1}}) })
+		p.ReadUntil(h2peer.IsReset(1))
+		if d := (<-done).Sub(begin); d != time.Minute {
+			t.Errorf("the stream was reset after %v, want its timeout, 1m", d)
+		}
+		if err := <-result; err != errStalled {
+			t.Errorf("the pending function got %v, want %v", err, errStalled)
+		}
+	})
+}
+
+func TestShutdownHasTwoSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, f := openWatches(t, 1)
+		down := make(chan error)
+		go func() { down <- f.http.Shutdown(t.Context()) }()
+		first := p.ReadUntil(h2peer.Is[*http2.GoAwayFrame]).(*http2.GoAwayFrame)
+		if first.LastStreamID != 1<<31-1 || first.ErrCode != http2.ErrCodeNo {
+			t.Errorf("got %v, want a GOAWAY that only announces the end", first)
+		}
+		// A request that was under way is still served.
+		p.Must(p.Request(3, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"))
+		synctest.Wait() // it is served before the client acknowledges the PING
+		p.ReadUntil(h2peer.IsHeaders(3))
+		second := p.ReadUntil(h2peer.Is[*http2.GoAwayFrame]).(*http2.GoAwayFrame)
+		if second.LastStreamID != 3 {
+			t.Errorf("got %v, want the last stream 3", second)
+		}
+		synctest.Wait()
+		all[0].Close(nil)
+		p.ReadUntil(h2peer.IsEnd(1))
+		p.Must(p.Framer.WriteRSTStream(3, http2.ErrCodeCancel))
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestConnectionsAreCheckedForLife(t *testing.T) {
+	tests := []struct {
+		name      string
+		configure func(*http.Server)
+		want      time.Duration
+	}{
+		{"PING is not answered", func(hs *http.Server) {
+			hs.HTTP2 = &http.HTTP2Config{SendPingTimeout: 20 * time.Second, PingTimeout: 5 * time.Second}
+		}, 25 * time.Second},
+		{"no stream is open", func(hs *http.Server) { hs.IdleTimeout = time.Minute }, time.Minute + goAwayTimeout},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, (&watches{}).ServeHTTP, false, tt.configure)
+				conn := f.dial(t)
+				framer := http2.NewFramer(conn, conn)
+				fmt.Fprint(conn, http2.ClientPreface)
+				framer.WriteSettings()
+				framer.WriteSettingsAck()
+				begin := time.Now()
+				for {
+					if _, err := framer.ReadFrame(); err != nil {
+						break
+					}
+				}
+				if d := time.Since(begin); d != tt.want {
+					t.Errorf("the connection ended after %v, want %v", d, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestSettingsMustBeAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, (&watches{}).ServeHTTP, false)
+		conn := f.dial(t)
+		framer := http2.NewFramer(conn, conn)
+		fmt.Fprint(conn, http2.ClientPreface)
+		framer.WriteSettings()
+		begin := time.Now()
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g, ok := frame.(*http2.GoAwayFrame); ok {
+				if g.ErrCode != http2.ErrCodeSettingsTimeout || time.Since(begin) != settingsTimeout {
+					t.Errorf("got %v after %v", g, time.Since(begin))
+				}
+				return
+			}
+		}
+	})
+}
