@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
@@ -46,49 +45,59 @@ func (s *stream) wake() {
 }
 
 func (s *stream) schedule() {
-	if s.out.Go != nil {
-		s.out.Go(s.drive)
+	if s.runSoon != nil {
+		s.runSoon(s.drive)
 		return
 	}
 	go s.drive()
 }
 
-// drive takes steps until nothing is pending or due. With out.Go it takes one step and schedules
+// drive takes steps until nothing is pending or due. With runSoon it takes one step and schedules
 // itself for the next, so that the transport can serve other streams in between.
 func (s *stream) drive() {
+	growStack(0)
 	for s.advance() {
-		if s.out.Go != nil {
-			s.out.Go(s.drive)
+		if s.runSoon != nil {
+			s.runSoon(s.drive)
 			return
 		}
 	}
 }
 
+// growStack makes the stack large enough for a write. A driver often begins with the smallest
+// stack. To grow it here, where it has two frames to copy, saves a tenth of the CPU time of a
+// delivery, compared with growing it within the write.
+//
+//go:noinline
+func growStack(i int) byte {
+	var space [1536]byte
+	return space[i]
+}
+
 // run opens the stream and returns when it has ended. When the request's context ends, the stream
 // fails with contextError. An error means that the handler must panic to abort the response.
-func (s *stream) run() (abort error) {
+func (s *stream) run(out *transport.Stream) (abort error) {
 	stop := context.AfterFunc(s.ctx, func() { s.failAt(time.Now(), contextError(s.ctx)) })
 	defer stop()
-	s.start()
-	if s.out.Serve != nil {
-		s.out.Serve()
+	s.start(out)
+	if out.Serve != nil {
+		out.Serve()
 	}
 	<-s.closed
 	return s.abort
 }
 
 // start starts the driver for the first time, and makes the transport wake it.
-func (s *stream) start() {
-	s.wakeFunc = s.wake
+func (s *stream) start(out *transport.Stream) {
 	s.wake()
-	s.out.OnDone(func() {
+	out.OnDone(func() {
 		s.disconnected.Store(true)
 		s.wake()
 	})
-	if s.out.Finish != nil {
+	if s.finishing != nil {
 		go func() {
 			select {
-			case <-s.out.Finish:
+			case <-s.finishing:
 				s.wake()
 			case <-s.closed:
 			}
@@ -134,11 +143,11 @@ func (s *stream) open() error {
 		return nil
 	}
 	s.opened = true
-	if s.hooks.opened != nil {
-		s.hooks.opened(s.describe())
+	if t := s.server.Trace; t != nil && t.Opened != nil {
+		t.Opened(s.ctx, s.describe())
 	}
-	if opening := s.out.Encoder.Opening(); len(opening) > 0 {
-		if err := s.out.Sender.Send([][]byte{opening}); err != nil {
+	if opening := s.encoder.Opening(); len(opening) > 0 {
+		if err := s.sender.Send([][]byte{opening}); err != nil {
 			return &sendError{err}
 		}
 	}
@@ -148,7 +157,7 @@ func (s *stream) open() error {
 // checkTransport handles a disconnect, and the wish of the transport to complete the stream.
 func (s *stream) checkTransport(now time.Time) error {
 	select {
-	case <-s.out.Finish:
+	case <-s.finishing:
 		if s.endAt.IsZero() || now.Before(s.endAt) {
 			s.endAt = now
 		}
@@ -167,22 +176,16 @@ func (s *stream) checkTransport(now time.Time) error {
 
 // arm makes the poller wake the stream, and the timer at the time again unless that is zero.
 func (s *stream) arm(again, now time.Time) {
-	switch {
-	case again.IsZero():
-	case s.timer == nil:
-		s.timerAt, s.timer = again, time.AfterFunc(again.Sub(now), s.wakeFunc)
-	case again.Before(s.timerAt) || !s.timerAt.After(now):
-		// Do not postpone a timer that is set too early: an extra step is cheaper than setting
-		// the timer after each event.
+	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the
+	// timer after each event.
+	if !again.IsZero() && (again.Before(s.timerAt) || !s.timerAt.After(now)) {
 		s.timerAt = again
-		s.timer.Reset(again.Sub(now))
+		s.server.timers.Set(&s.timer, again)
 	}
-	s.poller.Wake(s.wakeFunc)
+	s.poller.Wake(s.timer.Call)
 }
 
 var errClientGone = errors.New("the client has disconnected")
-
-const forever = time.Duration(math.MaxInt64)
 
 // endFor returns how the transport ends a stream that ends with err. If the client has
 // received err as an ERROR event, the stream is complete.
@@ -204,8 +207,8 @@ func (s *stream) reportPanic() (end transport.End) {
 		return end
 	}
 	s.guard(func() {
-		frame, err := s.out.Encoder.Error(errInternal())
-		if err == nil && s.out.Sender.Send([][]byte{frame}) == nil {
+		frame, err := s.encoder.Error(errInternal())
+		if err == nil && s.sender.Send([][]byte{frame}) == nil {
 			end = transport.Finished
 		}
 	})
@@ -236,8 +239,8 @@ func errInternal() error {
 // has ended the stream.
 func (s *stream) reason(cause error) error {
 	// net/http cancels the context of a client that disconnects, and also after a write timeout
-	// over HTTP/2. A stream with Serve has a connection of its own.
-	if s.out.Serve == nil && context.Cause(s.ctx) == context.Canceled && !errors.Is(cause, os.ErrDeadlineExceeded) {
+	// over HTTP/2.
+	if !s.ownsConn && context.Cause(s.ctx) == context.Canceled && !errors.Is(cause, os.ErrDeadlineExceeded) {
 		return errClientGone
 	}
 	if errors.Is(cause, errComplete) {
@@ -254,21 +257,21 @@ func (s *stream) end(end transport.End, cause error) {
 	s.driver.Store(driverCompleted)
 	reason := s.reason(cause)
 	s.guard(func() { s.poller.Close() })
-	s.guard(func() { s.abort = s.out.Sender.Close(end) })
+	s.guard(func() { s.abort = s.sender.Close(end) })
 	if end != transport.Abort {
 		s.abort = nil
 	}
 	if f := s.failure.Load(); f != nil {
-		f.abort.Stop()
+		s.server.timers.Stop(&f.abort)
 	}
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	s.server.timers.Stop(&s.timer)
 	s.server.watches.remove(s)
-	if s.hooks.closed != nil {
-		s.guard(func() { s.hooks.closed(s.describe(), s.endReason(reason), reason) })
+	if t := s.server.Trace; t != nil && t.Closed != nil {
+		s.guard(func() { t.Closed(s.ctx, s.describe(), s.endReason(reason), reason) })
 	}
-	close(s.closed)
+	if s.closed != nil {
+		close(s.closed)
+	}
 }
 
 // maxDuration is the upper bound of the durations in [Timing], so that they can be doubled

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -67,6 +68,7 @@ type Server struct {
 	Log *slog.Logger
 
 	watches watchSet
+	timers  timers.Queue // wakes the streams
 }
 
 // Limits limit the resources that clients can use. If a field is zero, its default is used;

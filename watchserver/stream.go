@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -16,26 +17,31 @@ import (
 // on a goroutine that exists only while the stream has something to send.
 type stream struct {
 	// Immutable after construction.
-	server    *Server
-	poller    listwatch.Poller
-	out       *transport.Stream // its Encoder is owned by the driver
-	ctx       context.Context   // the request's context, or context.Background() if out is detached
-	info      Watch             // its counters are unused; see describe
-	hooks     watchHooks
-	bookmarks bool // the client allows bookmarks
+	server *Server
+	poller listwatch.Poller
+	// sender and the next three fields, which may be nil, are those of the transport.Stream.
+	sender    transport.Sender
+	runSoon   func(f func()) // Stream.Go
+	finishing <-chan struct{}
+	progress  func(events int, resume listwatch.Version)
+	ownsConn  bool // the transport reads the connection
+	// ctx has the values of the request. It ends with the request, unless the stream is detached.
+	ctx       context.Context
+	info      Watch // its counters are unused; see describe
+	bookmarks bool  // the client allows bookmarks
 	source    listwatch.Source
-	closed    chan struct{} // closed when the stream has ended
+	closed    chan struct{} // closed when the stream has ended; nil if nothing waits for it
 
 	driver       atomic.Int32 // a driverState
-	disconnected atomic.Bool  // OnDone has called
+	disconnected atomic.Bool  // the transport has called back
 
 	// Owned by the driver.
+	encoder      *transport.Encoder
 	opened       bool
-	wakeFunc     func()      // wake, evaluated once, because each evaluation allocates
-	timer        *time.Timer // calls wake; nil before it was needed
-	timerAt      time.Time   // the time for which timer was set, possibly in the past
-	endAt        time.Time   // when the watch times out; zero if it has no timeout
-	reportedSync bool        // Stream.Progress was called with a version
+	timer        timers.Entry // its Call is wake
+	timerAt      time.Time    // the time for which timer was set, possibly in the past
+	endAt        time.Time    // when the watch times out; zero if it has no timeout
+	reportedSync bool         // Stream.Progress was called with a version
 	batchBytes   int
 	bookmarkAt   time.Time         // when the next bookmark is due; zero if none is
 	heartbeatAt  time.Time         // when the next heartbeat is due; zero if none is
@@ -94,7 +100,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 			return now, err
 		}
 	}
-	if s.out.Progress != nil {
+	if s.progress != nil {
 		s.reportProgress(n)
 	}
 	// A stream whose time is up ends even if more events are pending. A draining stream sends the
@@ -129,7 +135,7 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 		var frame []byte
 		err := listwatch.CheckVersion(s.source, events[i].Version)
 		if err == nil {
-			frame, err = s.out.Encoder.Event(events[i])
+			frame, err = s.encoder.Event(events[i])
 		}
 		if err != nil {
 			// Send the preceding events before the error.
@@ -138,8 +144,8 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			}
 			return s.fail(b, err, now)
 		}
-		size := s.out.Encoder.WireSize(frame)
-		s.out.Encoder = s.out.Encoder.AfterFirst()
+		size := s.encoder.WireSize(frame)
+		s.encoder = s.encoder.AfterFirst()
 		if len(b.frames) > 0 && b.bytes+size > s.batchBytes {
 			if err := s.flush(b, count, now); err != nil {
 				return err
@@ -165,12 +171,12 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	}
 	start := time.Now()
 	s.writingSince.Store(max(1, int64(start.Sub(s.info.Opened))))
-	err := s.out.Sender.Send(b.frames)
+	err := s.sender.Send(b.frames)
 	s.writingSince.Store(0)
 	s.events.Add(int64(count))
 	s.bytes.Add(int64(b.bytes))
 	s.sentVersion.Store(int64(s.lastSent))
-	if s.hooks.sent != nil {
+	if t := s.server.Trace; t != nil && t.Sent != nil {
 		s.traceWrite(b, count, start, err)
 	}
 	if !s.heartbeatAt.IsZero() {
@@ -190,7 +196,7 @@ func (s *stream) traceWrite(b *batch, events int, start time.Time, err error) {
 	if !b.committed.IsZero() {
 		w.Lag = end.Sub(b.committed)
 	}
-	s.hooks.sent(s.describe(), w)
+	s.server.Trace.Sent(s.ctx, s.describe(), w)
 }
 
 // A sendError is the reason why a stream ended if nothing more can be sent to its client.
@@ -241,9 +247,9 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 // sendErrorEvent sends cause as an ERROR event. It returns cause, joined with any error of
 // sending it.
 func (s *stream) sendErrorEvent(b *batch, cause error, now time.Time) error {
-	frame, err := s.out.Encoder.Error(cause)
+	frame, err := s.encoder.Error(cause)
 	if err == nil {
-		b.add(frame, s.out.Encoder.WireSize(frame))
+		b.add(frame, s.encoder.WireSize(frame))
 		err = s.flush(b, 0, now)
 	}
 	return errors.Join(cause, err)
@@ -262,8 +268,8 @@ func (s *stream) sendBookmark(b *batch, now time.Time) error {
 
 // sendHeartbeat sends a heartbeat if the framing has one.
 func (s *stream) sendHeartbeat(b *batch, now time.Time) error {
-	if heartbeat := s.out.Encoder.Heartbeat(s.resumeVersion()); len(heartbeat) > 0 {
-		b.add(heartbeat, s.out.Encoder.WireSize(heartbeat))
+	if heartbeat := s.encoder.Heartbeat(s.resumeVersion()); len(heartbeat) > 0 {
+		b.add(heartbeat, s.encoder.WireSize(heartbeat))
 		if err := s.flush(b, 0, now); err != nil {
 			return err
 		}
@@ -277,7 +283,7 @@ func (s *stream) reportProgress(n int) {
 	at := s.resumeVersion()
 	if n > 0 || at > 0 && !s.reportedSync {
 		s.reportedSync = s.reportedSync || at > 0
-		s.out.Progress(n, at)
+		s.progress(n, at)
 	}
 }
 

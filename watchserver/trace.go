@@ -291,24 +291,3 @@ func (s *Server) traceList(r *http.Request, page listwatch.Page, bytes int64, st
 		})
 	}
 }
-
-// watchHooks are the hooks of a Trace for one watch. Like those, they may be nil.
-type watchHooks struct {
-	opened func(Watch)
-	sent   func(Watch, Write)
-	closed func(Watch, EndReason, error)
-}
-
-// forWatch returns the hooks for the watch whose request has the context ctx.
-func (t *Trace) forWatch(ctx context.Context) (h watchHooks) {
-	if t != nil && t.Opened != nil {
-		h.opened = func(w Watch) { t.Opened(ctx, w) }
-	}
-	if t != nil && t.Sent != nil {
-		h.sent = func(w Watch, sent Write) { t.Sent(ctx, w, sent) }
-	}
-	if t != nil && t.Closed != nil {
-		h.closed = func(w Watch, reason EndReason, err error) { t.Closed(ctx, w, reason, err) }
-	}
-	return h
-}

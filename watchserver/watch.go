@@ -29,7 +29,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 			s.watches.release(info.Client)
 		}
 	}()
-	st, err := s.open(w, r, e, q)
+	st, out, err := s.open(w, r, e, q)
 	if err != nil {
 		return err
 	}
@@ -39,35 +39,35 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	if !e.Until.IsZero() {
 		st.failAt(e.Until, e.untilError())
 	}
-	if st.out.Detached {
-		st.start() // Drain waits for its end
-		if st.out.Serve != nil {
-			go st.out.Serve()
+	if out.Detached {
+		st.start(out) // Drain waits for its end
+		if out.Serve != nil {
+			go out.Serve()
 		}
 		return nil
 	}
-	if st.run() != nil {
+	if st.run(out) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q request) (*stream, error) {
+func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q request) (*stream, *transport.Stream, error) {
 	representation, r, err := chooseRepresentation(r, s.framings(), e.Represent, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	watcher, err := e.Source.Watch(r.Context(), q.Query)
 	if err != nil {
 		if !isStreamError(err) {
-			return nil, err
+			return nil, nil, err
 		}
 		watcher = failedPoller{err}
 	}
 	out, transportName, err := s.accept(w, r)
 	if err != nil {
 		watcher.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	if representation != nil {
 		out.Encoder = out.Encoder.WithRepresentation(representation)
@@ -77,11 +77,18 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		Transport: transportName, MediaType: out.Encoder.Framer.MediaType(), Opened: time.Now(),
 		Compression: out.Encoder.Compression(),
 	}
-	st.hooks = s.Trace.forWatch(r.Context())
-	if !out.Detached {
+	switch {
+	case !out.Detached:
 		st.ctx = r.Context()
+	case s.Trace != nil:
+		st.ctx = context.WithoutCancel(r.Context())
+	default: // do not keep the request
+		st.ctx = context.Background()
 	}
-	return st, nil
+	if !out.Detached || out.Finish != nil {
+		st.closed = make(chan struct{})
+	}
+	return st, out, nil
 }
 
 // isStreamError reports whether the server accepts a watch that cannot start because of err,
@@ -119,9 +126,10 @@ func (s *Server) transportOptions() transport.Options {
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
 	now := time.Now()
 	st := &stream{
-		server: s, out: out, bookmarks: q.Bookmarks, source: source,
-		ctx: context.Background(), closed: make(chan struct{}), batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
+		server: s, sender: out.Sender, encoder: out.Encoder, runSoon: out.Go, finishing: out.Finish, progress: out.Progress,
+		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks, source: source, batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
 	}
+	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
 	if st.batchBytes < 0 {
 		st.batchBytes = math.MaxInt
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -163,7 +164,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	}
 	for _, st := range s.watches.all() {
 		st.drain(time.Now())
-		st.out.Sender.Close(transport.Abort) // a blocked write fails, and the stream ends
+		st.sender.Close(transport.Abort) // a blocked write fails, and the stream ends
 	}
 	select {
 	case <-empty:
@@ -197,7 +198,7 @@ func (s *Server) Watches() []Watch {
 type failure struct {
 	at    time.Time
 	err   error
-	abort *time.Timer // disconnects a client that does not accept the error
+	abort timers.Entry // disconnects a client that does not accept the error
 }
 
 // failAt makes s end with an error at the time at, or now if that time has passed: s sends a
@@ -208,24 +209,32 @@ type failure struct {
 // It is the only way to end a stream with an error from outside, whatever the reason: the end of
 // the request's context, the expiry of credentials, or an operator.
 func (s *stream) failAt(at time.Time, err error) {
-	abort := func() { s.out.Sender.Close(transport.Abort) }
-	wait := max(0, min(time.Until(at), forever-abortTimeout)) // abortTimeout is added below
-	next := &failure{at: at, err: err, abort: time.AfterFunc(wait+abortTimeout, abort)}
+	next := &failure{at: at, err: err}
+	next.abort.Call = func() { go s.sender.Close(transport.Abort) }
+	s.server.timers.Set(&next.abort, later(at, time.Now()).Add(abortTimeout))
 	for {
 		old := s.failure.Load()
 		if old != nil && !at.Before(old.at) {
-			next.abort.Stop()
+			s.server.timers.Stop(&next.abort)
 			return
 		}
 		if !s.failure.CompareAndSwap(old, next) {
 			continue
 		}
 		if old != nil {
-			old.abort.Stop()
+			s.server.timers.Stop(&old.abort)
 		}
 		s.wake()
 		return
 	}
+}
+
+// later returns the later one of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // dueFailure returns the failure of s if its time has been reached, and otherwise nil.

@@ -28,6 +28,7 @@ var layers = []layer{
 		"internal/memnet",
 		"internal/pool",
 		"internal/rawjson",
+		"internal/timers",
 		"js",
 		"workqueue",
 	}},
