@@ -49,13 +49,15 @@ func (s *stream) schedule() {
 		s.runSoon(s.drive)
 		return
 	}
-	go s.drive()
+	go func() {
+		growStack(0)
+		s.drive()
+	}()
 }
 
 // drive takes steps until nothing is pending or due. With runSoon it takes one step and schedules
 // itself for the next, so that the transport can serve other streams in between.
 func (s *stream) drive() {
-	growStack(0)
 	for s.advance() {
 		if s.runSoon != nil {
 			s.runSoon(s.drive)
