@@ -58,7 +58,7 @@ const (
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.CloseAfterChunkedRequest(w, r)
+	watchserver.GuardBody(w, r)
 	ticks, err := parseTicks(r)
 	if err == nil {
 		_, err = h.Server.Admit(r)
