@@ -5,8 +5,13 @@ FUZZTIME  ?= 1s
 TARGET    ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
+RIVALS    ?=
+WATCHERS  ?= 1000
+ROUNDS    ?= 5
+OUT       ?= $(CURDIR)/.bin/rivals-results
 
-# All modules of the workspace (go.work). interop has a workspace of its own, because Kubernetes would raise everybody's dependencies.
+# All modules of the workspace (go.work). interop has a workspace of its own, and benchmarks/rivals has none, because both would raise
+# everybody's dependencies.
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
 
@@ -29,6 +34,7 @@ test:
 .PHONY: interop
 interop:
 	@cd interop && go test $(INTEROPFLAGS) -timeout=$(TIMEOUT) ./...
+	@cd benchmarks/rivals && GOWORK=off go test $(INTEROPFLAGS) -timeout=$(TIMEOUT) ./...
 
 ## quick: the unit tests without the race detector and without long runs, for use between two edits
 .PHONY: quick
@@ -54,6 +60,15 @@ fuzz:
 .PHONY: bench
 bench:
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem $(PACKAGES)
+
+## rivals: compare listwatch with other servers; RIVALS (names, comma-separated), WATCHERS and ROUNDS limit it, OUT gets table and plots
+.PHONY: rivals
+rivals:
+	@mkdir -p .bin
+	@[ -n "$(RIVALS)" -a -z "$(findstring kubernetes,$(RIVALS))" ] || { echo "building the Kubernetes API server" >&2; \
+		cd interop && go test -c -o ../.bin/apiserver ./rivals; }
+	@cd benchmarks/rivals && GOWORK=off go build -o ../../.bin/rivals .
+	@.bin/rivals -rivals='$(RIVALS)' -watchers=$(WATCHERS) -rounds=$(ROUNDS) -kubernetes=.bin/apiserver -out='$(OUT)' $(RIVALSFLAGS)
 
 ## fmt: format the source with gofumpt
 .PHONY: fmt

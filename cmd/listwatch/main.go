@@ -4,6 +4,7 @@
 //	listwatch relay --upstream http://127.0.0.1:8080 --resource pods
 //	listwatch watch pods -A    # the current state, then every change
 //	listwatch get pods -A
+//	listwatch bench pods       # latency and throughput
 //	listwatch conformance server --kube http://127.0.0.1:8080
 //
 // The exit code is 0 on success, 1 after a failure, 2 if the command line is invalid, 3 if

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/benchcmd"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/conformancecmd"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/doctorcmd"
@@ -24,6 +25,6 @@ func newRoot() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(servecmd.New(), relaycmd.New(), readcmd.NewGet(), readcmd.NewWatch(), conformancecmd.New(), doctorcmd.New(), newVersion())
+	root.AddCommand(servecmd.New(), relaycmd.New(), readcmd.NewGet(), readcmd.NewWatch(), conformancecmd.New(), benchcmd.New(), doctorcmd.New(), newVersion())
 	return root
 }

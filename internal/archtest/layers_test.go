@@ -124,7 +124,7 @@ type dependency struct {
 var dependencies = []dependency{
 	{
 		"github.com/gorilla/websocket",
-		[]string{"transport/websocket"},
+		[]string{"transport/websocket", "benchmarks/rivals/internal/servers"},
 		"transport.Sender and transport.Receiver hide the WebSocket libraries",
 	},
 	{
@@ -143,7 +143,18 @@ var dependencies = []dependency{
 		"the connection loop checks header fields as net/http does",
 	},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "a program without an etcd store must not link etcd's client"},
-	{"google.golang.org/grpc", []string{"store/etcd"}, "etcd's client uses gRPC; we need it nowhere else"},
+	{"google.golang.org/grpc", []string{"store/etcd", "benchmarks/rivals/..."}, "etcd's client uses gRPC; otherwise it is only a rival"},
+	{"google.golang.org/protobuf", []string{"benchmarks/rivals/..."}, "gRPC's messages; it is only a rival"},
+	{"github.com/coder/websocket", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},
+	{"github.com/centrifugal/centrifuge", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},
+	{"github.com/tmaxmax/go-sse", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},
+	{
+		"gonum.org/v1/plot",
+		[]string{"benchmarks/rivals/internal/report", "cmd/listwatch/internal/benchcmd"},
+		"only reports of benchmarks have plots",
+	},
+	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench records latencies"},
+	{"golang.org/x/time/rate", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench writes at a fixed rate"},
 	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client needs a zap logger to be silent"},
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "a program without a bolt store must not link a database"},
 	{

@@ -4,6 +4,7 @@ import "slices"
 
 const (
 	interopModule = "interop"
+	rivalsModule  = "benchmarks/rivals"
 	toolsModule   = "tools"
 )
 
@@ -66,7 +67,7 @@ var moduleRules = []moduleRule{
 	{
 		dir:    "cmd/listwatch",
 		ours:   []string{".", "conformance", "kubeapi", "observe", "store/etcd"},
-		others: []string{"golang.org/x/term"},
+		others: []string{"github.com/HdrHistogram/hdrhistogram-go", "golang.org/x/term", "golang.org/x/time", "gonum.org/v1/plot"},
 		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},
 	{
@@ -90,6 +91,7 @@ var moduleRules = []moduleRule{
 		others: []string{"github.com/jackc/pgx"},
 	},
 	{dir: interopModule, anything: true},
+	{dir: rivalsModule, anything: true},
 	{dir: toolsModule, anything: true},
 }
 
@@ -108,4 +110,6 @@ var internalImports = map[string][]string{
 	"examples/middleware": nil,
 	"examples/postgres":   nil,
 	"interop":             {"internal/history", "internal/rawjson"},
+	// The rivals are compared by what users can write.
+	"benchmarks/rivals": nil,
 }

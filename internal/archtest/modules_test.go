@@ -106,12 +106,13 @@ func (rule moduleRule) allows(name string) bool {
 
 // checkWorkspaces returns the differences between the go.work files and the modules: each module
 // that has packages belongs to the workspace at the root, except interop, which has a workspace of
-// its own that contains the others too.
+// its own that contains the others too, and the rivals, which belong to none: both would raise the
+// versions of everybody's dependencies.
 func checkWorkspaces(r *repository) []string {
 	var bad []string
 	for _, w := range r.workspaces {
 		for _, m := range r.modules {
-			want := m.dir != toolsModule && (m.dir != interopModule || w.dir == interopModule)
+			want := m.dir != toolsModule && m.dir != rivalsModule && (m.dir != interopModule || w.dir == interopModule)
 			if got := slices.Contains(w.uses, m.dir); got != want {
 				bad = append(bad, fmt.Sprintf("%s/go.work: lists module %s: %t, want %t", w.dir, m.dir, got, want))
 			}

@@ -38,7 +38,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"transport/h2/internal/loop", "golang.org/x/net/http2/hpack", ""},
 		{"watchserver", "golang.org/x/net/http2", "only transport/h2"},
 		{"transport/websocket", "nhooyr.io/websocket", ""},
-		{"client", "github.com/gorilla/websocket", "only transport/websocket may"},
+		{"client", "github.com/gorilla/websocket", "only transport/websocket, "},
 		{"client", ours + "watchserver", "siblings"},
 		{"client", ours + "relay", "higher layer"},
 		{"kubeapi", ours + "kubeapi/table", ""},

@@ -60,7 +60,13 @@ func (s *Server) Config() *rest.Config {
 // Start starts a Server that is stopped at the end of the test, and returns when it is ready.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Token: token, Etcd: etcdtest.Start(t, nil).URL}
+	return StartWith(t, etcdtest.Start(t, nil).URL)
+}
+
+// StartWith is like Start, for a server that keeps its data in the given etcd.
+func StartWith(t testing.TB, etcd string) *Server {
+	t.Helper()
+	s := &Server{Token: token, Etcd: etcd}
 	o := options.NewCustomResourceDefinitionsServerOptions(nil, nil)
 	o.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
 	secure := o.RecommendedOptions.SecureServing

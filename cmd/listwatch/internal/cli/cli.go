@@ -104,6 +104,20 @@ func Terminal(out io.Writer) (width int, colour bool) {
 	return width, os.Getenv("NO_COLOR") == ""
 }
 
+// WriteStatus writes line. If width is not zero, out is a terminal of that width, and line
+// replaces the previous one.
+func WriteStatus(out io.Writer, line string, width int) error {
+	if width == 0 {
+		_, err := fmt.Fprintln(out, line)
+		return err
+	}
+	if len(line) >= width {
+		line = line[:width-1]
+	}
+	_, err := fmt.Fprintf(out, "\r\x1b[K%s", line)
+	return err
+}
+
 // CommandName returns the command that starts this program again: its name if it is in the
 // PATH, "go run" if the go command built it temporarily, and otherwise its path.
 func CommandName() string {

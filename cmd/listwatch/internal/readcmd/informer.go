@@ -136,7 +136,7 @@ func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan e
 		if line := m.statusLine(); line != last {
 			last = line
 			lines++
-			if err := writeStatus(out, line, width); err != nil {
+			if err := cli.WriteStatus(out, line, width); err != nil {
 				return err
 			}
 		}
@@ -155,20 +155,6 @@ func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan e
 		}
 	}
 	return nil
-}
-
-// writeStatus writes line. If width is not zero, out is a terminal of that width, and line
-// replaces the previous one.
-func writeStatus(out io.Writer, line string, width int) error {
-	if width == 0 {
-		_, err := fmt.Fprintln(out, line)
-		return err
-	}
-	if len(line) >= width {
-		line = line[:width-1]
-	}
-	_, err := fmt.Fprintf(out, "\r\x1b[K%s", line)
-	return err
 }
 
 // statusLine describes the state of the store.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -30,6 +31,8 @@ type Connection struct {
 	CA, Cert, Key string
 	SkipVerify    bool
 	Compress      bool
+	// Dial opens connections. If nil, TCP is used.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // AddFlags adds the flags that set the fields of c.
@@ -53,7 +56,7 @@ func (c *Connection) Remote(url string) (*client.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &client.Remote{URL: url, Network: transport.Network{TLS: config}, Compress: c.Compress}
+	r := &client.Remote{URL: url, Network: transport.Network{TLS: config, Dial: c.Dial}, Compress: c.Compress}
 	if r.Transports, err = c.Transports(r.Network); err != nil {
 		return nil, err
 	}

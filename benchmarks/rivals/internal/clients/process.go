@@ -1,0 +1,141 @@
+// Package clients opens watches on a rival and counts their events, in a process of its own.
+package clients
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Received describes the events that the watchers have received.
+type Received struct {
+	// OK is false if events are missing.
+	OK bool
+	// P50, P99 and Max are latencies, from the write until a watcher has the event.
+	P50, P99, Max time.Duration
+	// SinceOpen is the time since the last watches were opened.
+	SinceOpen time.Duration
+}
+
+// Stalled describes how a watcher fared that did not read for a while.
+type Stalled struct {
+	// Events is the number of events that it has received nevertheless.
+	Events int
+	// Closed reports that the server has ended the watch.
+	Closed bool
+}
+
+// Load is the main function of a load process. It executes the commands of its standard input
+// until that ends, and answers each with a line of JSON:
+//
+//	open N     open N watches that read: true
+//	wait N     wait until they have received N events together in all: Received
+//	stall      open a watch that does not read: true
+//	resume     read from it until no more events arrive: Stalled
+func Load(t Target, in io.Reader, out io.Writer) error {
+	o, err := newOpener(t)
+	if err != nil {
+		return err
+	}
+	l := &load{opener: o, counter: newCounter()}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		answer, err := l.execute(lines.Text())
+		if err != nil {
+			return fmt.Errorf("%s: %w", lines.Text(), err)
+		}
+		if err := json.NewEncoder(out).Encode(answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type load struct {
+	opener
+	counter *counter
+	opened  time.Time
+	stalled io.Reader
+}
+
+func (l *load) execute(line string) (answer any, err error) {
+	var command string
+	var n int
+	if _, err := fmt.Sscan(line+" 0", &command, &n); err != nil {
+		return nil, err
+	}
+	switch command {
+	case "open":
+		l.opened = time.Now()
+		return true, l.openAll(n)
+	case "wait":
+		return l.wait(n), nil
+	case "stall":
+		l.stalled, err = l.open()
+		return true, err
+	case "resume":
+		return l.resume(), nil
+	}
+	return nil, fmt.Errorf("unknown command %q", command)
+}
+
+func (l *load) openAll(n int) error {
+	var group sync.WaitGroup
+	errs := make(chan error, n)
+	slots := make(chan struct{}, 64)
+	for range n {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			r, err := l.open()
+			if err != nil {
+				errs <- err
+				return
+			}
+			go read(r, l.counter.add)
+		})
+	}
+	group.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+func (l *load) wait(total int) Received {
+	s, ok := l.counter.await(total)
+	since := time.Since(l.opened)
+	if len(s) == 0 {
+		return Received{OK: ok, SinceOpen: since}
+	}
+	slices.Sort(s)
+	return Received{ok, s[len(s)/2], s[len(s)*99/100], s[len(s)-1], since}
+}
+
+// settled is the time without events after which a stalled watch counts as read to its end.
+const settled = 2 * time.Second
+
+func (l *load) resume() Stalled {
+	var result Stalled
+	events, closed := make(chan int), make(chan struct{})
+	go func() {
+		defer close(closed)
+		read(l.stalled, func(s []time.Duration) { events <- len(s) })
+	}()
+	for timer := time.NewTimer(settled); ; timer.Reset(settled) {
+		select {
+		case n := <-events:
+			result.Events += n
+		case <-closed:
+			result.Closed = true
+			return result
+		case <-timer.C:
+			return result
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package benchcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// options contains the flags of bench.
+type options struct {
+	remote.Connection
+	namespace string
+	watchers  int
+	objects   int
+	rate      float64
+	size      cli.ByteSize
+	duration  time.Duration
+	timeout   time.Duration
+	template  string
+	readOnly  bool
+	output    string
+	html      string
+}
+
+const help = `Measure a server: open watches, write objects at a steady rate, and report how
+long each write takes to reach each watcher. The server may be any that speaks
+the protocol, such as "listwatch serve" or a Kubernetes API server.
+
+The command creates objects of its own, whose names start with "bench-", and
+deletes them at the end, also after an interrupt. If the server does not permit
+this, or with --read-only, it measures the start of the watches and the events
+of other writers.
+
+The exit code is 1 if a watcher missed an event, or received one twice or out of
+order, or if the server could no longer be reached. The command shares its
+processors with the measured server if both run on one machine.
+
+The argument is the URL of a collection, or a resource of --server. For
+Kubernetes, choose a kind without required fields, such as configmaps, or pass
+an object of the kind with --template.`
+
+// New returns the command listwatch bench.
+func New() *cobra.Command {
+	o := options{size: 1 << 10}
+	cmd := &cobra.Command{
+		Use:   "bench (URL | RESOURCE)",
+		Short: "Measure the latency and throughput of a server",
+		Long:  help,
+		Args:  cli.Args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args[0], cmd.Flags(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	o.AddFlags(f)
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the written objects, and of the watches if the argument is a resource; if empty, that of the URL, or default")
+	f.StringVar(&o.Transport, "transport", "auto", "`transports`, which are measured in turn: auto, chunked, h2 or websocket, separated by commas")
+	f.StringVar(&o.Framing, "framing", "json", "`framing` of the events: json, cbor, sse, seq or prefixed")
+	f.IntVar(&o.watchers, "watchers", 100, "`number` of watchers")
+	f.IntVar(&o.objects, "objects", 10, "`number` of objects to create; the writes update them in turn")
+	f.Float64Var(&o.rate, "rate", 50, "writes per `second`; 0 means as many as possible")
+	f.Var(&o.size, "size", "`size` of an object, without what the server adds")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "`duration` of the writes for each transport")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "`time` without any progress after which the command gives up")
+	f.StringVar(&o.template, "template", "", "JSON `file` with an object whose spec and other members are written, too")
+	f.BoolVar(&o.readOnly, "read-only", false, "do not write; measure the start of the watches and the events of other writers")
+	f.StringVarP(&o.output, "output", "o", "", "output `format`: json; if empty, a table")
+	f.StringVar(&o.html, "html", "", "write a page with the results and plots to this `file`")
+}
+
+// maxSize is the largest size of an object. Kubernetes limits all annotations of an object, which
+// hold the padding, to 256 KiB.
+const maxSize = 255 << 10
+
+// check returns a usage error if a flag is invalid.
+func (o *options) check() error {
+	switch {
+	case o.watchers < 1:
+		return cli.Usagef("--watchers %d: must be a positive integer", o.watchers)
+	case o.objects < 1:
+		return cli.Usagef("--objects %d: must be a positive integer", o.objects)
+	case !(o.rate >= 0) || o.rate > 1e6:
+		return cli.Usagef("--rate %v: must be between 0 and 1000000", o.rate)
+	case o.size < 0 || o.size > maxSize:
+		return cli.Usagef("--size %s: must be between 0 and %d bytes", &o.size, maxSize)
+	case o.duration <= 0:
+		return cli.Usagef("--duration %v: must be positive", o.duration)
+	case o.timeout <= 0:
+		return cli.Usagef("--timeout %v: must be positive", o.timeout)
+	case o.output != "" && o.output != "json":
+		return cli.Usagef("-o %q: must be json", o.output)
+	}
+	return nil
+}
+
+// run measures each transport, and reports the results, also those of an interrupted run.
+func (o *options) run(ctx context.Context, argument string, f *pflag.FlagSet, out, notes io.Writer) error {
+	t, err := o.locate(argument, f)
+	if err != nil {
+		return err
+	}
+	b := &bench{options: o, target: t, progress: newProgress(notes)}
+	if o.template != "" {
+		if b.template, err = readTemplate(o.template); err != nil {
+			return err
+		}
+	}
+	results := []*Result{}
+	var failed error
+	for name := range strings.SplitSeq(o.Transport, ",") {
+		r, err := b.measure(ctx, name)
+		if r != nil {
+			results = append(results, r)
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if err := o.report(results, t.url, out); err != nil {
+		return err
+	}
+	if failed != nil {
+		return remote.WithAdvice(failed)
+	}
+	return verdict(results)
+}
+
+// report writes the results in the chosen formats.
+func (o *options) report(results []*Result, url string, out io.Writer) error {
+	if o.html != "" {
+		page, err := htmlPage(results, url)
+		if err == nil {
+			err = os.WriteFile(o.html, page, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+	}
+	if o.output == "json" {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(results)
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	return writeTable(out, results)
+}
+
+// verdict returns an error if a watcher did not receive exactly the events that it should have.
+func verdict(results []*Result) error {
+	for _, r := range results {
+		switch {
+		case r.Missed+r.Duplicates+r.OutOfOrder > 0:
+			return fmt.Errorf("%s: %d events missed, %d received twice, %d out of order", r.Transport, r.Missed, r.Duplicates, r.OutOfOrder)
+		case len(r.Errors) > 0:
+			return fmt.Errorf("%s: %s", r.Transport, r.Errors[0])
+		}
+	}
+	return nil
+}
