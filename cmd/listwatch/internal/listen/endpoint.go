@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
@@ -70,12 +71,16 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	api := watchserver.CORS(o.withEcho(a, f), o.allowedOrigins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
 		// Metrics name no users and no objects, so they need no credentials anywhere.
-		if err := a.checkAddress(flag, addr, about.needsCredentials || about.metrics); err != nil {
+		l, err := openListener(flag, addr)
+		if err != nil {
 			return err
 		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return listenError(flag, addr, err)
+		if strings.HasPrefix(addr, systemdPrefix) {
+			addr = l.Addr().String()
+		}
+		if err := a.checkAddress(flag, addr, about.needsCredentials || about.metrics); err != nil {
+			l.Close()
+			return err
 		}
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && !o.insecure {
 			handler = requireLocalHost(handler)

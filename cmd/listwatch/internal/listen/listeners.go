@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/transport"
@@ -31,8 +32,8 @@ type Options struct {
 // AddFlags adds the flags. The parameter addr is the default of --addr. The parameter debug is an
 // endpoint, such as "GET /debug/relays", that the help text of --debug-addr mentions.
 func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
-	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none")
-	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS; if empty, none")
+	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none; systemd:NAME is the socket of that name of systemd")
+	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS, or systemd:NAME; if empty, none")
 	f.StringVar(&o.tls.cert, "tls-cert", "", "PEM `file` with the server's certificate and its intermediate certificates")
 	f.StringVar(&o.tls.key, "tls-key", "", "PEM `file` with the key of --tls-cert")
 	f.BoolVar(&o.tls.selfSigned, "tls-self-signed", false, "create a certificate for this host, 127.0.0.1 and ::1 at the start")
@@ -118,12 +119,14 @@ func (f *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 	for _, run := range background {
 		wg.Go(func() { run(ctx) })
 	}
+	notifySystemd(f.Log, daemon.SdNotifyReady)
 	var err error
 	select {
 	case <-ctx.Done():
 		f.Log.Info("shutting down: ending all watches", "watches", len(f.WatchServer.Watches()))
 	case err = <-failed:
 	}
+	notifySystemd(f.Log, daemon.SdNotifyStopping)
 	f.shutDown()
 	return err
 }

@@ -1,0 +1,48 @@
+package listen
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+)
+
+// systemdPrefix marks an address that names a socket of systemd: systemd:NAME is the socket with
+// FileDescriptorName=NAME (systemd.socket(5)).
+const systemdPrefix = "systemd:"
+
+// systemdSockets are the sockets that systemd has passed to this process, by name. They can be
+// taken over once.
+var systemdSockets = sync.OnceValues(activation.ListenersWithNames)
+
+// openListener opens the address that the flag has, or takes the socket over that it names.
+func openListener(flag, addr string) (net.Listener, error) {
+	name, isSocket := strings.CutPrefix(addr, systemdPrefix)
+	if !isSocket {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, listenError(flag, addr, err)
+		}
+		return l, nil
+	}
+	sockets, err := systemdSockets()
+	if err != nil {
+		return nil, listenError(flag, addr, err)
+	}
+	if len(sockets[name]) != 1 || sockets[name][0] == nil {
+		return nil, cli.Usagef("%s %s: systemd has passed %d sockets with this name, want 1: set FileDescriptorName=%s in one socket unit",
+			flag, addr, len(sockets[name]), name)
+	}
+	return sockets[name][0], nil
+}
+
+// notifySystemd reports a state to systemd (sd_notify(3)), if it has started this process.
+func notifySystemd(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("cannot notify systemd", "error", err)
+	}
+}
