@@ -62,12 +62,12 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 		"/apis/demo.example.com/v1/zones/north":       `"kind":"Zone"`,
 		"/apis/demo.example.com/v1/zones?limit=1":     `"kind":"ZoneList"`,
 		podsPath + "?fieldSelector=status.phase=None": `"items":[]`,
-		"/readyz": "ok",
 	} {
 		if body := requireStatus(t, 200, "GET", r.http+path); !strings.Contains(body, text) {
 			t.Errorf("%s: got %s, want %s", path, body, text)
 		}
 	}
+	requireStatus(t, 200, "GET", r.http+"/readyz") // every collection was read, so it is complete
 	if here, there := requireStatus(t, 200, "GET", r.http+podsPath+"/one"), requireStatus(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
 		t.Errorf("the relay returned %s, but the upstream %s", here, there)
 	}
