@@ -7,6 +7,7 @@
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;
+//   - deploy: the systemd units and Kubernetes manifests of the folder deploy;
 //   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
 //   - postgres: examples/postgres over a real PostgreSQL;

@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const folder = "../../deploy"
+
+// TestUnitsAreValid also checks that the service has at most 2 of the 10 points of exposure.
+func TestUnitsAreValid(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("systemd-analyze is not installed; with CI=true it is required")
+		}
+		t.Skip("systemd-analyze is not installed")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"listwatch.socket", "listwatch.service"} {
+		data, err := os.ReadFile(filepath.Join(folder, "systemd", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = bytes.ReplaceAll(data, []byte("/usr/local/bin/listwatch"), []byte("/bin/true")) // must exist
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"verify", "--man=no", dir + "/listwatch.socket", dir + "/listwatch.service"},
+		{"security", "--offline=yes", "--threshold=20", dir + "/listwatch.service"},
+	} {
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput()
+		if err != nil || args[0] == "verify" && len(out) > 0 {
+			t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+func TestManifestsAreValid(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(folder, "kubernetes", "listwatch.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var kinds []string
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		_, kind, err := strict.Decode([]byte(document), nil, nil)
+		if err != nil {
+			t.Errorf("%v\n%s", err, document)
+			continue
+		}
+		kinds = append(kinds, kind.Kind)
+	}
+	if got := strings.Join(kinds, " "); got != "Deployment Service PodDisruptionBudget" {
+		t.Errorf("got %s", got)
+	}
+}
