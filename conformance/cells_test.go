@@ -16,14 +16,16 @@ import (
 type serverConfig struct {
 	name string
 	transport.Server
+	http2 h2.Config
 }
 
 var serverConfigs = []serverConfig{
-	{"chunked-takeover", chunked.Server{}},
-	{"chunked-standard", chunked.Server{DisableHijack: true}},
-	{"h2", h2.Server{}},
-	{"websocket-gorilla", &websocket.Server{Backend: websocket.Gorilla}},
-	{"websocket-nhooyr", &websocket.Server{Backend: websocket.Nhooyr}},
+	{"chunked-takeover", chunked.Server{}, h2.Config{}},
+	{"chunked-standard", chunked.Server{DisableHijack: true}, h2.Config{}},
+	{"h2-loop", h2.Server{}, h2.Config{}},
+	{"h2-nethttp", h2.Server{}, h2.Config{NetHTTP: true}},
+	{"websocket-gorilla", &websocket.Server{Backend: websocket.Gorilla}, h2.Config{}},
+	{"websocket-nhooyr", &websocket.Server{Backend: websocket.Nhooyr}, h2.Config{}},
 }
 
 // A clientConfig is a transport client of the matrix.

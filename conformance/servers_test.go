@@ -8,7 +8,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -37,6 +36,8 @@ func startServers(t *testing.T, source listwatch.Source) map[serverKey]*serverte
 // and HTTP/2.
 func startServer(t *testing.T, source listwatch.Source, config serverConfig, tls bool, protocols *http.Protocols) *servertest.Server {
 	t.Helper()
+	http2 := config.http2
+	http2.Options = transport.Options{WriteTimeout: testTimeout, PingInterval: testTimeout}
 	return servertest.Start(t, source, servertest.Options{
 		Sockets: true, TLS: tls,
 		Configure: func(s *watchserver.Server) {
@@ -45,7 +46,7 @@ func startServer(t *testing.T, source listwatch.Source, config serverConfig, tls
 		},
 		ConfigureHTTP: func(s *http.Server) {
 			s.Protocols = protocols
-			h2.Configure(s, transport.Options{WriteTimeout: testTimeout, PingInterval: testTimeout})
 		},
+		HTTP2: http2,
 	})
 }

@@ -35,7 +35,7 @@ const DefaultNamespace = "default"
 // NewEnv opens a collection of the target, with a server and a client.
 func NewEnv(t T, target Target, w Variant, s Setup, log *timeline) *Env {
 	t.Helper()
-	s.ServerTransport = w.Server
+	s.ServerTransport, s.HTTP2 = w.Server, w.HTTP2
 	e := &Env{T: t, Variant: w, Target: target, Setup: s, Collection: &Collection{usage: new(usage)}, Timeline: log}
 	e.Route = e.RouteTo(target.Open(t, s))
 	e.Collection.Objects = e.Store

@@ -37,7 +37,7 @@ func (e *Env) Serve(h http.Handler) *Route {
 func (e *Env) ServeOnAnyTarget(h http.Handler) *Route {
 	e.Helper()
 	s := e.Setup
-	s.ServerTransport = e.Variant.Server
+	s.ServerTransport, s.HTTP2 = e.Variant.Server, e.Variant.HTTP2
 	return e.RouteTo(StartServer(e.T, s, h, certs.ServeTrusted))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -82,6 +83,8 @@ type Setup struct {
 	FakeTime bool
 	// ServerTransport is the server side of the transport under test.
 	ServerTransport transport.Server
+	// HTTP2 configures HTTP/2.
+	HTTP2 h2.Config
 }
 
 // An Instance is a running server with its collection.

@@ -7,8 +7,6 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch/conformance/internal/certs"
-	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
@@ -19,7 +17,7 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 	t.Helper()
 	var shutdown func(context.Context) error
 	configure := func(srv *http.Server) {
-		h2.Configure(srv, transport.Options{})
+		s.HTTP2.Configure(srv)
 		shutdown = srv.Shutdown
 		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			if s.SmallBuffers {

@@ -19,15 +19,18 @@ type Variant struct {
 	Server     transport.Server
 	newClient  func(transport.Network) transport.Client
 	serverOnly bool // differs from another variant only in this module's server
+	// HTTP2 configures HTTP/2 if the server is this module's.
+	HTTP2 h2.Config
 }
 
 // AllVariants lists all variants in which cases run.
 var AllVariants = []Variant{
-	{"h1", "h1", chunked.Server{}, newH1, false},
-	{"h1-standard", "h1", chunked.Server{DisableHijack: true}, newH1, true},
-	{"h2", "h2", h2.Server{}, newH2, false},
-	{"ws-gorilla", "ws", &websocket.Server{}, newWS(websocket.Gorilla), false},
-	{"ws-nhooyr", "ws", &websocket.Server{Backend: websocket.Nhooyr}, newWS(websocket.Nhooyr), false},
+	{Name: "h1", Transport: "h1", Server: chunked.Server{}, newClient: newH1},
+	{Name: "h1-standard", Transport: "h1", Server: chunked.Server{DisableHijack: true}, newClient: newH1, serverOnly: true},
+	{Name: "h2", Transport: "h2", Server: h2.Server{}, newClient: newH2},
+	{Name: "h2-nethttp", Transport: "h2", Server: h2.Server{}, newClient: newH2, serverOnly: true, HTTP2: h2.Config{NetHTTP: true}},
+	{Name: "ws-gorilla", Transport: "ws", Server: &websocket.Server{}, newClient: newWS(websocket.Gorilla)},
+	{Name: "ws-nhooyr", Transport: "ws", Server: &websocket.Server{Backend: websocket.Nhooyr}, newClient: newWS(websocket.Nhooyr)},
 }
 
 func newH1(n transport.Network) transport.Client { return &chunked.Client{Network: n} }

@@ -33,9 +33,11 @@ type Options struct {
 	// Wrap, if not nil, returns the handler to serve. It receives the watchserver as its
 	// argument.
 	Wrap func(http.Handler) http.Handler
-	// ConfigureHTTP, if not nil, changes the http.Server before it starts. h2.Configure then
-	// fills in the fields that are still zero.
+	// ConfigureHTTP, if not nil, changes the http.Server before it starts. HTTP2 then fills in the
+	// fields that are still zero.
 	ConfigureHTTP func(*http.Server)
+	// HTTP2 configures HTTP/2.
+	HTTP2 h2.Config
 	// TLS enables https.
 	TLS bool
 	// ConfigureTLS, if not nil, changes the server's TLS configuration before it starts.
@@ -73,7 +75,7 @@ func Start(t testing.TB, source listwatch.Source, o Options) *Server {
 			if o.ConfigureHTTP != nil {
 				o.ConfigureHTTP(srv)
 			}
-			h2.Configure(srv, transport.Options{})
+			o.HTTP2.Configure(srv)
 		},
 	})
 	s.Network = transport.Network{Dial: s.Dial, TLS: s.ClientTLS}
