@@ -2,6 +2,7 @@ package h2
 
 import (
 	"net/http"
+	"sync"
 
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2/internal/loop"
@@ -48,7 +49,7 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 	coding := encoder.NewStreamCoding()
 	if watch := loop.TakeOver(w, o.WriteTimeoutOrDefault(), o.Detach, coding.Header()); watch != nil {
 		return &transport.Stream{
-			Sender: &sender{watch, coding}, Encoder: encoder, OnDone: watch.OnDone, Go: watch.Go, Detached: o.Detach,
+			Sender: &sender{watch: watch, coding: coding}, Encoder: encoder, OnDone: watch.OnDone, Go: watch.Go, Detached: o.Detach,
 		}, nil
 	}
 	return transport.OpenResponse(w, r, o, encoder)
@@ -57,12 +58,15 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 // A sender is the Sender of a stream of the connection loop.
 type sender struct {
 	watch  *loop.Watch
-	coding *transport.StreamCoding
+	mu     sync.Mutex
+	coding *transport.StreamCoding // guarded by mu, because Close may be called during Send
 }
 
 // Send implements [transport.Sender].
 func (s *sender) Send(frames [][]byte) error {
+	s.mu.Lock()
 	s.coding.Apply(frames)
+	s.mu.Unlock()
 	if err := s.watch.Send(frames); err != nil {
 		return connio.SendError(err)
 	}
@@ -76,6 +80,9 @@ func (s *sender) Close(end transport.End) error {
 		s.watch.Abort()
 		return nil
 	}
-	s.watch.Close(s.coding.Trailer())
+	s.mu.Lock()
+	trailer := s.coding.Trailer()
+	s.mu.Unlock()
+	s.watch.Close(trailer)
 	return nil
 }

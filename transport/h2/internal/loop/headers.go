@@ -46,7 +46,7 @@ func (b *headerBlock) init(c *conn) {
 	b.limit = c.settings.headerBytes
 	// Until the client acknowledges the SETTINGS it may use the default table.
 	b.decoder = hpack.NewDecoder(defaultTable, b.emit)
-	b.decoder.SetMaxStringLength(b.limit)
+	b.decoder.SetMaxStringLength(2 * b.limit) // as for the whole block; see add
 }
 
 func (b *headerBlock) start(f *http2.HeadersFrame) error {
@@ -206,9 +206,9 @@ func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
 		Host: authority, RequestURI: path, RemoteAddr: c.remote, TLS: c.tls,
 	}
 	switch {
+	case c.headers.tooLarge: // the handler responds without a look at the request
 	case !httpguts.ValidHeaderFieldName(method):
 		return nil, errPseudo
-	case c.headers.tooLarge:
 	case method == http.MethodConnect && protocol == "":
 		if path != "" || scheme != "" || authority == "" {
 			return nil, errPseudo

@@ -57,9 +57,14 @@ const quantum = 16 << 10
 // send sends frames, and END_STREAM if end is true. What cannot be sent at once is kept; if wait
 // is true, send waits until it has been sent. Otherwise the frames must not change any more.
 func (st *stream) send(frames [][]byte, end, wait, shared bool) error {
+	st.c.mu.Lock()
+	defer st.c.mu.Unlock()
+	return st.sendLocked(frames, end, wait, shared)
+}
+
+// sendLocked is send for a caller that holds the mutex. It releases the mutex while it waits.
+func (st *stream) sendLocked(frames [][]byte, end, wait, shared bool) error {
 	c := st.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if st.err != nil {
 		return st.err
 	}

@@ -68,23 +68,21 @@ func (w *Watch) Go(f func()) {
 // Otherwise Send waits. It returns an error if the stream has ended.
 func (w *Watch) Send(frames [][]byte) error {
 	w.st.c.mu.Lock()
-	wait, done := !w.st.stepping, w.done
-	w.st.c.mu.Unlock()
-	if done && w.st.err == nil {
+	defer w.st.c.mu.Unlock()
+	if w.done && w.st.err == nil {
 		return errClosed
 	}
-	return w.st.send(frames, false, wait, true)
+	return w.st.sendLocked(frames, false, !w.st.stepping, true)
 }
 
 // Close completes the stream after what was sent, followed by trailer. It does not wait. It has no
 // effect if the stream has ended.
 func (w *Watch) Close(trailer []byte) {
 	w.st.c.mu.Lock()
-	done := w.done
-	w.finish()
-	w.st.c.mu.Unlock()
-	if !done {
-		_ = w.st.send([][]byte{trailer}, true, false, true)
+	defer w.st.c.mu.Unlock()
+	if !w.done {
+		w.finish()
+		_ = w.st.sendLocked([][]byte{trailer}, true, false, true)
 	}
 }
 

@@ -1,0 +1,103 @@
+package loop
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// FuzzFrames sends sequences of frames to a connection that serves echoes and watches. At any time
+// the windows and the streams must be within their limits, and nothing may be left when the client
+// has disconnected: synctest fails if a goroutine remains.
+//
+// A frame is four bytes, for type, flags, stream and length, and its payload. HEADERS without a
+// payload are a request.
+func FuzzFrames(f *testing.F) {
+	const get, post, data, reset, settings, window, continuation = 1, 1, 0, 3, 4, 8, 9
+	f.Add([]byte{get, 5, 1, 0, window, 0, 1, 4, 0, 0, 1, 0, reset, 0, 1, 4, 0, 0, 0, 8})
+	f.Add([]byte{post, 4, 3, 0, data, 0, 3, 3, 'a', 'b', 'c', data, 1, 3, 0})
+	f.Add([]byte{get, 1, 1, 0, continuation, 4, 1, 0, settings, 0, 0, 6, 0, 4, 0, 0, 0, 0})
+	f.Add([]byte{get, 5, 1, 0, get, 5, 3, 0, get, 5, 5, 0, 6, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 7, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, input []byte) {
+		synctest.Test(t, func(t *testing.T) { sendFrames(t, input) })
+	})
+}
+
+func sendFrames(t *testing.T, input []byte) {
+	client, server := net.Pipe()
+	hs := &http.Server{ErrorLog: log.New(io.Discard, "", 0), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 3}}
+	c := newConn(&Server{ExtendedConnect: true}, hs, server, nil, http.HandlerFunc(echoOrWatch))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.serve(t.Context())
+	}()
+	go func() { _, _ = io.Copy(io.Discard, client) }()
+	framer := http2.NewFramer(client, nil)
+	framer.AllowIllegalWrites = true
+	err := framer.WriteSettings()
+	for err == nil && len(input) >= 4 {
+		kind, flags, stream, n := http2.FrameType(input[0]%12), http2.Flags(input[1]), uint32(input[2]%16), min(int(input[3]), len(input)-4)
+		payload := input[4 : 4+n]
+		input = input[4+n:]
+		if kind == http2.FrameHeaders && n == 0 {
+			payload, flags = request, flags&^(http2.FlagHeadersPadded|http2.FlagHeadersPriority)
+		}
+		err = framer.WriteRawFrame(kind, flags, stream, bytes.Clone(payload))
+		synctest.Wait()
+		c.check(t)
+	}
+	client.Close()
+	<-ended
+	time.Sleep(time.Hour) // timers that were left would run
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.streams)+c.handlers+len(c.waiting)+len(c.blocked) > 0 || c.writing || c.out.buf != nil {
+		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers, len(c.waiting), len(c.blocked), c.writing)
+	}
+}
+
+func echoOrWatch(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_, _ = io.Copy(w, r.Body)
+		return
+	}
+	watch := TakeOver(w, time.Minute, true, nil)
+	var step func()
+	step = func() {
+		if watch.Send([][]byte{make([]byte, 10000), make([]byte, 10000)}) == nil {
+			watch.Go(step) // until the window is empty
+		}
+	}
+	watch.Go(step)
+}
+
+// check checks what must hold at any time.
+func (c *conn) check(t *testing.T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sendWindow < 0 || c.sendWindow > maxWindow || c.recv.open < 0 || c.recv.open > c.recv.limit {
+		t.Errorf("the connection's windows are %d to send and %d of %d to receive", c.sendWindow, c.recv.open, c.recv.limit)
+	}
+	if len(c.streams) > int(c.settings.streams) || c.handlers > int(c.settings.streams) {
+		t.Errorf("%d streams and %d handlers, want %d at most", len(c.streams), c.handlers, c.settings.streams)
+	}
+	for id, st := range c.streams {
+		if st.err != nil || st.window() > maxWindow || id != st.id || id > c.lastID || id%2 == 0 {
+			t.Errorf("stream %d: %+v", id, st)
+		}
+	}
+	for st := range c.blocked {
+		if st.err != nil || st.ready || st.window() > 0 && c.sendWindow > 0 {
+			t.Errorf("stream %d is blocked, but it is ready or has a window", st.id)
+		}
+	}
+}
