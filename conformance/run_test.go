@@ -21,7 +21,7 @@ func TestExecuteRunsSelectedCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "handshake/h2c-upgrade-ignored/h1 handshake/h2c-upgrade-ignored/h1-standard select/field-name/h1 select/field-name/h1-standard select/field-name/h2 select/field-name/h2-nethttp error/404/h2 error/404/h2-nethttp"
+	want := "handshake/h2c-upgrade-ignored/h1 handshake/h2c-upgrade-ignored/h1-standard select/field-name/h1 select/field-name/h1-standard select/field-name/h2 select/field-name/h2-nethttp error/404/h2"
 	if got := strings.Join(names, " "); got != want || !r.OK() || len(r.Outcomes) != len(names) {
 		t.Errorf("got %s, OK %v; want %s", got, r.OK(), want)
 	}

@@ -26,5 +26,5 @@ func ExampleCase() {
 	fmt.Println(runner.Variants(deletion, reference.New("reference", reference.Interceptors{})))
 	// Output:
 	// mine r
-	// [h2]
+	// [h2 h2-nethttp]
 }
