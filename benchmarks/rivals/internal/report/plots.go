@@ -1,7 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"image/color"
+	"os"
 	"path/filepath"
 
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/runner"
@@ -52,11 +54,25 @@ func (r Report) plots(dir string) error {
 		}
 		p.NominalY(labels...)
 		height := vg.Length(len(r.Rivals)+2) * vg.Points(26)
-		if err := p.Save(vg.Points(760), height, filepath.Join(dir, name)); err != nil {
+		if err := save(p, vg.Points(760), height, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// save writes a plot. The labels are placed for Liberation Serif, so where it is missing a font of
+// the same widths must take its place.
+func save(p *plot.Plot, width, height vg.Length, file string) error {
+	if err := p.Save(width, height, file); err != nil {
+		return err
+	}
+	svg, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	svg = bytes.ReplaceAll(svg, []byte("Liberation Serif;"), []byte("Liberation Serif,Times New Roman,serif;"))
+	return os.WriteFile(file, svg, 0o644)
 }
 
 // addBars adds series i of n. A metric that was not measured has an empty bar.
