@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 	"github.com/listwatch/listwatch/watchserver"
@@ -187,7 +188,7 @@ func (c resourceRequest) strictError(problems string) error {
 
 // strictPatchError is like strictError, for the result of a patch.
 func (c resourceRequest) strictPatchError(problems string) error {
-	return inapplicablePatch(errors.New(problems))
+	return patch.Inapplicable(errors.New(problems))
 }
 
 // unknownFields returns a message for each field of the object data that the schema does not have,

@@ -4,14 +4,17 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
+	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Handler is an [http.Handler] that serves any number of resources. The zero Handler is
@@ -60,6 +63,8 @@ type servedResource struct {
 	collection *store.Collection
 	table      *table.Table
 	scale      *scaleSpec // nil if the objects have no scale subresource
+	// applier returns the Manager of server-side apply, which the first call makes.
+	applier func() (*apply.Manager, error)
 }
 
 // Add serves the collection c as resource r. It returns an error of code AlreadyExists if
@@ -85,6 +90,9 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 			return err
 		}
 	}
+	s.applier = sync.OnceValues(func() (*apply.Manager, error) {
+		return apply.New(s.Schema, kubeschema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
+	})
 	h.resources = append(h.resources, s)
 	return nil
 }

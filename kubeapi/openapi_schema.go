@@ -158,6 +158,9 @@ func (d *definitions) reference(t *schema.Type) jsonMap {
 
 func (d *definitions) object(t *schema.Type) jsonMap {
 	s := jsonMap{"type": "object"}
+	if t.Atomic {
+		s["x-kubernetes-map-type"] = "atomic"
+	}
 	if t.AdditionalProperties != nil {
 		s["additionalProperties"] = d.field(*t.AdditionalProperties)
 	} else {
@@ -192,6 +195,10 @@ func (d *definitions) field(f schema.Field) jsonMap {
 	}
 	if f.MergeKey != "" {
 		s["x-kubernetes-patch-merge-key"] = f.MergeKey
+	}
+	maps.Copy(s, f.ListExtensions())
+	if f.Default != "" {
+		s["default"] = f.Default
 	}
 	return s
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
 func unchanged(patch []byte) ([]byte, error) { return patch, nil }
 
-func apply(t testing.TB, mediaType, doc, patch string) (string, error) {
+func applyPatch(t testing.TB, mediaType, doc, patch string) (string, error) {
 	t.Helper()
 	p, err := readPatch(mediaType, []byte(patch), objectMeta(), unchanged)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestMergePatchFollowsRFC(t *testing.T) {
 		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {
-		if got, err := apply(t, mergePatchType, c.doc, c.patch); got != c.want || err != nil {
+		if got, err := applyPatch(t, mergePatchType, c.doc, c.patch); got != c.want || err != nil {
 			t.Errorf("%s with %s: got %s, %v, want %s", c.doc, c.patch, got, err, c.want)
 		}
 	}
@@ -53,12 +54,12 @@ func TestPatchesKeepUnchangedBytes(t *testing.T) {
 		jsonPatchType:  `[{"op":"add", "path":"/b/n", "value": 18446744073709551617.0},{"op":"test","path":"/z","value":9007199254740993}]`,
 	} {
 		want := strings.Replace(doc, `2028"`, `2028","n":18446744073709551617.0`, 1)
-		if got, err := apply(t, mediaType, doc, patch); got != want || err != nil {
+		if got, err := applyPatch(t, mediaType, doc, patch); got != want || err != nil {
 			t.Errorf("%s: got %s, %v, want %s", mediaType, got, err, want)
 		}
 	}
 	// The numbers differ, but are equal when they are converted to float64.
-	if got, err := apply(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
+	if got, err := applyPatch(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
 		t.Errorf("got %s, want the test to fail", got)
 	}
 }
@@ -87,9 +88,9 @@ func TestMalformedPatchesAreRejected(t *testing.T) {
 		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":"a"}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`, 422},
-		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, maxPatchOperations) + `{"op":"remove","path":"/a"}]`, 400},
+		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patch.MaxOperations) + `{"op":"remove","path":"/a"}]`, 400},
 	} {
-		_, err := apply(t, c.mediaType, `{"a":{}}`, c.patch)
+		_, err := applyPatch(t, c.mediaType, `{"a":{}}`, c.patch)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != c.code {
 			t.Errorf("%.60s: got %v, want %d", c.patch, err, c.code)
 		}
@@ -105,11 +106,9 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 	}{
 		{"", nil, plain},
 		{"a b", nil, plain},
-		{"application/json", objectMeta(), plain + ", application/strategic-merge-patch+json"},
+		{"application/json", objectMeta(), plain + ", application/strategic-merge-patch+json, application/apply-patch+yaml"},
 		{strategicPatchType, nil, "--type=merge or --type=json - accepted media types include: " + plain},
-		{"application/apply-patch+yaml", nil, "use kubectl apply without --server-side"},
-		{"application/apply-patch+yaml; charset=utf-8", objectMeta(), "use kubectl apply without --server-side"},
-		{"application/apply-patch+cbor", objectMeta(), "server-side apply is not supported"},
+		{"application/apply-patch+cbor", objectMeta(), "application/apply-patch+yaml"},
 	} {
 		_, err := patchMediaType(&http.Request{Header: http.Header{"Content-Type": {c.mediaType}}}, c.schema)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) {
@@ -124,7 +123,7 @@ func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 		`[{"op":"add","path":"/l/-1","value":1}]`, `[{"op":"test","path":"/a","value":2}]`, `[{"op":"copy","from":"/b","path":"/c"}]`,
 		`[{"op":"add","path":"/a/b/c","value":1}]`,
 	} {
-		got, err := apply(t, jsonPatchType, `{"a":1,"l":[1]}`, patch)
+		got, err := applyPatch(t, jsonPatchType, `{"a":1,"l":[1]}`, patch)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 422 || !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %s, %v, want 422", patch, got, err)
 		}
@@ -134,10 +133,10 @@ func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 func TestJSONPatchWorkIsLimited(t *testing.T) {
 	const insert = `{"op":"add","path":"/l/0","value":1}`
 	patch := "[" + strings.Repeat(insert+",", 999) + insert + "]"
-	if _, err := apply(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 1000)+`1]}`, patch); err != nil {
+	if _, err := applyPatch(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 1000)+`1]}`, patch); err != nil {
 		t.Errorf("small object: %v", err)
 	}
-	_, err := apply(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 500000)+`1]}`, patch)
+	_, err := applyPatch(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 500000)+`1]}`, patch)
 	if !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("large object: got %v, want Invalid", err)
 	}
@@ -170,7 +169,7 @@ func FuzzMergePatch(f *testing.F) {
 		if err != nil || compact[0] != '{' {
 			return
 		}
-		got, err := apply(t, mergePatchType, string(compact), patch)
+		got, err := applyPatch(t, mergePatchType, string(compact), patch)
 		if err != nil {
 			return
 		}
@@ -195,7 +194,7 @@ func FuzzJSONPatch(f *testing.F) {
 		if err != nil || compact[0] != '{' {
 			return
 		}
-		got, err := apply(t, jsonPatchType, string(compact), patch)
+		got, err := applyPatch(t, jsonPatchType, string(compact), patch)
 		if err == nil && (!json.Valid([]byte(got)) || !bytes.HasPrefix([]byte(got), []byte("{"))) {
 			t.Errorf("%s with %s: got %s", doc, patch, got)
 		}
@@ -207,7 +206,7 @@ func TestMalformedJSONPatchErrorsAreClear(t *testing.T) {
 		`{}`: "a JSON patch must be a list of operations", `null`: "a JSON patch must be a list of operations",
 		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `[null]`: "operation 0 is not an object",
 	} {
-		_, err := apply(t, jsonPatchType, `{"a":1}`, patch)
+		_, err := applyPatch(t, jsonPatchType, `{"a":1}`, patch)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Err == nil || e.Err.Error() != want {
 			t.Errorf("%s: got %v, want 400 and %s", patch, err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 )
@@ -120,7 +121,9 @@ func clampInt32(v jsonvalue.Value) int32 {
 // updateScale applies p to the object's scale, stores the resulting number of desired
 // replicas, and returns the new scale. Other changes by p have no effect, except for
 // preconditions.
-func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, conditions store.Preconditions, p patchFunc) (*listwatch.Object, error) {
+func (c resourceRequest) updateScale(
+	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
+) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), conditions, func(old *listwatch.Object) ([]byte, error) {
 		before, err := c.scale.scaleOf(old)
 		if err != nil {
@@ -137,17 +140,25 @@ func (c resourceRequest) updateScale(ctx context.Context, to *store.Collection, 
 		if err != nil || strconv.FormatInt(wanted, 10) == string(rawjson.Lookup(before.Data, "spec", "replicas")) {
 			return old.Data, err
 		}
-		patch := strconv.AppendInt(nil, wanted, 10)
-		for i := len(c.scale.replicas) - 1; i >= 0; i-- {
-			patch = append(append(append(rawjson.AppendString([]byte{'{'}, c.scale.replicas[i]), ':'), patch...), '}')
-		}
 		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
-		return mergePatch(doc, patch)
+		if next, err = patch.Merge(doc, c.scale.object(wanted)); err != nil {
+			return nil, err
+		}
+		return c.track(doc, next, manager)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return c.scale.scaleOf(o)
+}
+
+// object returns the part of an object that the given number of replicas determines.
+func (p *scaleSpec) object(replicas int64) []byte {
+	object := strconv.AppendInt(nil, replicas, 10)
+	for i := len(p.replicas) - 1; i >= 0; i-- {
+		object = append(append(append(rawjson.AppendString([]byte{'{'}, p.replicas[i]), ':'), object...), '}')
+	}
+	return object
 }
 
 // readScale returns the desired replicas of a scale, which is compact JSON. As in

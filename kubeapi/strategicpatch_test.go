@@ -79,10 +79,6 @@ func TestStrategicPatchNeedsSchema(t *testing.T) {
 	if !strings.Contains(s.Message, "--type=merge") {
 		t.Errorf("got %q, want the alternative", s.Message)
 	}
-	s = a.wantError(t, 415, "UnsupportedMediaType", "PATCH", deployments+"/web?fieldManager=x", `{}`, "Content-Type", "application/apply-patch+yaml")
-	if !strings.Contains(s.Message, "without --server-side") {
-		t.Errorf("got %q, want the alternative", s.Message)
-	}
 }
 
 func TestResourceDeclaresSchema(t *testing.T) {

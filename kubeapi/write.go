@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
+	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -24,6 +25,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 		return err
 	}
 	to := c.target(o.DryRun)
+	if data, err = c.track(nil, data, manager(r, o)); err != nil {
+		return err
+	}
 	created, err := to.CreateIn(r.Context(), c.namespace, data)
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 		})
 	}
 	to := c.target(o.DryRun)
-	updated, err := c.update(r.Context(), to, p, func(old []byte) ([]byte, error) { return c.keepStatus(old, data) })
+	updated, err := c.update(r.Context(), to, p, manager(r, o), func(old []byte) ([]byte, error) { return c.keepStatus(old, data) })
 	if err != nil {
 		return err
 	}
@@ -126,6 +130,9 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
+	if mediaType == applyPatchType {
+		return h.apply(w, r, c, o, data)
+	}
 	p, err := readPatch(mediaType, data, c.patchSchema(), func(patch []byte) ([]byte, error) {
 		return c.applyFieldValidation(w, o.FieldValidation, patch)
 	})
@@ -140,7 +147,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 		}
 		return dropRepeatedOwners(w, out), err
 	}
-	patched, err := c.update(r.Context(), to, store.Preconditions{}, check)
+	patched, err := c.update(r.Context(), to, store.Preconditions{}, manager(r, o), check)
 	if err != nil {
 		return err
 	}
@@ -207,17 +214,19 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 			return nil, err
 		}
 		if err := c.checkTypes(out); err != nil {
-			return nil, inapplicablePatch(err)
+			return nil, patch.Inapplicable(err)
 		}
 		return out, nil
 	}
 }
 
-// update applies p to the object, or to the part of it that the subresource names. If p
-// sets a resourceVersion, this is a precondition, as in Kubernetes.
-func (c resourceRequest) update(ctx context.Context, to *store.Collection, conditions store.Preconditions, p patchFunc) (*listwatch.Object, error) {
+// update applies p to the object, or to the part of it that the subresource names, in the name of
+// manager. If p sets a resourceVersion, this is a precondition, as in Kubernetes.
+func (c resourceRequest) update(
+	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
+) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
-		return c.updateScale(ctx, to, conditions, p)
+		return c.updateScale(ctx, to, conditions, manager, p)
 	}
 	return to.Update(ctx, c.key(), conditions, func(old *listwatch.Object) ([]byte, error) {
 		// Another program that writes to the database may have stored duplicate members.
@@ -230,9 +239,11 @@ func (c resourceRequest) update(ctx context.Context, to *store.Collection, condi
 			return nil, err
 		}
 		if c.subresource == "status" {
-			return withStatus(doc, next)
+			if next, err = withStatus(doc, next); err != nil {
+				return nil, err
+			}
 		}
-		return next, nil
+		return c.track(doc, next, manager)
 	})
 }
 
@@ -304,11 +315,11 @@ func withStatus(old, next []byte) ([]byte, error) {
 	default:
 		members = append(members, rawjson.Member{Name: "status", Key: []byte(`"status"`), Value: status})
 	}
-	m := objectWriter{out: append(make([]byte, 0, len(old)+len(status)), '{')}
+	m := patch.NewObjectWriter(len(old) + len(status))
 	for _, member := range members {
-		m.member(member.Key, member.Value)
+		m.Member(member.Key, member.Value)
 	}
-	return append(m.out, '}'), nil
+	return m.Bytes(), nil
 }
 
 // readQuery parses the query of a write. A malformed query is an error, because it may hide a

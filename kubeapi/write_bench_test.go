@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,8 +11,14 @@ import (
 )
 
 // BenchmarkReplace measures a PUT of a pod of about 2 KiB with all checks, without a
-// network.
+// network. Tracked objects have managedFields, because of an apply.
 func BenchmarkReplace(b *testing.B) {
+	for _, tracked := range []bool{false, true} {
+		b.Run(fmt.Sprintf("tracked=%v", tracked), func(b *testing.B) { benchmarkReplace(b, tracked) })
+	}
+}
+
+func benchmarkReplace(b *testing.B, tracked bool) {
 	r, _ := FindResource(DefaultResources(), "pods")
 	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 	if err != nil {
@@ -23,17 +30,23 @@ func BenchmarkReplace(b *testing.B) {
 	}
 	body := `{"metadata":{"name":"one","namespace":"default","labels":{"app":"web"},"annotations":{"note":"` + strings.Repeat("n", 300) + `"}},"spec":{"containers":[{"name":"web",` +
 		`"image":"registry.example/web:1.2.3","env":[` + strings.Repeat(`{"name":"A","value":"b"},`, 60) + `{"name":"Z","value":"z"}]}]}}`
-	do := func(method, path string, code int) {
+	do := func(method, path, mediaType, body string, code int) {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", mediaType)
+		h.ServeHTTP(w, r)
 		if w.Code != code {
 			b.Fatal(w.Body)
 		}
 	}
-	do(http.MethodPost, pods, http.StatusCreated)
+	do(http.MethodPost, pods, "application/json", body, http.StatusCreated)
+	if tracked {
+		config := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"x":"y"}}}`
+		do(http.MethodPatch, pods+"/one?fieldManager=m", applyPatchType, config, http.StatusOK)
+	}
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		do(http.MethodPut, pods+"/one", http.StatusOK)
+		do(http.MethodPut, pods+"/one", "application/json", body, http.StatusOK)
 	}
 }

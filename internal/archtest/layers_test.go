@@ -182,7 +182,9 @@ var dependencies = []dependency{
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
 	{"k8s.io/apimachinery", []string{"kubeapi", "kubeapi/internal/..."}, "only the face of the Kubernetes API follows Kubernetes' own code"},
-	{"github.com/evanphx/json-patch", []string{"kubeapi"}, "patches are a verb of Kubernetes' API"},
+	{"k8s.io/kube-openapi", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},
+	{"sigs.k8s.io/structured-merge-diff", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},
+	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",
 		[]string{"kubeapi/internal/yamlbody", "conformance/adapters"},

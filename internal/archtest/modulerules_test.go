@@ -26,7 +26,7 @@ var heavy = []string{
 }
 
 // apimachinery is Kubernetes' code for options, server-side apply and errors.
-var apimachinery = []string{"k8s.io", "sigs.k8s.io"}
+var apimachinery = []string{"k8s.io", "sigs.k8s.io", "google.golang.org/protobuf"}
 
 var etcdClient = []string{"go.etcd.io/etcd", "google.golang.org/grpc", "google.golang.org/protobuf", "go.uber.org/zap"}
 

@@ -54,17 +54,38 @@ func withOffset(src []byte, err error) error {
 // Members calls f with the name and the value of each member of doc, an object, in the order of
 // doc, until f returns an error.
 func Members(doc []byte, f func(name string, value Span) error) error {
+	return rawMembers(doc, func(key []byte, value Span) error {
+		name, err := memberName(key)
+		if err != nil {
+			return err
+		}
+		return f(name, value)
+	})
+}
+
+// MemberBytes is like Members, but does not allocate for names without escapes: such a name is a
+// part of doc.
+func MemberBytes(doc []byte, f func(name []byte, value Span) error) error {
+	return rawMembers(doc, func(key []byte, value Span) error {
+		if bytes.IndexByte(key, '\\') < 0 {
+			return f(key[1:len(key)-1], value)
+		}
+		name, err := String(key)
+		if err != nil {
+			return err
+		}
+		return f([]byte(name), value)
+	})
+}
+
+func rawMembers(doc []byte, f func(key []byte, value Span) error) error {
 	if len(doc) < 2 || doc[0] != '{' {
 		return fmt.Errorf("must be a JSON object, got %s", kind(doc))
 	}
 	for i := 1; doc[i] != '}'; {
 		var key, value Span
 		key, value, i = nextMember(doc, i)
-		name, err := memberName(key.Of(doc))
-		if err != nil {
-			return err
-		}
-		if err := f(name, value); err != nil {
+		if err := f(key.Of(doc), value); err != nil {
 			return err
 		}
 	}

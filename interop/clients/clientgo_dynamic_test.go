@@ -89,12 +89,16 @@ func TestDynamicClientUsesDeclaredKinds(t *testing.T) {
 	})
 }
 
-// The server has no server-side apply. Its error names the supported patch types.
-func TestServerSideApplyIsRefused(t *testing.T) {
+func TestServerSideAppliesOfTwoManagersConflict(t *testing.T) {
 	s := kubetest.Start(t, widgetResource)
 	c := must(dynamic.NewForConfig(s.Config(kubetest.HTTP1)))(t).Resource(widgetGVR).Namespace("default")
-	_, err := c.Apply(t.Context(), "a", unstructuredWidget("a", 1), metav1.ApplyOptions{FieldManager: "test"})
-	wantError(t, err, "UnsupportedMediaType")
+	must(c.Apply(t.Context(), "a", unstructuredWidget("a", 1), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	_, err := c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two"})
+	wantError(t, err, "Conflict")
+	forced := must(c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two", Force: true}))(t)
+	if size, _, _ := unstructured.NestedInt64(forced.Object, "spec", "size"); size != 2 || len(forced.GetManagedFields()) != 2 {
+		t.Errorf("got %v, want size 2 and two managers", forced)
+	}
 }
 
 // The metadata client receives only the metadata of objects, in lists and in watches.

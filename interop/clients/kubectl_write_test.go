@@ -78,8 +78,6 @@ func TestKubectlApply(t *testing.T) {
 func TestKubectlReportsUnsupportedRequests(t *testing.T) {
 	t.Parallel()
 	_, u := startForKubectl(t)
-	file := u.file(objectManifest)
-	u.wantFailure("Server-side apply not available on the server", "apply", "-f", file, "--server-side")
 	unknown := u.file("apiVersion: demo.example.com/v1\nkind: Nosuch\nmetadata: {name: x}\n")
 	u.wantFailure(`no matches for kind "Nosuch" in version "demo.example.com/v1"`, "create", "-f", unknown)
 	u.wantFailure(`The Pod "UPPER" is invalid: metadata.name: Invalid value`, "create", "-f", u.file("apiVersion: v1\nkind: Pod\nmetadata: {name: UPPER}\n"))

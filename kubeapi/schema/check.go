@@ -27,37 +27,49 @@ func (t *Type) Check(doc []byte) error {
 // "spec.containers[0].imag". doc is compact JSON of the right types. A nil Type, and a Type without
 // Fields, describes every field.
 func (t *Type) Unknown(doc []byte) []string {
-	var paths []string
-	t.walkUnknown(doc, "", &paths)
+	if t == nil || t.Fields == nil && t.AdditionalProperties == nil || len(doc) == 0 || doc[0] != '{' {
+		return nil
+	}
+	var unknown []string
+	_ = rawjson.MemberBytes(doc, func(name []byte, value rawjson.Span) error {
+		f, known := t.find(name)
+		if !known {
+			unknown = append(unknown, string(name))
+			return nil
+		}
+		for _, path := range f.unknown(value.Of(doc)) {
+			unknown = append(unknown, string(name)+path)
+		}
+		return nil
+	})
+	return unknown
+}
+
+// unknown returns the paths of the unknown fields in a value, each with its first separator.
+func (f Field) unknown(v []byte) (paths []string) {
+	if !f.List || len(v) == 0 || v[0] != '[' {
+		for _, path := range f.Type.Unknown(v) {
+			paths = append(paths, "."+path)
+		}
+		return paths
+	}
+	i := 0
+	_ = rawjson.Elements(v, func(element rawjson.Span) error {
+		for _, path := range f.Type.Unknown(element.Of(v)) {
+			paths = append(paths, "["+strconv.Itoa(i)+"]."+path)
+		}
+		i++
+		return nil
+	})
 	return paths
 }
 
-func (t *Type) walkUnknown(v []byte, path string, unknown *[]string) {
-	if t == nil || t.Fields == nil && t.AdditionalProperties == nil || len(v) == 0 || v[0] != '{' {
-		return
+// find returns the description of a member, if there is one.
+func (t *Type) find(name []byte) (f Field, known bool) {
+	if f, known = t.Fields[string(name)]; known || t.AdditionalProperties == nil {
+		return f, known
 	}
-	_ = rawjson.Members(v, func(name string, value rawjson.Span) error {
-		where := name
-		if path != "" {
-			where = path + "." + name
-		}
-		f := t.Field(name)
-		if _, known := t.Fields[name]; !known && t.AdditionalProperties == nil {
-			*unknown = append(*unknown, where)
-			return nil
-		}
-		one := value.Of(v)
-		if !f.List || len(one) == 0 || one[0] != '[' {
-			f.Type.walkUnknown(one, where, unknown)
-			return nil
-		}
-		i := 0
-		return rawjson.Elements(one, func(element rawjson.Span) error {
-			f.Type.walkUnknown(element.Of(one), where+"["+strconv.Itoa(i)+"]", unknown)
-			i++
-			return nil
-		})
-	})
+	return *t.AdditionalProperties, true
 }
 
 // A typeError describes a value of a wrong type. The path is relative to the value that was
@@ -88,16 +100,20 @@ func (t *Type) check(v []byte) (bad *typeError) {
 	case len(v) == 0 || v[0] != '{':
 		return &typeError{want: "an object", got: v}
 	}
-	_ = rawjson.Members(v, func(name string, value rawjson.Span) error {
+	_ = rawjson.MemberBytes(v, func(name []byte, value rawjson.Span) error {
 		if bad != nil {
 			return nil
 		}
-		step := "." + name
-		if t.Fields == nil {
-			step = "[" + strconv.Quote(name) + "]" // names chosen by the user may contain dots
+		f, _ := t.find(name)
+		if bad = f.check(value.Of(v)); bad == nil {
+			return nil
 		}
-		f := t.Field(name)
-		bad = f.check(value.Of(v)).within(step)
+		step := "." + string(name)
+		if t.Fields == nil {
+			// Names chosen by the user may contain dots.
+			step = "[" + strconv.Quote(string(name)) + "]"
+		}
+		bad = bad.within(step)
 		return nil
 	})
 	return bad
@@ -115,7 +131,9 @@ func (f Field) check(v []byte) (bad *typeError) {
 	i := 0
 	_ = rawjson.Elements(v, func(value rawjson.Span) error {
 		if e := value.Of(v); bad == nil && string(e) != "null" {
-			bad = f.checkOne(e).within("[" + strconv.Itoa(i) + "]")
+			if bad = f.checkOne(e); bad != nil {
+				bad = bad.within("[" + strconv.Itoa(i) + "]")
+			}
 		}
 		i++
 		return nil
@@ -142,7 +160,7 @@ var quantity = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|
 func (s Scalar) check(v []byte) (want string) {
 	isText, isNumber := v[0] == '"', v[0] == '-' || v[0] >= '0' && v[0] <= '9'
 	text := ""
-	if isText {
+	if isText && (s == Time || s == MicroTime || s == Bytes) {
 		text, _ = rawjson.String(v) // v is a string, so there is no error
 	}
 	ok := true

@@ -39,6 +39,9 @@ func Kubernetes(name string) *Type {
 //		parts []example.v1.Part merge=name,retainKeys
 //		tags []string merge
 //
+// The strategies keys=KEY+KEY, set, atomic and default=TEXT set the fields of the same names for
+// server-side apply, and the word atomic after the name of a type its Atomic.
+//
 // A type is a [Scalar], "any", or the name of a type, which must contain a dot. It may be
 // preceded by map[string] or []. Lines that start with # are comments. Invalid text is an
 // error of code Invalid.
@@ -59,8 +62,9 @@ func Parse(text string) (map[string]*Type, error) {
 		switch {
 		case line == "" || line[0] == '#':
 		case !isField:
-			current = typeOf(line)
-			current.Fields = map[string]Field{}
+			name, atomic := strings.CutSuffix(line, " atomic")
+			current = typeOf(name)
+			current.Fields, current.Atomic = map[string]Field{}, atomic
 		case current == nil:
 			return nil, lineError(n, "a field precedes the first type")
 		default:
@@ -127,8 +131,16 @@ func (f *Field) parseStrategy(s string) error {
 			f.Merge, f.MergeKey = true, key
 		case word == "retainKeys":
 			f.RetainKeys = true
+		case name == "keys" && f.List && key != "":
+			f.Keys = strings.Split(key, "+")
+		case word == "set" && f.List:
+			f.Set = true
+		case word == "atomic":
+			f.Atomic = true
+		case name == "default" && f.Scalar == String && key != "":
+			f.Default = key
 		default:
-			return fmt.Errorf("%q is not a strategy; must be merge or merge=KEY (both for lists) or retainKeys", word)
+			return fmt.Errorf("%q is not a strategy; must be merge, merge=KEY, set or keys=KEY+KEY (for lists), retainKeys, atomic or default=TEXT (for strings)", word)
 		}
 	}
 	return nil

@@ -25,6 +25,9 @@ type Type struct {
 	// AdditionalProperties describes the members that are not in Fields, for objects such
 	// as labels, whose names the user chooses. If nil, those members may have any value.
 	AdditionalProperties *Field
+	// Atomic is true if a server-side apply replaces the object as a whole
+	// (x-kubernetes-map-type "atomic"). Otherwise each member has its own managers.
+	Atomic bool
 }
 
 // A Field describes a member of an object.
@@ -46,6 +49,43 @@ type Field struct {
 	// "retainKeys"). It is for objects in which some members exclude others. The server
 	// applies $retainKeys in any object.
 	RetainKeys bool
+	// Keys are the members that identify the elements of a list in a server-side apply
+	// (x-kubernetes-list-map-keys). If nil, they are MergeKey.
+	Keys []string
+	// Set makes a server-side apply treat a list of scalars as a set (x-kubernetes-list-type
+	// "set"). Lists of scalars with Merge are sets, too.
+	Set bool
+	// Atomic is true if a server-side apply replaces the list or object as a whole, although
+	// it has a MergeKey or members. Lists without MergeKey, Keys, Merge and Set are always
+	// replaced.
+	Atomic bool
+	// Default is the value of a string that a server-side apply assumes if the member is one of
+	// the Keys of a list and absent.
+	Default string
+}
+
+// ListExtensions returns the extensions of OpenAPI that direct a server-side apply: the list type,
+// the keys, and the map type. It is empty for a field with the default behavior of its type.
+func (f Field) ListExtensions() map[string]any {
+	keys := f.Keys
+	if keys == nil && f.MergeKey != "" {
+		keys = []string{f.MergeKey}
+	}
+	switch {
+	case f.Atomic && f.List:
+		return map[string]any{"x-kubernetes-list-type": "atomic"}
+	case f.Atomic:
+		return map[string]any{"x-kubernetes-map-type": "atomic"}
+	case f.List && keys != nil:
+		list := make([]any, len(keys))
+		for i, k := range keys {
+			list[i] = k
+		}
+		return map[string]any{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list}
+	case f.List && (f.Set || f.Merge):
+		return map[string]any{"x-kubernetes-list-type": "set"}
+	}
+	return nil
 }
 
 // A Scalar is the type of a value that is neither an object nor a list.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,10 +38,10 @@ func TestParse(t *testing.T) {
 	if f := widget.Field("labels").Type.Field("any name"); f.Scalar != String {
 		t.Errorf("additional property: got %+v, want a string", f)
 	}
-	if f := widget.Field("none"); f != (Field{}) {
+	if f := widget.Field("none"); !reflect.DeepEqual(f, Field{}) {
 		t.Errorf("unknown field: got %+v", f)
 	}
-	if f := (*Type)(nil).Field("none"); f != (Field{}) {
+	if f := (*Type)(nil).Field("none"); !reflect.DeepEqual(f, Field{}) {
 		t.Errorf("field of a nil Type: got %+v", f)
 	}
 }
@@ -49,8 +50,8 @@ func TestParseRejectsInvalidText(t *testing.T) {
 	for text, want := range map[string]string{
 		"\ta string":                             "line 1: a field precedes the first type",
 		"x.A\n\ta":                               `line 2: "a": must be a name, a type and optionally a strategy`,
-		"x.A\n\ta string merge":                  `line 2: "merge" is not a strategy; must be merge or merge=KEY (both for lists) or retainKeys`,
-		"x.A\n\ta []string mend":                 `line 2: "mend" is not a strategy; must be merge or merge=KEY (both for lists) or retainKeys`,
+		"x.A\n\ta string merge":                  `line 2: "merge" is not a strategy; must be merge, merge=KEY, set or keys=KEY+KEY (for lists), retainKeys, atomic or default=TEXT (for strings)`,
+		"x.A\n\ta []string mend":                 `line 2: "mend" is not a strategy; must be merge, merge=KEY, set or keys=KEY+KEY (for lists), retainKeys, atomic or default=TEXT (for strings)`,
 		"x.A\n\ta x.B":                           "the type x.B is used but not defined",
 		"x.A\n\ta text":                          `line 2: "text" is not a type; must be any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,
 		"x.A\n\tb string\n\ta map[string]text x": `line 3: "text" is not a type; must be any, one of [string integer int32 number boolean date-time micro-time byte int-or-string quantity], or a name with a dot`,

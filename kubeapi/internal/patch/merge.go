@@ -1,4 +1,5 @@
-package kubeapi
+// Package patch applies JSON merge patches and JSON patches to the bytes of objects.
+package patch
 
 import (
 	"fmt"
@@ -7,42 +8,42 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// maxPatchDepth limits the depth of a patch, because each level requires a pass over
+// maxDepth limits the depth of a patch, because each level requires a pass over
 // everything below it.
-const maxPatchDepth = 128
+const maxDepth = 128
 
-// mergePatch applies a JSON merge patch to doc (rfc7386#section-2). Both are JSON objects,
+// Merge applies a JSON merge patch to doc (rfc7386#section-2). Both are JSON objects,
 // and doc is compact. Members that the patch does not change keep their position and their
 // exact text.
-func mergePatch(doc, patch []byte) ([]byte, error) {
-	return appendMerged(make([]byte, 0, len(doc)+len(patch)), doc, patch, maxPatchDepth)
+func Merge(doc, patch []byte) ([]byte, error) {
+	return appendMerged(make([]byte, 0, len(doc)+len(patch)), doc, patch, maxDepth)
 }
 
 // appendMerged appends the object that results from applying patch to target, which may be
 // any value or empty.
 func appendMerged(out, target, patch []byte, depth int) ([]byte, error) {
 	if depth == 0 {
-		return nil, invalidPatch(fmt.Errorf("it is deeper than %d levels", maxPatchDepth))
+		return nil, Invalid(fmt.Errorf("it is deeper than %d levels", maxDepth))
 	}
 	changes, err := rawjson.Split(patch)
 	if err != nil {
-		return nil, invalidPatch(err)
+		return nil, Invalid(err)
 	}
 	var members []rawjson.Member
 	if len(target) > 0 && target[0] == '{' {
 		if members, err = rawjson.Split(target); err != nil {
-			return nil, invalidPatch(err)
+			return nil, Invalid(err)
 		}
 	}
 	change := make(map[string][]byte, len(changes))
 	for _, c := range changes {
 		change[c.Name] = c.Value
 	}
-	m := objectWriter{out: append(out, '{'), depth: depth}
+	m := ObjectWriter{out: append(out, '{'), depth: depth}
 	for _, old := range members {
 		value, changed := change[old.Name]
 		if !changed {
-			m.member(old.Key, old.Value)
+			m.Member(old.Key, old.Value)
 			continue
 		}
 		delete(change, old.Name)
@@ -56,15 +57,23 @@ func appendMerged(out, target, patch []byte, depth int) ([]byte, error) {
 	return append(m.out, '}'), m.err
 }
 
-// An objectWriter writes the members of an object.
-type objectWriter struct {
+// An ObjectWriter writes the members of an object.
+type ObjectWriter struct {
 	out      []byte
 	nonEmpty bool
 	depth    int
 	err      error
 }
 
-func (m *objectWriter) key(key []byte) {
+// NewObjectWriter returns a writer of an object of about size bytes.
+func NewObjectWriter(size int) *ObjectWriter {
+	return &ObjectWriter{out: append(make([]byte, 0, size), '{')}
+}
+
+// Bytes ends the object and returns it. It must be called once.
+func (m *ObjectWriter) Bytes() []byte { return append(m.out, '}') }
+
+func (m *ObjectWriter) key(key []byte) {
 	if m.nonEmpty {
 		m.out = append(m.out, ',')
 	}
@@ -72,18 +81,19 @@ func (m *objectWriter) key(key []byte) {
 	m.out = append(append(m.out, key...), ':')
 }
 
-func (m *objectWriter) member(key, value []byte) {
+// Member writes a member, whose key is raw JSON.
+func (m *ObjectWriter) Member(key, value []byte) {
 	m.key(key)
 	m.out = append(m.out, value...)
 }
 
 // merge writes the member key: the result of applying the patch in change to the value in old. If
 // change is null, merge writes nothing.
-func (m *objectWriter) merge(key, old, change []byte) {
+func (m *ObjectWriter) merge(key, old, change []byte) {
 	switch {
 	case m.err != nil || string(change) == "null":
 	case change[0] != '{':
-		m.member(key, change)
+		m.Member(key, change)
 	default:
 		m.key(key)
 		out, err := appendMerged(m.out, old, change, m.depth-1)
@@ -95,6 +105,7 @@ func (m *objectWriter) merge(key, old, change []byte) {
 	}
 }
 
-func invalidPatch(err error) error {
+// Invalid returns an error of status 400: the patch itself is wrong.
+func Invalid(err error) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: "the patch is invalid", Err: err}
 }

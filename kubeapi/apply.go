@@ -1,0 +1,176 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apply"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/internal/options"
+	"github.com/listwatch/listwatch/store"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+)
+
+// track returns next with the managedFields after a write by manager, which changes old to next.
+// Only objects that have managedFields are tracked; see package apply.
+func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error) {
+	if !apply.IsTracked(old) && !apply.IsTracked(next) {
+		return next, nil
+	}
+	m, err := c.applier()
+	if err != nil {
+		return nil, err
+	}
+	return m.Update(c.subresource, old, next, manager)
+}
+
+// manager returns the field manager that the options name, or else the program in the header
+// User-Agent, as in Kubernetes.
+func manager(r *http.Request, o options.Write) string {
+	if o.FieldManager != "" {
+		return o.FieldManager
+	}
+	program, _, _ := strings.Cut(r.UserAgent(), "/")
+	program = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return -1
+	}, program)
+	return program[:min(len(program), validation.FieldManagerMaxLength)]
+}
+
+// apply handles a server-side apply. It creates the object if it does not exist.
+func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, data []byte) error {
+	config, err := h.readConfiguration(w, r, c, o, data)
+	if err != nil {
+		return err
+	}
+	to, code := c.target(o.DryRun), http.StatusOK
+	var applied *listwatch.Object
+	for range 3 { // another writer may create or delete the object in between
+		applied, err = c.applyTo(r, to, o, config)
+		if !errors.Is(err, listwatch.NotFound) || c.subresource != "" || isVersioned(config) {
+			break
+		}
+		if applied, err = c.applyNew(r, to, o, config); !errors.Is(err, listwatch.AlreadyExists) {
+			code = http.StatusCreated
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	response := applied
+	if c.subresource == "scale" {
+		if response, err = c.scale.scaleOf(applied); err != nil {
+			return err
+		}
+	}
+	err = c.writeObject(w, r, code, response)
+	h.wrote(r, c, to, applied)
+	return err
+}
+
+// readConfiguration reads and checks the configuration in the body of an apply, which is YAML or
+// JSON, and converts it to compact JSON.
+func (h *Handler) readConfiguration(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, data []byte) ([]byte, error) {
+	limit := h.bodyBytes()
+	if limit <= 0 {
+		limit = max(DefaultMaxBodyBytes, 4*int64(len(data)))
+	}
+	config, err := h.yamlToJSON(r.Context(), data, limit)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = compact(config); err != nil || config[0] != '{' {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration must be an object in YAML or JSON", Err: err}
+	}
+	if config, err = c.applyFieldValidation(w, o.FieldValidation, config); err != nil {
+		return nil, err
+	}
+	if name := metadataString(config, "name"); name != c.name {
+		return nil, c.nameMismatch("name", name, c.name)
+	}
+	if namespace := metadataString(config, "namespace"); c.Namespaced && namespace != "" && namespace != c.namespace {
+		return nil, c.nameMismatch("namespace", namespace, c.namespace)
+	}
+	if err := c.checkTypes(config); err != nil {
+		return nil, err
+	}
+	if err := report(w, o.FieldValidation, c.unknownFields(nil, config), c.strictError); err != nil {
+		return nil, err
+	}
+	if c.subresource != "scale" {
+		return config, nil
+	}
+	replicas, err := c.readScale(config)
+	if err != nil {
+		return nil, err
+	}
+	return c.scaleConfiguration(replicas), nil
+}
+
+// scaleConfiguration returns the configuration of the object that a configuration of its scale
+// stands for.
+func (c resourceRequest) scaleConfiguration(replicas int64) []byte {
+	head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q},`, c.APIVersion(), c.Kind, c.name)
+	return slices.Concat(head, c.scale.object(replicas)[1:])
+}
+
+// isVersioned reports whether the configuration demands a version, which only an existing object
+// can have.
+func isVersioned(config []byte) bool {
+	version := metadataString(config, "resourceVersion")
+	return version != "" && version != "0"
+}
+
+// applyTo applies the configuration to the existing object.
+func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o options.Write, config []byte) (*listwatch.Object, error) {
+	m, err := c.applier()
+	if err != nil {
+		return nil, err
+	}
+	return to.Update(r.Context(), c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+		if err := c.checkIdentity(old, config); err != nil {
+			return nil, err
+		}
+		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
+		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
+		if err != nil || c.subresource != "status" {
+			return next, err
+		}
+		return withStatusAndManagers(doc, next)
+	})
+}
+
+// withStatusAndManagers returns old with the status and the managedFields of next.
+func withStatusAndManagers(old, next []byte) ([]byte, error) {
+	out, err := withStatus(old, next)
+	if err != nil {
+		return nil, err
+	}
+	return jsonvalue.SetMetadata(out, "managedFields", rawjson.Lookup(next, "metadata", "managedFields")), nil
+}
+
+// applyNew creates the object from the configuration.
+func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o options.Write, config []byte) (*listwatch.Object, error) {
+	if uid := metadataString(config, "uid"); uid != "" {
+		return nil, c.conflict(&listwatch.Object{Key: c.key()}, "uid mismatch: the provided object specified uid "+uid+", and no existing object was found")
+	}
+	m, err := c.applier()
+	if err != nil {
+		return nil, err
+	}
+	object, err := m.Apply(c.subresource, nil, config, o.FieldManager, o.Force)
+	if err != nil {
+		return nil, err
+	}
+	return to.CreateIn(r.Context(), c.namespace, object)
+}

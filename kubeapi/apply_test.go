@@ -1,0 +1,205 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+const applyType = "application/apply-patch+yaml"
+
+// applied applies a configuration as manager and returns the body of the response.
+func (a *testServer) applied(t *testing.T, code int, path, manager, config string) string {
+	t.Helper()
+	return a.want(t, code, "PATCH", path+"?fieldManager="+manager, config, "Content-Type", applyType)
+}
+
+// managers returns the managers of an object with their operations and subresources, sorted.
+func managers(t *testing.T, object string) []string {
+	t.Helper()
+	var o struct {
+		Metadata struct {
+			ManagedFields []struct{ Manager, Operation, Subresource string }
+		}
+	}
+	if err := json.Unmarshal([]byte(object), &o); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, m := range o.Metadata.ManagedFields {
+		all = append(all, strings.TrimSpace(m.Manager+" "+m.Operation+" "+m.Subresource))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func wantManagers(t *testing.T, object string, want ...string) {
+	t.Helper()
+	if got := managers(t, object); !slices.Equal(got, want) {
+		t.Errorf("got managers %q, want %q: %s", got, want, object)
+	}
+}
+
+const webConfig = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers:
+      - name: a
+        image: "1"
+        ports: [{containerPort: 80}]
+`
+
+func TestApplyCreatesAndMerges(t *testing.T) {
+	a := startServer(t, nil)
+	const path = deployments + "/web"
+	created := a.applied(t, 201, path, "one", webConfig)
+	wantManagers(t, created, "one Apply")
+	if !strings.Contains(created, `"k:{\"containerPort\":80,\"protocol\":\"TCP\"}"`) {
+		t.Errorf("got %s, want ports by containerPort and protocol", created)
+	}
+	if again := a.applied(t, 200, path, "one", webConfig); again != created {
+		t.Errorf("got %s, want no write", again)
+	}
+	merged := a.applied(t, 200, path, "two", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},`+
+		`"spec":{"template":{"spec":{"containers":[{"name":"b","image":"2"}]}}}}`)
+	wantManagers(t, merged, "one Apply", "two Apply")
+	if !strings.Contains(merged, `"name":"a"`) || !strings.Contains(merged, `"name":"b"`) {
+		t.Errorf("got %s, want both containers", merged)
+	}
+	// A field that its manager leaves out is removed.
+	removed := a.applied(t, 200, path, "one", strings.Replace(webConfig, "labels: {app: web}", "annotations: {n: x}", 1))
+	if strings.Contains(removed, `"labels"`) || !strings.Contains(removed, `"annotations":{"n":"x"}`) {
+		t.Errorf("got %s, want the annotation instead of the label", removed)
+	}
+}
+
+func TestApplyConflictsNameFieldsAndManagers(t *testing.T) {
+	a := startServer(t, nil)
+	const path = deployments + "/web"
+	a.applied(t, 201, path, "one", webConfig)
+	config := strings.Replace(strings.Replace(webConfig, "replicas: 1", "replicas: 2", 1), `image: "1"`, `image: "2"`, 1)
+	s := a.wantError(t, 409, "Conflict", "PATCH", path+"?fieldManager=two", config, "Content-Type", applyType)
+	want := []listwatch.Cause{
+		{Reason: "FieldManagerConflict", Message: `conflict with "one"`, Field: ".spec.replicas"},
+		{Reason: "FieldManagerConflict", Message: `conflict with "one"`, Field: `.spec.template.spec.containers[name="a"].image`},
+	}
+	if s.Details == nil || !slices.Equal(s.Details.Causes, want) {
+		t.Errorf("got %+v, want the causes %+v", s.Details, want)
+	}
+	forced := a.want(t, 200, "PATCH", path+"?fieldManager=two&force=true", config, "Content-Type", applyType)
+	if !strings.Contains(forced, `"replicas":2`) {
+		t.Errorf("got %s, want two replicas", forced)
+	}
+	wantManagers(t, forced, "one Apply", "two Apply")
+}
+
+func TestInvalidAppliesChangeNothing(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, object("x"))
+	const config = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"a":"b"}}}`
+	for _, c := range []refusal{
+		{path: "/x", body: config, code: 422, kind: "PatchOptions", causes: []string{"fieldManager"}},
+		{path: "/x?fieldManager=" + strings.Repeat("m", 129), body: config, code: 422, kind: "PatchOptions", causes: []string{"fieldManager"}},
+		{path: "/x?fieldManager=m&dryRun=", body: config, code: 422, kind: "PatchOptions", causes: []string{"dryRun"}},
+		{path: "/x?fieldManager=m", body: `{"metadata":{"name":"x"}}`, code: 400},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, `"v1"`, `"v2"`, 1), code: 400},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, "Pod", "Service", 1), code: 400},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, `"x"`, `"y"`, 1), code: 400},
+		{path: "/y?fieldManager=m", body: config, code: 400},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, `"labels"`, `"managedFields":[],"labels"`, 1), code: 400},
+		{path: "/x?fieldManager=m", body: `{"apiVersion":`, code: 400},
+		{path: "/x?fieldManager=m", body: `[]`, code: 400},
+		{path: "/x?fieldManager=m&fieldValidation=Strict", body: strings.Replace(config, `"labels"`, `"name":"x","labels"`, 1), code: 400},
+		{path: "/x?fieldManager=m&fieldValidation=Strict", body: strings.Replace(config, `"metadata"`, `"spec":{"contaners":[]},"metadata"`, 1), code: 400},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, `"a":"b"`, `"a":"not valid"`, 1), code: 422, kind: "Pod", causes: []string{"metadata.labels"}},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, `"metadata"`, `"spec":7,"metadata"`, 1), code: 400},
+		{path: "/x?fieldManager=m", body: strings.Replace(config, `"labels"`, `"resourceVersion":"1","labels"`, 1), code: 409, kind: "pods"},
+		{path: "/new?fieldManager=m", body: strings.Replace(config, `"x"`, `"new","uid":"u"`, 1), code: 409, kind: "pods"},
+	} {
+		c.method, c.path, c.mediaType = "PATCH", pods+c.path, applyType
+		c.check(t, a)
+	}
+	a.wantError(t, 404, "NotFound", "PATCH", pods+"/new/status?fieldManager=m", strings.Replace(config, `"x"`, `"new"`, 1), "Content-Type", applyType)
+	a.want(t, 201, "PATCH", pods+"/new?fieldManager=m&dryRun=All", strings.Replace(config, `"x"`, `"new"`, 1), "Content-Type", applyType)
+	a.want(t, 200, "PATCH", pods+"/x?fieldManager=m&dryRun=All", config, "Content-Type", applyType)
+	if got := a.want(t, 200, "GET", pods, ""); strings.Contains(got, "new") || strings.Contains(got, "managedFields") {
+		t.Errorf("got %s, want nothing written by a dry run", got)
+	}
+}
+
+func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
+	a := startServer(t, nil)
+	created := a.want(t, 201, "POST", gadgets+"?fieldManager=creator", `{"metadata":{"name":"x"},"spec":{"b":9007199254740993,"a":1.0,"list":[1,2]}}`)
+	wantManagers(t, created)
+	config := func(spec string) string {
+		return `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":` + spec + `}`
+	}
+	s := a.wantError(t, 409, "Conflict", "PATCH", gadgets+"/x?fieldManager=m", config(`{"a":2}`), "Content-Type", applyType)
+	if !strings.Contains(s.Message, `"before-first-apply"`) {
+		t.Errorf("got %q, want a conflict with before-first-apply", s.Message)
+	}
+	applied := a.applied(t, 200, gadgets+"/x", "m", config(`{"c":9007199254740993}`))
+	wantManagers(t, applied, "before-first-apply Update", "m Apply")
+	if !strings.Contains(applied, `"b":9007199254740993,"c":9007199254740993`) {
+		t.Errorf("got %s, want the exact numbers", applied)
+	}
+	// Other writes change nothing but the managedFields.
+	body := `{"metadata":{"name":"x"},"spec":{"z":1.0,"c":9007199254740993,"b":18446744073709551617}}`
+	updated := a.want(t, 200, "PUT", gadgets+"/x?fieldManager=updater", body)
+	wantManagers(t, updated, "before-first-apply Update", "m Apply", "updater Update")
+	if !strings.Contains(updated, `"spec":{"z":1.0,"c":9007199254740993,"b":18446744073709551617}`) {
+		t.Errorf("got %s, want the bytes of the update", updated)
+	}
+	patched := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=patcher", `{"spec":{"z":2.0}}`, "Content-Type", mergePatchType)
+	wantManagers(t, patched, "before-first-apply Update", "m Apply", "patcher Update", "updater Update")
+	if same := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=other", `{}`, "Content-Type", mergePatchType); same != patched {
+		t.Errorf("got %s, want no write by an empty patch", same)
+	}
+	status := a.want(t, 200, "PUT", gadgets+"/x/status?fieldManager=controller", `{"metadata":{"name":"x"},"status":{"ready":true}}`)
+	wantManagers(t, status, "before-first-apply Update", "controller Update status", "m Apply", "patcher Update", "updater Update")
+	reset := a.want(t, 200, "PATCH", gadgets+"/x", `{"metadata":{"managedFields":[{}]}}`, "Content-Type", mergePatchType)
+	wantManagers(t, reset)
+}
+
+func TestApplyToStatusChangesOnlyStatus(t *testing.T) {
+	a := startServer(t, nil)
+	a.applied(t, 201, pods+"/x", "one", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"n"}}`)
+	got := a.applied(t, 200, pods+"/x/status", "two", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"m"},"status":{"phase":"Running"}}`)
+	wantManagers(t, got, "one Apply", "two Apply status")
+	if !strings.Contains(got, `"nodeName":"n"`) || !strings.Contains(got, `"status":{"phase":"Running"}`) {
+		t.Errorf("got %s, want only the status changed", got)
+	}
+}
+
+func TestApplyToScaleOwnsReplicas(t *testing.T) {
+	a := startServer(t, nil)
+	a.applied(t, 201, deployments+"/web", "one", webConfig)
+	const scale = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":5}}`
+	a.wantError(t, 409, "Conflict", "PATCH", webScale+"?fieldManager=two", scale, "Content-Type", applyType)
+	got := a.want(t, 200, "PATCH", webScale+"?fieldManager=two&force=true", scale, "Content-Type", applyType)
+	if !strings.Contains(got, `"kind":"Scale"`) || !strings.Contains(got, `"spec":{"replicas":5}`) {
+		t.Errorf("got %s, want the scale", got)
+	}
+	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "one Apply", "two Apply scale")
+	a.want(t, 200, "PUT", webScale+"?fieldManager=hpa", strings.Replace(scale, "5", "6", 1))
+	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "hpa Update scale", "one Apply")
+}
+
+// Another program, or an earlier write, may have stored fields that the schema does not have, and
+// elements that are not unique.
+func TestStoredOdditiesDoNotHinderApply(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x"},"mine":[{"a":1}],"spec":{"odd":{"b":2},"containers":[{"name":"c"},{"name":"c"}]}}`)
+	got := a.applied(t, 200, pods+"/x", "m", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"n"}}`)
+	if !strings.Contains(got, `"mine":[{"a":1}]`) || !strings.Contains(got, `"odd":{"b":2}`) {
+		t.Errorf("got %s, want the unknown fields", got)
+	}
+}

@@ -1,0 +1,183 @@
+// Package apply implements server-side apply and keeps metadata.managedFields, which name the
+// manager of each field, with Kubernetes' own code.
+//
+// An object has managedFields only from its first apply on, because keeping them costs a write more
+// than everything else. The first apply attributes all existing fields to the manager
+// "before-first-apply", as in Kubernetes for objects that are older than server-side apply.
+package apply
+
+import (
+	"fmt"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/schema"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// A Manager applies configurations to the objects of one kind. It is safe for concurrent use.
+type Manager struct {
+	kind   kubeschema.GroupVersionKind
+	fields map[string]*managedfields.FieldManager // by subresource
+}
+
+// New returns the Manager of a kind with the schema t. If t is nil, the types of fields are deduced
+// from their values, and lists are replaced as a whole.
+func New(t *schema.Type, kind kubeschema.GroupVersionKind) (*Manager, error) {
+	converter, err := newTypeConverter(t, kind)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{kind: kind, fields: map[string]*managedfields.FieldManager{}}
+	for _, subresource := range []string{"", "status", "scale"} {
+		var reset map[fieldpath.APIVersion]fieldpath.Filter
+		if subresource == "status" { // which changes nothing else
+			reset = map[fieldpath.APIVersion]fieldpath.Filter{
+				fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status")),
+			}
+		}
+		o := objects{kind}
+		m.fields[subresource], err = managedfields.NewDefaultCRDFieldManager(converter, o, o, o, kind, kind.GroupVersion(), subresource, reset)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// IsTracked reports whether an object has managedFields. object is compact JSON.
+func IsTracked(object []byte) bool {
+	return len(rawjson.Lookup(object, "metadata", "managedFields")) > len("[]")
+}
+
+// Update returns next with the managedFields after a write other than an apply, in which manager
+// changes old to next. No other byte changes. If neither object is tracked, Update returns next.
+// old may be nil. Both are compact JSON.
+func (m *Manager) Update(subresource string, old, next []byte, manager string) ([]byte, error) {
+	if !IsTracked(old) && !IsTracked(next) {
+		return next, nil
+	}
+	live, err := m.decode(old)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := m.decode(next)
+	if err != nil {
+		return nil, err
+	}
+	result := m.fields[subresource].UpdateNoErrors(live, changed, manager)
+	return spliceManagedFields(next, result.(*unstructured.Unstructured))
+}
+
+// Apply returns old after manager has applied the configuration patch, or old itself if nothing
+// changes. The result is encoded again, with sorted members, but keeps integers of 64 bits. old may
+// be nil. A conflict with other managers is an error of code Conflict with a cause for each field,
+// unless force is set.
+func (m *Manager) Apply(subresource string, old, patch []byte, manager string, force bool) ([]byte, error) {
+	live, err := m.decode(old)
+	if err != nil {
+		return nil, err
+	}
+	config := &unstructured.Unstructured{}
+	if err := json.Unmarshal(patch, &config.Object); err != nil {
+		return nil, invalid(err)
+	}
+	applied, err := m.fields[subresource].Apply(live, config, manager, force)
+	if err != nil {
+		if converted := apistatus.Convert(err); converted != err {
+			return nil, converted
+		}
+		return nil, invalid(err)
+	}
+	result := applied.(*unstructured.Unstructured)
+	if old != nil && equalExceptTimes(live, result) {
+		return old, nil
+	}
+	return rawjson.Encode(result.Object)
+}
+
+func invalid(err error) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration cannot be applied", Err: err}
+}
+
+// decode returns an object, or a new one if data is nil.
+func (m *Manager) decode(data []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if data == nil {
+		u.SetGroupVersionKind(m.kind)
+		return u, nil
+	}
+	if err := json.Unmarshal(data, &u.Object); err != nil {
+		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the object is invalid", Err: err}
+	}
+	u.SetGroupVersionKind(m.kind)
+	return u, nil
+}
+
+// spliceManagedFields returns object with the managedFields of u.
+func spliceManagedFields(object []byte, u *unstructured.Unstructured) ([]byte, error) {
+	fields, found, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	if err != nil || !found {
+		fields = []any{}
+	}
+	value, err := rawjson.Encode(fields)
+	if err != nil {
+		return nil, err
+	}
+	return jsonvalue.SetMetadata(object, "managedFields", value), nil
+}
+
+// equalExceptTimes reports whether a and b are equal except for the times of their managedFields.
+// An apply that changes nothing else is no write, as in Kubernetes.
+func equalExceptTimes(a, b *unstructured.Unstructured) bool {
+	withoutTimes := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		u = u.DeepCopy()
+		fields := u.GetManagedFields()
+		for i := range fields {
+			fields[i].Time = nil
+		}
+		u.SetManagedFields(fields)
+		return u
+	}
+	return equality.Semantic.DeepEqual(withoutTimes(a).Object, withoutTimes(b).Object)
+}
+
+// objects creates and converts the objects of one version of one kind.
+type objects struct{ kind kubeschema.GroupVersionKind }
+
+// New implements [runtime.ObjectCreater].
+func (o objects) New(kind kubeschema.GroupVersionKind) (runtime.Object, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// Default implements [runtime.ObjectDefaulter]. Objects have no defaults.
+func (o objects) Default(runtime.Object) {}
+
+// Convert implements [runtime.ObjectConvertor]. It is never called.
+func (o objects) Convert(in, out, context any) error {
+	return fmt.Errorf("convert %T to %T: not supported", in, out)
+}
+
+// ConvertToVersion implements [runtime.ObjectConvertor] for the only version that is served.
+// managedFields of other versions are dropped because of its error.
+func (o objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	if _, ok := target.KindForGroupVersionKinds([]kubeschema.GroupVersionKind{o.kind}); !ok {
+		return nil, runtime.NewNotRegisteredGVKErrForTarget("listwatch", o.kind, target)
+	}
+	return in, nil
+}
+
+// ConvertFieldLabel implements [runtime.ObjectConvertor]. It is never called.
+func (o objects) ConvertFieldLabel(_ kubeschema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}

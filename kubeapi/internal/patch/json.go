@@ -1,0 +1,110 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// MaxOperations limits the operations of a JSON patch, as in kube-apiserver.
+const MaxOperations = 10000
+
+// maxWork limits the product of the number of operations and the size of the object in
+// bytes, because one operation may move all elements of a list. The limit allows 256
+// operations on an object of 1 MiB, and thousands of operations on objects of usual size.
+const maxWork = 256 << 20
+
+// JSON parses a list of operations (RFC 6902), which is compact JSON, and returns a function that
+// applies them to compact JSON. Operations may copy maxCopy bytes.
+func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) {
+	// Check the form first, because the library's errors mention its Go types.
+	if data[0] != '[' {
+		return nil, Invalid(errors.New("a JSON patch must be a list of operations"))
+	}
+	i := -1
+	err := rawjson.Elements(data, func(at rawjson.Span) error {
+		if i++; data[at.Start] != '{' {
+			return fmt.Errorf("operation %d is not an object", i)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, Invalid(err)
+	}
+	operations, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, Inapplicable(err)
+	}
+	if len(operations) > MaxOperations {
+		return nil, Invalid(fmt.Errorf("it has %d operations; the limit is %d", len(operations), MaxOperations))
+	}
+	for i, o := range operations {
+		if err := checkOperation(o); err != nil {
+			return nil, Inapplicable(fmt.Errorf("operation %d: %w", i, err))
+		}
+	}
+	o := jsonpatch.NewApplyOptions()
+	o.EscapeHTML = false // keep strings as the client wrote them
+	o.SupportNegativeIndices = false
+	o.AccumulatedCopySizeLimit = maxCopy
+	return func(doc []byte) ([]byte, error) {
+		if len(operations)*len(doc) > maxWork {
+			return nil, Invalid(fmt.Errorf("%d operations are too many for an object of %d bytes", len(operations), len(doc)))
+		}
+		out, err := operations.ApplyWithOptions(doc, o)
+		if err != nil {
+			return nil, Inapplicable(err)
+		}
+		return out, nil
+	}, nil
+}
+
+// Inapplicable returns an error of status 422: the patch is valid but cannot be
+// applied to this object.
+func Inapplicable(err error) error {
+	if e := listwatch.AsError(err); e.Message != "" {
+		err = errors.New(e.Message) // omits the code
+	}
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+		Message: "the patch cannot be applied to the object", Err: err,
+	}
+}
+
+// checkOperation rejects operations that the library would misinterpret, and paths that are
+// too deep.
+func checkOperation(o jsonpatch.Operation) error {
+	pointers := []string{"path"}
+	switch kind := o.Kind(); kind {
+	case "add", "replace", "test":
+		if _, ok := o["value"]; !ok {
+			return fmt.Errorf("%s has no value", kind)
+		}
+	case "remove":
+	case "move", "copy":
+		pointers = append(pointers, "from")
+	default:
+		return fmt.Errorf("op is %q, must be add, remove, replace, move, copy or test", kind)
+	}
+	for _, name := range pointers {
+		if o[name] == nil {
+			return fmt.Errorf("it has no %s", name)
+		}
+		pointer, err := rawjson.String(*o[name])
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		case pointer == "" || pointer[0] != '/':
+			// The empty pointer means the whole object, which only a PUT can replace.
+			return fmt.Errorf("%s is %q, must be a JSON pointer that starts with a slash", name, pointer)
+		case strings.Count(pointer, "/") > maxDepth:
+			return fmt.Errorf("%s is deeper than %d levels", name, maxDepth)
+		}
+	}
+	return nil
+}
