@@ -56,7 +56,7 @@ func sendFrames(t *testing.T, input []byte) {
 	}
 	client.Close()
 	<-ended
-	time.Sleep(time.Hour) // timers that were left would run
+	<-time.After(time.Hour) // timers that were left would run
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
