@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -337,5 +338,28 @@ func TestMetricsHaveAnAddressOfTheirOwn(t *testing.T) {
 		if code, _, body := request(t, "GET", metrics+path, ""); code != want {
 			t.Errorf("%s: got %d %s, want %d", path, code, body, want)
 		}
+	}
+}
+
+func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
+	audit := filepath.Join(t.TempDir(), "audit.log")
+	s := startServer(t, "--addr", "127.0.0.1:0", "--audit-log", audit)
+	create(t, s.http, podsPath, "one")
+	request(t, "DELETE", s.http+podsPath+"/none", "")
+	request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1", "")
+	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool {
+		return strings.Contains(text, `msg="watch ended"`) && strings.Contains(text, "resource=pods path=/api/v1/pods ") && strings.Contains(text, "reason=complete")
+	})
+	s.interrupt()
+	if code := s.exit(t); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	data, err := os.ReadFile(audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"verb":"create","namespace":"default","name":"one"`) || !strings.Contains(lines[1], `"status":404`) {
+		t.Errorf("got\n%s\nwant a create and a refused delete", data)
 	}
 }

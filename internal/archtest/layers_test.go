@@ -177,7 +177,7 @@ var dependencies = []dependency{
 	{"github.com/go-chi/chi", []string{"examples/middleware"}, "the toolkit works with any router"},
 	{"github.com/rs/cors", []string{"examples/middleware"}, "watchserver.CORS suffices; the example shows that others work too"},
 	{"github.com/prometheus/client_golang", []string{"observe/metrics", "examples/middleware"}, "hooks and middleware measure, so that users choose the library"},
-	{"go.opentelemetry.io", []string{"examples/middleware"}, "hooks and middleware trace, so that users choose the library"},
+	{"go.opentelemetry.io", []string{"observe/spans", "examples/middleware"}, "hooks and middleware trace, so that users choose the library"},
 	{"golang.org/x/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},

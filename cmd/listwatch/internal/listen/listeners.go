@@ -7,11 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -21,7 +23,7 @@ import (
 // Options contains the flags that configure the listeners of serve and relay.
 type Options struct {
 	addr, tlsAddr, debugAddr string
-	metricsAddr              string
+	metricsAddr, auditLog    string
 	tls                      tlsOptions
 	tokenFile                string
 	insecure, noCompression  bool
@@ -45,6 +47,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.BoolVar(&o.noCompression, "no-compression", false, "never compress responses; use it if objects contain secrets next to text from other users")
 	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve GET /metrics, /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`address` to serve GET /metrics, /healthz, /livez and /readyz on, without credentials; if empty, none")
+	f.StringVar(&o.auditLog, "audit-log", "", "`file` to append a line of JSON to for each write; if empty, none")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
 }
 
@@ -64,7 +67,15 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 	}
 	s.Detach = true // no handler of this program needs to see the end of a watch
 	s.AllowOrigins, s.NoCompression, s.Log = o.allowedOrigins, o.noCompression, f.Log
-	s.Trace = watchserver.JoinTraces(f.Metrics.Trace(), logTrace(f.Log))
+	s.Trace = watchserver.JoinTraces(f.Metrics.Trace(), logs.Watches(f.Log, 0), logTrace(f.Log))
+	if o.auditLog != "" {
+		file, err := os.OpenFile(o.auditLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--audit-log: %w", err)
+		}
+		f.auditLog = file
+		s.Trace = watchserver.JoinTraces(s.Trace, logs.Audit(slog.New(slog.NewJSONHandler(file, nil))))
+	}
 	f.Metrics.AddServer(s)
 	return nil
 }
@@ -80,9 +91,6 @@ func logTrace(log *slog.Logger) *watchserver.Trace {
 		Opened: func(_ context.Context, w watchserver.Watch) {
 			log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "compression", w.Compression, "url", w.URL)
 		},
-		Closed: func(_ context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
-			log.Debug("watch closed", "id", w.ID, "reason", reason, "events", w.Events, "bytes", w.Bytes, "error", err)
-		},
 	}
 }
 
@@ -95,6 +103,8 @@ type Listeners struct {
 	Handler     http.Handler
 	Debug       http.Handler
 	Endpoints   []*Endpoint
+
+	auditLog *os.File // nil if there is none; closed by Serve
 }
 
 // shutdownTimeout limits the time that watches and requests may take to end after a signal.
@@ -128,6 +138,9 @@ func (f *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 	}
 	notifySystemd(f.Log, daemon.SdNotifyStopping)
 	f.shutDown()
+	if f.auditLog != nil {
+		err = errors.Join(err, f.auditLog.Close())
+	}
 	return err
 }
 

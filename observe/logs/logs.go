@@ -1,0 +1,103 @@
+// Package logs writes what a watch server does to a slog.Logger: a line at the end of each watch,
+// and an audit log of all writes.
+package logs
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// DefaultPerSecond is the number of lines that [Watches] writes per second if perSecond is zero.
+const DefaultPerSecond = 20
+
+// Watches returns hooks that log a line when a watch ends: who, what, how long, events, bytes and
+// why. They write at most perSecond lines in a second, so that an attacker cannot fill the disk;
+// the next line has the number of lines left out. If perSecond is zero, DefaultPerSecond is used. A
+// negative value means no limit. Query strings are not logged, because they may contain
+// credentials.
+func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
+	l := limiter{max: cmp.Or(perSecond, DefaultPerSecond)}
+	return &watchserver.Trace{Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
+		allowed, omitted := l.allow(time.Now())
+		if !allowed {
+			return
+		}
+		attrs := append(requestAttrs(w.Request),
+			slog.Uint64("id", w.ID), slog.String("transport", w.Transport), slog.String("framing", w.MediaType),
+			slog.Duration("took", time.Since(w.Opened).Round(time.Millisecond)), slog.Int64("events", w.Events), slog.Int64("bytes", w.Bytes),
+			slog.String("reason", string(reason)))
+		if err != nil {
+			attrs = append(attrs, slog.String("error", err.Error()))
+		}
+		if omitted > 0 {
+			attrs = append(attrs, slog.Int("omitted", omitted))
+		}
+		log.LogAttrs(ctx, slog.LevelInfo, "watch ended", attrs...)
+	}}
+}
+
+// Audit returns hooks that log each write and its result: the version that it made, or the status
+// and the error with which it was refused. No line is left out. The content of objects is not
+// logged.
+func Audit(log *slog.Logger) *watchserver.Trace {
+	return &watchserver.Trace{
+		Changed: func(ctx context.Context, c watchserver.Change) {
+			attrs := append(requestAttrs(c.Request),
+				slog.String("verb", c.Verb), slog.String("namespace", c.Key.Namespace), slog.String("name", c.Key.Name),
+				slog.Uint64("resourceVersion", uint64(c.Version)), slog.Bool("dryRun", c.DryRun), slog.Duration("took", c.Took))
+			log.LogAttrs(ctx, slog.LevelInfo, "write", attrs...)
+		},
+		Refused: func(ctx context.Context, r watchserver.Request, err error) {
+			switch r.Method {
+			case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodConnect:
+				return
+			}
+			attrs := append(requestAttrs(r), slog.String("method", r.Method), slog.Int("status", listwatch.StatusOf(err).Code), slog.String("error", err.Error()))
+			log.LogAttrs(ctx, slog.LevelWarn, "write refused", attrs...)
+		},
+	}
+}
+
+// requestAttrs returns who sent r, and what it addresses.
+func requestAttrs(r watchserver.Request) []slog.Attr {
+	path, _, _ := strings.Cut(r.URL, "?")
+	return []slog.Attr{
+		slog.String("client", r.Client), slog.String("user", r.User), slog.String("from", r.RemoteAddr),
+		slog.String("resource", r.Resource.Name), slog.String("path", path),
+	}
+}
+
+// A limiter counts the lines of each second.
+type limiter struct {
+	max int // unlimited if negative
+
+	mu sync.Mutex
+	// Guarded by mu.
+	second  int64
+	written int // in this second
+	omitted int // since the last line
+}
+
+// allow reports whether a line may be written, and the number of lines left out before it.
+func (l *limiter) allow(now time.Time) (allowed bool, omitted int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := now.Unix(); s != l.second {
+		l.second, l.written = s, 0
+	}
+	if l.max >= 0 && l.written >= l.max {
+		l.omitted++
+		return false, 0
+	}
+	l.written++
+	omitted, l.omitted = l.omitted, 0
+	return true, omitted
+}
