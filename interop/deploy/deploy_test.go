@@ -28,7 +28,8 @@ func TestUnitsAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data = bytes.ReplaceAll(data, []byte("/usr/local/bin/listwatch"), []byte("/bin/true")) // must exist
+		// The program must exist.
+		data = bytes.ReplaceAll(data, []byte("/usr/local/bin/listwatch"), []byte("/bin/true"))
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
