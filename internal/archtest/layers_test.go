@@ -153,6 +153,8 @@ var dependencies = []dependency{
 		[]string{"benchmarks/rivals/internal/report", "cmd/listwatch/internal/benchcmd"},
 		"only reports of benchmarks have plots",
 	},
+	{"github.com/coreos/go-systemd/v22/activation", []string{"cmd/listwatch/internal/listen"}, "only the program takes sockets over"},
+	{"github.com/coreos/go-systemd/v22/daemon", []string{"cmd/listwatch/internal/listen"}, "only the program tells systemd its state"},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench records latencies"},
 	{"golang.org/x/time/rate", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench writes at a fixed rate"},
 	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client needs a zap logger to be silent"},
