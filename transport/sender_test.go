@@ -58,7 +58,7 @@ func TestNegotiateSetsMissingHeaders(t *testing.T) {
 }
 
 func TestNegotiateErrorWritesNothing(t *testing.T) {
-	for accept, status := range map[string]int{"image/png": 406, "application/json;q=0": 406, ";;": 400} {
+	for accept, status := range map[string]int{"image/png": 406, "application/json;q=0": 406, ";;": 406} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept", accept)
 		w := httptest.NewRecorder()

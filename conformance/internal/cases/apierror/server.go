@@ -41,7 +41,7 @@ var invalidRequests = []invalidRequest{
 	{"?watch=1&labelSelector=%ff", nil, http.StatusBadRequest, "BadRequest", false},
 	{"?watch=1&labelSelector=" + strings.Repeat("a", 20<<10), nil, http.StatusRequestURITooLong, "RequestURITooLong", true},
 	{"?watch=1", []string{"Accept", "image/png"}, http.StatusNotAcceptable, "NotAcceptable", false},
-	{"?watch=1", []string{"Accept", "nonsense;;"}, http.StatusBadRequest, "BadRequest", true},
+	{"?watch=1", []string{"Accept", "nonsense;;"}, http.StatusNotAcceptable, "NotAcceptable", true},
 	{"/apis/conformance.example.com/v1/gadgets?watch=1", nil, http.StatusNotFound, "NotFound", true},
 }
 
