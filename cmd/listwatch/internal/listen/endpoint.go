@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"syscall"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
@@ -70,16 +69,11 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	}
 	api := watchserver.CORS(o.withEcho(a, f), o.allowedOrigins)
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
-		// Metrics name no users and no objects, so they need no credentials anywhere.
-		l, err := openListener(flag, addr)
+		l, err := openListener(flag, addr, func(addr string) error {
+			// Metrics name no users and no objects, so they need no credentials anywhere.
+			return a.checkAddress(flag, addr, about.needsCredentials || about.metrics)
+		})
 		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(addr, systemdPrefix) {
-			addr = l.Addr().String()
-		}
-		if err := a.checkAddress(flag, addr, about.needsCredentials || about.metrics); err != nil {
-			l.Close()
 			return err
 		}
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && !o.insecure {

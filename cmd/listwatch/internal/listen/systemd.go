@@ -19,10 +19,14 @@ const systemdPrefix = "systemd:"
 // taken over once.
 var systemdSockets = sync.OnceValues(activation.ListenersWithNames)
 
-// openListener opens the address that the flag has, or takes the socket over that it names.
-func openListener(flag, addr string) (net.Listener, error) {
+// openListener opens the address of a flag, or takes the socket over that it names, if check
+// returns no error for the address.
+func openListener(flag, addr string, check func(addr string) error) (net.Listener, error) {
 	name, isSocket := strings.CutPrefix(addr, systemdPrefix)
 	if !isSocket {
+		if err := check(addr); err != nil {
+			return nil, err
+		}
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			return nil, listenError(flag, addr, err)
@@ -37,7 +41,12 @@ func openListener(flag, addr string) (net.Listener, error) {
 		return nil, cli.Usagef("%s %s: systemd has passed %d sockets with this name, want 1: set FileDescriptorName=%s in one socket unit",
 			flag, addr, len(sockets[name]), name)
 	}
-	return sockets[name][0], nil
+	l := sockets[name][0]
+	if err := check(l.Addr().String()); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // notifySystemd reports a state to systemd (sd_notify(3)), if it has started this process.
