@@ -12,27 +12,20 @@ import (
 // BenchmarkSend measures the cost of an event of 1 KiB in a batch that is written to one
 // client over loopback. The result includes the client, which discards the bytes.
 func BenchmarkSend(b *testing.B) {
-	for _, backend := range backends {
-		for _, secure := range []bool{false, true} {
-			for _, batch := range []int{1, 16} {
-				b.Run(fmt.Sprintf("backend=%s/tls=%v/batch=%d", backend, secure, batch), func(b *testing.B) {
-					benchmarkSend(b, backend, secure, batch, 1<<10)
-				})
-			}
+	for _, secure := range []bool{false, true} {
+		for _, batch := range []int{1, 16} {
+			b.Run(fmt.Sprintf("tls=%v/batch=%d", secure, batch), func(b *testing.B) {
+				benchmarkSend(b, secure, batch, 1<<10)
+			})
 		}
 	}
 }
 
-// BenchmarkSendLarge is like BenchmarkSend, with events of 16 KiB. They are written as a
-// vector if the backend supports it.
-func BenchmarkSendLarge(b *testing.B) {
-	for _, backend := range backends {
-		b.Run("backend="+backend.String(), func(b *testing.B) { benchmarkSend(b, backend, false, 16, 16<<10) })
-	}
-}
+// BenchmarkSendLarge is like BenchmarkSend, with events of 16 KiB, which are written as a vector.
+func BenchmarkSendLarge(b *testing.B) { benchmarkSend(b, false, 16, 16<<10) }
 
-func benchmarkSend(b *testing.B, backend Backend, secure bool, batch, size int) {
-	s := startOnSocket(b, backend, secure)
+func benchmarkSend(b *testing.B, secure bool, batch, size int) {
+	s := startOnSocket(b, secure)
 	p, stream := s.watch()
 	go io.Copy(io.Discard, p.r)
 	defer stream.Sender.Close(transport.Abort)

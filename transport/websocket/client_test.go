@@ -10,15 +10,19 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
 // startScript starts a scripted server for one connection. It reads the request and calls
@@ -47,35 +51,34 @@ func startScriptOn(t *testing.T, l *memnet.Listener, f func(p *scriptedPeer, r *
 
 // upgrade accepts a handshake. headers are added to the response.
 func (p *scriptedPeer) upgrade(r *http.Request, headers ...string) {
-	h := upgradeHeader(r, false)
+	h := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
 		h.Add(headers[i], headers[i+1])
 	}
-	var head bytes.Buffer
-	head.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
-	h.Write(&head)
-	head.WriteString("\r\n")
-	p.Write(head.Bytes())
+	head := switchingProtocols(r, http.Header{}, "", "")
+	p.Write(head[:len(head)-2])
+	h.Write(p)
+	p.Write([]byte("\r\n"))
 }
 
-func dialScript(t *testing.T, b Backend, n *transport.Network, change func(*transport.Request)) (transport.Receiver, error) {
+func dialScript(t *testing.T, n *transport.Network, change func(*transport.Request)) (transport.Receiver, error) {
 	u := &url.URL{Scheme: "http", Host: "server.example", Path: "/watch", RawQuery: "watch=1"}
 	r := &transport.Request{URL: u, Header: http.Header{"Authorization": {"Bearer x"}}, Framings: []framing.Framer{framing.JSON{}, framing.CBORSeq{}}}
 	if change != nil {
 		change(r)
 	}
-	return (&Client{Network: *n, Backend: b}).Dial(t.Context(), r)
+	return (&Client{Network: *n}).Dial(t.Context(), r)
 }
 
 // dialUpgrade starts a scripted server that accepts the handshake and calls f. It returns
 // the client's Receiver.
-func dialUpgrade(t *testing.T, b Backend, f func(p *scriptedPeer)) transport.Receiver {
+func dialUpgrade(t *testing.T, f func(p *scriptedPeer)) transport.Receiver {
 	t.Helper()
 	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 		p.upgrade(r, "Content-Type", "application/json")
 		f(p)
 	})
-	r, err := dialScript(t, b, n, nil)
+	r, err := dialScript(t, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +91,7 @@ func jsonMessage(n, size int) []byte {
 }
 
 func TestClientSendsAValidHandshake(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 			want := map[string]string{
 				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Authorization": "Bearer x",
@@ -100,12 +103,12 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 					t.Errorf("got %s: %q, want %q", name, got, value)
 				}
 			}
-			if err := checkRequest(r, http.Header{}, nil); err != nil || r.Host != "server.example" || r.URL.RawQuery != "watch=1" {
+			if err := wswatch.CheckRequest(httptest.NewRecorder(), r, nil); err != nil || r.Host != "server.example" || r.URL.RawQuery != "watch=1" {
 				t.Errorf("got %s %s, %v", r.Host, r.URL, err)
 			}
 			p.upgrade(r, "Sec-WebSocket-Protocol", "chat", "X-Epoch", "e")
 		})
-		r, err := dialScript(t, b, n, func(r *transport.Request) {
+		r, err := dialScript(t, n, func(r *transport.Request) {
 			r.Header.Set("Sec-WebSocket-Protocol", "chat")
 			r.Header.Set("Connection", "close")
 		})
@@ -157,8 +160,8 @@ func TestClientRejectsABadResponse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b Backend) {
-				_, err := dialScript(t, b, startScript(t, tt.f), nil)
+			synctest.Test(t, func(t *testing.T) {
+				_, err := dialScript(t, startScript(t, tt.f), nil)
 				e := wantCode(t, err, tt.code)
 				if tt.name == "long Status" && (e.Details == nil || e.Details.Kind != "pods" || len(e.Message) < 5000) {
 					t.Errorf("got a truncated Status: %v", e)
@@ -200,7 +203,7 @@ func TestDialRequiresAFramingWithMessages(t *testing.T) {
 
 // Conformance cases framing/ws-fragmented-in, framing/byte-drip.
 func TestClientJoinsFragments(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		m := jsonMessage(1, 100)
 		var stream []byte
 		stream = append(stream, newFrame(opText, m[:40], false)...)
@@ -209,7 +212,7 @@ func TestClientJoinsFragments(t *testing.T) {
 		stream = append(stream, newFrame(bitFin|opContinuation, m[41:], false)...)
 		stream = append(stream, newFrame(bitFin|opText, jsonMessage(2, 70000), false)...)
 		for _, step := range []int{1, 3, 4096, len(stream)} {
-			r := dialUpgrade(t, b, func(p *scriptedPeer) {
+			r := dialUpgrade(t, func(p *scriptedPeer) {
 				for rest := stream; len(rest) > 0; {
 					n := min(step, len(rest))
 					p.Write(rest[:n])
@@ -236,7 +239,7 @@ func TestClientClosesOnInvalidFrames(t *testing.T) {
 	tests := []struct {
 		name  string
 		bytes []byte
-		code  closeCode
+		code  int
 	}{
 		{"masked", newFrame(bitFin|opText, jsonMessage(1, 1), true), closeProtocol},
 		{"RSV1", newFrame(bitFin|0x40|opText, jsonMessage(1, 1), false), closeProtocol},
@@ -255,13 +258,13 @@ func TestClientClosesOnInvalidFrames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b Backend) {
+			synctest.Test(t, func(t *testing.T) {
 				n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 					p.upgrade(r)
 					p.Write(tt.bytes)
 					p.wantClose(tt.code)
 				})
-				r, err := dialScript(t, b, n, func(r *transport.Request) { r.Limit = 1000 })
+				r, err := dialScript(t, n, func(r *transport.Request) { r.Limit = 1000 })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -300,8 +303,8 @@ func TestClientDistinguishesEnds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b Backend) {
-				r := dialUpgrade(t, b, func(p *scriptedPeer) { p.Write(tt.bytes); p.Conn.(*memnet.Conn).CloseWrite(); io.Copy(io.Discard, p.r) })
+			synctest.Test(t, func(t *testing.T) {
+				r := dialUpgrade(t, func(p *scriptedPeer) { p.Write(tt.bytes); p.Conn.(*memnet.Conn).CloseWrite(); io.Copy(io.Discard, p.r) })
 				var err error
 				for err == nil {
 					_, err = r.Receive()
@@ -326,9 +329,9 @@ func TestClientDistinguishesEnds(t *testing.T) {
 }
 
 func TestCloseSendsACloseFrame(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan struct{})
-		r := dialUpgrade(t, b, func(p *scriptedPeer) { p.wantClose(closeNormal); close(closed) })
+		r := dialUpgrade(t, func(p *scriptedPeer) { p.wantClose(closeNormal); close(closed) })
 		r.Close()
 		<-closed
 		_, err := r.Receive()
@@ -359,13 +362,13 @@ func TestClientDeterminesTheFraming(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b Backend) {
+			synctest.Test(t, func(t *testing.T) {
 				n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 					p.upgrade(r, tt.headers...)
 					p.writeFrame(bitFin|tt.opcode, tt.message)
 					io.Copy(io.Discard, p.r)
 				})
-				r, err := dialScript(t, b, n, func(r *transport.Request) { r.Framings = tt.framings })
+				r, err := dialScript(t, n, func(r *transport.Request) { r.Framings = tt.framings })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -382,7 +385,7 @@ func TestClientDeterminesTheFraming(t *testing.T) {
 }
 
 func TestPingsAreActivity(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 			p.upgrade(r)
 			for range 3 {
@@ -394,7 +397,7 @@ func TestPingsAreActivity(t *testing.T) {
 		})
 		var seen []time.Duration
 		start := time.Now()
-		r, err := dialScript(t, b, n, func(r *transport.Request) {
+		r, err := dialScript(t, n, func(r *transport.Request) {
 			r.Activity = func() { seen = append(seen, time.Since(start)) }
 		})
 		if err != nil {
@@ -409,7 +412,7 @@ func TestPingsAreActivity(t *testing.T) {
 }
 
 func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		l := memnet.Listen()
 		l.Buffer = 4 // smaller than a close frame
 		var dialled *memnet.Conn
@@ -419,7 +422,7 @@ func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
 			dialled = c
 			return c, err
 		}
-		r, err := dialScript(t, b, n, nil)
+		r, err := dialScript(t, n, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,32 +436,49 @@ func TestCloseDoesNotBlockOnAStalledServer(t *testing.T) {
 	})
 }
 
-// FuzzValidator checks that the result of a validator does not depend on how the input is
-// split.
-func FuzzValidator(f *testing.F) {
+// FuzzFrameReader checks that the parts of a stream do not depend on how the input is split.
+func FuzzFrameReader(f *testing.F) {
 	for _, bad := range invalidFrames {
 		f.Add(bad.frame, uint8(1), true)
 		f.Add(bad.frame, uint8(2), false)
 	}
 	f.Add(append(newFrame(opText, []byte("{"), false), newFrame(bitFin|opContinuation, []byte("}"), false)...), uint8(3), false)
 	f.Fuzz(func(t *testing.T, data []byte, step uint8, fromClient bool) {
-		whole := validator{fromClient: fromClient, maxMessage: 1 << 20}
-		n, err := whole.validate(data)
-		if n < 0 || n > len(data) || err == nil && n != len(data) && !whole.closed {
-			t.Fatalf("got %d valid bytes of %d, %v", n, len(data), err)
-		}
-		split := validator{fromClient: fromClient, maxMessage: 1 << 20}
-		var splitErr error
-		passed := 0
-		for rest := data; len(rest) > 0 && splitErr == nil; {
-			k := min(len(rest), int(step)+1)
-			var some int
-			some, splitErr = split.validate(rest[:k])
-			passed += some
-			rest = rest[k:]
-		}
-		if fmt.Sprint(err) != fmt.Sprint(splitErr) || err == nil && (whole.isMessageUnfinished() != split.isMessageUnfinished() || n != passed) {
-			t.Errorf("got %d valid bytes, error %v in one call, but with parts of %d bytes %d, %v", n, err, step+1, passed, splitErr)
+		whole, unfinished := readParts(data, len(data)+1, fromClient)
+		split, splitUnfinished := readParts(data, int(step)+1, fromClient)
+		if whole != split || unfinished != splitUnfinished {
+			t.Errorf("got\n%s, unfinished %v in one call, but with parts of %d bytes\n%s, unfinished %v",
+				whole, unfinished, int(step)+1, split, splitUnfinished)
 		}
 	})
+}
+
+// readParts passes data to a frameReader, step bytes at a time. It returns a description of the
+// messages and control frames, and of the error.
+func readParts(data []byte, step int, fromClient bool) (description string, unfinished bool) {
+	r := newFrameReader(fromClient, false, 1<<20)
+	var b strings.Builder
+	total := 0
+	for piece := range slices.Chunk(bytes.Clone(data), step) {
+		for rest := piece; len(rest) > 0; {
+			var p part
+			var err error
+			if p, rest, err = r.next(rest); err != nil {
+				return b.String() + err.Error(), r.isMessageUnfinished()
+			}
+			switch total += len(p.payload); {
+			case p.op&bitControl != 0:
+				fmt.Fprintf(&b, "%d: %x\n", p.op, p.payload)
+			case p.op != 0:
+				fmt.Fprintf(&b, "%x", p.payload)
+			}
+			if p.final {
+				fmt.Fprintf(&b, " ends message of type %d\n", p.op)
+			}
+		}
+	}
+	if total > len(data) {
+		return "more payload than data", false
+	}
+	return b.String(), r.isMessageUnfinished()
 }

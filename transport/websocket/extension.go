@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/listwatch/listwatch/transport"
 )
 
 // permessageDeflate is the name of the extension of RFC 7692.
@@ -53,6 +55,15 @@ func unquote(s string) string {
 		return s[1 : len(s)-1]
 	}
 	return s
+}
+
+// acceptDeflate returns the answer to the first acceptable offer of permessage-deflate in h, and the
+// envelope of messages. The answer is empty if there is none.
+func acceptDeflate(h http.Header) (answer string, e *transport.Envelope) {
+	if offersDeflate(h) {
+		return agreedDeflate, deflatedEnvelope
+	}
+	return "", framedEnvelope
 }
 
 // offersDeflate reports whether h offers permessage-deflate in a form to which agreedDeflate is

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
-	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
 // The opcodes of RFC 6455 section 5.2.
@@ -32,52 +32,19 @@ const (
 const (
 	// maxControl is the maximum size of the payload of a control frame: rfc6455#section-5.5.
 	maxControl = 125
-	// maxHeader is the maximum size of the header of a frame, without the mask.
-	maxHeader = 2 + 8
-	maskSize  = 4
+	maskSize   = 4
+	// maxHeader is the maximum size of the header of a frame.
+	maxHeader = 2 + 8 + maskSize
 )
 
-// A closeCode is a status code of RFC 6455 section 7.4.1.
-type closeCode uint16
-
-const (
-	closeNormal    closeCode = 1000
-	closeGoingAway closeCode = 1001
-	closeProtocol  closeCode = 1002
-	closeNoStatus  closeCode = 1005 // stands for a close frame without a code; never sent
-	closeBadText   closeCode = 1007
-	closePolicy    closeCode = 1008
-	closeTooBig    closeCode = 1009
-)
-
-// framedEnvelope and deflatedEnvelope make complete frames, which are written to the connection
-// below the library. bareEnvelope is for a library that makes the frames itself.
-var (
-	framedEnvelope   = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
-	deflatedEnvelope = &transport.Envelope{Messages: true, Wrap: appendDeflatedFrame, Compression: permessageDeflate}
-	bareEnvelope     = &transport.Envelope{Messages: true}
-)
+// framedEnvelope makes each event a message of one frame.
+var framedEnvelope = &transport.Envelope{Messages: true, Wrap: appendMessageFrame}
 
 // appendMessageFrame appends a message as one frame of a server. Such a frame has no mask
 // (rfc6455#section-5.1), so all watchers share its bytes.
 func appendMessageFrame(dst, payload []byte, isBinary bool) []byte {
 	dst = appendHeader(dst, bitFin|opcode(isBinary), len(payload))
 	return append(dst, payload...)
-}
-
-// appendDeflatedFrame is like appendMessageFrame, for peers that agreed to permessage-deflate.
-// A message that compression does not make smaller stays uncompressed, which
-// rfc7692#section-6.1 allows.
-func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
-	if len(payload) >= compress.MinSize {
-		compressed := compress.AppendDeflate(make([]byte, 0, len(payload)), payload)
-		compressed = compressed[:len(compressed)-len(compress.SyncMarker)] // rfc7692#section-7.2.1
-		if len(compressed) < len(payload) {
-			dst = appendHeader(dst, bitFin|bitRSV1|opcode(isBinary), len(compressed))
-			return append(dst, compressed...)
-		}
-	}
-	return appendMessageFrame(dst, payload, isBinary)
 }
 
 func opcode(isBinary bool) byte {
@@ -106,21 +73,27 @@ func appendControl(dst []byte, op byte, payload []byte, masked bool) []byte {
 	if !masked {
 		return append(append(dst, bitFin|op, byte(len(payload))), payload...)
 	}
-	var key [4]byte
+	var key [maskSize]byte
 	binary.NativeEndian.PutUint32(key[:], rand.Uint32())
 	dst = append(dst, bitFin|op, bitMask|byte(len(payload)))
-	dst = append(dst, key[:]...)
-	for i, b := range payload {
-		dst = append(dst, b^key[i%4])
-	}
+	dst = append(append(dst, key[:]...), payload...)
+	unmask(dst[len(dst)-len(payload):], key[:], 0)
 	return dst
 }
 
 // appendClose appends a close frame.
-func appendClose(dst []byte, code closeCode, reason string, masked bool) []byte {
+func appendClose(dst []byte, code int, reason string, masked bool) []byte {
 	var payload []byte
-	if code != closeNoStatus {
+	if code != wswatch.CloseNoStatus {
 		payload = append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
 	}
 	return appendControl(dst, opClose, payload, masked)
+}
+
+// unmask masks or unmasks a part of a payload: rfc6455#section-5.3. offset is the position of p in
+// the payload.
+func unmask(p, key []byte, offset int64) {
+	for i := range p {
+		p[i] ^= key[(offset+int64(i))%maskSize]
+	}
 }

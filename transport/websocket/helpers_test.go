@@ -12,34 +12,28 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
+	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var subprotocolJSON, subprotocolCBOR = framing.JSON{}.Subprotocol(), framing.CBORSeq{}.Subprotocol()
 
-var backends = []Backend{Gorilla, Nhooyr}
-
-// onEachBackend runs f for each library.
-func onEachBackend(t *testing.T, f func(t *testing.T, b Backend)) {
-	for _, b := range backends {
-		t.Run(b.String(), func(t *testing.T) { f(t, b) })
-	}
-}
-
-// inBubbles runs f for each library, each in a separate synctest bubble.
-func inBubbles(t *testing.T, f func(t *testing.T, b Backend)) {
-	onEachBackend(t, func(t *testing.T, b Backend) {
-		synctest.Test(t, func(t *testing.T) { f(t, b) })
-	})
-}
+const (
+	closeNormal    = wswatch.CloseNormal
+	closeGoingAway = wswatch.CloseGoingAway
+	closeProtocol  = wswatch.CloseProtocol
+	closeNoStatus  = wswatch.CloseNoStatus
+	closeBadText   = wswatch.CloseBadText
+	closePolicy    = wswatch.ClosePolicy
+	closeTooBig    = wswatch.CloseTooBig
+)
 
 // A testServer serves watches and passes each stream to the test.
 type testServer struct {
@@ -52,13 +46,13 @@ func startServer(t testing.TB, c transporttest.ServerConfig) *testServer {
 }
 
 // startInMemory starts a server in memory.
-func startInMemory(t testing.TB, b Backend, o transport.Options) *testServer {
-	return startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Options: o})
+func startInMemory(t testing.TB, o transport.Options) *testServer {
+	return startServer(t, transporttest.ServerConfig{Server: &Server{}, Options: o})
 }
 
 // startOnSocket starts a server on a socket.
-func startOnSocket(t testing.TB, b Backend, secure bool) *testServer {
-	return startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b}, TLS: secure, Sockets: true})
+func startOnSocket(t testing.TB, secure bool) *testServer {
+	return startServer(t, transporttest.ServerConfig{Server: &Server{}, TLS: secure, Sockets: true})
 }
 
 // dial opens a connection, with TLS if the server uses it.
@@ -200,7 +194,7 @@ func (p *scriptedPeer) wantFrame(first byte, payload string) {
 }
 
 // wantClose reads frames until a close frame and compares its code with the expected one.
-func (p *scriptedPeer) wantClose(code closeCode) {
+func (p *scriptedPeer) wantClose(code int) {
 	p.t.Helper()
 	for {
 		first, _, payload, err := p.readFrame()
@@ -216,7 +210,7 @@ func (p *scriptedPeer) wantClose(code closeCode) {
 			}
 			return
 		}
-		if len(payload) < 2 || closeCode(binary.BigEndian.Uint16(payload)) != code {
+		if len(payload) < 2 || int(binary.BigEndian.Uint16(payload)) != code {
 			p.t.Fatalf("got close with %q, want %d", payload, code)
 		}
 		return
@@ -232,7 +226,7 @@ func (p *scriptedPeer) wantEOF() {
 }
 
 // closePayload returns the payload of a close frame.
-func closePayload(code closeCode, reason string) []byte {
+func closePayload(code int, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
 }
 

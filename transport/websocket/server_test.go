@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -18,7 +19,7 @@ import (
 
 // Conformance case handshake/ws-accept.
 func TestServerAcceptsTheKeyOfTheRFC(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		middleware := func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				maps.Copy(w.Header(), http.Header{
@@ -27,7 +28,7 @@ func TestServerAcceptsTheKeyOfTheRFC(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 		}
-		s := startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b}, Handler: middleware})
+		s := startServer(t, transporttest.ServerConfig{Server: &Server{}, Handler: middleware})
 		p, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Extensions", "permessage-deflated"))
 		want := map[string]string{
 			"Sec-Websocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Upgrade": "websocket", "Connection": "Upgrade",
@@ -68,8 +69,8 @@ func TestServerClaimsUpgrades(t *testing.T) {
 			t.Errorf("%+v: got %v", tt, got)
 		}
 	}
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade", "WebSocket")
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade", "WebSocket")
 		send(t, stream, testEvent(1, 1))
 		if first, _, _, err := p.readFrame(); first != bitFin|opText || err != nil {
 			t.Errorf("got frame %#x, %v", first, err)
@@ -99,8 +100,8 @@ func TestServerRefusesInvalidHandshakes(t *testing.T) {
 		{"accept", handshakeRequest("Accept", "text/event-stream"), "", "", 406},
 		{"accept excludes JSON", handshakeRequest("Accept", "application/json;q=0"), "", "", 406},
 	}
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		for _, tt := range tests {
 			_, resp := s.roundTrip(tt.text)
 			if resp.StatusCode != tt.status || tt.header != "" && resp.Header.Get(tt.header) != tt.value {
@@ -119,22 +120,20 @@ func TestServerRefusesInvalidHandshakes(t *testing.T) {
 type plainWriter struct{ http.ResponseWriter }
 
 func TestServerNeedsAHijackableConnection(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b Backend) {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header = http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {sampleKey}}
-		w := httptest.NewRecorder()
-		_, err := (&Server{Backend: b}).Accept(plainWriter{w}, r, transport.Options{})
-		wantCode(t, err, listwatch.Unsupported)
-		if w.Body.Len() > 0 || w.Flushed || w.Code != http.StatusOK {
-			t.Errorf("Accept has written a response: %+v", w)
-		}
-	})
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header = http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {sampleKey}}
+	w := httptest.NewRecorder()
+	_, err := (&Server{}).Accept(plainWriter{w}, r, transport.Options{})
+	wantCode(t, err, listwatch.Unsupported)
+	if w.Body.Len() > 0 || w.Flushed || w.Code != http.StatusOK {
+		t.Errorf("Accept has written a response: %+v", w)
+	}
 }
 
 // Conformance cases cors/ws-no-origin, cors/same-origin.
 func TestServerChecksTheOrigin(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startServer(t, transporttest.ServerConfig{Server: &Server{Backend: b, AllowOrigins: []string{"https://*.example.com"}}})
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, transporttest.ServerConfig{Server: &Server{AllowOrigins: []string{"https://*.example.com"}}})
 		for _, origin := range []string{"", "http://127.0.0.1", "HTTP://127.0.0.1:80", "https://app.example.com"} {
 			_, stream := s.watch("Origin", origin)
 			stream.Sender.Close(transport.Abort)
@@ -148,7 +147,7 @@ func TestServerChecksTheOrigin(t *testing.T) {
 // Conformance cases handshake/ws-subprotocol-unknown, ws-subprotocol-chosen,
 // auth/ws-bearer-subprotocol, accept-default, accept-q.
 func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
-	bearer := bearerPrefix + base64.RawURLEncoding.EncodeToString([]byte("secret"))
+	bearer := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("secret"))
 	const jsonType, cborType = "application/json", "application/cbor-seq"
 	tests := []struct{ offer, accept, subprotocol, mediaType string }{
 		{"", "", "", jsonType},
@@ -167,8 +166,8 @@ func TestServerChoosesSubprotocolAndFraming(t *testing.T) {
 		{bearer + ", v1", cborType, "v1", cborType},
 		{bearer, "", "", jsonType},
 	}
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		for _, tt := range tests {
 			_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", tt.offer, "Accept", tt.accept))
 			if resp.StatusCode != http.StatusSwitchingProtocols {
@@ -193,8 +192,8 @@ func TestSubprotocolNeedsAnAvailableFraming(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{Framings: only})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{Framings: only})
 		_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", subprotocolCBOR+", v1"))
 		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "v1" {
 			t.Errorf("got subprotocol %q, want v1", got)
@@ -214,8 +213,8 @@ func TestSubprotocolSelectsAnyFraming(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{Framings: offer})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{Framings: offer})
 		_, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Protocol", "v2, example.v1.json, "+subprotocolJSON))
 		if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "example.v1.json" {
 			t.Errorf("got subprotocol %q, want example.v1.json", got)
@@ -226,7 +225,7 @@ func TestSubprotocolSelectsAnyFraming(t *testing.T) {
 		}
 		stream.Sender.Close(transport.Abort)
 
-		client := &Client{Backend: b, Network: s.Network}
+		client := &Client{Network: s.Network}
 		r, err := client.Dial(t.Context(), &transport.Request{URL: s.URL, Framings: []framing.Framer{otherJSON{}, framing.JSON{}}})
 		if err != nil {
 			t.Fatal(err)
@@ -241,8 +240,8 @@ func TestSubprotocolSelectsAnyFraming(t *testing.T) {
 
 // Conformance cases framing/ws-one-message-one-event, ws-opcode, ws-unmasked-server.
 func TestServerWritesOneFramePerEvent(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		for _, f := range []framing.MessageFramer{framing.JSON{}, framing.CBORSeq{}} {
 			p, stream := s.watch("Accept", f.MediaType())
 			first := byte(bitFin | opText)
@@ -288,62 +287,11 @@ func TestFrameLengthsAreShortest(t *testing.T) {
 }
 
 func TestServerReadsFramesSentWithTheRequest(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		text := handshakeRequest() + string(newFrame(bitFin|opPing, []byte("early"), true))
 		p, _ := s.roundTrip(text)
 		p.wantFrame(bitFin|opPong, "early")
 		(<-s.Streams).Sender.Close(transport.Abort)
-	})
-}
-
-func TestBearerToken(t *testing.T) {
-	enc := base64.RawURLEncoding.EncodeToString
-	tests := []struct {
-		offers []string
-		token  string
-		ok     bool
-		bad    bool
-	}{
-		{nil, "", false, false},
-		{[]string{"v1"}, "", false, false},
-		{[]string{"v1, " + bearerPrefix + enc([]byte("abc?>~"))}, "abc?>~", true, false},
-		{[]string{"v1", bearerPrefix + enc([]byte("abc"))}, "abc", true, false},
-		{[]string{bearerPrefix}, "", false, true},
-		{[]string{bearerPrefix + "a+b/"}, "", false, true},
-		{[]string{bearerPrefix + enc([]byte("abcd")) + "=="}, "", false, true},
-		{[]string{bearerPrefix + enc([]byte{0xFF, 0xFE})}, "", false, true},
-		{[]string{bearerPrefix + enc([]byte("a")) + "," + bearerPrefix + enc([]byte("b"))}, "", false, true},
-	}
-	for _, tt := range tests {
-		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": tt.offers}}
-		token, ok, err := BearerToken(r)
-		if token != tt.token || ok != tt.ok || (err != nil) != tt.bad {
-			t.Errorf("%q: got %q, %v, %v", tt.offers, token, ok, err)
-		}
-		if tt.bad {
-			wantCode(t, err, listwatch.Unauthorized)
-		}
-	}
-}
-
-func FuzzSubprotocols(f *testing.F) {
-	for _, s := range []string{"", "v1", "chat, " + subprotocolCBOR, bearerPrefix + "YWJj, v1", ",,  ,", bearerPrefix + "YQ==", "v1\t"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": {s}}}
-		chosen, framer := chooseSubprotocol(r.Header, framing.Default())
-		known := chosen == SubprotocolAny || framer != nil && framing.SubprotocolOf(framer) == chosen
-		if chosen != "" && (!known || !strings.Contains(s, chosen)) {
-			t.Errorf("got subprotocol %q for the offer %q", chosen, s)
-		}
-		token, ok, err := BearerToken(r)
-		if ok != (token != "") || err != nil && ok {
-			t.Errorf("%q: got %q, %v, %v", s, token, ok, err)
-		}
-		if ok && !strings.Contains(s, bearerPrefix+base64.RawURLEncoding.EncodeToString([]byte(token))) {
-			t.Errorf("%q does not contain the token %q", s, token)
-		}
 	})
 }

@@ -2,200 +2,223 @@ package websocket
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/internal/connio"
+	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// maxInbound bounds the messages that the server ignores. Pages send some to keep their
-// connections alive. After a message of more bytes the server closes with code 1009, and after
-// more bytes within a minute, including the headers of the frames, with 1008.
-const maxInbound = 64 << 10
+const (
+	// closeWait is the time that a client has to answer a close frame, or to read it, before the
+	// connection is closed.
+	closeWait = 5 * time.Second
+	// readBuffer is the size of the buffer for frames of the client, which are rare and small.
+	readBuffer = 128
+	// minProgress is the number of bytes that a client must accept between two pings to count as
+	// alive without a pong. A pong is late if the client must first read everything written before
+	// the ping, which may be megabytes in the buffers on the way.
+	minProgress = connio.MaxWrite
+)
 
-// A serverConn is a server's end of a WebSocket, implemented by a library.
-type serverConn interface {
-	// serve reads until the connection ends, answers pings, and ignores messages. If the
-	// client has sent a close frame that is not answered yet, serve returns the code of the
-	// answer; otherwise it returns zero.
-	serve() (answer closeCode)
-	// send writes messages, one for each frame. The frames have the envelope that this library
-	// requires. Only one send runs at a time.
-	send(frames [][]byte) error
-	// ping sends a ping, and reports whether the client is alive. It may wait for the answer
-	// until the timeout has passed, or report at the next call that the answer is missing.
-	ping(timeout time.Duration) (alive bool)
-	// release frees the resources of the library after the connection has been closed.
-	release()
-}
-
-// A stream is a watch being served. Its only goroutine is the one that calls read.
+// A stream is a watch being served. Its only goroutine is the one that calls serve.
 type stream struct {
 	// Immutable after construction.
-	conn         *conn
-	library      serverConn
+	conn         connection
 	pingInterval time.Duration // no pings if negative
-	closeTimeout time.Duration // the maximum time that Close waits
 
-	sending connio.Lock // held while messages or a close frame are written
+	early   []byte // what the client sent with the handshake; owned by serve
+	deflate bool
 
 	done   connio.Done
 	closed atomic.Bool // Close was called
-	// closing is set when read ends the connection with a close frame. Then nothing else may close
+	// closing is set when serve ends the connection with a close frame. Then nothing else may close
 	// the connection.
 	closing atomic.Bool
+	sent    atomic.Int64 // the number of bytes written
+	pinged  atomic.Bool  // a ping is not answered yet
 
-	sentBeforePing int64 // conn.sent at the last ping; owned by the goroutine of pingTimer
+	writing connio.Lock
+	// Guarded by the lock writing.
+	writer connio.FrameWriter
+	ended  bool // a close frame was written, or a write failed
 
-	mu        sync.Mutex
-	pingTimer *time.Timer // guarded by mu; nil after finish
+	pinger     *time.Timer // calls ping; immutable after open
+	sentAtPing int64       // owned by the goroutine of pinger
 }
 
 var _ transport.Sender = (*stream)(nil)
 
-// newStream returns a stream over c and starts the pings.
-func newStream(c *conn, l serverConn, o transport.Options) *stream {
-	s := &stream{
-		conn: c, library: l, pingInterval: o.PingInterval, closeTimeout: o.WriteTimeout,
-		sending: connio.NewLock(),
+// newStream returns a stream over c. The client has already sent the bytes early.
+func newStream(c connection, early []byte, deflate bool, o transport.Options) *stream {
+	return &stream{
+		conn: c, early: early, deflate: deflate, pingInterval: o.PingIntervalOrDefault(),
+		writing: connio.NewLock(), writer: connio.NewFrameWriter(c, o.WriteTimeoutOrDefault()),
 	}
-	if s.closeTimeout < 0 {
-		s.closeTimeout = transport.DefaultWriteTimeout
-	}
+}
+
+// open writes the response to the handshake and starts the pings. If the write fails, serve finds
+// the connection closed.
+func (s *stream) open(response []byte) {
+	_ = s.Send([][]byte{response})
 	if s.pingInterval > 0 {
-		s.mu.Lock()
-		s.pingTimer = time.AfterFunc(s.pingInterval, s.ping)
-		s.mu.Unlock()
+		s.pinger = time.AfterFunc(time.Hour, s.ping)
+		s.pinger.Reset(s.pingInterval) // only now, because ping uses pinger
 	}
-	return s
 }
 
 // Send implements [transport.Sender].
 func (s *stream) Send(frames [][]byte) error {
+	if s.done.IsSet() {
+		return connio.ErrSenderClosed // do not wait for a close frame that is being written
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.ended {
+		return connio.ErrSenderClosed
+	}
 	if len(frames) == 0 {
 		return nil
 	}
-	err := errClosed
-	if !s.done.IsSet() {
-		err = s.send(frames)
+	n := 0
+	for _, f := range frames {
+		n += len(f)
 	}
-	if err == nil {
-		return nil
+	if err := s.writer.WriteFrames(frames); err != nil {
+		s.ended = true
+		s.end()
+		return connio.SendError(err)
 	}
-	s.finish()
-	s.cut()
-	return connio.SendError(err)
+	s.sent.Add(int64(n))
+	return nil
 }
 
-func (s *stream) send(frames [][]byte) error {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	return s.library.send(frames)
-}
-
-// writeClose writes a close frame after the messages being sent.
-func (s *stream) writeClose(code closeCode, reason string) error {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	return s.conn.writeClose(code, reason)
-}
-
-// Close implements [transport.Sender]. The caller of read waits for the answer of the
-// client and closes the connection.
+// Close implements [transport.Sender]. The caller of serve waits for the answer of the client and
+// closes the connection.
 func (s *stream) Close(end transport.End) error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	s.finish()
+	code := wswatch.CloseNormal
+	if end == transport.GoingAway {
+		code = wswatch.CloseGoingAway
+	}
+	s.done.Set()
 	if s.closing.Load() {
 		return nil
 	}
-	code := closeNormal
-	switch end {
-	case transport.GoingAway:
-		code = closeGoingAway
-	case transport.Abort:
-		s.conn.cut()
+	if end == transport.Abort || s.writeClose(s.writer.Timeout(), code, "") != nil {
+		s.end()
 		return nil
 	}
-	s.conn.deadline.setFinal(s.closeTimeout)
-	if s.writeClose(code, "") != nil {
-		s.cut()
-		return nil
-	}
-	_ = s.conn.Conn.SetReadDeadline(time.Now().Add(closeWait))
+	_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
 	return nil
 }
 
-// finish stops the pings and sets done.
-func (s *stream) finish() {
-	s.mu.Lock()
-	if s.pingTimer != nil {
-		s.pingTimer.Stop()
-		s.pingTimer = nil
-	}
-	s.mu.Unlock()
+// end ends the stream. It closes the connection at once, unless serve is sending the client a close
+// frame, which takes at most closeWait.
+func (s *stream) end() {
 	s.done.Set()
-}
-
-// cut closes the connection at once, unless read is sending the client a close frame, which
-// takes at most closeWait.
-func (s *stream) cut() {
 	if !s.closing.Load() {
-		s.conn.cut()
+		connio.Cut(s.conn)
 	}
 }
 
-// read serves the connection until it ends, and then closes it, as the server must after the
-// close frames were exchanged (rfc6455#section-7.1.1).
-func (s *stream) read() {
-	answer := s.library.serve()
-	violation, isViolation := errors.AsType[*protocolError](s.conn.readErr)
-	// Set closing before finish sets done, because a sender that sees done must not cut the
-	// connection.
-	s.closing.Store(isViolation || answer != 0 || s.conn.readErr == nil)
-	s.finish()
-	switch {
-	case isViolation:
-		s.conn.deadline.setFinal(closeWait)
-		_ = s.writeClose(violation.code, violation.reason)
-		s.conn.linger()
-	case answer != 0:
-		s.conn.deadline.setFinal(closeWait)
-		_ = s.writeClose(answer, "")
-	case s.conn.readErr == nil:
-		s.conn.linger() // the library has rejected a frame and sent a close frame
+// serve reads until the connection ends, and then closes it, as the server must after the close
+// frames were exchanged (rfc6455#section-7.1.1). It answers pings and ignores messages.
+func (s *stream) serve() {
+	err := s.read()
+	closed, isClosed := errors.AsType[*wswatch.CloseFrame](err)
+	violation, isViolation := errors.AsType[*wswatch.Violation](err)
+	// Set closing before done, because a sender that sees done must not cut the connection.
+	s.closing.Store(isClosed || isViolation)
+	s.done.Set()
+	if s.pinger != nil {
+		s.pinger.Stop()
 	}
-	s.library.release()
+	switch {
+	case isClosed:
+		_ = s.writeClose(closeWait, closed.Code, "")
+	case isViolation:
+		_ = s.writeClose(closeWait, violation.Code, violation.Reason)
+		connio.Linger(s.conn, closeWait)
+	}
 	_ = s.conn.Close()
 }
 
-// minProgress is the number of bytes that a client must accept between two pings to count as
-// alive without a pong. A pong is late if the client must first read everything written before
-// the ping, which may be megabytes in the buffers on the way.
-const minProgress = connio.MaxWrite
+// read returns why the connection ended: the close frame of the client, a violation of the
+// protocol, or an error of the connection.
+func (s *stream) read() error {
+	frames := newFrameReader(true, s.deflate, wswatch.MaxInbound)
+	var inbound wswatch.Inbound
+	buffer, rest := make([]byte, readBuffer), s.early
+	s.early = nil
+	for {
+		var pong []byte // answering the last of several pings is enough: rfc6455#section-5.5.3
+		for len(rest) > 0 {
+			var p part
+			var err error
+			if p, rest, err = frames.next(rest); err != nil {
+				return err
+			}
+			switch p.op {
+			case opText, opBinary:
+				err = inbound.Add(p.frameSize)
+			case opPing:
+				pong = appendControl(nil, opPong, p.payload, false)
+			case opPong:
+				s.pinged.Store(false)
+			case opClose:
+				err = closeError(p.payload)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if pong != nil {
+			_ = s.Send([][]byte{pong})
+		}
+		n, err := s.conn.Read(buffer)
+		if n == 0 && err != nil {
+			return err
+		}
+		rest = buffer[:n]
+	}
+}
 
-// ping runs once per pingInterval, on the goroutine of pingTimer.
+// writeClose writes a close frame after the frames being written. No write follows it
+// (rfc6455#section-5.5.1).
+func (s *stream) writeClose(timeout time.Duration, code int, reason string) error {
+	if !s.writing.LockWithin(timeout) {
+		return connio.ErrSenderClosed
+	}
+	defer s.writing.Unlock()
+	if s.ended {
+		return nil
+	}
+	s.ended = true
+	if timeout >= 0 {
+		_ = s.conn.SetWriteDeadline(time.Now().Add(timeout))
+	}
+	_, err := s.conn.Write(appendClose(nil, code, reason, false))
+	return err
+}
+
+// ping runs once per pingInterval. It ends the stream if the client has not answered the last ping.
 func (s *stream) ping() {
-	start := time.Now()
-	// A send in progress has a deadline of its own, so no ping is necessary.
-	alive := len(s.sending) > 0 || s.library.ping(s.pingInterval)
-	sent := s.conn.sent.Load()
-	alive = alive || sent-s.sentBeforePing >= minProgress
-	s.sentBeforePing = sent
 	if s.done.IsSet() {
 		return // do not cut the connection: the close frame may be on its way
 	}
-	if !alive {
-		s.finish()
-		s.cut()
+	sent := s.sent.Load()
+	switch {
+	case len(s.writing) > 0: // no ping is needed: the write in progress has a deadline
+	case s.pinged.Swap(true) && sent-s.sentAtPing < minProgress:
+		s.end()
 		return
+	default:
+		_ = s.Send([][]byte{appendControl(nil, opPing, nil, false)})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pingTimer != nil {
-		s.pingTimer.Reset(max(0, s.pingInterval-time.Since(start)))
-	}
+	s.sentAtPing = sent
+	s.pinger.Reset(s.pingInterval)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"runtime"
 	"testing"
@@ -23,7 +22,7 @@ import (
 var invalidFrames = []struct {
 	name  string
 	frame []byte
-	code  closeCode // the code of the server's close frame
+	code  int // the code of the server's close frame
 }{
 	{"RSV1", newFrame(bitFin|0x40|opPing, nil, true), closeProtocol},
 	{"RSV2", newFrame(bitFin|0x20|opText, nil, true), closeProtocol},
@@ -52,9 +51,9 @@ func TestServerIgnoresMessages(t *testing.T) {
 		"32 KiB":     newFrame(bitFin|opBinary, make([]byte, 32<<10), true),
 		"fragmented": append(newFrame(opText, []byte("pi"), true), newFrame(bitFin|opContinuation, []byte("ng"), true)...),
 	}
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		for name, bytes := range messages {
-			p, stream := startInMemory(t, b, transport.Options{PingInterval: -1}).watch()
+			p, stream := startInMemory(t, transport.Options{PingInterval: -1}).watch()
 			for n := range 5 {
 				p.Write(bytes)
 				p.writeFrame(bitFin|opPing, []byte(name))
@@ -74,14 +73,14 @@ func TestServerIgnoresMessages(t *testing.T) {
 
 // Conformance case limit/ws-client-talks.
 func TestServerClosesOnTooManyMessages(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		for name, frames := range map[string][]byte{
 			"small messages":  bytes.Repeat(newFrame(bitFin|opText, []byte("ping"), true), 64<<10/10+1),
 			"empty fragments": append(newFrame(opText, nil, true), bytes.Repeat(newFrame(opContinuation, nil, true), 64<<10/6)...),
 			"one of 64 KiB":   newFrame(bitFin|opBinary, make([]byte, 64<<10), true),
 		} {
 			t.Log(name)
-			p, stream := startInMemory(t, b, transport.Options{}).watch()
+			p, stream := startInMemory(t, transport.Options{}).watch()
 			p.Write(frames)
 			p.wantClose(closePolicy)
 			p.wantEOF()
@@ -93,8 +92,8 @@ func TestServerClosesOnTooManyMessages(t *testing.T) {
 // Conformance cases framing/ws-rsv, ws-control-rules, ws-unmasked-server,
 // limit/ws-client-talks.
 func TestServerClosesOnInvalidFrames(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		for _, tt := range invalidFrames {
 			wantRefusal(t, s, tt.name, tt.frame, tt.code)
 		}
@@ -102,7 +101,7 @@ func TestServerClosesOnInvalidFrames(t *testing.T) {
 	})
 }
 
-func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code closeCode) {
+func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code int) {
 	t.Helper()
 	t.Log(name)
 	p, stream := s.watch()
@@ -123,8 +122,8 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code cl
 // The stream is ended during a Send, and the caller of Send then aborts it. The server must
 // still write the close frame after the event.
 func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch()
 		sent := make(chan error, 1)
 		go func() { sent <- trySend(stream, testEvent(1, 1<<20)) }()
 		synctest.Wait()
@@ -141,27 +140,25 @@ func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 // Conformance case limit/ws-client-talks. The test uses a socket, where a reset could
 // destroy the close frame.
 func TestServerClosesOnAHugeMessage(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b Backend) {
-		for _, secure := range []bool{false, true} {
-			s := startOnSocket(t, b, secure)
-			p, stream := s.watch()
-			frame := append([]byte{bitFin | opBinary, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, make([]byte, 4+16<<20)...)
-			if _, err := p.Write(frame); err != nil {
-				t.Errorf("tls=%v: the server didn't take the rest: %v", secure, err)
-			}
-			p.wantClose(closeTooBig)
-			<-stream.Done()
+	for _, secure := range []bool{false, true} {
+		s := startOnSocket(t, secure)
+		p, stream := s.watch()
+		frame := append([]byte{bitFin | opBinary, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, make([]byte, 4+16<<20)...)
+		if _, err := p.Write(frame); err != nil {
+			t.Errorf("tls=%v: the server didn't take the rest: %v", secure, err)
 		}
-	})
+		p.wantClose(closeTooBig)
+		<-stream.Done()
+	}
 }
 
 // Conformance case drop/ws-close-echo.
 func TestServerAnswersACloseAndClosesTheConnection(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		for _, tt := range []struct {
 			payload []byte
-			code    closeCode
+			code    int
 		}{
 			{closePayload(closeNormal, "bye"), closeNormal},
 			{closePayload(4999, ""), 4999},
@@ -182,8 +179,8 @@ func TestServerAnswersACloseAndClosesTheConnection(t *testing.T) {
 // not send any further data" (rfc6455#section-1.4). If a client does so, the server ignores
 // the data.
 func TestServerIgnoresFramesAfterAClose(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch()
 		bye := newFrame(bitFin|opClose, closePayload(closeNormal, ""), true)
 		p.Write(append(bye, newFrame(bitFin|opText, []byte("more"), true)...))
 		p.wantClose(closeNormal)
@@ -195,9 +192,9 @@ func TestServerIgnoresFramesAfterAClose(t *testing.T) {
 
 // Conformance cases timeout/clean-end-form, drain/ws-1001.
 func TestTheEndDeterminesTheCloseCode(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
-		for end, code := range map[transport.End]closeCode{transport.Finished: closeNormal, transport.GoingAway: closeGoingAway} {
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
+		for end, code := range map[transport.End]int{transport.Finished: closeNormal, transport.GoingAway: closeGoingAway} {
 			p, stream := s.watch()
 			send(t, stream, testEvent(1, 1))
 			stream.Sender.Close(end)
@@ -213,8 +210,8 @@ func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 }
 
 func TestServerWaitsBrieflyForTheCloseAnswer(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch()
 		start := time.Now()
 		stream.Sender.Close(transport.Finished)
 		if waited := time.Since(start); waited != 0 {
@@ -229,8 +226,8 @@ func TestServerWaitsBrieflyForTheCloseAnswer(t *testing.T) {
 }
 
 func TestAbortSendsNoCloseFrame(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch()
 		send(t, stream, testEvent(1, 1))
 		stream.Sender.Close(transport.Abort)
 		<-stream.Done()
@@ -242,8 +239,8 @@ func TestAbortSendsNoCloseFrame(t *testing.T) {
 }
 
 func TestADisconnectEndsTheStream(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		s := startInMemory(t, b, transport.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t, transport.Options{})
 		for _, disconnect := range []func(c *memnet.Conn){func(c *memnet.Conn) { c.Close() }, (*memnet.Conn).Reset} {
 			p, stream := s.watch()
 			start := time.Now()
@@ -258,8 +255,8 @@ func TestADisconnectEndsTheStream(t *testing.T) {
 
 // Conformance cases timeout/ws-pong-missing, drop/half-open.
 func TestServerDisconnectsWithoutPongs(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{PingInterval: 10 * time.Second}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{PingInterval: 10 * time.Second}).watch()
 		start := time.Now()
 		for range 3 {
 			first, _, payload, err := p.readFrame()
@@ -281,9 +278,9 @@ func TestServerDisconnectsWithoutPongs(t *testing.T) {
 // A slow reader reads a ping only after the events before it. It counts as alive while it
 // accepts data.
 func TestALatePongIsToleratedWithProgress(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		const interval = 10 * time.Second
-		p, stream := startInMemory(t, b, transport.Options{PingInterval: interval}).watch()
+		p, stream := startInMemory(t, transport.Options{PingInterval: interval}).watch()
 		read := make(chan struct{})
 		go func() {
 			defer close(read)
@@ -303,8 +300,8 @@ func TestALatePongIsToleratedWithProgress(t *testing.T) {
 }
 
 func TestANegativePingIntervalDisablesPings(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{PingInterval: -1}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{PingInterval: -1}).watch()
 		p.SetReadDeadline(time.Now().Add(24 * time.Hour))
 		if first, _, _, err := p.readFrame(); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("got frame %#x, %v; want none", first, err)
@@ -315,8 +312,8 @@ func TestANegativePingIntervalDisablesPings(t *testing.T) {
 
 // Conformance case limit/ws-ping-flood.
 func TestServerSendsEventsDuringAPingFlood(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch()
 		const pings = 10_000
 		go func() {
 			var flood []byte
@@ -347,7 +344,7 @@ func TestServerSendsEventsDuringAPingFlood(t *testing.T) {
 				last = n
 			}
 		}
-		if b == Gorilla && pongs > pings/10 {
+		if pongs > pings/10 {
 			t.Errorf("got %d pongs for %d pings, want a tenth at most", pongs, pings)
 		}
 		stream.Sender.Close(transport.Abort)
@@ -356,9 +353,9 @@ func TestServerSendsEventsDuringAPingFlood(t *testing.T) {
 
 // Conformance cases slow/write-deadline, slow/one-slow-others-fast.
 func TestOnlyAStalledReaderIsDisconnected(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		s := startInMemory(t, b, transport.Options{WriteTimeout: timeout, PingInterval: -1})
+		s := startInMemory(t, transport.Options{WriteTimeout: timeout, PingInterval: -1})
 		_, stalled := s.watch()
 		healthy, live := s.watch()
 		failed := make(chan error)
@@ -382,8 +379,8 @@ func TestOnlyAStalledReaderIsDisconnected(t *testing.T) {
 			t.Errorf("the other reader waited %v", waited)
 		}
 		wantCode(t, <-failed, listwatch.Unavailable)
-		if waited := time.Since(start); waited < timeout || waited > 2*timeout {
-			t.Errorf("the stalled reader was disconnected after %v, want %v to %v", waited, timeout, 2*timeout)
+		if waited := time.Since(start); waited < timeout || waited > 3*timeout {
+			t.Errorf("the stalled reader was disconnected after %v, want %v to %v", waited, timeout, 3*timeout)
 		}
 		stalled.Sender.Close(transport.Abort)
 		live.Sender.Close(transport.Abort)
@@ -392,8 +389,8 @@ func TestOnlyAStalledReaderIsDisconnected(t *testing.T) {
 }
 
 func TestASlowReaderIsNotDisconnected(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
-		p, stream := startInMemory(t, b, transport.Options{WriteTimeout: 10 * time.Second, PingInterval: -1}).watch()
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{WriteTimeout: 10 * time.Second, PingInterval: -1}).watch()
 		const size = 1 << 20
 		go func() {
 			send(t, stream, testEvent(1, size))
@@ -414,9 +411,9 @@ func TestASlowReaderIsNotDisconnected(t *testing.T) {
 }
 
 func TestCloseIsLimitedByTheWriteTimeout(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b Backend) {
+	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		s := startInMemory(t, b, transport.Options{WriteTimeout: timeout, PingInterval: -1})
+		s := startInMemory(t, transport.Options{WriteTimeout: timeout, PingInterval: -1})
 		for _, end := range []transport.End{transport.Finished, transport.Abort} {
 			p, stream := s.watch()
 			failed := make(chan error)
@@ -438,29 +435,6 @@ func TestCloseIsLimitedByTheWriteTimeout(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A writeCounter counts the writes to a connection.
-type writeCounter struct {
-	net.Conn
-	writes int
-}
-
-func (c *writeCounter) Write(p []byte) (int, error) { c.writes++; return len(p), nil }
-
-func (c *writeCounter) SetWriteDeadline(time.Time) error { return nil }
-
-func TestABatchIsOneWrite(t *testing.T) {
-	count := &writeCounter{}
-	c := newConn(count, false, transport.DefaultWriteTimeout)
-	frame := appendMessageFrame(nil, make([]byte, 1000), false)
-	var batch [][]byte
-	for range 16 {
-		batch = append(batch, frame)
-	}
-	if err := c.writeFrames(batch); err != nil || count.writes != 1 {
-		t.Errorf("got %d writes, %v; want one", count.writes, err)
-	}
 }
 
 // An idle watch whose handler has returned must not retain the buffers of the handshake. The

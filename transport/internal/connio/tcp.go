@@ -1,6 +1,7 @@
 package connio
 
 import (
+	"io"
 	"net"
 	"time"
 )
@@ -21,6 +22,29 @@ func TuneTCP(conn net.Conn) {
 	if raw, err := tcp.SyscallConn(); err == nil {
 		_ = raw.Control(limitUnsent)
 	}
+}
+
+// Cut closes conn without a TLS alert, which would block if the peer does not read.
+func Cut(conn io.Closer) {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = t.NetConn()
+	}
+	conn.Close()
+}
+
+// Linger closes the writing side of conn and discards what the peer still sends, until the peer
+// closes the connection or wait has passed. Closing a connection with unread bytes resets it, and a
+// reset could destroy the last bytes on their way to the peer.
+func Linger(conn interface {
+	io.Reader
+	SetReadDeadline(t time.Time) error
+}, wait time.Duration,
+) {
+	if h, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = h.CloseWrite()
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(wait))
+	_, _ = io.Copy(io.Discard, conn)
 }
 
 // Reset closes conn without a TLS alert. The peer sees a TCP reset if the network

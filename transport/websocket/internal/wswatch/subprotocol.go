@@ -1,4 +1,4 @@
-package websocket
+package wswatch
 
 import (
 	"encoding/base64"

@@ -1,0 +1,94 @@
+package connio
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+const (
+	// largeFrame is the smallest mean size of frames at which writev is cheaper than copying
+	// them into one buffer.
+	largeFrame = 4 << 10
+	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector, 16
+	// bytes per frame, for the lifetime of the connection.
+	maxVector = 16
+)
+
+// A FrameWriter writes batches of frames to a connection. A write fails if the peer accepts no byte
+// within the timeout, or within twice that time at the latest. With TLS, a write fails if it takes
+// longer altogether, because a TLS connection cannot be used after its deadline has expired. A
+// FrameWriter is not safe for concurrent use.
+type FrameWriter struct {
+	conn     io.Writer
+	tcp      *net.TCPConn // nil unless conn supports writev
+	deadline WriteDeadline
+}
+
+// NewFrameWriter returns a FrameWriter for conn. A negative timeout means no limit.
+func NewFrameWriter(conn interface {
+	io.Writer
+	SetWriteDeadline(t time.Time) error
+}, timeout time.Duration,
+) FrameWriter {
+	tcp, _ := conn.(*net.TCPConn)
+	return FrameWriter{conn: conn, tcp: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
+}
+
+// Timeout returns the timeout.
+func (w *FrameWriter) Timeout() time.Duration { return w.deadline.Timeout }
+
+// WriteFrames writes frames in one write if possible. It may overwrite the slice, but not the
+// frames. With TLS no vector is used, because each of its elements would become a record and a
+// system call.
+func (w *FrameWriter) WriteFrames(frames [][]byte) error {
+	if len(frames) > 1 && w.tcp != nil {
+		total := 0
+		for _, f := range frames {
+			total += len(f)
+		}
+		if total >= largeFrame*len(frames) {
+			return w.writeVectors(frames)
+		}
+	}
+	return WriteBatched(frames, w.Write)
+}
+
+// Write writes p.
+func (w *FrameWriter) Write(p []byte) error {
+	return w.whileProgress(func() (int64, error) {
+		n, err := w.conn.Write(p)
+		p = p[n:]
+		return int64(n), err
+	})
+}
+
+func (w *FrameWriter) writeVectors(frames [][]byte) error {
+	for len(frames) > 0 {
+		n := min(len(frames), maxVector)
+		vector := net.Buffers(frames[:n])
+		frames = frames[n:]
+		if err := w.whileProgress(func() (int64, error) { return vector.WriteTo(w.tcp) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whileProgress calls write, which continues where it stopped, until everything is written or
+// nothing was written before the deadline expired.
+func (w *FrameWriter) whileProgress(write func() (int64, error)) error {
+	w.deadline.Arm()
+	for {
+		n, err := write()
+		if err == nil {
+			return nil
+		}
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		w.deadline.Extend()
+	}
+}

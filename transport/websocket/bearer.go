@@ -1,0 +1,20 @@
+package websocket
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
+)
+
+// SubprotocolAny leaves the framing to the Accept header. A browser that sends a bearer token as a
+// subprotocol must also offer one that the server can choose, and Kubernetes clients offer this
+// one. A [framing.SubprotocolFramer] has a subprotocol that selects it and overrides the Accept
+// header, because a browser cannot set headers for a WebSocket.
+const SubprotocolAny = wswatch.SubprotocolAny
+
+// BearerToken returns the bearer token that a browser sends as a subprotocol, because it cannot
+// set Authorization for a WebSocket. The subprotocol is
+// base64url.bearer.authorization.k8s.io.TOKEN, with the token in base64url without padding. ok
+// is false if there is no token. If there are several tokens, or the token cannot be decoded,
+// the error has code Unauthorized.
+func BearerToken(r *http.Request) (token string, ok bool, err error) { return wswatch.BearerToken(r) }

@@ -1,0 +1,29 @@
+package wswatch
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxInbound bounds the messages that a server ignores. Pages send some to keep their connections
+// alive. After a message of more bytes the server closes with code 1009, and after more bytes
+// within a minute, including the headers of the frames, with 1008.
+const MaxInbound = 64 << 10
+
+// An Inbound counts what a client sends. It is not safe for concurrent use.
+type Inbound struct {
+	minute time.Time // the start of the current minute
+	bytes  int64     // since then
+}
+
+// Add counts n bytes. It returns a [*Violation] if the client has sent more than [MaxInbound] bytes
+// within a minute.
+func (i *Inbound) Add(n int64) error {
+	if now := time.Now(); now.Sub(i.minute) >= time.Minute {
+		i.minute, i.bytes = now, 0
+	}
+	if i.bytes += n; i.bytes > MaxInbound {
+		return &Violation{ClosePolicy, fmt.Sprintf("a client must not send more than %d bytes of messages in a minute", MaxInbound)}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+// Package wswatch has the parts of a watch over WebSocket that do not depend on the library: the
+// checks of a handshake, the choice of the framing, the limits for messages of clients, and the
+// errors that the end of a connection becomes.
+package wswatch
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport"
+)
+
+const opUpgrade = "upgrade to WebSocket"
+
+// Claims reports whether r requests an upgrade to WebSocket, valid or not. HTTP/1.0
+// (rfc9110#section-7.8) and HTTP/2 have no upgrades.
+func Claims(r *http.Request) bool {
+	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) &&
+		HasToken(r.Header, "Connection", "upgrade") && HasToken(r.Header, "Upgrade", "websocket")
+}
+
+// HasToken reports whether a header, a comma-separated list, contains token in any case.
+func HasToken(h http.Header, name, token string) bool {
+	for _, line := range h.Values(name) {
+		for t := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(t), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// CheckRequest checks the rules of RFC 6455 section 4.2.1 for a handshake. The libraries check
+// most of them too, but respond themselves, without a Status. CheckRequest adds to the headers of
+// w those that the response to a bad request must have.
+func CheckRequest(w http.ResponseWriter, r *http.Request, allowOrigins []string) error {
+	h := w.Header()
+	if r.Method != http.MethodGet {
+		h.Set("Allow", http.MethodGet)
+		return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "method %s: must be GET", r.Method)
+	}
+	if v := r.Header.Values("Sec-Websocket-Version"); len(v) != 1 || strings.TrimSpace(v[0]) != "13" {
+		// rfc6455#section-4.4 requires the supported version, and rfc9110#section-15.5.22 the
+		// protocol to upgrade to.
+		h.Set("Sec-Websocket-Version", "13")
+		h.Set("Upgrade", "websocket")
+		h.Set("Connection", "Upgrade")
+		return refuse(http.StatusUpgradeRequired, "UpgradeRequired", "Sec-WebSocket-Version %q: must be 13", v)
+	}
+	if k := r.Header.Values("Sec-Websocket-Key"); len(k) != 1 || !isValidKey(k[0]) {
+		return refuse(http.StatusBadRequest, "BadRequest", "Sec-WebSocket-Key %q: must be 16 bytes in base64", k)
+	}
+	if r.ContentLength != 0 {
+		// Otherwise the body would be read as frames.
+		return refuse(http.StatusBadRequest, "BadRequest", "the request must not have a body")
+	}
+	if !transport.OriginAllowed(r, allowOrigins) {
+		return refuse(http.StatusForbidden, "Forbidden", "origin %q is not allowed to watch", r.Header.Values("Origin"))
+	}
+	return nil
+}
+
+// refuse returns the error of a handshake that is refused with an HTTP status.
+func refuse(status int, reason, format string, args ...any) error {
+	return &listwatch.Error{
+		Code: listwatch.CodeOfHTTP(status), Op: opUpgrade, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// ErrNoHijack returns the error for a connection that cannot be hijacked. cause may be nil.
+func ErrNoHijack(cause error) error {
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Op: opUpgrade, Status: http.StatusNotImplemented, Reason: "NotImplemented",
+		Message: "the connection cannot be hijacked", Err: cause,
+	}
+}
+
+func isValidKey(key string) bool {
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(key))
+	return err == nil && len(b) == 16
+}
+
+// Negotiate selects the subprotocol, which may be "", and the framing. If the subprotocol names
+// a framing, the Accept header is ignored.
+func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope) (string, *transport.Encoder, error) {
+	if o.Framings == nil {
+		o.Framings = framing.Default()
+	}
+	subprotocol, f := chooseSubprotocol(r.Header, o.Framings)
+	if f != nil {
+		r = &http.Request{Header: http.Header{"Accept": {f.MediaType()}}}
+	}
+	encoder, err := transport.Negotiate(w, r, o, e)
+	return subprotocol, encoder, err
+}
+
+// messages is the envelope for libraries, which make the frames.
+var messages = &transport.Envelope{Messages: true}
+
+// Prepare does everything for a server that precedes the upgrade by a library.
+func Prepare(w http.ResponseWriter, r *http.Request, o transport.Options, allowOrigins []string) (string, *transport.Encoder, error) {
+	if err := CheckRequest(w, r, allowOrigins); err != nil {
+		return "", nil, err
+	}
+	if _, ok := w.(http.Hijacker); !ok {
+		return "", nil, ErrNoHijack(nil)
+	}
+	return Negotiate(w, r, o, messages)
+}
+
+// WithoutHandshake returns a copy of h without the headers that describe the handshake or a
+// body.
+func WithoutHandshake(h http.Header) http.Header {
+	h = h.Clone()
+	if h == nil {
+		return http.Header{}
+	}
+	for name := range h {
+		switch {
+		case strings.HasPrefix(name, "Sec-Websocket-"), strings.HasPrefix(name, http.TrailerPrefix):
+			delete(h, name)
+		case name == "Connection", name == "Upgrade", name == "Content-Length", name == "Transfer-Encoding", name == "Trailer":
+			delete(h, name)
+		}
+	}
+	return h
+}
