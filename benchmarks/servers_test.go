@@ -15,6 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -47,9 +49,10 @@ func variants() []variant {
 		{"chunked", "chunked", serve(chunked.Server{})},
 		{"chunked-detached", "chunked", detached(chunked.Server{})},
 		{"chunked-standard", "chunked", serve(chunked.Server{DisableHijack: true})},
-		{"websocket-gorilla", "websocket", serve(&websocket.Server{})},
-		{"websocket-gorilla-detached", "websocket", detached(&websocket.Server{})},
-		{"websocket-nhooyr", "websocket", serve(&websocket.Server{Backend: websocket.Nhooyr})},
+		{"websocket", "websocket", serve(&websocket.Server{})},
+		{"websocket-detached", "websocket", detached(&websocket.Server{})},
+		{"websocket-gorilla", "websocket", serve(&gorilla.Server{})},
+		{"websocket-nhooyr", "websocket", serve(&nhooyr.Server{})},
 		{"h2", "h2", serve(h2.Server{})},
 		{"h2-detached", "h2", detached(h2.Server{})},
 		{"h2-nethttp", "h2", func(tb testing.TB) publisher {

@@ -10,6 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
 // A serverConfig is a transport server of the matrix.
@@ -24,8 +26,9 @@ var serverConfigs = []serverConfig{
 	{"chunked-standard", chunked.Server{DisableHijack: true}, h2.Config{}},
 	{"h2-loop", h2.Server{}, h2.Config{}},
 	{"h2-nethttp", h2.Server{}, h2.Config{NetHTTP: true}},
-	{"websocket-gorilla", &websocket.Server{Backend: websocket.Gorilla}, h2.Config{}},
-	{"websocket-nhooyr", &websocket.Server{Backend: websocket.Nhooyr}, h2.Config{}},
+	{"websocket-native", &websocket.Server{}, h2.Config{}},
+	{"websocket-gorilla", &gorilla.Server{}, h2.Config{}},
+	{"websocket-nhooyr", &nhooyr.Server{}, h2.Config{}},
 }
 
 // A clientConfig is a transport client of the matrix.
@@ -39,12 +42,9 @@ var clientConfigs = []clientConfig{
 	{"h2", "h2", func(n transport.Network) transport.Client {
 		return &h2.Client{Network: n, PingInterval: testTimeout}
 	}},
-	{"websocket-gorilla", "websocket", func(n transport.Network) transport.Client {
-		return &websocket.Client{Network: n, Backend: websocket.Gorilla}
-	}},
-	{"websocket-nhooyr", "websocket", func(n transport.Network) transport.Client {
-		return &websocket.Client{Network: n, Backend: websocket.Nhooyr}
-	}},
+	{"websocket-native", "websocket", func(n transport.Network) transport.Client { return &websocket.Client{Network: n} }},
+	{"websocket-gorilla", "websocket", func(n transport.Network) transport.Client { return &gorilla.Client{Network: n} }},
+	{"websocket-nhooyr", "websocket", func(n transport.Network) transport.Client { return &nhooyr.Client{Network: n} }},
 }
 
 // A cell of the matrix is a combination of server, client, framing and compression.

@@ -22,10 +22,11 @@ func (c compression) appliesTo(transport string) bool {
 	return c.name == "none" || (c.transport == "websocket") == (transport == "websocket")
 }
 
-// isCompressed reports whether the stream is compressed as requested. The nhooyr backend
-// does not compress (docs/protocol.md).
+// isCompressed reports whether the stream is compressed as requested. The servers with a WebSocket
+// library do not compress (docs/protocol.md).
 func (c cell) isCompressed() bool {
-	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) && c.server.name != "websocket-nhooyr"
+	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) &&
+		c.server.name != "websocket-gorilla" && c.server.name != "websocket-nhooyr"
 }
 
 // addTo requests the compression in r. If the transport does not support that compression, addTo

@@ -12,6 +12,8 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
 // A tcpForwarder forwards the connections of a client in another process to the network of
@@ -36,6 +38,10 @@ func networkOf(c transport.Client) transport.Network {
 	case *h2.Client:
 		return c.Network
 	case *websocket.Client:
+		return c.Network
+	case *gorilla.Client:
+		return c.Network
+	case *nhooyr.Client:
 		return c.Network
 	}
 	return transport.Network{}

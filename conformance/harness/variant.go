@@ -9,6 +9,8 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
 // A Variant is a transport with a particular implementation of its client and, if the
@@ -29,17 +31,20 @@ var AllVariants = []Variant{
 	{Name: "h1-standard", Transport: "h1", Server: chunked.Server{DisableHijack: true}, newClient: newH1, serverOnly: true},
 	{Name: "h2", Transport: "h2", Server: h2.Server{}, newClient: newH2},
 	{Name: "h2-nethttp", Transport: "h2", Server: h2.Server{}, newClient: newH2, serverOnly: true, HTTP2: h2.Config{NetHTTP: true}},
-	{Name: "ws-gorilla", Transport: "ws", Server: &websocket.Server{}, newClient: newWS(websocket.Gorilla)},
-	{Name: "ws-nhooyr", Transport: "ws", Server: &websocket.Server{Backend: websocket.Nhooyr}, newClient: newWS(websocket.Nhooyr)},
+	{Name: "ws-native", Transport: "ws", Server: &websocket.Server{}, newClient: newWS},
+	{Name: "ws-gorilla", Transport: "ws", Server: &gorilla.Server{}, newClient: newGorilla},
+	{Name: "ws-nhooyr", Transport: "ws", Server: &nhooyr.Server{}, newClient: newNhooyr},
 }
 
 func newH1(n transport.Network) transport.Client { return &chunked.Client{Network: n} }
 
 func newH2(n transport.Network) transport.Client { return &h2.Client{Network: n} }
 
-func newWS(b websocket.Backend) func(transport.Network) transport.Client {
-	return func(n transport.Network) transport.Client { return &websocket.Client{Network: n, Backend: b} }
-}
+func newWS(n transport.Network) transport.Client { return &websocket.Client{Network: n} }
+
+func newGorilla(n transport.Network) transport.Client { return &gorilla.Client{Network: n} }
+
+func newNhooyr(n transport.Network) transport.Client { return &nhooyr.Client{Network: n} }
 
 // Variants returns the names of all variants.
 func Variants() []string {

@@ -12,6 +12,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -65,8 +67,13 @@ func allowedOrigins(a harness.Access) []string {
 
 // serverTransport returns s with the access rules of a.
 func serverTransport(a harness.Access, s transport.Server) transport.Server {
-	if ws, ok := s.(*websocket.Server); ok {
-		return &websocket.Server{Backend: ws.Backend, AllowOrigins: allowedOrigins(a)}
+	switch s.(type) {
+	case *websocket.Server:
+		return &websocket.Server{AllowOrigins: allowedOrigins(a)}
+	case *gorilla.Server:
+		return &gorilla.Server{AllowOrigins: allowedOrigins(a)}
+	case *nhooyr.Server:
+		return &nhooyr.Server{AllowOrigins: allowedOrigins(a)}
 	}
 	return s
 }

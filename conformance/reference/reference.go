@@ -175,13 +175,15 @@ func (o *referenceServer) transports() []transport.Server {
 	if wrap := o.wrap.Transport; wrap != nil {
 		over = wrap(over)
 	}
-	switch o.setup.ServerTransport.(type) {
-	case chunked.Server:
-		h1 = over
-	case h2.Server:
-		second = over
-	case *websocket.Server:
-		ws = over
+	if s := o.setup.ServerTransport; s != nil {
+		switch s.Name() {
+		case h1.Name():
+			h1 = over
+		case second.Name():
+			second = over
+		case ws.Name():
+			ws = over
+		}
 	}
 	return []transport.Server{ws, second, h1}
 }

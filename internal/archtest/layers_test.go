@@ -37,7 +37,8 @@ var layers = []layer{
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
-	{"transports, stores and caches", []string{"transport/*", "store/*", "watchcache"}},
+	{"what the WebSocket transports share", []string{"transport/websocket/internal/wswatch"}},
+	{"transports, stores and caches", []string{"transport/*", "transport/websocket/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
 	{"what a server tells about requests", []string{"watchserver/echo"}},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "kubeapi/...", "internal/servertest", "internal/collectiontest"}},
@@ -85,8 +86,11 @@ var limits = []limit{
 		"a transport carries frames and does not know histories, selections or stores",
 	},
 	{
-		[]string{"transport/*"},
-		append([]string{".", "framing", "transport", "transport/internal/connio", "transport/h2/internal/loop", "internal/testhttp"}, leaves...),
+		[]string{"transport/*", "transport/websocket/*", "transport/websocket/internal/wswatch"},
+		append([]string{
+			".", "framing", "transport", "transport/internal/connio", "transport/h2/internal/loop", "transport/websocket/internal/wswatch",
+			"internal/testhttp",
+		}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",
 	},
 	{
@@ -124,12 +128,12 @@ type dependency struct {
 var dependencies = []dependency{
 	{
 		"github.com/gorilla/websocket",
-		[]string{"transport/websocket", "benchmarks/rivals/internal/servers"},
+		[]string{"transport/websocket/gorilla", "benchmarks/rivals/internal/servers"},
 		"transport.Sender and transport.Receiver hide the WebSocket libraries",
 	},
 	{
 		"nhooyr.io/websocket",
-		[]string{"transport/websocket"},
+		[]string{"transport/websocket/nhooyr"},
 		"transport.Sender and transport.Receiver hide the WebSocket libraries; this one is deprecated",
 	},
 	{

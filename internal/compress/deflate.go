@@ -1,7 +1,9 @@
 package compress
 
 import (
+	"bytes"
 	"encoding/binary"
+	"io"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -61,4 +63,27 @@ func appendStored(dst, p []byte) []byte {
 		dst = append(dst, p...)
 	}
 	return append(append(dst, 0), SyncMarker...)
+}
+
+// finalBlock is an empty final block, after which a flate reader returns io.EOF.
+const finalBlock = "\x01" + SyncMarker
+
+// An inflater decompresses complete messages.
+type inflater struct {
+	in bytes.Reader
+	z  io.Reader
+}
+
+var inflaters = sync.Pool{New: func() any { return &inflater{z: flate.NewReader(nil)} }}
+
+// Inflate decompresses blocks, a result of [AppendDeflate], into dst. It stops after limit+1 bytes.
+// It may append to blocks.
+func Inflate(dst *bytes.Buffer, blocks []byte, limit int64) error {
+	f := inflaters.Get().(*inflater)
+	defer inflaters.Put(f)
+	f.in.Reset(append(blocks, finalBlock...))
+	defer f.in.Reset(nil)
+	_ = f.z.(flate.Resetter).Reset(&f.in, nil) // always returns nil
+	_, err := dst.ReadFrom(io.LimitReader(f.z, max(limit, limit+1)))
+	return err
 }

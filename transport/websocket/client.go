@@ -118,5 +118,5 @@ func checkResponse(resp *http.Response, key string, r *wswatch.Request) (deflate
 	case !ok, deflate && len(r.Codings) == 0:
 		return false, wswatch.ErrBadResponse("the server selected an extension that was not offered")
 	}
-	return deflate, r.CheckSubprotocol(h)
+	return deflate, nil
 }

@@ -2,10 +2,6 @@ package websocket
 
 import (
 	"bytes"
-	"io"
-	"sync"
-
-	"github.com/klauspost/compress/flate"
 
 	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/transport"
@@ -29,32 +25,15 @@ func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
 	return appendMessageFrame(dst, payload, isBinary)
 }
 
-// messageEnd ends a compressed message: the marker that the sender has removed
-// (rfc7692#section-7.2.2), and a final block, after which flate returns io.EOF.
-const messageEnd = compress.SyncMarker + "\x01\x00\x00\xff\xff"
-
-// An inflater decompresses messages.
-type inflater struct {
-	in bytes.Reader
-	z  io.Reader
-}
-
-var inflaters = sync.Pool{New: func() any { return &inflater{z: flate.NewReader(nil)} }}
-
-// inflate appends the decompressed message to dst. The error is a *wswatch.Violation. inflate may
-// append to message.
+// inflate decompresses a message into dst. The error is a *wswatch.Violation. inflate may append to
+// message.
 func inflate(dst *bytes.Buffer, message []byte, limit int64) error {
-	f := inflaters.Get().(*inflater)
-	defer inflaters.Put(f)
-	f.in.Reset(append(message, messageEnd...))
-	defer f.in.Reset(nil)
-	_ = f.z.(flate.Resetter).Reset(&f.in, nil) // always returns nil
-	n, err := dst.ReadFrom(io.LimitReader(f.z, max(limit, limit+1)))
-	switch {
-	case n > limit:
-		return wswatch.ErrTooBig(limit)
-	case err != nil:
+	message = append(message, compress.SyncMarker...) // rfc7692#section-7.2.2
+	if err := compress.Inflate(dst, message, limit); err != nil {
 		return &wswatch.Violation{Code: wswatch.CloseBadText, Reason: "invalid compressed data: " + err.Error()}
+	}
+	if int64(dst.Len()) > limit {
+		return wswatch.ErrTooBig(limit)
 	}
 	return nil
 }

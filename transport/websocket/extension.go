@@ -57,8 +57,8 @@ func unquote(s string) string {
 	return s
 }
 
-// acceptDeflate returns the answer to the first acceptable offer of permessage-deflate in h, and the
-// envelope of messages. The answer is empty if there is none.
+// acceptDeflate returns the answer to an offer of permessage-deflate in h, and the envelope of
+// messages. The answer is empty if no offer is acceptable.
 func acceptDeflate(h http.Header) (answer string, e *transport.Envelope) {
 	if offersDeflate(h) {
 		return agreedDeflate, deflatedEnvelope

@@ -10,7 +10,7 @@ import (
 // A part is a control frame, or a part of the payload of a message. The zero part means that more
 // bytes are needed.
 type part struct {
-	op         byte   // opText or opBinary for a part of a message; otherwise the kind of control frame
+	op         byte   // opText or opBinary for a part of a message, or that of a control frame
 	payload    []byte // valid until the next call of next
 	final      bool   // the last part of its message
 	compressed bool   // the message is compressed

@@ -11,6 +11,8 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
 // OnFrames returns a function that makes a transport send changed event payloads. The envelope
@@ -32,9 +34,9 @@ func (s *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o t
 		return nil, err
 	}
 	sender := &frameChangingSender{stream.Sender, s.change}
-	ws, isWS := s.Server.(*websocket.Server)
+	_, isNative := s.Server.(*websocket.Server)
 	switch {
-	case isWS && ws.Backend == websocket.Gorilla:
+	case isNative:
 		sender.change = func(frame []byte) []byte {
 			head, payload, ok := SplitFrame(frame)
 			if !ok {
@@ -148,7 +150,11 @@ func OnClientNetwork(alter func(transport.Network) transport.Network) func(trans
 		case *h2.Client:
 			return &h2.Client{Network: alter(c.Network)}
 		case *websocket.Client:
-			return &websocket.Client{Network: alter(c.Network), Backend: c.Backend}
+			return &websocket.Client{Network: alter(c.Network)}
+		case *gorilla.Client:
+			return &gorilla.Client{Network: alter(c.Network)}
+		case *nhooyr.Client:
+			return &nhooyr.Client{Network: alter(c.Network)}
 		}
 		return c
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A Client dials watches like the Client of package websocket. The zero value is ready to use. It is
-// safe for concurrent use.
+// A Client dials watches like the Client of package websocket. The zero value is ready to use. It
+// is safe for concurrent use.
 //
 // It reads only the first KiB of an error response, so a longer Status is lost.
 type Client struct {
@@ -34,8 +35,17 @@ func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Rece
 
 func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, http.Header, error) {
 	t, observed := wswatch.ObservedTransport(c.Network, r)
+	detachContext := func() bool { return true }
+	dial := func(_ context.Context, network, addr string) (net.Conn, error) {
+		c, err := t.DialContext(ctx, network, addr)
+		if err == nil {
+			// The library observes only the deadline of ctx while it waits for the response.
+			detachContext = context.AfterFunc(ctx, func() { c.Close() })
+		}
+		return c, err
+	}
 	d := websocket.Dialer{
-		NetDialContext: t.DialContext, TLSClientConfig: t.TLSClientConfig, HandshakeTimeout: t.ResponseHeaderTimeout,
+		NetDialContext: dial, TLSClientConfig: t.TLSClientConfig, HandshakeTimeout: t.ResponseHeaderTimeout,
 		WriteBufferSize: 256, WriteBufferPool: &buffers, // for control frames
 		Subprotocols: r.Subprotocols, EnableCompression: len(r.Codings) > 0,
 	}
@@ -43,9 +53,11 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
 	library, resp, err := d.DialContext(ctx, u.String(), r.Header())
 	switch {
+	case !detachContext():
+		return nil, nil, ctx.Err() // the connection is closed
 	case err == nil:
 		library.SetReadLimit(r.Limit)
-		return &conn{library, observed(), r, bytes.Buffer{}}, resp.Header, r.CheckSubprotocol(resp.Header)
+		return &conn{library, observed(), r, bytes.Buffer{}}, resp.Header, nil
 	case resp == nil:
 		return nil, nil, err
 	case resp.StatusCode == http.StatusSwitchingProtocols:

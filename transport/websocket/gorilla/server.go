@@ -23,8 +23,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A Server serves watches over WebSocket for HTTP/1.1 requests. The zero value is ready to use. It is
-// safe for concurrent use.
+// A Server serves watches over WebSocket for HTTP/1.1 requests. The zero value is ready to use. It
+// is safe for concurrent use.
 type Server struct {
 	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
 	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
@@ -52,8 +52,9 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	}
 	u := websocket.Upgrader{
 		ReadBufferSize: 256, WriteBufferPool: &buffers, Subprotocols: []string{subprotocol},
-		CheckOrigin: func(*http.Request) bool { return true },                // Prepare has checked it
-		Error:       func(http.ResponseWriter, *http.Request, int, error) {}, // the caller responds
+		CheckOrigin: func(*http.Request) bool { return true }, // Prepare has checked it
+		// The caller responds.
+		Error: func(http.ResponseWriter, *http.Request, int, error) {},
 	}
 	c, err := u.Upgrade(w, r, wswatch.WithoutHandshake(w.Header()))
 	if err != nil {

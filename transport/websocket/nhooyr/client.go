@@ -16,8 +16,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A Client dials watches like the Client of package websocket. The zero value is ready to use. It is
-// safe for concurrent use.
+// A Client dials watches like the Client of package websocket. The zero value is ready to use. It
+// is safe for concurrent use.
 //
 // It reads only the first KiB of an error response, so a longer Status is lost.
 type Client struct {
@@ -44,7 +44,7 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 	switch {
 	case err == nil:
 		library.SetReadLimit(r.Limit)
-		return &conn{library, observed(), r, bytes.Buffer{}}, resp.Header, r.CheckSubprotocol(resp.Header)
+		return &conn{library, observed(), r, bytes.Buffer{}}, resp.Header, nil
 	case resp == nil:
 		return nil, nil, err
 	case resp.StatusCode == http.StatusSwitchingProtocols:
@@ -68,7 +68,7 @@ func (c *conn) Next() (isBinary bool, message []byte, err error) {
 	if err == nil {
 		message, err = c.request.ReadMessage(&c.buffer, reader)
 		if c.observed.Failed() {
-			err = io.EOF // the library takes the end of the connection for the end of a compressed message
+			err = io.EOF // at which the library ends a compressed message as if it were complete
 		}
 	}
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {

@@ -27,8 +27,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A Server serves watches over WebSocket for HTTP/1.1 requests. The zero value is ready to use. It is
-// safe for concurrent use.
+// A Server serves watches over WebSocket for HTTP/1.1 requests. The zero value is ready to use. It
+// is safe for concurrent use.
 type Server struct {
 	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
 	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
@@ -55,7 +55,8 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	clear(w.Header())
 	maps.Copy(w.Header(), header)
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true, // Prepare has checked the origin
+		Subprotocols:       []string{subprotocol},
+		InsecureSkipVerify: true, // Prepare has checked the origin
 	})
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: "upgrade to WebSocket", Err: err}
@@ -83,6 +84,9 @@ type stream struct {
 
 // Send implements [transport.Sender].
 func (s *stream) Send(frames [][]byte) error {
+	if s.done.IsSet() {
+		return connio.ErrSenderClosed // the library may still wait for the client's close frame
+	}
 	for _, f := range frames {
 		if err := s.write(f); err != nil {
 			s.done.Set()

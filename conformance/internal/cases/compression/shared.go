@@ -11,6 +11,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -84,12 +86,11 @@ func sharedOnce(e *harness.Env) {
 // defaultCompression returns the compression that this module's server applies for a client that
 // accepts gzip or offers permessage-deflate.
 func defaultCompression(e *harness.Env) string {
-	switch s := e.Variant.Server.(type) {
+	switch e.Variant.Server.(type) {
 	case *websocket.Server:
-		if s.Backend == websocket.Nhooyr {
-			return ""
-		}
 		return harness.Deflate
+	case *gorilla.Server, *nhooyr.Server:
+		return ""
 	}
 	return "gzip"
 }

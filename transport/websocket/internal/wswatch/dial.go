@@ -22,7 +22,10 @@ func Dial(
 		var c Conn
 		var h http.Header
 		if c, h, err = dial(ctx, request); err == nil {
-			return newReceiver(ctx, c, h, request), nil
+			if err = request.checkSubprotocol(h); err == nil {
+				return newReceiver(ctx, c, h, request), nil
+			}
+			c.Cut()
 		}
 	}
 	if ctx.Err() != nil {
@@ -89,8 +92,7 @@ func (o *Observed) Read(p []byte) (int, error) {
 func (o *Observed) Failed() bool { return o.failure.Load() != nil }
 
 // ReceiveError returns the error of Receive after a library has returned err. withinMessage is true
-// if it was reading a message. The error is CutError if the connection ended, and otherwise has code
-// Corrupt, because the library has rejected a frame.
+// if it was reading a message. If the connection has not ended, the library has rejected a frame.
 func (o *Observed) ReceiveError(err error, withinMessage bool) error {
 	if _, ok := err.(*Violation); ok {
 		return err

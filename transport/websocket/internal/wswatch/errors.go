@@ -40,6 +40,7 @@ type CloseFrame struct {
 	Reason string
 }
 
+// Error returns the code and the reason.
 func (c *CloseFrame) Error() string { return fmt.Sprintf("closed with code %d %q", c.Code, c.Reason) }
 
 // receiveError returns the error of Receive after the close frame c of the server.

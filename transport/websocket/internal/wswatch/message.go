@@ -59,8 +59,8 @@ func (r *Request) Header() http.Header {
 	return h
 }
 
-// CheckSubprotocol returns an error if the response h selects a subprotocol that was not offered.
-func (r *Request) CheckSubprotocol(h http.Header) error {
+// checkSubprotocol returns an error if the response h selects a subprotocol that was not offered.
+func (r *Request) checkSubprotocol(h http.Header) error {
 	chosen := h.Values("Sec-Websocket-Protocol")
 	if len(chosen) > 1 || len(chosen) == 1 && !slices.Contains(r.Subprotocols, chosen[0]) {
 		return ErrBadResponse("the server selected a subprotocol that was not offered: " + strconv.Quote(strings.Join(chosen, ", ")))
@@ -90,8 +90,9 @@ func (r *Request) decode(agreed framing.MessageFramer, isBinary bool, message []
 	return f.DecodeMessage(message)
 }
 
-// framingOf returns the framing of a message: agreed, or else the framing of the message's type. A text message never has a binary framing, even if the handshake agreed on
-// one: kube-apiserver accepts any subprotocol and sends JSON.
+// framingOf returns the framing of a message: agreed, or else the framing of the message's type. A
+// text message never has a binary framing, even if the handshake agreed on one: kube-apiserver
+// accepts any subprotocol and sends JSON.
 func (r *Request) framingOf(agreed framing.MessageFramer, isBinary bool) (framing.MessageFramer, error) {
 	if agreed != nil && (isBinary || !agreed.Binary()) {
 		return agreed, nil
