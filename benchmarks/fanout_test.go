@@ -11,7 +11,7 @@ import (
 
 // BenchmarkFanout measures the server's cost to deliver one event of 1 KiB to one watcher:
 // CPU of the server process, write calls and allocations, for single events and for bursts
-// of 16. Compare chunked and websocket-gorilla with "floor", a bare TCP server in the same
+// of 16. Compare chunked and websocket with "floor", a bare TCP server in the same
 // run.
 func BenchmarkFanout(b *testing.B) {
 	for _, watchers := range []int{100, 1000, 5000} {

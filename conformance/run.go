@@ -44,7 +44,7 @@ type (
 func List() []Case { return cases.All() }
 
 // Run runs all cases as subtests of t, named GROUP/NAME/VARIANT. A variant is a transport
-// and its implementation, such as h2 or ws-gorilla. A case is skipped if the target lacks
+// and its implementation, such as h2 or ws-native. A case is skipped if the target lacks
 // an ability that it needs.
 func Run(t *testing.T, target Target) { cases.Run(t, target) }
 

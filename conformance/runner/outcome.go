@@ -29,7 +29,7 @@ const (
 // An Outcome is the result of one run of a case in one variant.
 type Outcome struct {
 	ID      string `json:"id"`
-	Variant string `json:"way"` // such as h1 or ws-gorilla; empty if the case ran in no variant
+	Variant string `json:"way"` // such as h1 or ws-native; empty if the case ran in no variant
 	// Target is the name of the target. Level, Subject and Rule are copied from the case.
 	Target  string          `json:"target"`
 	Level   harness.Level   `json:"level"`

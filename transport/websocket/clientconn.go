@@ -64,6 +64,9 @@ func (c *clientConn) Next() (isBinary bool, message []byte, err error) {
 			c.write(appendControl(nil, opPong, p.payload, true), transport.DefaultWriteTimeout)
 		case opClose:
 			err := closeError(p.payload)
+			if c.frames.fragmented {
+				err = violation("a close frame within a message")
+			}
 			if f, ok := err.(*wswatch.CloseFrame); ok {
 				c.WriteClose(f.Code, "")
 			}

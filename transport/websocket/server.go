@@ -46,6 +46,6 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 		return nil, err
 	}
 	sender := newStream(conn, early, extensions != "", o)
-	sender.open(switchingProtocols(r, w.Header(), subprotocol, extensions))
+	sender.open(switchingProtocols(r, w.Header(), subprotocol, extensions), o)
 	return &transport.Stream{Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach}, nil
 }

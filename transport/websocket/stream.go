@@ -24,12 +24,12 @@ const (
 
 // A stream is a watch being served. Its only goroutine is the one that calls serve.
 type stream struct {
-	// Immutable after construction.
-	conn         connection
-	pingInterval time.Duration // no pings if negative
-
-	early   []byte // what the client sent with the handshake; owned by serve
+	// Immutable after open.
+	conn    connection
 	deflate bool
+	pings   *time.Timer
+
+	early []byte // what the client sent with the handshake; owned by serve
 
 	done   connio.Done
 	closed atomic.Bool // Close was called
@@ -44,8 +44,7 @@ type stream struct {
 	writer connio.FrameWriter
 	ended  bool // a close frame was written, or a write failed
 
-	pinger     *time.Timer // calls ping; immutable after open
-	sentAtPing int64       // owned by the goroutine of pinger
+	sentAtPing int64 // sent at the last ping; owned by ping
 }
 
 var _ transport.Sender = (*stream)(nil)
@@ -53,19 +52,16 @@ var _ transport.Sender = (*stream)(nil)
 // newStream returns a stream over c. The client has already sent the bytes early.
 func newStream(c connection, early []byte, deflate bool, o transport.Options) *stream {
 	return &stream{
-		conn: c, early: early, deflate: deflate, pingInterval: o.PingIntervalOrDefault(),
-		writing: connio.NewLock(), writer: connio.NewFrameWriter(c, o.WriteTimeoutOrDefault()),
+		conn: c, early: early, deflate: deflate, writing: connio.NewLock(),
+		writer: connio.NewFrameWriter(c, o.WriteTimeoutOrDefault()),
 	}
 }
 
 // open writes the response to the handshake and starts the pings. If the write fails, serve finds
 // the connection closed.
-func (s *stream) open(response []byte) {
+func (s *stream) open(response []byte, o transport.Options) {
 	_ = s.Send([][]byte{response})
-	if s.pingInterval > 0 {
-		s.pinger = time.AfterFunc(time.Hour, s.ping)
-		s.pinger.Reset(s.pingInterval) // only now, because ping uses pinger
-	}
+	s.pings = wswatch.StartPings(o.PingIntervalOrDefault(), s.ping)
 }
 
 // Send implements [transport.Sender].
@@ -134,9 +130,7 @@ func (s *stream) serve() {
 	// Set closing before done, because a sender that sees done must not cut the connection.
 	s.closing.Store(isClosed || isViolation)
 	s.done.Set()
-	if s.pinger != nil {
-		s.pinger.Stop()
-	}
+	s.pings.Stop()
 	switch {
 	case isClosed:
 		_ = s.writeClose(closeWait, closed.Code, "")
@@ -205,20 +199,21 @@ func (s *stream) writeClose(timeout time.Duration, code int, reason string) erro
 	return err
 }
 
-// ping runs once per pingInterval. It ends the stream if the client has not answered the last ping.
-func (s *stream) ping() {
+// ping sends a ping, and ends the stream if the client has not answered the last one. It returns
+// false after the end.
+func (s *stream) ping() bool {
 	if s.done.IsSet() {
-		return // do not cut the connection: the close frame may be on its way
+		return false // do not cut the connection: the close frame may be on its way
 	}
 	sent := s.sent.Load()
 	switch {
 	case len(s.writing) > 0: // no ping is needed: the write in progress has a deadline
 	case s.pinged.Swap(true) && sent-s.sentAtPing < minProgress:
 		s.end()
-		return
+		return false
 	default:
 		_ = s.Send([][]byte{appendControl(nil, opPing, nil, false)})
 	}
 	s.sentAtPing = sent
-	s.pinger.Reset(s.pingInterval)
+	return true
 }

@@ -81,7 +81,7 @@ func (c *conn) Next() (isBinary bool, message []byte, err error) {
 	if err == nil {
 		message, err = c.request.ReadMessage(&c.buffer, reader)
 	}
-	if e, ok := errors.AsType[*websocket.CloseError](err); ok && e.Code != websocket.CloseAbnormalClosure {
+	if e, ok := errors.AsType[*websocket.CloseError](err); ok && e.Code != websocket.CloseAbnormalClosure && !within {
 		return false, nil, &wswatch.CloseFrame{Code: e.Code, Reason: e.Text}
 	}
 	if err != nil {

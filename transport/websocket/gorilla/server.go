@@ -65,7 +65,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	if encoder.Framer.(framing.MessageFramer).Binary() {
 		sender.messageType = websocket.BinaryMessage
 	}
-	sender.startPings(o.PingIntervalOrDefault())
+	sender.pings = wswatch.StartPings(o.PingIntervalOrDefault(), sender.ping)
 	return &transport.Stream{Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach}, nil
 }
 
@@ -144,7 +144,10 @@ func (s *stream) serve() {
 		s.pinged.Store(false)
 		return nil
 	})
-	err := s.discardMessages()
+	err := wswatch.DiscardMessages(func() (io.Reader, error) {
+		_, message, err := s.conn.NextReader()
+		return message, err
+	})
 	s.done.Set()
 	s.pings.Stop()
 	if v, ok := errors.AsType[*wswatch.Violation](err); ok {
@@ -156,37 +159,16 @@ func (s *stream) serve() {
 	_ = s.conn.Close()
 }
 
-func (s *stream) discardMessages() error {
-	var inbound wswatch.Inbound
-	for {
-		_, message, err := s.conn.NextReader()
-		if err != nil {
-			return err
-		}
-		n, err := io.Copy(io.Discard, message)
-		if err == nil {
-			err = inbound.Add(n)
-		}
-		if err != nil {
-			return err
-		}
+// ping sends a ping, and ends the stream if the client has not answered the last one. It returns
+// false after the end.
+func (s *stream) ping() bool {
+	if s.done.IsSet() {
+		return false
 	}
-}
-
-// startPings sends a ping in each interval, and ends the stream if the last one was not answered.
-func (s *stream) startPings(interval time.Duration) {
-	s.pings = time.AfterFunc(time.Hour, func() {
-		switch {
-		case s.done.IsSet():
-			return
-		case s.pinged.Swap(true):
-			s.cut()
-			return
-		}
-		_ = s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(interval))
-		s.pings.Reset(interval)
-	})
-	if s.pings.Stop(); interval > 0 {
-		s.pings.Reset(interval)
+	if s.pinged.Swap(true) {
+		s.cut()
+		return false
 	}
+	_ = s.conn.WriteControl(websocket.PingMessage, nil, s.deadline())
+	return true
 }

@@ -71,7 +71,7 @@ func (c *conn) Next() (isBinary bool, message []byte, err error) {
 			err = io.EOF // at which the library ends a compressed message as if it were complete
 		}
 	}
-	if e, ok := errors.AsType[websocket.CloseError](err); ok {
+	if e, ok := errors.AsType[websocket.CloseError](err); ok && !within {
 		return false, nil, &wswatch.CloseFrame{Code: int(e.Code), Reason: e.Reason}
 	}
 	if err != nil {

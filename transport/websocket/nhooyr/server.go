@@ -65,7 +65,8 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	if encoder.Framer.(framing.MessageFramer).Binary() {
 		sender.messageType = websocket.MessageBinary
 	}
-	sender.startPings(o.PingIntervalOrDefault())
+	interval := o.PingIntervalOrDefault()
+	sender.pings = wswatch.StartPings(interval, func() bool { return sender.ping(interval) })
 	return &transport.Stream{Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach}, nil
 }
 
@@ -131,7 +132,10 @@ func (s *stream) Close(end transport.End) error {
 // close frame after a violation of the protocol.
 func (s *stream) serve() {
 	s.conn.SetReadLimit(wswatch.MaxInbound)
-	err := s.discardMessages()
+	err := wswatch.DiscardMessages(func() (io.Reader, error) {
+		_, message, err := s.conn.Reader(context.Background())
+		return message, err
+	})
 	s.done.Set()
 	s.pings.Stop()
 	if v, ok := err.(*wswatch.Violation); ok {
@@ -140,40 +144,15 @@ func (s *stream) serve() {
 	_ = s.conn.CloseNow()
 }
 
-func (s *stream) discardMessages() error {
-	var inbound wswatch.Inbound
-	for {
-		_, message, err := s.conn.Reader(context.Background())
-		if err != nil {
-			return err
-		}
-		n, err := io.Copy(io.Discard, message)
-		if err == nil {
-			err = inbound.Add(n)
-		}
-		if err != nil {
-			return err
-		}
+// ping sends a ping and waits for the answer. Without one it ends the stream and returns false.
+func (s *stream) ping(timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	err := s.conn.Ping(ctx)
+	if err == nil || s.done.IsSet() {
+		return err == nil
 	}
-}
-
-// startPings sends a ping in each interval, and ends the stream if it is not answered before the
-// next one is due.
-func (s *stream) startPings(interval time.Duration) {
-	s.pings = time.AfterFunc(time.Hour, func() {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(context.Background(), interval)
-		defer cancel()
-		switch err := s.conn.Ping(ctx); {
-		case s.done.IsSet():
-		case err != nil:
-			s.done.Set()
-			_ = s.conn.CloseNow()
-		default:
-			s.pings.Reset(max(0, interval-time.Since(start)))
-		}
-	})
-	if s.pings.Stop(); interval > 0 {
-		s.pings.Reset(interval)
-	}
+	s.done.Set()
+	_ = s.conn.CloseNow()
+	return false
 }

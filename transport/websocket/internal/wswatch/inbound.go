@@ -2,6 +2,7 @@ package wswatch
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -26,4 +27,42 @@ func (i *Inbound) Add(n int64) error {
 		return &Violation{ClosePolicy, fmt.Sprintf("a client must not send more than %d bytes of messages in a minute", MaxInbound)}
 	}
 	return nil
+}
+
+// DiscardMessages reads messages, which the function next returns, until an error occurs. It
+// returns the error.
+func DiscardMessages(next func() (io.Reader, error)) error {
+	var inbound Inbound
+	for {
+		message, err := next()
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(io.Discard, message)
+		if err == nil {
+			err = inbound.Add(n + minFrame)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// minFrame is the minimum size of a frame of a client: two bytes and the mask.
+const minFrame = 2 + 4
+
+// StartPings calls ping after each interval until it returns false or the timer is stopped. If
+// interval is negative, it never calls ping.
+func StartPings(interval time.Duration, ping func() bool) *time.Timer {
+	var t *time.Timer
+	t = time.AfterFunc(time.Hour, func() {
+		start := time.Now()
+		if ping() {
+			t.Reset(max(0, interval-time.Since(start)))
+		}
+	})
+	if t.Stop(); interval > 0 {
+		t.Reset(interval)
+	}
+	return t
 }
