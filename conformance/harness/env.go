@@ -103,8 +103,8 @@ func (e *Env) WithReplica() *Env {
 	return e.WithRoute(e.RouteTo(e.Replica()))
 }
 
-// IsVariant reports whether the client, and this module's server, are the variant called name. Cases
-// use it to allow what a WebSocket library does instead of following a rule.
+// IsVariant reports whether the client, and this module's server, are the variant called name.
+// Cases use it to allow what a WebSocket library does instead of following a rule.
 func (e *Env) IsVariant(name string) bool { return e.Variant.Name == name }
 
 // WithVariant returns e with a client of variant w for the same server.
