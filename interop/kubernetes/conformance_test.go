@@ -73,7 +73,7 @@ func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	target := cluster.Target
 	// No other program writes to the server's etcd.
 	target.Abilities |= harness.ConsecutiveVersions
-	// One of our two WebSocket clients is sufficient to test the server.
+	// One of our three WebSocket clients is sufficient to test the server.
 	if target.Variants = []string{"h1", "h2", "ws-native"}; !slices.Contains(cluster.Target.Variants, "ws-native") {
 		t.Fatalf("got variants %q, want ws-native among them", cluster.Target.Variants)
 	}
