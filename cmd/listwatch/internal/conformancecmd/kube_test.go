@@ -135,8 +135,8 @@ func TestRequiredOriginIsSent(t *testing.T) {
 				t.Errorf("%s: got %s, %q %s; want %s", o.Name(), o.Verdict, o.Messages, o.Reason, want)
 			}
 		}
-		if len(r.Outcomes) != 4 {
-			t.Errorf("%d runs, want two cases in two variants", len(r.Outcomes))
+		if len(r.Outcomes) != 6 {
+			t.Errorf("%d runs, want two cases in three variants", len(r.Outcomes))
 		}
 	}
 	if err := cluster.Close(); err != nil {
