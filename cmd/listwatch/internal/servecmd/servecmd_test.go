@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -16,7 +17,10 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestDemoMakesEveryKindOfChange(t *testing.T) {
-	s := &server{Listeners: listen.Listeners{Log: slog.New(slog.DiscardHandler)}, db: memoryDatabase{memory.Open(memory.Options{})}, api: &kubeapi.Handler{}}
+	s := &server{
+		Listeners: listen.Listeners{Log: slog.New(slog.DiscardHandler), Metrics: metrics.New()},
+		db:        memoryDatabase{memory.Open(memory.Options{})}, api: &kubeapi.Handler{},
+	}
 	if err := s.addResources(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
