@@ -29,7 +29,7 @@ var Mutants = []mutation.Mutant{
 			q.Del("labelSelector")
 		}
 	})}},
-	{Name: "keeps-ambiguous-connections-open", Breaks: []string{"limit/smuggling"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.TransferEncoding = nil })}},
+	{Name: "keeps-ambiguous-connections-open", Breaks: []string{"limit/smuggling"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) { r.TransferEncoding, r.Body = nil, http.NoBody })}},
 	{Name: "no-header-timeout", Breaks: []string{"limit/slowloris"}, Defect: reference.Interceptors{HTTP: func(s *http.Server) { s.ReadHeaderTimeout = -1 }}},
 	{Name: "leaks-a-slot-per-reset", Breaks: []string{"limit/h2-rapid-reset"}, Defect: reference.Interceptors{Handler: leakingSlots}},
 	{Name: "refuses-messages", Breaks: []string{"limit/ws-client-talks"}, Defect: reference.Interceptors{Handler: mutation.OnReads(textAsUnknown)}},
