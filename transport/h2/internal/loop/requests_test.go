@@ -133,16 +133,19 @@ func TestResponseHeadersAreCompleted(t *testing.T) {
 	}{
 		{
 			"short body", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
-			http.Header{"Content-Length": {"6"}, "Content-Type": {"text/html; charset=utf-8"}}, "<html>",
+			http.Header{"Content-Length": {"6"}, "Content-Type": {"text/html; charset=utf-8"}},
+			"<html>",
 		},
 		{
 			"flushed body", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); io.WriteString(w, "late") },
-			http.Header{}, "late",
+			http.Header{},
+			"late",
 		},
 		{"no body", http.MethodGet, func(http.ResponseWriter, *http.Request) {}, http.Header{"Content-Length": {"0"}}, ""},
 		{
 			"HEAD", http.MethodHead, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1000") },
-			http.Header{"Content-Length": {"1000"}}, "",
+			http.Header{"Content-Length": {"1000"}},
+			"",
 		},
 		{
 			"204", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
