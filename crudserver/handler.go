@@ -67,6 +67,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if r, err = h.server().Admit(r); err != nil {
 		return err
 	}
+	r, end, err := h.server().Begin(r)
+	if err != nil {
+		return err
+	}
+	defer end()
 	switch {
 	case isRead:
 		return h.get(w, r, key)

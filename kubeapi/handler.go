@@ -209,9 +209,13 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 		})
 		return nil
 	}
+	r, end, err := h.Server.Begin(r)
+	if err != nil {
+		return err
+	}
+	defer end()
 	// Choose the representation before any write, so that the write is rejected if the
 	// client could not read its response.
-	var err error
 	offer := c.table.Represent(r)
 	if c.representation, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
 		return offer(params, verb == "deletecollection")

@@ -2,12 +2,14 @@ package watchserver
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpbody"
 )
 
@@ -71,11 +73,97 @@ func errListTimeout(d time.Duration) error {
 	}
 }
 
+// A usage is what a request has taken from the budget of its Server.
+type usage struct {
+	server *Server
+	client string
+	taken  budget.Amount // owned by the request's goroutine
+}
+
+type usageKey struct{}
+
+// Begin counts r, which s does not serve itself, against Limits.Requests. The caller must call end
+// when it has responded. Pass the returned request to [Server.ReadBody], which counts its body and
+// its write. An error has status 429.
+func (s *Server) Begin(r *http.Request) (counted *http.Request, end func(), err error) {
+	u := &usage{server: s, client: s.clientOf(r)}
+	if err := u.take(budget.Amount{Requests: 1}); err != nil {
+		return nil, nil, err
+	}
+	return r.WithContext(context.WithValue(r.Context(), usageKey{}, u)), u.end, nil
+}
+
+func (u *usage) end() { u.server.budget.Return(u.client, u.taken) }
+
+// take takes more from the budget, until end is called.
+func (u *usage) take(more budget.Amount) error {
+	l := u.server.Limits
+	name := u.server.budget.Take(u.client, more, budget.Amount{
+		Requests: int64(cmp.Or(l.Requests, DefaultRequests)), Writes: int64(cmp.Or(l.Writes, DefaultWrites)), Bytes: cmp.Or(l.Memory, DefaultMemory),
+	})
+	if name != "" {
+		return &LimitError{name, &listwatch.Error{
+			Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
+			Message: "the server, or this client's half of it, is busy (limit: " + name + "); retry later",
+			Details: &listwatch.Details{RetryAfter: time.Second},
+		}}
+	}
+	u.taken.Requests += more.Requests
+	u.taken.Writes += more.Writes
+	u.taken.Bytes += more.Bytes
+	return nil
+}
+
+// bodyFactor is the memory that a write takes, in multiples of its body.
+const bodyFactor = 4
+
+// takeBody takes the memory for the body of r.
+func (u *usage) takeBody(r *http.Request, limit int64) error {
+	size := r.ContentLength
+	if size < 0 { // unknown
+		size = limit
+	}
+	if size < 0 {
+		size = 1 << 20
+	}
+	return u.take(budget.Amount{Bytes: bodyFactor * size})
+}
+
+const (
+	// A list takes this memory for its buffers and its compressor.
+	listBytes = 1 << 20
+	// A list takes one more seat for each seatBytes, up to maxSeats, as a list of many objects
+	// does in kube-apiserver.
+	seatBytes = 1 << 20
+	maxSeats  = 10
+)
+
+// takeList takes the seats for a list of items, beyond the first one.
+func (u *usage) takeList(items []*listwatch.Object) error {
+	size := 0
+	for _, o := range items {
+		size += len(o.Data)
+	}
+	return u.take(budget.Amount{Requests: int64(min(size/seatBytes, maxSeats-1)), Bytes: listBytes})
+}
+
 // ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
 // and a client that takes longer than 30 s with status 400. A negative limit means no limit. Drain
-// shortens the time.
+// shortens the time. If r comes from [Server.Begin], the body counts against Limits.Memory and,
+// once it has arrived, the write against Limits.Writes; beyond these the error has status 429.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	u, _ := r.Context().Value(usageKey{}).(*usage)
+	if u != nil && (limit < 0 || r.ContentLength <= limit) {
+		if err := u.takeBody(r, limit); err != nil {
+			return nil, err
+		}
+	}
 	data, err := httpbody.Read(s.watches.drainContext(), w, r, limit)
+	if err == nil && u != nil {
+		if err := u.take(budget.Amount{Writes: 1}); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, BodyTooLarge(limit)
 	}

@@ -12,12 +12,18 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // list responds with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
 	started := time.Now()
+	u := &usage{server: s, client: s.clientOf(r)}
+	if err := u.take(budget.Amount{Requests: 1}); err != nil {
+		return err
+	}
+	defer u.end()
 	representation, err := chooseJSONRepresentation(r, e.Represent, true)
 	if err != nil {
 		return err
@@ -25,6 +31,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	page, err := listWithTimeout(r.Context(), e.Source, q)
 	if err == nil {
 		err = listwatch.CheckVersion(e.Source, page.Version)
+	}
+	if err == nil {
+		err = u.takeList(page.Items)
 	}
 	if err != nil {
 		return err

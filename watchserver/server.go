@@ -5,10 +5,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -59,15 +63,19 @@ type Server struct {
 	// [UserOf] of its context. If nil, every request is served, unless a handler that wraps the
 	// Server refuses it.
 	Authenticator Authenticator
-	// ClientOf returns the name of a request's client, for Limits.WatchesPerClient. If nil, the
-	// client's IP address is used.
+	// ClientOf returns the name of a request's client, for the limits of one client. If nil, it is
+	// the user's name or, if that is unknown, the IP address.
 	ClientOf func(*http.Request) string
+	// TrustedProxies are the addresses of proxies whose header X-Forwarded-For names the client.
+	// If empty, the client has the address of the connection.
+	TrustedProxies []netip.Prefix
 	// Trace, if not nil, receives events for logging and metrics.
 	Trace *Trace
 	// Log receives panics of sources and framings. If nil, slog.Default() is used.
 	Log *slog.Logger
 
 	watches watchSet
+	budget  budget.Budget
 	timers  timers.Queue // wakes the streams
 }
 
@@ -80,6 +88,19 @@ type Limits struct {
 	// WatchesPerClient is the maximum number of open watches of one client. Further watches
 	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
+	// Requests is the maximum number of lists, reads and writes being served. A list takes one
+	// more seat for each MiB, up to ten. One client may take half of the seats. Further requests
+	// are refused with status 429. The default is [DefaultRequests], as in kube-apiserver.
+	Requests int
+	// Writes is the maximum number of writes being executed. One client may take half of them.
+	// Further writes are refused with status 429. The default is [DefaultWrites], as in
+	// kube-apiserver.
+	Writes int
+	// Memory is the maximum number of bytes for bodies, which count four times because parsers
+	// copy them, and for lists, which count as 1 MiB because they refer to the objects. One
+	// client may take half of it. Further requests are refused with status 429. The default is
+	// [DefaultMemory].
+	Memory int64
 	// URLBytes is the maximum length of path and query. Longer ones are refused with status
 	// 414. The default is [DefaultURLBytes].
 	URLBytes int
@@ -118,6 +139,9 @@ type Timing struct {
 
 // The defaults of [Limits] and [Timing].
 const (
+	DefaultRequests    = 400
+	DefaultWrites      = 200
+	DefaultMemory      = 1 << 30
 	DefaultURLBytes    = 16 << 10
 	DefaultHeaderBytes = 64 << 10
 	DefaultBatchBytes  = 64 << 10
@@ -221,9 +245,33 @@ func (s *Server) clientOf(r *http.Request) string {
 	if s.ClientOf != nil {
 		return s.ClientOf(r)
 	}
+	if u := UserOf(r.Context()); u.Name != "" && !slices.Contains(u.Groups, "system:unauthenticated") {
+		return u.Name
+	}
+	return clientAddress(r, s.TrustedProxies)
+}
+
+// clientAddress returns the IP address of the client of r, or that of the first proxy before it
+// that is not in trusted. Each proxy appends the address of its client to X-Forwarded-For.
+func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
+	}
+	if len(trusted) == 0 {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for len(hops) > 0 {
+		addr, err := netip.ParseAddr(host)
+		if err != nil || !slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+			break
+		}
+		last, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1]))
+		if err != nil {
+			break
+		}
+		host, hops = last.String(), hops[:len(hops)-1]
 	}
 	return host
 }

@@ -18,6 +18,7 @@ var layers = []layer{
 		"internal/archtest",
 		"internal/batchread",
 		"internal/browsertest",
+		"internal/budget",
 		"internal/compress",
 		"internal/framecache",
 		"internal/h2peer",

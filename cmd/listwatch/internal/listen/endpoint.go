@@ -79,6 +79,11 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && !o.insecure {
 			handler = requireLocalHost(handler)
 		}
+		if !about.debug && !about.metrics {
+			l = &limitedListener{Listener: l, max: int64(o.limits.connections), refused: func() {
+				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
+			}}
+		}
 		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log))
 		return nil
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	insecure, noCompression  bool
 	allowedOrigins           []string
 	verbose                  bool
+	limits                   limitOptions
 }
 
 // AddFlags adds the flags. The parameter addr is the default of --addr. The parameter debug is an
@@ -48,6 +49,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve GET /metrics, /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`address` to serve GET /metrics, /healthz, /livez and /readyz on, without credentials; if empty, none")
 	f.StringVar(&o.auditLog, "audit-log", "", "`file` to append a line of JSON to for each write; if empty, none")
+	o.limits.addFlags(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
 }
 
@@ -77,7 +79,7 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 		s.Trace = watchserver.JoinTraces(s.Trace, logs.Audit(slog.New(slog.NewJSONHandler(file, nil))))
 	}
 	f.Metrics.AddServer(s)
-	return nil
+	return o.limits.configure(s)
 }
 
 func logTrace(log *slog.Logger) *watchserver.Trace {
@@ -105,10 +107,9 @@ type Listeners struct {
 	Endpoints   []*Endpoint
 
 	auditLog *os.File // nil if there is none; closed by Serve
-}
 
-// shutdownTimeout limits the time that watches and requests may take to end after a signal.
-const shutdownTimeout = 10 * time.Second
+	shutdownTimeout time.Duration // how long watches and requests may take to end
+}
 
 // Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
 // watches. It also runs the background functions, cancels their context when serving ends,
@@ -145,10 +146,10 @@ func (f *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 }
 
 func (f *Listeners) shutDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), f.shutdownTimeout)
 	defer cancel()
 	if err := f.Drain(ctx); err != nil {
-		f.Log.Warn("some watches did not end in time and were closed", "after", shutdownTimeout)
+		f.Log.Warn("some watches did not end in time and were closed", "after", f.shutdownTimeout)
 	}
 	for _, e := range f.Endpoints {
 		if err := e.server.Shutdown(ctx); err != nil {

@@ -25,6 +25,7 @@ type serveOptions struct {
 	resources []string
 	store     storeOptions
 	demo      bool
+	maxBody   cli.ByteSize
 }
 
 // New returns the command listwatch serve.
@@ -60,6 +61,8 @@ server.`,
 	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
 	f.StringArrayVar(&o.resources, "resource", nil, "additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
 	o.store.register(f)
+	o.maxBody = kubeapi.DefaultMaxBodyBytes
+	f.Var(&o.maxBody, "max-body-bytes", "maximum `size` of an object or patch; a negative value means no limit")
 	f.BoolVar(&o.demo, "demo", false, "change some objects continuously")
 	return cmd
 }
@@ -95,7 +98,7 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 
 // prepare performs everything that can fail before the server starts.
 func (s *server) prepare(ctx context.Context, o *serveOptions) error {
-	s.api = &kubeapi.Handler{Ready: s.ready}
+	s.api = &kubeapi.Handler{Ready: s.ready, MaxBodyBytes: int64(o.maxBody)}
 	if err := o.Configure(&s.api.Server, &s.Listeners); err != nil {
 		return err
 	}

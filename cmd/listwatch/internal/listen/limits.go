@@ -1,0 +1,114 @@
+package listen
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+	"github.com/spf13/pflag"
+)
+
+// limitOptions contains the flags about limits. docs/operations.md describes them.
+type limitOptions struct {
+	connections               int
+	watches, watchesPerClient int
+	requests, writes          int
+	memory                    cli.ByteSize
+	writeTimeout, shutdown    time.Duration
+	drainSpread               time.Duration
+	trustedProxies            []string
+}
+
+func (o *limitOptions) addFlags(f *pflag.FlagSet) {
+	o.memory = cli.ByteSize(defaultMemory())
+	f.IntVar(&o.connections, "max-connections", 0, "maximum `number` of connections to --addr and to --tls-addr; further ones are closed; 0 means no limit")
+	f.IntVar(&o.watches, "max-watches", 0, "maximum `number` of open watches; 0 means no limit")
+	f.IntVar(&o.watchesPerClient, "max-watches-per-client", 0, "maximum `number` of open watches of one user, or of one address without users; 0 means no limit")
+	f.IntVar(&o.requests, "max-requests", watchserver.DefaultRequests, "maximum `number` of lists, reads and writes being served; a negative value means no limit")
+	f.IntVar(&o.writes, "max-writes", watchserver.DefaultWrites, "maximum `number` of writes being executed; a negative value means no limit")
+	f.Var(&o.memory, "memory", "`size` of the memory for bodies and lists; by default half of the cgroup's limit, or 1GiB; a negative value means no limit")
+	f.DurationVar(&o.writeTimeout, "write-timeout", transport.DefaultWriteTimeout, "time after which a client that accepts no byte is disconnected")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second, "time that watches and requests may take to end after a signal")
+	f.DurationVar(&o.drainSpread, "drain-spread", 0, "period over which the ends of watches are spread at a shutdown")
+	f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "`addresses`, such as 10.0.0.0/8, of proxies whose X-Forwarded-For names the client")
+}
+
+// configure applies the flags to s.
+func (o *limitOptions) configure(s *watchserver.Server) error {
+	for _, text := range o.trustedProxies {
+		p, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
+			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return cli.Usagef("--trusted-proxies %q: must be an address or a prefix, such as 10.0.0.0/8", text)
+		}
+		s.TrustedProxies = append(s.TrustedProxies, p)
+	}
+	s.Limits.Watches, s.Limits.WatchesPerClient = o.watches, o.watchesPerClient
+	s.Limits.Requests, s.Limits.Writes, s.Limits.Memory = o.requests, o.writes, int64(o.memory)
+	s.Limits.WriteTimeout, s.Timing.DrainSpread = o.writeTimeout, o.drainSpread
+	return nil
+}
+
+// defaultMemory returns half of the memory limit of this process's cgroup, or 1 GiB if there is no
+// limit.
+func defaultMemory() int64 {
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		// Version 1 of cgroups has a number near 2^63 for no limit.
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && n > 0 && n < 1<<50 {
+			return n / 2
+		}
+	}
+	return watchserver.DefaultMemory
+}
+
+// A limitedListener closes connections beyond max as soon as it accepts them.
+type limitedListener struct {
+	net.Listener
+	max     int64 // no limit unless positive
+	open    atomic.Int64
+	refused func()
+}
+
+// Accept returns the next connection that does not exceed the limit.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		tcp, ok := c.(*net.TCPConn)
+		if err != nil || l.max <= 0 || !ok {
+			return c, err
+		}
+		if l.open.Add(1) <= l.max {
+			return &countedConn{TCPConn: tcp, closed: func() { l.open.Add(-1) }}, nil
+		}
+		l.open.Add(-1)
+		c.Close()
+		l.refused()
+	}
+}
+
+// A countedConn frees its place when it is closed.
+type countedConn struct {
+	*net.TCPConn
+	once   sync.Once
+	closed func()
+}
+
+// Close closes the connection.
+func (c *countedConn) Close() error {
+	c.once.Do(c.closed)
+	return c.TCPConn.Close()
+}

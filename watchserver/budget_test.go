@@ -1,0 +1,202 @@
+package watchserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// from returns r as if it came from the given address.
+func from(address string, r *http.Request) *http.Request {
+	r.RemoteAddr = address + ":1"
+	return r
+}
+
+// wantBusy checks that err has status 429, tells when to retry, and names the limit.
+func wantBusy(t *testing.T, err error, limit string) {
+	t.Helper()
+	e, ok := errors.AsType[*watchserver.LimitError](err)
+	w := httptest.NewRecorder()
+	if err != nil {
+		watchserver.WriteError(w, httptest.NewRequest("GET", "/", nil), err)
+	}
+	if !ok || e.Limit != limit || w.Code != 429 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %v (status %d, %v), want 429 with Retry-After for the limit %s", err, w.Code, w.Header(), limit)
+	}
+}
+
+func TestRequestsBeyondTheLimitGet429(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watchserver.Server{Source: blockedSource{}, Limits: watchserver.Limits{Requests: 4}}
+		ctx, release := context.WithCancel(t.Context())
+		get := func(address string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, from(address, httptest.NewRequestWithContext(ctx, "GET", "/", nil)))
+			return w
+		}
+		for range 2 {
+			go get("192.0.2.1")
+		}
+		synctest.Wait()
+		if w := get("192.0.2.1"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("the attacker's third list: got %d, %v, want 429 with Retry-After", w.Code, w.Header())
+		}
+		r, end, err := s.Begin(from("192.0.2.2", httptest.NewRequest("GET", "/", nil)))
+		if err != nil {
+			t.Fatalf("another client: %v", err)
+		}
+		_, _, err = s.Begin(from("192.0.2.1", r))
+		wantBusy(t, err, "requests")
+		end()
+		release()
+		synctest.Wait()
+		if _, _, err := s.Begin(from("192.0.2.1", r)); err != nil {
+			t.Errorf("after the end of the lists: %v", err)
+		}
+	})
+}
+
+func TestRequestLimitDoesNotEndWatches(t *testing.T) {
+	onEachTransport(t, func(s *watchserver.Server) { s.Limits.Requests = 1 }, func(f *fixture, c transport.Client) {
+		watch := f.watch(c, "")
+		_, end, err := f.WatchServer.Begin(httptest.NewRequest("GET", "/", nil))
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer end()
+		if _, _, err := f.WatchServer.Begin(httptest.NewRequest("GET", "/", nil)); err == nil {
+			f.Error("the limit was not reached")
+		}
+		f.put("a", nil)
+		watch.want("ADDED a")
+		f.watch(c, "").want("ADDED a")
+	})
+}
+
+func TestLargeListsTakeMoreSeats(t *testing.T) {
+	flags := memory.New[Flag]()
+	large := map[string]string{"x": strings.Repeat("x", 200<<10)}
+	for i := range 16 {
+		if _, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint(i), Annotations: large}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &watchserver.Server{Source: flags, Limits: watchserver.Limits{Requests: 6}}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if w.Code != 429 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("a list of 3 MiB: got %d, %v, want 429, because half of the seats are three", w.Code, w.Header())
+	}
+	w = httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("GET", "/?limit=5", nil))
+	if w.Code != 200 {
+		t.Errorf("a page of 1 MiB: got %d %.100s", w.Code, w.Body)
+	}
+}
+
+// write begins a write with a body, and returns the error of one of the limits.
+func write(s *watchserver.Server, address, body string) (end func(), err error) {
+	r, end, err := s.Begin(from(address, httptest.NewRequest("POST", "/", strings.NewReader(body))))
+	if err == nil {
+		_, err = s.ReadBody(httptest.NewRecorder(), r, 10_000)
+	}
+	return end, err
+}
+
+func TestBodiesBeyondTheMemoryGet429(t *testing.T) {
+	// A client may send bodies of 10,000 bytes.
+	s := &watchserver.Server{Limits: watchserver.Limits{Memory: 80_000}}
+	large := strings.Repeat("x", 6000)
+	end, err := write(s, "192.0.2.1", large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = write(s, "192.0.2.1", large)
+	wantBusy(t, err, "memory")
+	if _, err := write(s, "192.0.2.2", large); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	end()
+	if _, err := write(s, "192.0.2.1", large); err != nil {
+		t.Errorf("after the end of the first write: %v", err)
+	}
+}
+
+func TestWritesBeyondTheLimitGet429(t *testing.T) {
+	s := &watchserver.Server{Limits: watchserver.Limits{Writes: 2}}
+	end, err := write(s, "192.0.2.1", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := write(s, "192.0.2.1", "x")
+	wantBusy(t, err, "writes")
+	refused()
+	if _, err := write(s, "192.0.2.2", "x"); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	end()
+	if _, err := write(s, "192.0.2.1", "x"); err != nil {
+		t.Errorf("after the end of the first write: %v", err)
+	}
+}
+
+func TestOnlyTrustedProxiesNameTheClient(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, tt := range []struct {
+		trusted            []netip.Prefix
+		connection, header string
+		want               string
+	}{
+		{nil, "10.0.0.1", "192.0.2.1", "10.0.0.1"},
+		{proxies, "10.0.0.1", "192.0.2.1", "192.0.2.1"},
+		{proxies, "10.0.0.1", "203.0.113.9, 192.0.2.1, 10.0.0.2", "192.0.2.1"},
+		{proxies, "192.0.2.7", "203.0.113.9", "192.0.2.7"},
+		{proxies, "10.0.0.1", "", "10.0.0.1"},
+		{proxies, "10.0.0.1", "unknown", "10.0.0.1"},
+	} {
+		got := ""
+		s := &watchserver.Server{
+			Source: blockedSource{}, TrustedProxies: tt.trusted, Trace: &watchserver.Trace{
+				Refused: func(_ context.Context, r watchserver.Request, _ error) { got = r.Client },
+			},
+		}
+		r := from(tt.connection, httptest.NewRequest("PUT", "/", nil))
+		if tt.header != "" {
+			r.Header.Set("X-Forwarded-For", tt.header)
+		}
+		s.ServeHTTP(httptest.NewRecorder(), r)
+		if got != tt.want {
+			t.Errorf("from %s with X-Forwarded-For %q: got %q, want %q", tt.connection, tt.header, got, tt.want)
+		}
+	}
+}
+
+func TestKnownUserIsTheClient(t *testing.T) {
+	s := &watchserver.Server{Limits: watchserver.Limits{Writes: 2}}
+	as := func(user string, groups ...string) error {
+		r := from("192.0.2.1", httptest.NewRequest("POST", "/", strings.NewReader("x")))
+		r = r.WithContext(watchserver.WithUser(r.Context(), watchserver.User{Name: user, Groups: groups}))
+		r, _, err := s.Begin(r)
+		if err == nil {
+			_, err = s.ReadBody(httptest.NewRecorder(), r, 10)
+		}
+		return err
+	}
+	if err := errors.Join(as("ann"), as("bob")); err != nil {
+		t.Errorf("two users at one address: %v", err)
+	}
+	s = &watchserver.Server{Limits: watchserver.Limits{Writes: 2}}
+	_ = as("anonymous", "system:unauthenticated")
+	wantBusy(t, as("anonymous", "system:unauthenticated"), "writes")
+}
