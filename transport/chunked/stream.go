@@ -43,7 +43,7 @@ type stream struct {
 }
 
 func newStream(conn net.Conn, timeout time.Duration) *stream {
-	_, vector := conn.(*net.TCPConn)
+	_, vector := connio.TCP(conn)
 	return &stream{
 		conn: conn, vector: vector, writing: connio.NewLock(),
 		deadline: connio.WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout},

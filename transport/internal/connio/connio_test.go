@@ -3,6 +3,7 @@ package connio
 import (
 	"bytes"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,4 +87,20 @@ func TestLockWithinGivesUp(t *testing.T) {
 			t.Error("LockWithin without a limit gave up")
 		}
 	})
+}
+
+type wrappedTCP struct{ *net.TCPConn }
+
+func (c wrappedTCP) TCP() *net.TCPConn { return c.TCPConn }
+
+func TestTCPFindsTheWrappedConnection(t *testing.T) {
+	tcp := new(net.TCPConn)
+	for _, c := range []net.Conn{tcp, wrappedTCP{tcp}} {
+		if got, ok := TCP(c); got != tcp || !ok {
+			t.Errorf("%T: got %p, %v, want %p", c, got, ok, tcp)
+		}
+	}
+	if got, ok := TCP(struct{ net.Conn }{tcp}); ok {
+		t.Errorf("a wrapper without the method TCP: got %p, want none", got)
+	}
 }

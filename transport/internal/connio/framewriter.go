@@ -33,7 +33,7 @@ func NewFrameWriter(conn interface {
 	SetWriteDeadline(t time.Time) error
 }, timeout time.Duration,
 ) FrameWriter {
-	tcp, _ := conn.(*net.TCPConn)
+	tcp, _ := TCP(conn)
 	return FrameWriter{conn: conn, tcp: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
 }
 

@@ -13,7 +13,7 @@ import (
 // only while there is something to read, so that a reader that waits holds no memory. Other
 // connections are read without a buffer: those with TLS have their own.
 func NewReader(conn net.Conn) io.Reader {
-	tcp, ok := conn.(*net.TCPConn)
+	tcp, ok := TCP(conn)
 	if !ok {
 		return conn
 	}

@@ -14,7 +14,7 @@ var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interv
 // enables [KeepAlive], as far as the system supports it. It does not change a connection
 // that is neither TCP nor TLS over TCP.
 func TuneTCP(conn net.Conn) {
-	tcp, ok := beneathTLS(conn).(*net.TCPConn)
+	tcp, ok := TCP(beneathTLS(conn))
 	if !ok {
 		return
 	}
@@ -45,6 +45,16 @@ func Linger(conn interface {
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(wait))
 	_, _ = io.Copy(io.Discard, conn)
+}
+
+// TCP returns the TCP connection that conn is, or that it wraps without changing what is read and
+// written, according to its method TCP.
+func TCP(conn any) (tcp *net.TCPConn, ok bool) {
+	if wrapper, ok := conn.(interface{ TCP() *net.TCPConn }); ok {
+		return wrapper.TCP(), true
+	}
+	tcp, ok = conn.(*net.TCPConn)
+	return tcp, ok
 }
 
 // Reset closes conn without a TLS alert. The peer sees a TCP reset if the network

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"syscall"
+	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/transport"
@@ -84,7 +85,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
 			}}
 		}
-		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log))
+		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log, o.limits.writeTimeout))
 		return nil
 	}
 	if o.addr != "" {
@@ -132,11 +133,11 @@ func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	})
 }
 
-func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger) *Endpoint {
+func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger, writeTimeout time.Duration) *Endpoint {
 	e := &Endpoint{listener: l, access: about, server: &http.Server{
 		Handler: withGuard(handler), TLSConfig: config, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
-	h2.Configure(e.server, transport.Options{})
+	h2.Configure(e.server, transport.Options{WriteTimeout: writeTimeout})
 	scheme := "http"
 	if config != nil {
 		scheme = "https"

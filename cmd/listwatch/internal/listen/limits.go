@@ -29,7 +29,7 @@ type limitOptions struct {
 
 func (o *limitOptions) addFlags(f *pflag.FlagSet) {
 	o.memory = cli.ByteSize(defaultMemory())
-	f.IntVar(&o.connections, "max-connections", 0, "maximum `number` of connections to --addr and to --tls-addr; further ones are closed; 0 means no limit")
+	f.IntVar(&o.connections, "max-connections", 0, "maximum `number` of connections to each of --addr and --tls-addr; further ones are closed; 0 means no limit")
 	f.IntVar(&o.watches, "max-watches", 0, "maximum `number` of open watches; 0 means no limit")
 	f.IntVar(&o.watchesPerClient, "max-watches-per-client", 0, "maximum `number` of open watches of one user, or of one address without users; 0 means no limit")
 	f.IntVar(&o.requests, "max-requests", watchserver.DefaultRequests, "maximum `number` of lists, reads and writes being served; a negative value means no limit")
@@ -106,6 +106,9 @@ type countedConn struct {
 	once   sync.Once
 	closed func()
 }
+
+// TCP returns the connection itself, so that transports use it as without the limit.
+func (c *countedConn) TCP() *net.TCPConn { return c.TCPConn }
 
 // Close closes the connection.
 func (c *countedConn) Close() error {

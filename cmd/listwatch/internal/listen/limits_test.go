@@ -28,6 +28,9 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, ok := first.(interface{ TCP() *net.TCPConn }); !ok {
+		t.Error("transports cannot tell that the connection is TCP")
+	}
 	over := dial()
 	accepted := make(chan net.Conn)
 	go func() {

@@ -79,6 +79,7 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 		s.Trace = watchserver.JoinTraces(s.Trace, logs.Audit(slog.New(slog.NewJSONHandler(file, nil))))
 	}
 	f.Metrics.AddServer(s)
+	f.shutdownTimeout = o.limits.shutdown
 	return o.limits.configure(s)
 }
 

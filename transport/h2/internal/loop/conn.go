@@ -78,7 +78,7 @@ const (
 )
 
 func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler) *conn {
-	_, vector := nc.(*net.TCPConn)
+	_, vector := connio.TCP(nc)
 	c := &conn{
 		server: s, hs: hs, handler: h, settings: settingsOf(s, hs), nc: nc, tls: state, vector: vector,
 		remote: nc.RemoteAddr().String(), streams: make(map[uint32]*stream),

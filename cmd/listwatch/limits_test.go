@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+)
+
+func TestBodyBeyondMaxBodyBytesGets413(t *testing.T) {
+	s := startServer(t, "--max-body-bytes", "1000B")
+	if code, _, body := request(t, "POST", s.http+podsPath, largePod("large", 1000)); code != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d %s, want 413", code, body)
+	}
+	create(t, s.http, podsPath, "small")
+}
+
+func TestWriteTimeoutDisconnectsStalledClient(t *testing.T) {
+	s := startServer(t, "--write-timeout", "100ms")
+	stalledWatch(t, s)
+	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool {
+		return strings.Contains(text, `msg="watch ended"`) && strings.Contains(text, `reason="too slow"`)
+	})
+}
+
+func TestShutdownTimeoutCutsStalledClient(t *testing.T) {
+	s := startServer(t, "--shutdown-timeout", "100ms", "--write-timeout", "1h")
+	stalledWatch(t, s)
+	s.interrupt()
+	if code := s.exit(t); code != cli.ExitOK || !strings.Contains(s.stderr.String(), "some watches did not end in time and were closed\" after=100ms") {
+		t.Errorf("exit code %d, want 0 after 100 ms; stderr:\n%s", code, s.stderr)
+	}
+}
+
+func TestDrainSpreadAppliesToShutdown(t *testing.T) {
+	s := startServer(t, "--drain-spread", "2s")
+	ends := make(chan time.Time)
+	const n = 8
+	for range n {
+		res, err := http.Get(s.http + "/api/v1/pods?watch=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		go func() {
+			_, _ = io.Copy(io.Discard, res.Body)
+			ends <- time.Now()
+		}()
+	}
+	s.interrupt()
+	var all []time.Time
+	for range n {
+		all = append(all, <-ends)
+	}
+	// All eight random times are so close together once in 10^10 runs.
+	if spread := slices.MaxFunc(all, time.Time.Compare).Sub(slices.MinFunc(all, time.Time.Compare)); spread < 50*time.Millisecond {
+		t.Errorf("all watches ended within %v, want them spread over 2 s", spread)
+	}
+}
+
+// largePod returns a pod with an annotation of size bytes.
+func largePod(name string, size int) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q,"annotations":{"x":%q}}}`, name, strings.Repeat("x", size))
+}
+
+// stalledWatch opens a watch of more objects than the buffers of the connection can hold, and reads
+// only its header.
+func stalledWatch(t *testing.T, s *runningServer) {
+	t.Helper()
+	for i := range 64 {
+		if code, _, body := request(t, "POST", s.http+podsPath, largePod(fmt.Sprint("pod-", i), 200<<10)); code != http.StatusCreated {
+			t.Fatalf("create: got %d %s, want 201", code, body)
+		}
+	}
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	fmt.Fprint(c, "GET /api/v1/pods?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("got %v, %v, want status 200", res, err)
+	}
+}
