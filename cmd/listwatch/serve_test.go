@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
@@ -361,5 +362,62 @@ func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], `"verb":"create","namespace":"default","name":"one"`) || !strings.Contains(lines[1], `"status":404`) {
 		t.Errorf("got\n%s\nwant a create and a refused delete", data)
+	}
+}
+
+func TestDebugRoutesRefuseOtherPagesAndHosts(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--insecure")
+	for _, route := range []string{
+		"GET /metrics", "GET /debug/watches", "GET /debug/pprof/", "GET /debug/pprof/profile?seconds=1", "GET /debug/pprof/trace?seconds=1",
+		"GET /debug/pprof/cmdline", "POST /debug/compact", "POST /debug/watches/1/end",
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		for _, header := range [][]string{{"Origin", "http://evil.example.com"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
+			if code, _, body := request(t, method, s.debug+path, "", header...); code != http.StatusForbidden {
+				t.Errorf("%s with %q: got %d %s, want 403", route, header, code, body)
+			}
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, s.debug+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example.com"
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusForbidden {
+			t.Errorf("%s with another Host: got %d, want 403", route, res.StatusCode)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if code, _, _ := request(t, "GET", s.debug+"/debug/watches", "", "Origin", s.debug, "Sec-Fetch-Site", "same-origin"); code != http.StatusOK {
+		t.Errorf("the own origin: got %d, want 200", code)
+	}
+}
+
+func TestOperatorEndsOneWatch(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0")
+	res, err := http.Get(s.http + "/api/v1/pods?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	// The client may receive the header before the server has counted the watch.
+	code := 0
+	for late := time.After(testTimeout); code != http.StatusOK; {
+		select {
+		case <-late:
+			t.Fatalf("got %d, want 200", code)
+		default:
+			code, _, _ = request(t, "POST", s.debug+"/debug/watches/1/end", "")
+		}
+	}
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("the watch: %v, want a clean end", err)
+	}
+	if code, _, _ := request(t, "GET", s.debug+"/debug/watches/1/end", ""); code != http.StatusMethodNotAllowed {
+		t.Errorf("GET: got %d, want 405", code)
 	}
 }

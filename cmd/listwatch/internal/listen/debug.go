@@ -3,7 +3,10 @@ package listen
 import (
 	"net/http"
 	"net/http/pprof"
+	"strconv"
 
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -20,5 +23,28 @@ func (f *Listeners) NewDebugMux() *http.ServeMux {
 	mux.HandleFunc("GET /debug/watches", func(w http.ResponseWriter, r *http.Request) {
 		watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"watches": s.Watches()})
 	})
+	mux.HandleFunc("POST /debug/watches/{id}/end", func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		n := s.End(func(watch watchserver.Watch) bool { return strconv.FormatUint(watch.ID, 10) == id }, nil)
+		if n == 0 {
+			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "no open watch has the id " + strconv.Quote(id)})
+			return
+		}
+		watchserver.WriteJSON(w, r, http.StatusOK, map[string]int{"ended": n})
+	})
 	return mux
+}
+
+// requireOwnPages refuses requests that pages of other origins send. Browsers send some of them
+// without an Origin, such as the GET of an image, and then Sec-Fetch-Site says where it comes from
+// (Fetch Metadata Request Headers, section 2.3).
+func requireOwnPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if !transport.OriginAllowed(r, nil) || site == "cross-site" || site == "same-site" {
+			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.Forbidden, Message: "requests from pages of other origins are not allowed"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

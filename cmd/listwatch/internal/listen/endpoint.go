@@ -77,7 +77,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		if err != nil {
 			return err
 		}
-		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && !o.insecure {
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && (about.debug || !o.insecure) {
 			handler = requireLocalHost(handler)
 		}
 		if !about.debug && !about.metrics {
@@ -112,7 +112,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		}
 	}
 	if o.debugAddr != "" {
-		return add("--debug-addr", o.debugAddr, f.Debug, nil, endpointAccess{debug: true})
+		return add("--debug-addr", o.debugAddr, requireOwnPages(f.Debug), nil, endpointAccess{debug: true})
 	}
 	return nil
 }
