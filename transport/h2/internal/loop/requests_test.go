@@ -206,6 +206,7 @@ func TestAResetEndsTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		f := start(t, func(w http.ResponseWriter, r *http.Request) {
+			//lint:ignore SA1019 the wrappers of Kubernetes API servers require it
 			gone := w.(http.CloseNotifier).CloseNotify()
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
