@@ -99,9 +99,10 @@ func defaultPort(scheme string) string {
 
 // isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS
 // does not know which scheme the client used. So if Host has no port, isHostOf assumes the
-// default port of o's scheme.
+// default port of o's scheme. Only http and https are schemes of this server: a page of a program,
+// such as tauri://localhost, has the name of its host without being from there.
 func (o origin) isHostOf(r *http.Request) bool {
-	if r.TLS != nil && o.scheme != "https" {
+	if o.scheme != "https" && (r.TLS != nil || o.scheme != "http") {
 		return false
 	}
 	host, port, isIPv6, ok := splitHost(strings.ToLower(r.Host))

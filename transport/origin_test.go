@@ -45,6 +45,10 @@ func TestOriginAllowed(t *testing.T) {
 		{"http://", "", false, false},
 		{"h", "h", false, false},
 		{"null", "null", false, false},
+		// Schemes of programs, which may have a page of any host.
+		{"tauri://h", "h", false, false},
+		{"chrome-extension://h", "h", false, false},
+		{"tauri://h", "h", true, false},
 		// Origins that one of the patterns allows, and similar ones that none allows.
 		{"https://app.example.com", "h", false, true},
 		{"https://APP.example.com:443", "h", false, true},
