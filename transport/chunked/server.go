@@ -3,8 +3,8 @@ package chunked
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -40,17 +40,7 @@ func (Server) Name() string { return "chunked" }
 // Claims reports whether r is an HTTP/1 request that does not request an upgrade to WebSocket.
 // Other upgrades are ignored, which rfc9110#section-7.8 allows.
 func (Server) Claims(r *http.Request) bool {
-	if r.ProtoMajor != 1 {
-		return false
-	}
-	for _, v := range r.Header.Values("Upgrade") {
-		for protocol := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.TrimSpace(protocol), "websocket") {
-				return false
-			}
-		}
-	}
-	return true
+	return r.ProtoMajor == 1 && !httpheader.RequestsWebSocket(r)
 }
 
 // Accept implements [transport.Server]. On the standard path it uses [transport.OpenResponse],

@@ -381,20 +381,26 @@ func TestAbortWithoutTheConnectionIsAnError(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	tests := []struct {
-		major   int
-		upgrade []string
-		want    bool
+		major, minor        int
+		upgrade, connection []string
+		want                bool
 	}{
-		{1, nil, true},
-		{2, nil, false},
-		{1, []string{"websocket"}, false},
-		{1, []string{"h2c, WebSocket"}, false},
-		{1, []string{"h2c"}, true},
+		{1, 1, nil, nil, true},
+		{2, 0, nil, nil, false},
+		{1, 1, []string{"websocket"}, []string{"Upgrade"}, false},
+		{1, 1, []string{"h2c, WebSocket"}, []string{"keep-alive, upgrade"}, false},
+		{1, 1, []string{"h2c"}, []string{"Upgrade"}, true},
+		// Not upgrades: the header must be named in Connection, and HTTP/1.0 has none.
+		{1, 1, []string{"websocket"}, nil, true},
+		{1, 1, []string{"websocket"}, []string{"keep-alive"}, true},
+		{1, 0, []string{"websocket"}, []string{"Upgrade"}, true},
 	}
 	for _, tt := range tests {
-		r := &http.Request{ProtoMajor: tt.major, Header: http.Header{"Upgrade": slices.Clone(tt.upgrade)}}
+		r := &http.Request{ProtoMajor: tt.major, ProtoMinor: tt.minor, Header: http.Header{
+			"Upgrade": slices.Clone(tt.upgrade), "Connection": slices.Clone(tt.connection),
+		}}
 		if got := (Server{}).Claims(r); got != tt.want {
-			t.Errorf("HTTP/%d, Upgrade %q: got %v, want %v", tt.major, tt.upgrade, got, tt.want)
+			t.Errorf("HTTP/%d.%d, Upgrade %q, Connection %q: got %v, want %v", tt.major, tt.minor, tt.upgrade, tt.connection, got, tt.want)
 		}
 	}
 }

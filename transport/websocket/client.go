@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
@@ -111,7 +112,7 @@ func checkResponse(resp *http.Response, key string, r *wswatch.Request) (deflate
 	h := resp.Header
 	deflate, ok := agreesToDeflate(h)
 	switch {
-	case !wswatch.HasToken(h, "Upgrade", "websocket") || !wswatch.HasToken(h, "Connection", "upgrade"):
+	case !httpheader.HasToken(h, "Upgrade", "websocket") || !httpheader.HasToken(h, "Connection", "upgrade"):
 		return false, wswatch.ErrBadResponse("the server switched to a protocol other than WebSocket")
 	case h.Get("Sec-Websocket-Accept") != acceptKey(key):
 		return false, wswatch.ErrBadResponse("the server's Sec-WebSocket-Accept does not match the key")

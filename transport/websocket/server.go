@@ -3,6 +3,7 @@ package websocket
 import (
 	"net/http"
 
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
@@ -24,7 +25,7 @@ func (*Server) Name() string { return "websocket" }
 
 // Claims reports whether r requests an upgrade to WebSocket, valid or not. HTTP/1.0
 // (rfc9110#section-7.8) and HTTP/2 have no upgrades.
-func (*Server) Claims(r *http.Request) bool { return wswatch.Claims(r) }
+func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
 // Accept upgrades the connection. The subprotocol selects the framing if it names one. Otherwise
 // the Accept header selects it.

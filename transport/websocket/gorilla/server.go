@@ -18,6 +18,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/internal/connio"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
@@ -38,7 +39,7 @@ var _ transport.Server = (*Server)(nil)
 func (*Server) Name() string { return "websocket" }
 
 // Claims reports whether r requests an upgrade to WebSocket, valid or not.
-func (*Server) Claims(r *http.Request) bool { return wswatch.Claims(r) }
+func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
 // buffers holds the write buffers, which are in use only while a message is written.
 var buffers sync.Pool

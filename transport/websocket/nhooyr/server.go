@@ -22,6 +22,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/internal/connio"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
@@ -42,7 +43,7 @@ var _ transport.Server = (*Server)(nil)
 func (*Server) Name() string { return "websocket" }
 
 // Claims reports whether r requests an upgrade to WebSocket, valid or not.
-func (*Server) Claims(r *http.Request) bool { return wswatch.Claims(r) }
+func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
 // Accept upgrades the connection. It negotiates and limits messages of the client like Accept of
 // package websocket. The client must accept each message within the write timeout.

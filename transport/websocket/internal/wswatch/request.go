@@ -16,25 +16,6 @@ import (
 
 const opUpgrade = "upgrade to WebSocket"
 
-// Claims reports whether r requests an upgrade to WebSocket, valid or not. HTTP/1.0
-// (rfc9110#section-7.8) and HTTP/2 have no upgrades.
-func Claims(r *http.Request) bool {
-	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) &&
-		HasToken(r.Header, "Connection", "upgrade") && HasToken(r.Header, "Upgrade", "websocket")
-}
-
-// HasToken reports whether a header, a comma-separated list, contains token in any case.
-func HasToken(h http.Header, name, token string) bool {
-	for _, line := range h.Values(name) {
-		for t := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(t), token) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // CheckRequest checks the rules of RFC 6455 section 4.2.1 for a handshake. The libraries check
 // most of them too, but respond themselves, without a Status. CheckRequest adds to the headers of
 // w those that the response to a bad request must have.

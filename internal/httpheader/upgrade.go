@@ -1,0 +1,26 @@
+package httpheader
+
+import (
+	"net/http"
+	"strings"
+)
+
+// RequestsWebSocket reports whether r requests an upgrade to WebSocket, valid or not. An Upgrade
+// header that Connection does not name is none, and HTTP/1.0 has no upgrades
+// (rfc9110#section-7.8).
+func RequestsWebSocket(r *http.Request) bool {
+	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) &&
+		HasToken(r.Header, "Connection", "upgrade") && HasToken(r.Header, "Upgrade", "websocket")
+}
+
+// HasToken reports whether a header, a comma-separated list, contains token in any case.
+func HasToken(h http.Header, name, token string) bool {
+	for _, line := range h.Values(name) {
+		for t := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(t), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
