@@ -91,7 +91,7 @@ func TestWriteErrorsMatchPredicates(t *testing.T) {
 		_, err = pods.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"test","path":"/metadata/name","value":"b"}]`), metav1.PatchOptions{})
 		wantError(t, err, "Invalid")
 		_, err = pods.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"leap","path":"/"}]`), metav1.PatchOptions{})
-		wantError(t, err, "BadRequest")
+		wantError(t, err, "Invalid")
 		huge := configMap("huge", nil, map[string]string{"k": strings.Repeat("x", 4<<20)})
 		_, err = newClientset(t, s.Config(p)).CoreV1().ConfigMaps("default").Create(ctx, huge, metav1.CreateOptions{})
 		wantError(t, err, "RequestEntityTooLarge")

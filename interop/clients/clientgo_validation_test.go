@@ -18,7 +18,7 @@ func (w *warnings) HandleWarningHeader(code int, agent, text string) {
 	}
 }
 
-func TestDuplicateFieldsCauseWarnings(t *testing.T) {
+func TestFieldValidationCausesWarnings(t *testing.T) {
 	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
 		s := kubetest.Start(t)
 		var got warnings
@@ -28,14 +28,14 @@ func TestDuplicateFieldsCauseWarnings(t *testing.T) {
 		if _, err := pods.Create(t.Context(), pod("a", nil), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		duplicate := []byte(`{"spec":{"a\"é":1,"a\"é":2}}`)
-		if _, err := pods.Patch(t.Context(), "a", types.MergePatchType, duplicate, metav1.PatchOptions{}); err != nil {
+		invalid := []byte(`{"spec":{"a\"é":1,"a\"é":2}}`)
+		if _, err := pods.Patch(t.Context(), "a", types.MergePatchType, invalid, metav1.PatchOptions{}); err != nil {
 			t.Error(err)
 		}
-		if want := []string{`duplicate field "spec.a\"\u00e9"`}; !slices.Equal(got, want) {
+		if want := []string{`duplicate field "spec.a\"\u00e9"`, `unknown field "spec.a\"\u00e9"`}; !slices.Equal(got, want) {
 			t.Errorf("got warnings %q, want %q", got, want)
 		}
-		_, err := pods.Patch(t.Context(), "a", types.MergePatchType, duplicate, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
+		_, err := pods.Patch(t.Context(), "a", types.MergePatchType, invalid, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
 		wantError(t, err, "BadRequest")
 	})
 }

@@ -85,17 +85,18 @@ func (w *typeTable) addType(t reflect.Type) {
 		return
 	}
 	w.types[name] = nil
-	w.types[name] = w.fieldLines(t)
+	w.types[name] = w.fieldLines(name, t)
 	slices.Sort(w.types[name])
 }
 
-func (w *typeTable) fieldLines(t reflect.Type) []string {
+// fieldLines describes the fields of the struct t, which may be embedded in the type owner.
+func (w *typeTable) fieldLines(owner string, t reflect.Type) []string {
 	var fields []string
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" && (f.Anonymous || strings.Contains(options, "inline")) {
-			fields = append(fields, w.fieldLines(f.Type)...)
+			fields = append(fields, w.fieldLines(owner, f.Type)...)
 			continue
 		}
 		line := name + " " + w.typeWord(f.Type)
@@ -106,7 +107,7 @@ func (w *typeTable) fieldLines(t reflect.Type) []string {
 			}
 			strategy = strings.Replace(strategy, "merge", "merge="+key, 1)
 		}
-		if words := applyWords(t, name, strategy); words != "" {
+		if words := applyWords(owner, name, strategy); words != "" {
 			strategy = strings.TrimPrefix(strategy+","+words, ",")
 		}
 		fields = append(fields, strings.TrimSpace(line+" "+strategy))
@@ -116,7 +117,8 @@ func (w *typeTable) fieldLines(t reflect.Type) []string {
 
 // applySchema has the types with which kube-apiserver applies objects.
 var applySchema = func() *smdschema.Schema {
-	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(&corev1.Pod{})
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(pod)
 	if err != nil {
 		panic(err)
 	}
@@ -141,16 +143,16 @@ var applyKeys = func() map[string]bool {
 	return keys
 }()
 
-// isAtomic reports whether an apply replaces objects of the struct type t as a whole.
+// isAtomic reports whether an apply replaces objects of the named type as a whole.
 func isAtomic(name string) bool {
 	t, ok := applySchema.FindNamedType(name)
 	return ok && t.Map != nil && t.Map.ElementRelationship == smdschema.Atomic
 }
 
-// applyWords returns the words for server-side apply of a field whose patch strategy does not imply
-// them.
-func applyWords(t reflect.Type, field, strategy string) string {
-	def, ok := applySchema.FindNamedType(typeName(t))
+// applyWords returns the words for server-side apply of a field of the named type whose patch
+// strategy does not imply them.
+func applyWords(owner, field, strategy string) string {
+	def, ok := applySchema.FindNamedType(owner)
 	if !ok || def.Map == nil {
 		return ""
 	}
@@ -171,7 +173,7 @@ func applyWords(t reflect.Type, field, strategy string) string {
 	case list != nil && list.ElementRelationship != smdschema.Associative && strings.HasPrefix(merge, "merge"),
 		object != nil && object.ElementRelationship == smdschema.Atomic:
 		return "atomic"
-	case text != "" && applyKeys[typeName(t)+" "+field]:
+	case text != "" && applyKeys[owner+" "+field]:
 		return "default=" + text
 	}
 	return ""
