@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
@@ -92,6 +93,7 @@ func compactWhileWatching(e *harness.Env) {
 		e.Put("b", "on", "no")
 		all.Next()
 	}
+	<-time.After(100 * time.Millisecond) // a Source may still be filtering the events for selective
 	e.CompactHistory()
 	changed := e.Put("a", "on", "yes")
 	for name, s := range map[string]*harness.Watch{"all": all, "selective": selective} {
