@@ -21,7 +21,7 @@ func TestEntriesFireAtTheirTime(t *testing.T) {
 			var q Queue
 			var entries [10]Entry
 			want, got := [10]time.Time{}, [10]time.Time{}
-			var mu sync.Mutex // guards got: the passing of time orders nothing for the race detector
+			var mu sync.Mutex // guards got; for the race detector, time orders nothing
 			for i := range entries {
 				entries[i].Call = func() {
 					mu.Lock()
