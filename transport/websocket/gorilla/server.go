@@ -149,12 +149,14 @@ func (s *stream) serve() {
 		_, message, err := s.conn.NextReader()
 		return message, err
 	})
+	// Now Close has no effect. It could cut the connection before the client has the close frame.
+	ended := s.closed.Swap(true)
 	s.done.Set()
 	s.pings.Stop()
 	if v, ok := errors.AsType[*wswatch.Violation](err); ok {
 		_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(v.Code, v.Reason), time.Now().Add(closeWait))
 	}
-	if _, ok := err.(*websocket.CloseError); !ok && !s.closed.Load() {
+	if _, ok := err.(*websocket.CloseError); !ok && !ended {
 		connio.Linger(s.conn.NetConn(), closeWait)
 	}
 	_ = s.conn.Close()

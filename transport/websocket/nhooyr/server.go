@@ -137,6 +137,8 @@ func (s *stream) serve() {
 		_, message, err := s.conn.Reader(context.Background())
 		return message, err
 	})
+	// Now Close has no effect. It could cut the connection before the client has the close frame.
+	s.closed.Store(true)
 	s.done.Set()
 	s.pings.Stop()
 	if v, ok := err.(*wswatch.Violation); ok {
