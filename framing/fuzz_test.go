@@ -173,8 +173,8 @@ func FuzzAccept(f *testing.F) {
 	f.Add("text/event-stream")
 	f.Fuzz(func(t *testing.T, accept string) {
 		ranges, err := ParseAccept([]string{accept})
-		if err != nil && !errors.Is(err, listwatch.Invalid) {
-			t.Fatalf("got %v, want Invalid", err)
+		if err != nil && !errors.Is(err, listwatch.Unsupported) {
+			t.Fatalf("got %v, want Unsupported", err)
 		}
 		for _, m := range ranges {
 			if m.Q < 0 || m.Q > 1000 || m.Type == "" || m.Subtype == "" || m.Type == "*" && m.Subtype != "*" {
