@@ -271,6 +271,7 @@ func (s *stream) end(end transport.End, cause error) {
 	if t := s.server.Trace; t != nil && t.Closed != nil {
 		s.guard(func() { t.Closed(s.ctx, s.describe(), s.endReason(reason), reason) })
 	}
+	s.server.watches.removed()
 	if s.closed != nil {
 		close(s.closed)
 	}

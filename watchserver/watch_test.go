@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,25 @@ func TestDrainEndsWatchesWithABookmark(t *testing.T) {
 		_, err := f.tryWatch(f.Client("chunked"), "")
 		if e := listwatch.AsError(err); !errors.Is(err, listwatch.Unavailable) || e.Status != http.StatusServiceUnavailable || e.RetryAfter() == 0 {
 			t.Errorf("got %v for a watch after Drain, want 503 with Retry-After", err)
+		}
+	})
+}
+
+// A program that exits after Drain must have reported all watches.
+func TestDrainWaitsForTraceClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported atomic.Int32
+		f := newFixture(t, func(s *watchserver.Server) {
+			s.Trace = &watchserver.Trace{Closed: func(context.Context, watchserver.Watch, watchserver.EndReason, error) {
+				time.Sleep(time.Second)
+				reported.Add(1)
+			}}
+		})
+		for _, c := range f.Clients() {
+			f.watch(c, "")
+		}
+		if err := f.WatchServer.Drain(t.Context()); err != nil || int(reported.Load()) != len(f.Clients()) {
+			t.Errorf("got %d watches reported after Drain, %v, want %d", reported.Load(), err, len(f.Clients()))
 		}
 	})
 }

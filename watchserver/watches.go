@@ -20,9 +20,10 @@ type watchSet struct {
 	streams  map[*stream]struct{}
 	clients  map[string]int // the number of watches of each client, open or opening
 	count    int            // the sum of the values of clients
+	closing  int            // removed watches whose Trace.Closed has not returned
 	lastID   uint64
 	draining bool
-	empty    chan struct{}   // closed when draining and the last watch has ended
+	empty    chan struct{}   // closed when draining and nothing is left to wait for
 	drain    context.Context // ends when draining begins; nil until it is needed
 	endDrain context.CancelFunc
 }
@@ -74,7 +75,13 @@ func (w *watchSet) releaseLocked(client string) {
 	if w.clients[client]--; w.clients[client] == 0 {
 		delete(w.clients, client)
 	}
-	if w.count--; w.count == 0 && w.draining {
+	w.count--
+	w.checkEmptyLocked()
+}
+
+// checkEmptyLocked lets Drain return if nothing is left to wait for.
+func (w *watchSet) checkEmptyLocked() {
+	if w.draining && w.count == 0 && w.closing == 0 {
 		close(w.empty)
 	}
 }
@@ -92,12 +99,21 @@ func (w *watchSet) add(s *stream) {
 }
 
 // remove removes s and its reservation in one step, so that a new watch can open as soon as
-// the end of s is visible.
+// the end of s is visible. Drain still waits for removed.
 func (w *watchSet) remove(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.streams, s)
+	w.closing++
 	w.releaseLocked(s.info.Client)
+}
+
+// removed is called after remove, when Trace.Closed has returned.
+func (w *watchSet) removed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closing--
+	w.checkEmptyLocked()
 }
 
 func (w *watchSet) isDraining() bool {
@@ -130,9 +146,7 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 		w.drainContextLocked()
 		w.endDrain()
 		w.empty = make(chan struct{})
-		if w.count == 0 {
-			close(w.empty)
-		}
+		w.checkEmptyLocked()
 	}
 	return w.empty
 }
@@ -144,7 +158,7 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 // end. Timing.DrainSpread is the period over which the ends are spread. The period is
 // shortened if it would exceed the deadline of ctx.
 //
-// Drain returns nil when all watches have ended. If ctx ends first, Drain disconnects the
+// Drain returns nil when all watches have ended and Trace.Closed has returned for each. If ctx ends first, Drain disconnects the
 // remaining clients, waits up to a second for their watches, and returns ctx.Err().
 func (s *Server) Drain(ctx context.Context) error {
 	empty := s.watches.startDraining()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -81,7 +82,10 @@ func (c *conn) Next() (isBinary bool, message []byte, err error) {
 	if err == nil {
 		message, err = c.request.ReadMessage(&c.buffer, reader)
 	}
-	if e, ok := errors.AsType[*websocket.CloseError](err); ok && e.Code != websocket.CloseAbnormalClosure && !within {
+	switch e, ok := errors.AsType[*websocket.CloseError](err); {
+	case ok && e.Code == websocket.CloseAbnormalClosure: // the library's error for io.EOF
+		err = io.ErrUnexpectedEOF
+	case ok && !within:
 		return false, nil, &wswatch.CloseFrame{Code: e.Code, Reason: e.Text}
 	}
 	if err != nil {
