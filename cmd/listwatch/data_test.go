@@ -128,6 +128,35 @@ func TestRestoredDataGetsNewEpoch(t *testing.T) {
 	}
 }
 
+func TestDeletedDataFileIsNoticed(t *testing.T) {
+	t.Parallel() // slow, because the server looks at the file every 2 s
+	file := filepath.Join(t.TempDir(), "test.db")
+	s := startServer(t, "--data", file)
+	create(t, s.http, podsPath, "before")
+	if err := os.Rename(file, file+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	logged := func(text string) {
+		t.Helper()
+		s.stderr.await(t, text, s.ended, func(got string) bool { return strings.Contains(got, text) && strings.Contains(got, file) })
+	}
+	logged("deleted or replaced")
+	for _, r := range [][2]string{{http.MethodPost, podsPath}, {http.MethodGet, "/readyz"}} {
+		code, _, body := request(t, r[0], s.http+r[1], `{"metadata":{"name":"lost"}}`)
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "deleted or replaced") || strings.Contains(body, file) {
+			t.Errorf("%s %s: got %d %s, want 503 without the path of the file", r[0], r[1], code, body)
+		}
+	}
+	if code, _, _ := request(t, http.MethodGet, s.http+podsPath+"/before", ""); code != http.StatusOK {
+		t.Errorf("GET: got %d, want 200", code)
+	}
+	if err := os.Rename(file+".moved", file); err != nil {
+		t.Fatal(err)
+	}
+	logged("can be written again")
+	create(t, s.http, podsPath, "after")
+}
+
 func TestDataInUseNamesTheProcess(t *testing.T) {
 	t.Parallel() // slow, because the program waits for the lock before it fails
 	file := filepath.Join(t.TempDir(), "test.db")

@@ -129,7 +129,7 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 		w.record.New = r.change.New.Seal(version)
 		at := Location{Collection: r.backend.name, Key: key, Version: version}
 		if stored.data, err = db.options.Transformer.ToStorage(at, w.record.New.Data); err != nil {
-			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of " + db.path, Err: err}
+			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of the data file", Err: err}
 		}
 	}
 	w.encoded = stored.appendTo(make([]byte, 0, len(stored.data)+len(key.Namespace)+len(key.Name)+32), version)
@@ -141,6 +141,9 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 // because the transaction may be in the file nevertheless: its last step may have failed
 // after the data was written. The next transaction starts by reverting the failed one.
 func (db *DB) write(writes []pendingWrite, trims []trim) error {
+	if db.isDisplaced() {
+		return errDisplaced()
+	}
 	err := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error {
 			if db.uncertain {
@@ -162,7 +165,7 @@ func (db *DB) write(writes []pendingWrite, trims []trim) error {
 	})
 	db.uncertain = err != nil
 	if err != nil {
-		err = writeError(db.path, err)
+		err = db.writeError(err)
 		if listwatch.CodeOf(err) == listwatch.Corrupt {
 			db.damage = err
 		}

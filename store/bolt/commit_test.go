@@ -160,7 +160,7 @@ func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 	hook := s.wrapTransactions(func(func() error) error { return syscall.ENOSPC })
 	for range 3 {
 		_, err := s.pods.Replace(t.Context(), podKey("a"), pod("a", 1))
-		want := "there is no space left for " + s.path
+		want := "there is no space left for the data file"
 		if !errors.Is(err, listwatch.Unavailable) || listwatch.AsError(err).Message != want || !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("got %v, want code Unavailable and %q", err, want)
 		}

@@ -106,7 +106,7 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	defer db.mu.Unlock()
 	switch {
 	case db.file == nil:
-		return nil, errClosed(db.path)
+		return nil, errClosed()
 	case db.damage != nil:
 		return nil, db.damage
 	case db.collections[name] != nil:
@@ -135,6 +135,24 @@ func (db *DB) Version() listwatch.Version { return db.revision.Version() }
 // Epoch returns the random text that distinguishes this file from others. It was chosen when
 // the file was created or restored from a backup.
 func (db *DB) Epoch() string { return db.epoch }
+
+// Ready returns an error if all writes fail until an operator acts: the file was deleted or
+// replaced while it was open, it is damaged, or the database is closed. If the file returns to its
+// path, writes succeed again. The text of the error does not contain the path, so that a server can
+// send it to clients. Ready waits for a transaction in progress.
+func (db *DB) Ready(context.Context) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch {
+	case db.file == nil:
+		return errClosed()
+	case db.damage != nil:
+		return db.damage
+	case db.isDisplaced():
+		return errDisplaced()
+	}
+	return nil
+}
 
 // Path returns the path that was passed to Open.
 func (db *DB) Path() string { return db.path }
@@ -199,7 +217,7 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	}
 	r := &request{backend: b, change: c, done: make(chan struct{})}
 	if !b.db.queue.add(r) {
-		return nil, errClosed(b.db.path)
+		return nil, errClosed()
 	}
 	select {
 	case <-r.done:
@@ -208,10 +226,6 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 		r.state.CompareAndSwap(queued, canceled)
 		return nil, ctx.Err()
 	}
-}
-
-func errClosed(path string) error {
-	return &listwatch.Error{Code: listwatch.Unavailable, Message: path + " is closed"}
 }
 
 // versionAt returns the version of o, or 0 if o is nil.

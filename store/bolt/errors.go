@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -59,16 +60,38 @@ func openError(path string, err error) error {
 
 // writeError converts err, the error of a transaction, to the error that its writers
 // receive.
-func writeError(path string, err error) error {
-	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to " + path + " failed", Err: err}
+func (db *DB) writeError(err error) error {
+	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: withoutPath{db.realPath, err}}
 	var damaged damagedError
 	switch {
 	case isOutOfSpace(err):
-		e.Message = "there is no space left for " + path
+		e.Message = "there is no space left for the data file"
 	case errors.As(err, &damaged):
-		e.Code, e.Message = listwatch.Corrupt, path+" is damaged; reads continue from memory, but nothing more is written"
+		e.Code, e.Message = listwatch.Corrupt, "the data file is damaged; reads continue from memory, but nothing more is written"
 	}
 	return e
+}
+
+// A withoutPath is an error of a write. Its text does not contain the path of the file, because
+// servers send it to clients.
+type withoutPath struct {
+	path string
+	err  error
+}
+
+func (e withoutPath) Error() string {
+	return strings.ReplaceAll(e.err.Error(), e.path, "the data file")
+}
+
+func (e withoutPath) Unwrap() error { return e.err }
+
+func errClosed() error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
+}
+
+// errDisplaced refuses writes that the next start would not find.
+func errDisplaced() error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open"}
 }
 
 func corruptf(format string, args ...any) error {

@@ -91,13 +91,13 @@ func (db *DB) Shrink() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.file == nil {
-		return errClosed(db.path)
+		return errClosed()
 	}
 	if db.damage != nil {
 		return db.damage
 	}
 	if err := db.shrink(); err != nil {
-		return writeError(db.path, err)
+		return db.writeError(err)
 	}
 	return nil
 }
@@ -156,16 +156,24 @@ func (db *DB) shrink() error {
 // the path of the database now names another file, such as a backup, which must not be
 // replaced.
 func (db *DB) copyMode(name string) error {
-	opened, err := db.file.handle.Stat()
+	if db.isDisplaced() {
+		return errDisplaced()
+	}
+	info, err := db.file.handle.Stat()
 	if err != nil {
 		return err
-	}
-	info, err := os.Stat(db.realPath)
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(opened, info) {
-		return errors.New("another file has replaced the database file")
 	}
 	return os.Chmod(name, info.Mode().Perm())
+}
+
+// isDisplaced reports whether the path of the database names no file or another one. What is
+// written to the open file is then lost at its end. db.mu must be held, unless Open has not
+// returned.
+func (db *DB) isDisplaced() bool {
+	opened, err := db.file.handle.Stat()
+	if err != nil {
+		return false // the next transaction reports it
+	}
+	named, err := os.Stat(db.realPath)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(opened, named)
 }

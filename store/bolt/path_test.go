@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,7 +87,6 @@ func TestShrinkKeepsAReplacedFile(t *testing.T) {
 	if err := os.Rename(backup, s.path); err != nil {
 		t.Fatal(err)
 	}
-	s.create("b")
 	if err := s.db.Shrink(); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("got %v, want code Unavailable", err)
 	}
@@ -95,5 +95,49 @@ func TestShrinkKeepsAReplacedFile(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Dir(s.path)); err != nil || len(entries) != 1 {
 		t.Errorf("the directory has %v, %v; want only the file", entries, err)
+	}
+}
+
+func TestWritesNeedTheFileAtItsPath(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		displace func(path, moved string) error
+	}{
+		{"moved", os.Rename},
+		{"replaced", func(path, moved string) error {
+			return errors.Join(os.Rename(path, moved), os.WriteFile(path, []byte("another file"), 0o600))
+		}},
+		{"unlinked, with another hard link", func(path, moved string) error {
+			return errors.Join(os.Link(path, moved), os.Remove(path))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, bolt.Options{})
+			s.create("a")
+			if err := s.db.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			moved := s.path + ".moved"
+			if err := tt.displace(s.path, moved); err != nil {
+				t.Fatal(err)
+			}
+			_, writeErr := s.pods.Create(t.Context(), pod("b", 0))
+			for _, err := range []error{writeErr, s.db.Ready(t.Context())} {
+				if !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "deleted or replaced") || strings.Contains(err.Error(), s.path) {
+					t.Errorf("got %v, want code Unavailable without the path", err)
+				}
+			}
+			if err := os.Rename(moved, s.path); err != nil {
+				t.Fatal(err)
+			}
+			s.create("b")
+			if err := s.db.Ready(t.Context()); err != nil {
+				t.Errorf("after the return of the file: %v", err)
+			}
+			s.reopen()
+			if got := len(s.list(listwatch.Query{})); got != 3 {
+				t.Errorf("the file has %d objects, want 2", got-1)
+			}
+		})
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -61,6 +63,10 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 }
+
+// IgnoreSignals keeps the signals SIGPIPE and SIGHUP from killing the server: the reader of its
+// output, or its terminal, may end before it.
+func IgnoreSignals() { signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) }
 
 // Configure applies the flags to s, whose watches f measures.
 func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {

@@ -86,6 +86,7 @@ type namedRelay struct {
 }
 
 func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
+	listen.IgnoreSignals()
 	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}, options: o}
 	defer s.close()
 	if err := s.prepare(ctx); err != nil {

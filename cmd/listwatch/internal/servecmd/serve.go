@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/observe/metrics"
+	"github.com/listwatch/listwatch/store/bolt"
 	"github.com/listwatch/listwatch/watchserver"
 	"github.com/spf13/cobra"
 )
@@ -74,6 +75,7 @@ type server struct {
 }
 
 func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
+	listen.IgnoreSignals()
 	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}}
 	var err error
 	if s.db, err = o.store.open(ctx, s.Log, s.Metrics); err != nil {
@@ -89,10 +91,14 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 	for _, e := range s.Endpoints {
 		e.PrintQuickstart(out, cli.CommandName())
 	}
-	if !o.demo {
-		return s.Serve(ctx)
+	var background []func(context.Context)
+	if db, ok := s.db.(*bolt.DB); ok {
+		background = append(background, func(ctx context.Context) { logReadiness(ctx, db, s.Log) })
 	}
-	return s.Serve(ctx, func(ctx context.Context) { s.runDemo(ctx, time.Second) })
+	if o.demo {
+		background = append(background, func(ctx context.Context) { s.runDemo(ctx, time.Second) })
+	}
+	return s.Serve(ctx, background...)
 }
 
 // prepare performs everything that can fail before the server starts.

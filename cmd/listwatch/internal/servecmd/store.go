@@ -60,7 +60,12 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Me
 	case o.data == "":
 		return memoryDatabase{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
 	}
-	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored, Trace: &bolt.Trace{Committed: m.Committed}})
+	commits := failureLog{log: log.With("file", o.data), message: "a write to the data file failed"}
+	trace := &bolt.Trace{Committed: func(writes int, took time.Duration, err error) {
+		m.Committed(writes, took, err)
+		commits.report(err)
+	}}
+	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored, Trace: trace})
 	if err != nil {
 		return nil, withExitCode(err)
 	}

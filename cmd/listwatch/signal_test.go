@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A terminal that ends, or the head of a pipe, must not take the server down.
+func TestServerSurvivesTheEndOfItsOutput(t *testing.T) {
+	origin := startServer(t)
+	for _, args := range [][]string{{"serve", "-v"}, {"relay", "-v", "--upstream", origin.http, "--resource", "pods"}} {
+		t.Run(args[0], func(t *testing.T) {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0], append(args, "--addr", "127.0.0.1:0")...)
+			cmd.Env = append(os.Environ(), asProgramEnv+"=1")
+			cmd.Stdout, cmd.Stderr = write, write
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Wait()
+			defer cmd.Process.Kill()
+			write.Close()
+			lines := bufio.NewScanner(read)
+			url := ""
+			for url == "" && lines.Scan() {
+				if _, after, ok := strings.Cut(lines.Text(), "ing on "); ok {
+					url, _, _ = strings.Cut(after, " ")
+				}
+			}
+			for lines.Scan() && !strings.Contains(lines.Text(), "/readyz") && !strings.Contains(lines.Text(), "watch pods") {
+			}
+			read.Close()
+			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // each one is logged
+				res, err := http.Get(url + "/nothing")
+				if err != nil {
+					t.Fatal(err)
+				}
+				res.Body.Close()
+			}
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("the server ended with %v, want exit code 0", err)
+			}
+		})
+	}
+}
