@@ -158,8 +158,9 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 // end. Timing.DrainSpread is the period over which the ends are spread. The period is
 // shortened if it would exceed the deadline of ctx.
 //
-// Drain returns nil when all watches have ended and Trace.Closed has returned for each. If ctx ends first, Drain disconnects the
-// remaining clients, waits up to a second for their watches, and returns ctx.Err().
+// Drain returns nil when all watches have ended and Trace.Closed has returned for each. If ctx
+// ends first, Drain disconnects the remaining clients, waits up to a second for their watches, and
+// returns ctx.Err().
 func (s *Server) Drain(ctx context.Context) error {
 	empty := s.watches.startDraining()
 	now := time.Now()
