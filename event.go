@@ -58,4 +58,5 @@ type Event struct {
 	Committed time.Time
 
 	frames *framecache.Frames // see frames.go; nil if frames are not cached
+	node   *framecache.Node   // see frames.go; nil if e is not an event of a feed
 }

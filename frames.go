@@ -21,3 +21,14 @@ func (e Event) Frames() *framecache.Frames { return e.frames }
 // InitialFrames is for the stores of this module. It returns the cache for the Added event that
 // shows o among the initial events of a watch.
 func (o *Object) InitialFrames() *framecache.LazyFrames { return &o.initial }
+
+// WithNode is for the stores of this module. It returns e with its position in a feed, where
+// transports put frames that are compressed together with earlier events of the feed.
+func (e Event) WithNode(n *framecache.Node) Event {
+	e.node = n
+	return e
+}
+
+// Node is for the transports of this module. It returns the position of e in a feed, or nil if e is
+// not an event of a feed.
+func (e Event) Node() *framecache.Node { return e.node }

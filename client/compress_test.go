@@ -80,7 +80,7 @@ func TestListsAreCompressedOnRequest(t *testing.T) {
 		page, err := r.List(t.Context(), listwatch.Query{})
 		accepted := s.requests[0].Header.Get("Accept-Encoding")
 		switch {
-		case compress && (err != nil || len(page.Items) != 1 || accepted != "zstd, gzip;q=0.9"):
+		case compress && (err != nil || len(page.Items) != 1 || accepted != "gzip, zstd;q=0.9"):
 			t.Errorf("Accept-Encoding %q: got %v, error %v", accepted, page, err)
 		case !compress && (!errors.Is(err, listwatch.Unsupported) || accepted != ""):
 			t.Errorf("Accept-Encoding %q: got error %v", accepted, err)

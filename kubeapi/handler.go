@@ -206,6 +206,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	if verb == "list" || verb == "watch" {
 		h.Server.Serve(w, r, watchserver.Endpoint{
 			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.table.Represent(r),
+			SharedCompression: c.SharedCompression,
 		})
 		return nil
 	}

@@ -39,6 +39,10 @@ type Resource struct {
 	// NoCompression disables compression of responses for this resource.
 	// [watchserver.Server.NoCompression] disables it for all resources.
 	NoCompression bool
+	// SharedCompression selects the watches whose events are compressed with the history of the
+	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
+	// returns an error unless it is [watchserver.ShareNever].
+	SharedCompression watchserver.SharedCompression
 	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
 	// list and watch.
 	ReadOnly bool

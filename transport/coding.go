@@ -19,6 +19,9 @@ type contentCoding struct {
 	// frame starts with the checksum of its event, and a [StreamCoding] removes this checksum
 	// before the frame is sent.
 	checksummed bool
+	// sharesHistory is true if a frame may refer to the text of earlier frames. zstd could do so as
+	// well, but its window would cost the client ten times the memory.
+	sharesHistory bool
 }
 
 // contentCodings are the codings that servers offer, the preferred one first. gzip wins if the
@@ -26,13 +29,14 @@ type contentCoding struct {
 // zstd decoders, such as Node's, stop at the end of a frame if more frames follow in the same
 // read.
 var contentCodings = []*contentCoding{
-	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true},
+	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true, sharesHistory: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
-// Codings returns the names of the supported content codings, beginning with the one that costs
-// the client the least CPU time. The caller may modify the slice.
-func Codings() []string { return []string{compress.Zstd, compress.Gzip} }
+// Codings returns the names of the supported content codings, beginning with the one that clients
+// should prefer: only gzip frames can refer to earlier events. Without that, zstd costs the client
+// less CPU time. The caller may modify the slice.
+func Codings() []string { return []string{compress.Gzip, compress.Zstd} }
 
 // negotiateCoding chooses the content coding of a response to r with the headers h, and sets
 // Vary. It returns nil for no coding.

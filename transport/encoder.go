@@ -158,26 +158,62 @@ func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
 }
 
 func (c *Encoder) appendEvent(dst []byte, e listwatch.Event) ([]byte, error) {
+	return c.append(dst, c.represent(e))
+}
+
+func (c *Encoder) represent(e listwatch.Event) framing.WatchEvent {
 	w := framing.FromEvent(e)
 	if c.representation != nil {
 		w.Object = c.representation.AppendObject(make([]byte, 0, len(w.Object)+256), e)
 	}
-	return c.append(dst, w)
+	return w
+}
+
+// appendPayload appends the text of e.
+func (c *Encoder) appendPayload(dst []byte, e framing.WatchEvent) ([]byte, error) {
+	if c.messages != nil {
+		return c.messages.AppendMessage(dst, e)
+	}
+	return c.Framer.AppendEvent(dst, e)
 }
 
 func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
-	encode := c.Framer.AppendEvent
-	if c.messages != nil {
-		encode = c.messages.AppendMessage
-	}
 	if c.coding == nil && c.envelope.Wrap == nil {
-		return encode(dst, e)
+		return c.appendPayload(dst, e)
 	}
-	payload, err := encode(make([]byte, 0, len(e.Object)+128), e)
+	payload, err := c.appendPayload(make([]byte, 0, len(e.Object)+128), e)
 	if err != nil {
 		return nil, err
 	}
 	return c.wrap(dst, payload), nil
+}
+
+// appendToSegment appends the frame of e whose text is compressed by d, after the earlier events of
+// a segment.
+func (c *Encoder) appendToSegment(dst []byte, e listwatch.Event, d framecache.Compressor) ([]byte, error) {
+	w := c.represent(e)
+	payload, err := c.appendPayload(make([]byte, 0, len(w.Object)+128), w)
+	if err != nil {
+		return nil, err
+	}
+	if c.isChecksummed() {
+		dst = compress.AppendChecksum(dst, payload)
+	}
+	if c.envelope.Wrap == nil {
+		return d.AppendFlushed(dst, payload), nil
+	}
+	return c.envelop(dst, d.AppendFlushed(make([]byte, 0, len(payload)/4+64), payload)), nil
+}
+
+// canShareHistory reports whether frames may refer to the text of earlier frames.
+func (c *Encoder) canShareHistory() bool { return c.coding != nil && c.coding.sharesHistory }
+
+// entersHistory reports whether the text of frame becomes part of the client's history.
+func (c *Encoder) entersHistory([]byte) bool { return true }
+
+// encodesAlike reports whether two frames of the same event always have the same text.
+func (c *Encoder) encodesAlike() bool {
+	return c.representation == nil || !c.representation.DependsOnTime()
 }
 
 // wrap appends payload as a frame, compressed and in the envelope.

@@ -69,7 +69,7 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 		s.cancel() // the headers may have been sent, so return a stream, although a broken one
 	}
 	onDone := func(f func()) { context.AfterFunc(ctx, f) }
-	return &Stream{Sender: s, Encoder: encoder, OnDone: onDone}, nil
+	return &Stream{Sender: s, Encoder: encoder, OnDone: onDone, Segments: o.Segments}, nil
 }
 
 func (s *responseSender) begin() error {

@@ -66,6 +66,10 @@ type Options struct {
 	// saves the memory of the handler, but middleware then sees neither the end of the stream nor
 	// its errors, and the end of the request's context does not end the stream.
 	Detach bool
+	// Segments permits frames that refer to the text of earlier events, which makes them several
+	// times smaller. Whoever can write objects into a stream, and see the length of its encrypted
+	// frames, can then find out secrets of other objects. See docs/protocol.md.
+	Segments bool
 }
 
 // WriteTimeoutOrDefault returns WriteTimeout, or its default if it is zero.
@@ -116,6 +120,9 @@ type Stream struct {
 	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
 	// error, the handler must panic with http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
+	// Segments is true if Options.Segments is, and the client decompresses all frames of the stream
+	// with one history. See [Stream.NewStreamEncoder].
+	Segments bool
 	// Finish, if not nil, is closed by a transport that wants to complete the stream, such as a
 	// long poll that has something to return. The handler then sends a last bookmark, if the
 	// client allows bookmarks, and calls Sender.Close(Finished). It may send pending events

@@ -259,6 +259,7 @@ func (s *stream) end(end transport.End, cause error) {
 	s.driver.Store(driverCompleted)
 	reason := s.reason(cause)
 	s.guard(func() { s.poller.Close() })
+	s.encoder.Close()
 	s.guard(func() { s.abort = s.sender.Close(end) })
 	if end != transport.Abort {
 		s.abort = nil
@@ -315,6 +316,38 @@ func (s *stream) nextBookmark(now time.Time) time.Time {
 		return last
 	}
 	return next
+}
+
+// maxBookmarkDelay is the time for which a bookmark waits for the next segment. Within a segment
+// it would put the stream out of it.
+const maxBookmarkDelay = 10 * time.Second
+
+// deferBookmark reports whether the bookmark that is due at now waits for the next segment, and
+// sets its new time. The last bookmark before the end does not wait.
+func (s *stream) deferBookmark(now time.Time) bool {
+	at := now.Add(maxBookmarkDelay)
+	if s.bookmarkDeferred || !s.encoder.InSegment(now) || !s.endAt.IsZero() && at.After(s.endAt.Add(-lastBookmarkBefore)) {
+		return false
+	}
+	s.bookmarkAt, s.bookmarkDeferred = at, true
+	return true
+}
+
+// addBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
+// sendBookmark, it omits a bookmark that would be before the events already sent: the event is then
+// one of several with the same version.
+func (s *stream) addBookmark(b *batch, at listwatch.Version, now time.Time) error {
+	if at < s.lastSent {
+		return nil
+	}
+	frame, err := s.encoder.BeforeSegment(listwatch.NewBookmark(listwatch.Describe(s.source), at, false))
+	if err != nil {
+		return err
+	}
+	b.add(frame, s.encoder.WireSize(frame))
+	s.lastSent = at
+	s.bookmarkAt, s.bookmarkDeferred = s.nextBookmark(now), false
+	return nil
 }
 
 // nextDue returns the earliest time at which s has something to send, or the zero time if

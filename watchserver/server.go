@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -46,10 +47,12 @@ type Server struct {
 	// Set it if objects contain both secrets and text that an attacker can choose, and the
 	// attacker can observe the length of responses: compressed text gets shorter where the
 	// two are alike (the BREACH attack). Each event is compressed separately, so an
-	// attacker learns about one object at a time. A list is compressed as a whole. To
-	// disable compression for some requests only, pass them through
+	// attacker learns about one object at a time, unless SharedCompression is set. A list is
+	// compressed as a whole. To disable compression for some requests only, pass them through
 	// [transport.WithoutCompression] before Serve.
 	NoCompression bool
+	// SharedCompression is [Endpoint.SharedCompression] for Source.
+	SharedCompression SharedCompression
 	// Limits limit the resources that clients can use.
 	Limits Limits
 	// Timing configures bookmarks, timeouts and heartbeats.
@@ -77,6 +80,9 @@ type Server struct {
 	watches watchSet
 	budget  budget.Budget
 	timers  timers.Queue // wakes the streams
+
+	compressorsOnce sync.Once
+	compressors     *transport.Compressors // see sharedCompressors
 }
 
 // Limits limit the resources that clients can use. If a field is zero, its default is used;
@@ -114,6 +120,11 @@ type Limits struct {
 	// WriteTimeout is [transport.Options.WriteTimeout]: a client that accepts no byte for
 	// this time is disconnected. The default is [transport.DefaultWriteTimeout].
 	WriteTimeout time.Duration
+	// Compressors is the maximum number of compressors that hold the history of events for
+	// [SharedCompression], each of about a megabyte. There is one per selection that several
+	// clients watch, and per wire form. If there are not enough, further events are compressed
+	// separately. The default is [DefaultCompressors].
+	Compressors int
 }
 
 // Timing configures bookmarks, timeouts and heartbeats. If a field is zero, its default is
@@ -145,6 +156,7 @@ const (
 	DefaultURLBytes    = 16 << 10
 	DefaultHeaderBytes = 64 << 10
 	DefaultBatchBytes  = 64 << 10
+	DefaultCompressors = 32
 	DefaultBookmark    = time.Minute
 	DefaultTimeout     = 30 * time.Minute
 	DefaultHeartbeat   = 20 * time.Second
@@ -178,11 +190,14 @@ type Endpoint struct {
 	Watch bool
 	// Represent offers other representations of the objects. If nil, there are none.
 	Represent RepresentationFunc
+	// SharedCompression selects the watches whose events are compressed with the history of the
+	// events before them. The default is [ShareNever]; see [SharedCompression] for the risk.
+	SharedCompression SharedCompression
 }
 
 // ServeHTTP serves Source.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.Serve(w, r, Endpoint{Source: s.Source})
+	s.Serve(w, r, Endpoint{Source: s.Source, SharedCompression: s.SharedCompression})
 }
 
 // Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.

@@ -36,16 +36,18 @@ type stream struct {
 	disconnected atomic.Bool  // the transport has called back
 
 	// Owned by the driver.
-	encoder      *transport.Encoder
+	encoder      *transport.StreamEncoder
 	opened       bool
 	timer        timers.Entry // its Call is wake
 	timerAt      time.Time    // the time for which timer was set, possibly in the past
 	endAt        time.Time    // when the watch times out; zero if it has no timeout
 	reportedSync bool         // Stream.Progress was called with a version
 	batchBytes   int
-	bookmarkAt   time.Time         // when the next bookmark is due; zero if none is
-	heartbeatAt  time.Time         // when the next heartbeat is due; zero if none is
-	lastSent     listwatch.Version // the last version sent; zero during the initial events
+	bookmarkAt   time.Time // when the next bookmark is due; zero if none is
+	// bookmarkDeferred is true while the bookmark waits for the next segment
+	bookmarkDeferred bool
+	heartbeatAt      time.Time         // when the next heartbeat is due; zero if none is
+	lastSent         listwatch.Version // the last version sent; zero during the initial events
 
 	// Written by the driver, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64
@@ -114,11 +116,11 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 	if isDue(s.endAt, now) || drainAt != nil && isDue(*drainAt, now) {
 		return now, s.finish(b, now)
 	}
-	if isDue(s.bookmarkAt, now) {
+	if isDue(s.bookmarkAt, now) && !s.deferBookmark(now) {
 		if err := s.sendBookmark(b, now); err != nil {
 			return now, err
 		}
-		s.bookmarkAt = s.nextBookmark(now)
+		s.bookmarkAt, s.bookmarkDeferred = s.nextBookmark(now), false
 	}
 	if isDue(s.heartbeatAt, now) {
 		if err := s.sendHeartbeat(b, now); err != nil {
@@ -145,12 +147,17 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			return s.fail(b, err, now)
 		}
 		size := s.encoder.WireSize(frame)
-		s.encoder = s.encoder.AfterFirst()
 		if len(b.frames) > 0 && b.bytes+size > s.batchBytes {
 			if err := s.flush(b, count, now); err != nil {
 				return err
 			}
 			count = 0
+		}
+		if s.bookmarkDeferred && s.encoder.StartsSegment() {
+			if err := s.addBookmark(b, events[i].Version-1, now); err != nil {
+				return s.fail(b, err, now)
+			}
+			count++
 		}
 		b.add(frame, size)
 		if at := events[i].Committed; b.committed.IsZero() && !at.Before(s.info.Opened) {

@@ -64,7 +64,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		}
 		watcher = failedPoller{err}
 	}
-	out, transportName, err := s.accept(w, r)
+	o := s.transportOptions()
+	o.Segments = e.SharedCompression.allows(q.Query, e.Source)
+	out, transportName, err := s.accept(w, r, o)
 	if err != nil {
 		watcher.Close()
 		return nil, nil, err
@@ -100,10 +102,10 @@ func isStreamError(err error) bool {
 
 // accept opens the stream over the first transport that claims r, and returns the name of that
 // transport.
-func (s *Server) accept(w http.ResponseWriter, r *http.Request) (*transport.Stream, string, error) {
+func (s *Server) accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, string, error) {
 	for _, tr := range s.transports() {
 		if tr.Claims(r) {
-			out, err := tr.Accept(w, r, s.transportOptions())
+			out, err := tr.Accept(w, r, o)
 			return out, tr.Name(), err
 		}
 	}
@@ -126,7 +128,7 @@ func (s *Server) transportOptions() transport.Options {
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
 	now := time.Now()
 	st := &stream{
-		server: s, sender: out.Sender, encoder: out.Encoder, runSoon: out.Go, finishing: out.Finish, progress: out.Progress,
+		server: s, sender: out.Sender, encoder: out.NewStreamEncoder(s.sharedCompressors()), runSoon: out.Go, finishing: out.Finish, progress: out.Progress,
 		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks, source: source, batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
 	}
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates

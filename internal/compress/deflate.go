@@ -87,3 +87,40 @@ func Inflate(dst *bytes.Buffer, blocks []byte, limit int64) error {
 	_, err := dst.ReadFrom(io.LimitReader(f.z, max(limit, limit+1)))
 	return err
 }
+
+// segmentLevel is the level of a [SegmentDeflater]. With the history of a segment it saves a third
+// more than the fastest level, for a quarter more CPU time, and each event is compressed once for
+// all streams.
+const segmentLevel = 6
+
+// A SegmentDeflater compresses events whose blocks may refer to earlier events. It takes about a
+// megabyte. It is not safe for concurrent use.
+type SegmentDeflater struct {
+	w   *flate.Writer
+	out appendWriter
+}
+
+var segmentDeflaters = sync.Pool{New: func() any {
+	d := new(SegmentDeflater)
+	d.w, _ = flate.NewWriter(&d.out, segmentLevel) // the level is valid
+	return d
+}}
+
+// GetSegmentDeflater returns a SegmentDeflater. Reset must be called before its first use.
+func GetSegmentDeflater() *SegmentDeflater { return segmentDeflaters.Get().(*SegmentDeflater) }
+
+// PutSegmentDeflater makes d available to other callers of GetSegmentDeflater.
+func PutSegmentDeflater(d *SegmentDeflater) { segmentDeflaters.Put(d) }
+
+// Reset makes d forget all data, so that the next blocks do not refer to data before them.
+func (d *SegmentDeflater) Reset() { d.w.Reset(&d.out) }
+
+// AppendFlushed appends p like [AppendDeflate], but its blocks may refer to the data since Reset.
+// Even short data must pass through the compressor, to become part of its history.
+func (d *SegmentDeflater) AppendFlushed(dst, p []byte) []byte {
+	d.out.b = dst
+	_, _ = d.w.Write(p) // an appendWriter does not fail
+	_ = d.w.Flush()
+	dst, d.out.b = d.out.b, nil
+	return dst
+}

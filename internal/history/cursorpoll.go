@@ -212,7 +212,7 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 		}
 		c.node = next
 		if next.record.Version > c.after {
-			dst[n] = next.record.event(next.transition)
+			dst[n] = next.record.event(next.transition).WithNode(&next.segments)
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // A feed holds the events of one selection. All watchers of the selection share it.
@@ -18,14 +19,15 @@ type feed struct {
 	wakeups wakeList   // has a lock of its own
 }
 
-func newFeed(s selection, start listwatch.Version) *feed {
-	return &feed{selection: s, start: start, chain: newChain(start)}
+func newFeed(s selection, start listwatch.Version, budget *framecache.Budget) *feed {
+	return &feed{selection: s, start: start, chain: newChain(start, framecache.NewFeed(budget))}
 }
 
 // A node is one event of a feed.
 type node struct {
 	record     *record
 	transition transition
+	segments   framecache.Node      // the frames that are compressed together with earlier events
 	next       atomic.Pointer[node] // nil for the newest node; cutLink for nodes before the floor
 }
 
@@ -35,7 +37,9 @@ var cutLink = new(node)
 
 // A chain consists of the nodes of a feed, from the floor to the newest.
 type chain struct {
-	floor     *node // the newest dropped node, or the empty node that the chain started with
+	segments *framecache.Feed // immutable
+	// floor is the newest dropped node, or the empty node that the chain started with.
+	floor     *node
 	newest    *node
 	positions positions
 	// appended holds the nodes that publish will link after newest. Both fields are nil if
@@ -43,15 +47,16 @@ type chain struct {
 	appended struct{ first, last *node }
 }
 
-func newChain(start listwatch.Version) chain {
+func newChain(start listwatch.Version, segments *framecache.Feed) chain {
 	n := &node{record: &record{Record: Record{Version: start}}}
-	return chain{floor: n, newest: n}
+	return chain{segments: segments, floor: n, newest: n}
 }
 
 // append adds a node that readers do not see yet, and reports whether it is the only such
 // node.
 func (c *chain) append(r *record, t transition) (only bool) {
 	n := &node{record: r, transition: t}
+	n.segments.Init(c.segments)
 	if only = c.appended.first == nil; only {
 		c.appended.first = n
 	} else {
@@ -91,6 +96,7 @@ func (c *chain) drop(r *record) {
 		return
 	}
 	c.floor = oldest
+	oldest.segments.Drop()
 	c.positions.drop(old)
 	// Cut the link, so that a reader that stopped at the old floor keeps only that node in
 	// memory and not all later nodes.
@@ -99,9 +105,17 @@ func (c *chain) drop(r *record) {
 
 // restart empties the chain. The chain then starts at v, and every cursor in it expires.
 func (c *chain) restart(v listwatch.Version) {
+	c.dropFrames()
 	old := c.newest
-	*c = newChain(v)
+	*c = newChain(v, c.segments)
 	old.next.Store(cutLink)
+}
+
+// dropFrames drops the frames of all nodes.
+func (c *chain) dropFrames() {
+	for n := c.floor; n != nil && n != cutLink; n = n.next.Load() {
+		n.segments.Drop()
+	}
 }
 
 // positions is an index of the nodes of a chain by version. It holds every 64th node, in

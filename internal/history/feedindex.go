@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // A feedIndex holds the feeds of a log, and finds the feeds that a write may concern. It is
@@ -15,6 +16,7 @@ type feedIndex struct {
 	idle        []idleFeed // feeds that lost their last watcher, in order of time
 	watchers    int
 	unpublished []*feed // feeds with appended nodes
+	budget      *framecache.Budget
 }
 
 // An indexEntry holds the feedIndex's data about one feed.
@@ -35,8 +37,9 @@ type idleFeed struct {
 // that reconnects earlier resumes in the same feed.
 const feedIdleTimeout = 30 * time.Second
 
-func newFeedIndex() feedIndex {
-	return feedIndex{bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
+// newFeedIndex returns an empty index. The frames of its nodes count against budget.
+func newFeedIndex(budget *framecache.Budget) feedIndex {
+	return feedIndex{budget: budget, bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
 }
 
 // join adds a watcher to the feed of s and returns the feed. A new feed starts at the given
@@ -45,7 +48,7 @@ func (x *feedIndex) join(s selection, start listwatch.Version) *feed {
 	key := s.key()
 	f := x.bySelection[key]
 	if f == nil {
-		f = newFeed(s, start)
+		f = newFeed(s, start, x.budget)
 		x.bySelection[key] = f
 		f.entry.terms = s.terms()
 		for _, t := range f.entry.terms {
@@ -83,6 +86,7 @@ func (x *feedIndex) removeIdle(now time.Time) {
 }
 
 func (x *feedIndex) remove(f *feed) {
+	f.chain.dropFrames()
 	delete(x.bySelection, f.selection.key())
 	for i, t := range f.entry.terms {
 		feeds, slot := x.byTerm[t], f.entry.slots[i]

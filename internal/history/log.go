@@ -76,7 +76,7 @@ func New(o Options) *Log {
 	l.newest = l.revision.Version()
 	l.state = newState()
 	l.records.floor = l.newest
-	l.feeds = newFeedIndex()
+	l.feeds = newFeedIndex(l.recordFrames)
 	return l
 }
 

@@ -21,7 +21,8 @@ func TestChooseEncoding(t *testing.T) {
 		{"zstd", "zstd"},
 		{"zstd, gzip", "gzip"},
 		{"gzip, deflate, br, zstd", "gzip"}, // a browser, or curl --compressed
-		{"zstd, gzip;q=0.9", "zstd"},        // the header that package client sends
+		{"zstd, gzip;q=0.9", "zstd"},
+		{"gzip, zstd;q=0.9", "gzip"}, // the header that package client sends
 		{"zstd;q=0.5, gzip", "gzip"},
 		{"zstd;q=0.5, gzip;q=0.500", "gzip"},
 		{"gzip;q=0.001", "gzip"},

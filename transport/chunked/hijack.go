@@ -31,7 +31,7 @@ func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, 
 	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
 		s.coding = coding // set after this Send, because the headers are not a frame
 	}
-	return &transport.Stream{Sender: s, Encoder: encoder, OnDone: s.done.OnSet, Serve: s.serve, Detached: o.Detach}
+	return &transport.Stream{Sender: s, Encoder: encoder, OnDone: s.done.OnSet, Serve: s.serve, Detached: o.Detach, Segments: o.Segments}
 }
 
 // connectionHeaders are the headers that describe the connection and the transfer coding.

@@ -49,7 +49,7 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 	coding := encoder.NewStreamCoding()
 	if watch := loop.TakeOver(w, o.WriteTimeoutOrDefault(), o.Detach, coding.Header()); watch != nil {
 		return &transport.Stream{
-			Sender: &sender{watch: watch, coding: coding}, Encoder: encoder, OnDone: watch.OnDone, Go: watch.Go, Detached: o.Detach,
+			Sender: &sender{watch: watch, coding: coding}, Encoder: encoder, OnDone: watch.OnDone, Go: watch.Go, Detached: o.Detach, Segments: o.Segments,
 		}, nil
 	}
 	return transport.OpenResponse(w, r, o, encoder)

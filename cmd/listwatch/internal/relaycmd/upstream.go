@@ -35,7 +35,7 @@ func (o *upstreamOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.Key, "upstream-key", "", "PEM `file` with the key of --upstream-cert")
 	f.BoolVar(&o.SkipVerify, "upstream-insecure-skip-verify", false, "do not verify the certificate of the upstream")
 	f.StringVar(&o.Transport, "upstream-transport", "auto", "`transport`: auto, chunked, h2 or websocket")
-	f.BoolVar(&o.Compress, "compress", false, "request compression: zstd or gzip, or permessage-deflate over WebSocket")
+	f.BoolVar(&o.Compress, "compress", false, "request compression: gzip or zstd, or permessage-deflate over WebSocket")
 }
 
 // An upstream is the server that the relay reads from.

@@ -42,7 +42,7 @@ func (c *Connection) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
 	f.StringVar(&c.Cert, "cert", "", "PEM `file` with a client certificate")
 	f.StringVar(&c.Key, "key", "", "PEM `file` with the key of --cert")
-	f.BoolVar(&c.Compress, "compress", false, "request compression: zstd or gzip, or permessage-deflate over WebSocket")
+	f.BoolVar(&c.Compress, "compress", false, "request compression: gzip or zstd, or permessage-deflate over WebSocket")
 	f.BoolVar(&c.SkipVerify, "insecure-skip-verify", false, "do not verify the certificate of the server")
 }
 

@@ -1,0 +1,151 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/internal/framecache"
+)
+
+// Compressors limit the memory for frames in segments, in which an event is compressed with the
+// history of the events before it. They are safe for concurrent use by many streams.
+type Compressors struct{ c *framecache.Compressors }
+
+// NewCompressors returns Compressors that use at most limit compressors at a time, each of about a
+// megabyte. A negative limit means no limit. A feed with two streams or more takes a compressor for
+// each of their wire forms. If none is free, its events are compressed separately.
+func NewCompressors(limit int) *Compressors {
+	return &Compressors{framecache.NewCompressors(limit,
+		func() framecache.Compressor { return compress.GetSegmentDeflater() },
+		func(c framecache.Compressor) { compress.PutSegmentDeflater(c.(*compress.SegmentDeflater)) })}
+}
+
+// InUse returns the number of compressors in use.
+func (c *Compressors) InUse() int { return c.c.Lent() }
+
+// A StreamEncoder encodes the events of one stream. Its frames must be sent in the order in which
+// they were encoded. It is not safe for concurrent use.
+//
+// The decompressor of a client keeps the last 32 KiB of text as its history. A frame of a segment
+// refers to the text of the earlier events of its segment, so the stream may send it only if it has
+// sent exactly this text, and no other text in between. The StreamEncoder keeps track of that.
+// In all other cases it uses the frames of the [Encoder], which do not refer to earlier text.
+type StreamEncoder struct {
+	encoder     *Encoder
+	compressors *framecache.Compressors // nil if the stream has no segments
+
+	feed     *framecache.Feed     // the feed of the newest event
+	sequence *framecache.Sequence // its segments; nil if feed is nil
+	// The client's history ends with the first next events of segment, and nothing else after the
+	// first of them. segment is nil if that is not so.
+	segment *framecache.Segment
+	next    int
+}
+
+// NewStreamEncoder returns a StreamEncoder for s, in the wire form of s.Encoder. It uses segments
+// if compressors is not nil and s.Segments is true. Close must be called after the last event.
+func (s *Stream) NewStreamEncoder(compressors *Compressors) *StreamEncoder {
+	e := &StreamEncoder{encoder: s.Encoder}
+	if s.Segments && compressors != nil && s.Encoder.canShareHistory() {
+		e.compressors = compressors.c
+	}
+	return e
+}
+
+// Event returns the frame of e. Other streams share the frame, so it must not be modified.
+func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
+	c := s.encoder
+	s.encoder = c.AfterFirst()
+	node := e.Node()
+	if s.compressors == nil || node == nil || c != s.encoder {
+		return s.private(c.Event(e))
+	}
+	s.join(node.Feed())
+	place, err := s.sequence.Place(node, s.compressors, func(d framecache.Compressor) ([]byte, error) {
+		return c.appendToSegment(nil, e, d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if place != nil && s.follow(place) {
+		if frame, ok := place.Frame(); ok {
+			return frame, nil
+		}
+	}
+	frame, err := c.Event(e)
+	if place != nil && s.segment != nil && c.encodesAlike() && c.entersHistory(frame) {
+		return frame, err // it has the same text, so the next frame of the segment may follow
+	}
+	s.segment = nil
+	return frame, err
+}
+
+// BeforeSegment returns the frame of e, to be sent before the frame that Event returned last, with
+// which a segment starts.
+func (s *StreamEncoder) BeforeSegment(e listwatch.Event) ([]byte, error) { return s.encoder.Event(e) }
+
+// private notes that frame does not belong to a segment.
+func (s *StreamEncoder) private(frame []byte, err error) ([]byte, error) {
+	if len(frame) > 0 && s.encoder.entersHistory(frame) {
+		s.segment = nil
+	}
+	return frame, err
+}
+
+// Error is [Encoder.Error].
+func (s *StreamEncoder) Error(err error) ([]byte, error) { return s.private(s.encoder.Error(err)) }
+
+// Opening is [Encoder.Opening].
+func (s *StreamEncoder) Opening() []byte {
+	frame, _ := s.private(s.encoder.Opening(), nil)
+	return frame
+}
+
+// Heartbeat is [Encoder.Heartbeat].
+func (s *StreamEncoder) Heartbeat(at listwatch.Version) []byte {
+	frame, _ := s.private(s.encoder.Heartbeat(at), nil)
+	return frame
+}
+
+// follow reports whether the text of place is the next text of the segment that s is in, and
+// moves s behind it. Otherwise s waits for the next segment.
+func (s *StreamEncoder) follow(place *framecache.Place) bool {
+	if place.Index > 0 && (place.Segment != s.segment || place.Index != s.next) {
+		if s.segment = nil; place.Segment.Continues(place.Index+1, time.Now()) {
+			s.sequence.Wait()
+		}
+		return false
+	}
+	s.segment, s.next = place.Segment, place.Index+1
+	return true
+}
+
+// join makes s a user of the segments of f.
+func (s *StreamEncoder) join(f *framecache.Feed) {
+	if f != s.feed {
+		s.Close()
+		s.feed, s.sequence = f, f.Join(s.encoder.form)
+	}
+}
+
+// WireSize is [Encoder.WireSize].
+func (s *StreamEncoder) WireSize(frame []byte) int { return s.encoder.WireSize(frame) }
+
+// StartsSegment reports whether the last frame of Event was the first one of a segment. Private
+// text costs nothing before such a frame.
+func (s *StreamEncoder) StartsSegment() bool { return s.segment != nil && s.next == 1 }
+
+// InSegment reports whether the next frame will probably refer to the frames before it, so that
+// private text would put the stream out of its segment.
+func (s *StreamEncoder) InSegment(now time.Time) bool {
+	return s.segment != nil && s.segment.Continues(s.next, now)
+}
+
+// Close releases the resources of s. Calling it again has no effect.
+func (s *StreamEncoder) Close() {
+	if s.sequence != nil {
+		s.sequence.Leave()
+	}
+	s.feed, s.sequence, s.segment = nil, nil, nil
+}
