@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // A Resource describes a collection served at /api or /apis. It must not be modified after
@@ -211,6 +212,9 @@ func (r Resource) validate() error {
 		return invalidResource(text, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", r.Kind))
 	case slices.Contains(commonKinds, r.Kind), r.Group == "" && slices.Contains(coreKinds, r.Kind):
 		return invalidResource(text, fmt.Sprintf("the kind %s is reserved by the Kubernetes API", r.Kind))
+	}
+	if err := r.SharedCompression.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}); err != nil {
+		return err
 	}
 	want := route{group: r.Group, version: r.Version, plural: r.Plural}
 	if r.Namespaced {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -303,6 +305,73 @@ func TestNoCompressionFlag(t *testing.T) {
 			t.Errorf("%s: Content-Encoding %q, want %q", flag, got, want)
 		}
 	}
+}
+
+func TestSharedCompressionFlag(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--shared-compression", "namespace", "--resource", "secrets.v1=Secret")
+	const path = "/api/v1/namespaces/default/configmaps"
+	object := func(name string, n int) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"n":"%d","text":%q}}`, name, n, strings.Repeat("abcdefgh", 50))
+	}
+	// The server compresses with shared history if two clients watch the same selection.
+	sizes := map[string]int64{path: 0, "/api/v1/configmaps": 0, "/api/v1/namespaces/default/secrets": 0}
+	for watched := range sizes {
+		var bodies []*countingBody
+		for range 2 {
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", s.http+watched+"?watch=true&timeoutSeconds=60", nil)
+			req.Header.Set("Accept-Encoding", "gzip")
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body := &countingBody{r: resp.Body}
+			z, err := gzip.NewReader(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body.lines = bufio.NewReader(z)
+			bodies = append(bodies, body)
+		}
+		target := path
+		if strings.HasSuffix(watched, "secrets") {
+			target = watched
+		}
+		for i := range 20 {
+			name := fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.Trim(watched, "/"), "/", "-"), i)
+			if status, _, body := request(t, "POST", s.http+target, object(name, i)); status != http.StatusCreated {
+				t.Fatalf("got status %d: %s", status, body)
+			}
+			for _, b := range bodies {
+				for line := ""; !strings.Contains(line, `"name":"`+name+`"`); {
+					var err error
+					if line, err = b.lines.ReadString('\n'); err != nil {
+						t.Fatalf("%s: %v", watched, err)
+					}
+				}
+			}
+		}
+		sizes[watched] = bodies[0].n
+	}
+	if shared, separate := sizes[path], sizes["/api/v1/configmaps"]; shared > separate*3/4 {
+		t.Errorf("a watch of one namespace takes %d bytes, want at most three quarters of the %d bytes for all namespaces", shared, separate)
+	}
+	if secrets, separate := sizes["/api/v1/namespaces/default/secrets"], sizes["/api/v1/configmaps"]; secrets < separate*3/4 {
+		t.Errorf("a watch of secrets takes %d bytes, want about the %d bytes without shared history", secrets, separate)
+	}
+}
+
+// A countingBody counts the bytes of a compressed body. lines has its text.
+type countingBody struct {
+	r     io.Reader
+	n     int64
+	lines *bufio.Reader
+}
+
+func (b *countingBody) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.n += int64(n)
+	return n, err
 }
 
 func TestServeOffersTheJavaScriptClient(t *testing.T) {

@@ -26,6 +26,7 @@ type serveOptions struct {
 	store     storeOptions
 	demo      bool
 	maxBody   cli.ByteSize
+	shared    watchserver.SharedCompression
 }
 
 // New returns the command listwatch serve.
@@ -60,6 +61,9 @@ server.`,
 	f := cmd.Flags()
 	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
 	f.StringArrayVar(&o.resources, "resource", nil, "additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
+	f.TextVar(&o.shared, "shared-compression", watchserver.ShareNever,
+		"`watches` to compress with the history of their events: never, namespace (watches of one namespace) or always; "+
+			"it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
 	o.store.register(f)
 	o.maxBody = kubeapi.DefaultMaxBodyBytes
 	f.Var(&o.maxBody, "max-body-bytes", "maximum `size` of an object or patch; a negative value means no limit")
@@ -112,7 +116,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 		return err
 	}
 	s.api.Authenticate = access.Authenticator()
-	if err := s.addResources(ctx, o.resources); err != nil {
+	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}
 	s.WatchServer, s.Drain, s.Handler = &s.api.Server, s.api.Drain, withClient(s.api)
@@ -143,9 +147,9 @@ func (s *server) ready() error {
 	return nil
 }
 
-func (s *server) addResources(ctx context.Context, more []string) error {
+func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 	resources := kubeapi.DefaultResources()
-	for _, text := range more {
+	for _, text := range o.resources {
 		r, err := kubeapi.ParseResource(text)
 		if err != nil {
 			return cli.UsageError(err)
@@ -153,6 +157,9 @@ func (s *server) addResources(ctx context.Context, more []string) error {
 		resources = append(resources, r)
 	}
 	for _, r := range resources {
+		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
+			r.SharedCompression = o.shared
+		}
 		c, err := openCollection(ctx, s.db, r.CollectionSpec())
 		if err == nil {
 			err = s.api.Add(r, c)

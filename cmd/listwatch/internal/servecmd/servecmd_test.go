@@ -21,7 +21,7 @@ func TestDemoMakesEveryKindOfChange(t *testing.T) {
 		Listeners: listen.Listeners{Log: slog.New(slog.DiscardHandler), Metrics: metrics.New()},
 		db:        memoryDatabase{memory.Open(memory.Options{})}, api: &kubeapi.Handler{},
 	}
-	if err := s.addResources(t.Context(), nil); err != nil {
+	if err := s.addResources(t.Context(), &serveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	labels, err := listwatch.ParseLabelSelector("color=blue")
@@ -76,7 +76,7 @@ func (n endlessLoad) CollectionContext(ctx context.Context, _ store.CollectionSp
 func TestSignalInterruptsLoading(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := &server{db: endlessLoad{memoryDatabase{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
-	if err := startError(ctx, s.addResources(ctx, nil)); err == nil || err.Error() != "interrupted before the server was ready" {
+	if err := startError(ctx, s.addResources(ctx, &serveOptions{})); err == nil || err.Error() != "interrupted before the server was ready" {
 		t.Errorf("got %v, want the error for an interrupt", err)
 	}
 }
