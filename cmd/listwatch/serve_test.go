@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -309,56 +310,58 @@ func TestNoCompressionFlag(t *testing.T) {
 
 func TestSharedCompressionFlag(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--shared-compression", "namespace", "--resource", "secrets.v1=Secret")
-	const path = "/api/v1/namespaces/default/configmaps"
-	object := func(name string, n int) string {
-		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"n":"%d","text":%q}}`, name, n, strings.Repeat("abcdefgh", 50))
+	const all, namespace, secrets = "/api/v1/configmaps", "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets"
+	bodies := make(map[string][]*countingBody) // two of each, because one client does not share
+	for _, path := range []string{all, namespace, secrets} {
+		bodies[path] = []*countingBody{watchGzip(t, s.http+path), watchGzip(t, s.http+path)}
 	}
-	// The server compresses with shared history if two clients watch the same selection.
-	sizes := map[string]int64{path: 0, "/api/v1/configmaps": 0, "/api/v1/namespaces/default/secrets": 0}
-	for watched := range sizes {
-		var bodies []*countingBody
-		for range 2 {
-			req, _ := http.NewRequestWithContext(t.Context(), "GET", s.http+watched+"?watch=true&timeoutSeconds=60", nil)
-			req.Header.Set("Accept-Encoding", "gzip")
-			resp, err := http.DefaultTransport.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			body := &countingBody{r: resp.Body}
-			z, err := gzip.NewReader(body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body.lines = bufio.NewReader(z)
-			bodies = append(bodies, body)
-		}
-		target := path
-		if strings.HasSuffix(watched, "secrets") {
-			target = watched
-		}
-		for i := range 20 {
-			name := fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.Trim(watched, "/"), "/", "-"), i)
-			if status, _, body := request(t, "POST", s.http+target, object(name, i)); status != http.StatusCreated {
+	text := "" // does not repeat itself
+	for i := range 8 {
+		text += fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i)}))
+	}
+	for i := range 20 {
+		object := fmt.Sprintf(`{"metadata":{"name":"object-%d"},"data":{"n":"%d","text":%q}}`, i, i, text)
+		for _, path := range []string{namespace, secrets} {
+			if status, _, body := request(t, "POST", s.http+path, object); status != http.StatusCreated {
 				t.Fatalf("got status %d: %s", status, body)
 			}
-			for _, b := range bodies {
-				for line := ""; !strings.Contains(line, `"name":"`+name+`"`); {
-					var err error
-					if line, err = b.lines.ReadString('\n'); err != nil {
-						t.Fatalf("%s: %v", watched, err)
-					}
+		}
+		for path, two := range bodies {
+			for _, b := range two {
+				if line, err := b.lines.ReadString('\n'); err != nil || !strings.Contains(line, fmt.Sprintf(`"name":"object-%d"`, i)) {
+					t.Fatalf("%s: got %q, %v", path, line, err)
 				}
 			}
 		}
-		sizes[watched] = bodies[0].n
 	}
-	if shared, separate := sizes[path], sizes["/api/v1/configmaps"]; shared > separate*3/4 {
+	separate := bodies[all][1].n
+	if shared := bodies[namespace][1].n; shared > separate*3/4 {
 		t.Errorf("a watch of one namespace takes %d bytes, want at most three quarters of the %d bytes for all namespaces", shared, separate)
 	}
-	if secrets, separate := sizes["/api/v1/namespaces/default/secrets"], sizes["/api/v1/configmaps"]; secrets < separate*3/4 {
-		t.Errorf("a watch of secrets takes %d bytes, want about the %d bytes without shared history", secrets, separate)
+	if got := bodies[secrets][1].n; got < separate*3/4 {
+		t.Errorf("a watch of secrets takes %d bytes, want about the %d bytes without shared history", got, separate)
 	}
+}
+
+// watchGzip opens a watch that accepts only gzip.
+func watchGzip(t *testing.T, url string) *countingBody {
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"?watch=true&timeoutSeconds=60", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept-Encoding", "gzip")
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	body := &countingBody{r: resp.Body}
+	z, err := gzip.NewReader(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body.lines = bufio.NewReader(z)
+	return body
 }
 
 // A countingBody counts the bytes of a compressed body. lines has its text.

@@ -74,6 +74,8 @@ type Setup struct {
 	TLS           bool
 	Access        Access
 	NoCompression bool
+	// SharedCompression is watchserver.Server.SharedCompression.
+	SharedCompression watchserver.SharedCompression
 	// SmallBuffers limits the socket buffers, so that the server is blocked after a few bytes if
 	// the client does not read.
 	SmallBuffers bool

@@ -201,7 +201,7 @@ func (o *referenceServer) serve() *harness.Instance {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("/things", func(w http.ResponseWriter, r *http.Request) {
-		api.server.Serve(w, r, watchserver.Endpoint{Source: source})
+		api.server.Serve(w, r, watchserver.Endpoint{Source: source, SharedCompression: o.setup.SharedCompression})
 	})
 	handler := withCORS(o.setup.Access, mux)
 	if o.wrap.Handler != nil {

@@ -2,7 +2,10 @@
 package compression
 
 import (
+	"time"
+
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // Cases lists the cases about compression.
@@ -52,6 +55,13 @@ var Cases = []harness.Case{
 		Rule: "the server declines an unacceptable offer, and messages stay uncompressed " +
 			"(RFC 7692, sections 5.1 and 7.1)",
 		Needs: harness.Writes | harness.SoleWriter, Run: wsDeclined,
+	},
+	{
+		ID: "comp/shared-history", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
+		Rule: "a compressed event refers to earlier events only if the client has received " +
+			"their text, and no other text in between (RFC 1951, section 2)",
+		Setup: harness.Setup{SharedCompression: watchserver.ShareAlways, Timing: watchserver.Timing{Bookmark: 50 * time.Millisecond}},
+		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Run: sharedHistory,
 	},
 	{
 		ID: "comp/shared-once", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

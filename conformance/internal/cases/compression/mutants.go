@@ -36,6 +36,11 @@ var Mutants = []mutation.Mutant{
 	{Name: "omits-server-no-context-takeover", Breaks: []string{"comp/ws-no-context"}, Defect: reference.Interceptors{Network: mutation.OnConns(func(c net.Conn) net.Conn {
 		return &mutation.AlteredConn{Conn: c, OnRead: mutation.Replace("server_no_context", "client_no_context")}
 	})}},
+	{Name: "stays-in-its-segment-after-private-text", Breaks: []string{"comp/shared-history"}, Defect: reference.Interceptors{Transport: mutation.OnAccept(nil, func(s *transport.Stream) {
+		if s.Segments {
+			s.Sender = &heartbeatSender{Sender: s.Sender, encoder: s.Encoder}
+		}
+	})}},
 	{Name: "encodes-events-for-each-watcher", Breaks: []string{"comp/shared-once"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{mutation.WithData(e, e.Object.Data)}
 	})}},
@@ -80,4 +85,18 @@ func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
 	}
 	r.done = true
 	return r.Receiver.Receive()
+}
+
+// A heartbeatSender sends heartbeats that the encoder of the stream does not know of, so that the
+// stream stays in its segment.
+type heartbeatSender struct {
+	transport.Sender
+	encoder *transport.Encoder
+}
+
+func (s *heartbeatSender) Send(frames [][]byte) error {
+	if heartbeat := s.encoder.Heartbeat(0); heartbeat != nil {
+		frames = append(frames, heartbeat)
+	}
+	return s.Sender.Send(frames)
 }
