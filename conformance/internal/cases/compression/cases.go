@@ -61,7 +61,7 @@ var Cases = []harness.Case{
 		Rule: "a compressed event refers to earlier events only if the client has received " +
 			"their text, and no other text in between (RFC 1951, section 2)",
 		Setup: harness.Setup{SharedCompression: watchserver.ShareAlways, Timing: watchserver.Timing{Bookmark: 50 * time.Millisecond}},
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Run: sharedHistory,
+		Needs: harness.Writes | harness.SoleWriter | harness.Configurable | harness.Drains, Run: sharedHistory,
 	},
 	{
 		ID: "comp/shared-once", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},

@@ -1,16 +1,19 @@
 package compression
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // sharedHistory opens watches one after the other, so that they join in the middle of segments, and
-// lets some of them receive bookmarks. Each watch must receive each event before the next is
+// lets half of them receive bookmarks. Each watch must receive each event before the next is
 // written, with the bytes of an uncompressed watch.
 func sharedHistory(e *harness.Env) {
 	start := e.Put("start")
@@ -18,33 +21,56 @@ func sharedHistory(e *harness.Env) {
 	var watches []*harness.Watch
 	for i := range 100 {
 		if i%9 == 0 {
-			query := harness.From(start) + "&allowWatchBookmarks=true"
-			if i%2 == 0 {
-				query = harness.From(start)
+			w := e.DialRequest(fmt.Sprintf("%s&allowWatchBookmarks=%t", harness.From(start), i%2 == 0), compressedRequest(e))
+			for range i { // the events so far, which it receives from the log
+				nextChange(w)
 			}
-			watches = append(watches, e.DialRequest(query, transport.Request{
-				Codings: []string{"gzip"}, Framings: []framing.Framer{framing.SSE{}},
-			}))
-			for _, w := range watches[len(watches)-1:] {
-				for range i { // the events so far, which it receives from the log
-					w.Next()
-				}
-			}
+			watches = append(watches, w)
 		}
 		v := e.PutJSON(fmt.Sprint("a-", i%7), fmt.Sprintf(`{"n":%d,"text":%q}`, i, harness.RandomText(40, uint64(i))+strings.Repeat("listwatch ", i%50)))
 		want := plain.Next()
 		for n, w := range watches {
-			if got := w.Next(); got.Version != v || string(got.Object.Data) != string(want.Object.Data) {
+			if got := nextChange(w); got.Version != v || string(got.Object.Data) != string(want.Object.Data) {
 				e.Fatalf("event %d, watch %d: got version %d, %.200q; want version %d, %.200q", i, n, got.Version, got.Object.Data, v, want.Object.Data)
 			}
 		}
 	}
-	if e.Supports(harness.Drains) {
-		if err := e.Drain(e.Context()); err != nil {
-			e.Error(err)
+	e.DrainWatches()
+	for _, w := range watches {
+		wantEndAfterBookmarks(w)
+	}
+}
+
+// compressedRequest is the request of a client that accepts the compressions that can refer to
+// earlier events. Over HTTP its framing has heartbeats, which enter the history.
+func compressedRequest(e *harness.Env) transport.Request {
+	r := transport.Request{Codings: []string{"gzip"}}
+	if !strings.HasPrefix(e.Variant.Name, "ws") {
+		r.Framings = []framing.Framer{framing.SSE{}}
+	}
+	return r
+}
+
+// nextChange returns the next event that is not a bookmark.
+func nextChange(w *harness.Watch) listwatch.Event {
+	w.Helper()
+	for {
+		if e := w.Next(); e.Type != listwatch.Bookmark {
+			return e
 		}
-		for _, w := range watches {
-			w.WantEnd()
+	}
+}
+
+// wantEndAfterBookmarks reads the clean end of w, which follows its last bookmark.
+func wantEndAfterBookmarks(w *harness.Watch) {
+	w.Helper()
+	for {
+		e, err := w.ReceiveEvent()
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil || e.Type != listwatch.Bookmark:
+			w.Fatalf("got %s, %v; want a bookmark or a clean end", harness.EventLine(e), err)
 		}
 	}
 }
