@@ -58,9 +58,14 @@ func exchange(t *testing.T, server, client implementation, f framing.Framer, cod
 	}
 	defer r.Close()
 	stream := <-s.Streams
-	defer stream.Sender.Close(transport.Abort)
+	sent := make(chan struct{})
+	defer func() {
+		<-sent // closing the connection may fail a Send whose event has arrived
+		stream.Sender.Close(transport.Abort)
+	}()
 	sizes := []int{0, 1, 60, 125, 126, 1 << 10, 0xFFFF, 0x10000, 1 << 20}
-	go func() {
+	go func() { // ends after the last event
+		defer close(sent)
 		for i, size := range sizes {
 			data := fmt.Sprintf(`{"metadata":{"name":"o%d"},"text":"ü€𝄞 %s"}`, i, strings.Repeat("x", size))
 			frame, err := stream.Encoder.Event(listwatch.Event{
