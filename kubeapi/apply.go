@@ -143,10 +143,13 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 		}
 		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
 		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
-		if err != nil || c.subresource != "status" {
-			return next, err
+		if err == nil && c.subresource == "status" {
+			next, err = withStatusAndManagers(doc, next)
 		}
-		return withStatusAndManagers(doc, next)
+		if err != nil {
+			return nil, err
+		}
+		return next, c.validateObject(doc, next)
 	})
 }
 
@@ -170,6 +173,9 @@ func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o optio
 	}
 	object, err := m.Apply(c.subresource, nil, config, o.FieldManager, o.Force)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.validateObject(nil, object); err != nil {
 		return nil, err
 	}
 	return to.CreateIn(r.Context(), c.namespace, object)

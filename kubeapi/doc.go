@@ -18,8 +18,8 @@
 // namespace without a Namespace object. Deleting a Namespace object deletes nothing else,
 // because no controllers run here. A write to an object may also set its status. Request
 // bodies are JSON, YAML or, for Kubernetes' own kinds, Protocol Buffers. Patches are merge
-// patches, JSON patches or, for resources with a schema, strategic merge patches.
-// Server-side apply is rejected with status 415. Responses are JSON.
+// patches, JSON patches, server-side apply or, for resources with a schema, strategic merge
+// patches. Responses are JSON.
 //
 // # Where to look
 //
@@ -28,6 +28,7 @@
 // subresource. Package watchserver serves lists and watches. body.go reads request bodies,
 // and package protobody converts Protocol Buffers. Package schema has the types of fields,
 // and package strategicpatch applies strategic merge patches. discovery.go and openapi.go
-// implement discovery, and auth.go authentication and authorization. Package table renders
+// implement discovery, and auth.go authentication and authorization. Package crd reads
+// CustomResourceDefinitions. Package table renders
 // tables with the columns that kubectl shows, and metadata-only responses.
 package kubeapi

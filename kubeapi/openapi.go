@@ -183,10 +183,13 @@ func (r Resource) addPaths(paths jsonMap, op operation) {
 	paths[r.Path("{namespace}")] = jsonMap{"get": op(r, "list"), "post": op(r, "post", "application/json")}
 	readAndWrite := func(of Resource) jsonMap {
 		return jsonMap{
-			"get": op(of, "get"), "put": op(of, "put", "application/json"), "patch": op(of, "patch", patchTypes(r.Schema)...),
+			"get": op(of, "get"), "put": op(of, "put", "application/json"), "patch": op(of, "patch", patchTypes(r.patchSchema(""))...),
 		}
 	}
-	paths[one], paths[one+"/status"] = readAndWrite(r), readAndWrite(r)
+	paths[one] = readAndWrite(r)
+	if r.hasSubresource("status") {
+		paths[one+"/status"] = readAndWrite(r)
+	}
 	if r.Scale != nil {
 		paths[one+"/scale"] = readAndWrite(scaleResource)
 	}

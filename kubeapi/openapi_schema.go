@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,7 +28,9 @@ func withMetadata(t *schema.Type) *schema.Type {
 	if len(fields) == len(t.Fields) {
 		return t
 	}
-	return &schema.Type{Name: t.Name, Fields: fields, AdditionalProperties: t.AdditionalProperties}
+	whole := *t
+	whole.Fields = fields
+	return &whole
 }
 
 // scaleSchema returns the type of the objects of the scale subresource.
@@ -124,6 +127,8 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 	s, there := d.all[r.schemaName()].(jsonMap)
 	switch {
 	case there: // another resource has the same schema
+	case r.Schema != nil && r.Schema.OpenAPI != nil && d.refs != openAPI2Refs:
+		s = d.published(r.Schema)
 	case r.Schema != nil:
 		s = d.object(r.Schema)
 	default:
@@ -133,7 +138,9 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 		setDescriptions(s, map[string]string{"spec": "The desired state, in any form.", "status": "The observed state, in any form."})
 	}
 	d.all[r.schemaName()] = s
-	s["description"] = description
+	if s["description"] == nil {
+		s["description"] = description
+	}
 	setDescriptions(s, map[string]string{
 		"apiVersion": "The group and version of the kind: " + r.APIVersion() + ".",
 		"kind":       "The kind of the object: " + r.Kind + ".",
@@ -141,6 +148,22 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 	})
 	kinds, _ := s["x-kubernetes-group-version-kind"].([]groupVersionKind)
 	s["x-kubernetes-group-version-kind"] = append(kinds, r.groupVersionKind())
+	return s
+}
+
+// published returns the schema in t.OpenAPI with the members that every object has.
+func (d *definitions) published(t *schema.Type) jsonMap {
+	s := jsonMap{}
+	if err := json.Unmarshal(t.OpenAPI, &s); err != nil {
+		return d.object(t)
+	}
+	properties, _ := s["properties"].(map[string]any)
+	all := jsonMap{}
+	maps.Copy(all, properties)
+	for name := range withMetadata(&schema.Type{}).Fields {
+		all[name] = d.field(t.Fields[name])
+	}
+	s["properties"] = all
 	return s
 }
 
@@ -182,6 +205,9 @@ func (d *definitions) field(f schema.Field) jsonMap {
 	s := d.scalar(f.Scalar)
 	if f.Type != nil {
 		s = d.reference(f.Type)
+	}
+	if f.Elements != nil {
+		s = d.field(*f.Elements)
 	}
 	if f.List {
 		s = jsonMap{"type": "array", "items": s}

@@ -33,13 +33,16 @@ func patchTypes(t *schema.Type) []string {
 	return []string{jsonPatchType, mergePatchType, strategicPatchType, applyPatchType}
 }
 
-// patchSchema returns the schema of the object or subresource that a patch changes. It
-// returns nil if there is none.
-func (c resourceRequest) patchSchema() *schema.Type {
-	if c.Schema == nil || c.subresource != "scale" {
-		return c.Schema
+// patchSchema returns the schema for strategic merge patches of an object or subresource. It
+// returns nil if they are rejected.
+func (r Resource) patchSchema(subresource string) *schema.Type {
+	switch {
+	case r.Schema == nil || r.NoStrategicPatch:
+		return nil
+	case subresource == "scale":
+		return scaleSchema()
 	}
-	return scaleSchema()
+	return r.Schema
 }
 
 // patchMediaType returns the media type of the patch in r, which must be supported for objects
@@ -81,7 +84,7 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	message := fmt.Sprintf("patches of type %q are not supported", contentType)
 	switch mediaType {
 	case strategicPatchType:
-		message = "strategic merge patches are not supported for this resource, which has no schema: use kubectl patch --type=merge or --type=json"
+		message = "strategic merge patches are not supported for this resource: use kubectl patch --type=merge or --type=json"
 	}
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",

@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // A Resource describes a collection served at /api or /apis. It must not be modified after
@@ -56,10 +57,17 @@ type Resource struct {
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
 	Columns []table.Column
-	// Schema describes the fields of the objects, for OpenAPI, for strategic merge patches and
-	// for type checks. It need not describe the metadata. If nil, strategic merge patches are
+	// Schema describes the fields of the objects, for OpenAPI, patches, server-side apply, and
+	// type checks. It need not describe the metadata. If nil, strategic merge patches are
 	// rejected, as Kubernetes rejects them for custom resources.
 	Schema *schema.Type
+	// NoStrategicPatch rejects strategic merge patches although there is a Schema.
+	NoStrategicPatch bool
+	// Validate returns the faults of an object that a write would store, which is then rejected
+	// with status 422. It replaces the type checks of Schema. object is compact JSON, whose
+	// metadata may lack what the server sets. If nil, values are not checked. Validate is called
+	// concurrently.
+	Validate func(object []byte) field.ErrorList
 }
 
 // APIVersion returns the apiVersion of the objects, such as "v1" or "apps/v1".

@@ -144,6 +144,9 @@ func (c resourceRequest) updateScale(
 		if next, err = patch.Merge(doc, c.scale.object(wanted)); err != nil {
 			return nil, err
 		}
+		if err := c.validateObject(doc, next); err != nil {
+			return nil, err
+		}
 		return c.track(doc, next, manager)
 	})
 	if err != nil {

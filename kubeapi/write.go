@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -22,6 +23,9 @@ import (
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	o, data, err := h.readWrite(w, r, c, options.Create)
 	if err != nil {
+		return err
+	}
+	if err := c.validateObject(nil, data); err != nil {
 		return err
 	}
 	to := c.target(o.DryRun)
@@ -118,7 +122,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	mediaType, err := patchMediaType(r, c.patchSchema())
+	mediaType, err := patchMediaType(r, c.patchSchema(c.subresource))
 	if err != nil {
 		return err
 	}
@@ -133,7 +137,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if mediaType == applyPatchType {
 		return h.apply(w, r, c, o, data)
 	}
-	p, err := readPatch(mediaType, data, c.patchSchema(), func(patch []byte) ([]byte, error) {
+	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
 		return c.applyFieldValidation(w, o.FieldValidation, patch)
 	})
 	if err != nil {
@@ -178,10 +182,29 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
 		return scaleResource.CollectionSpec().CheckTypes(data)
 	}
-	if err := c.collection.Spec().CheckTypes(data); err != nil {
+	if err := c.collection.Spec().CheckTypes(data); err != nil || c.Validate != nil {
 		return err
 	}
 	return c.Schema.Check(data)
+}
+
+// validateObject returns an error of status 422 if next is invalid. As in Kubernetes, faults that
+// the stored object old already has are accepted. old may be nil.
+func (c resourceRequest) validateObject(old, next []byte) error {
+	if c.Validate == nil {
+		return nil
+	}
+	errs := c.Validate(next)
+	if len(errs) > 0 && old != nil {
+		known := c.Validate(old)
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
+		})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return apistatus.Invalid(c.Group, c.Kind, cmp.Or(metadataString(next, "name"), c.name), errs)
 }
 
 // checkKind returns an error of status 422 if an object, the result of a patch, has another kind or
@@ -242,6 +265,9 @@ func (c resourceRequest) update(
 			if next, err = withStatus(doc, next); err != nil {
 				return nil, err
 			}
+		}
+		if err := c.validateObject(doc, next); err != nil {
+			return nil, err
 		}
 		return c.track(doc, next, manager)
 	})

@@ -188,8 +188,10 @@ var dependencies = []dependency{
 	{"golang.org/x/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
-	{"k8s.io/apimachinery", []string{"kubeapi", "kubeapi/internal/..."}, "only the face of the Kubernetes API follows Kubernetes' own code"},
-	{"k8s.io/kube-openapi", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},
+	{"k8s.io/apimachinery", []string{"kubeapi", "kubeapi/crd", "kubeapi/internal/..."}, "only the face of the Kubernetes API follows Kubernetes' own code"},
+	{"k8s.io/kube-openapi", []string{"kubeapi/crd", "kubeapi/internal/apply"}, "server-side apply and the validation of custom resources are Kubernetes' own code"},
+	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd"}, "CustomResourceDefinitions are read by Kubernetes' own code"},
+	{"sigs.k8s.io/yaml", []string{"kubeapi/crd"}, "CustomResourceDefinitions are read by Kubernetes' own code"},
 	{"sigs.k8s.io/structured-merge-diff", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{

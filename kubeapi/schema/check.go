@@ -53,10 +53,13 @@ func (f Field) unknown(v []byte) (paths []string) {
 		}
 		return paths
 	}
-	i := 0
-	_ = rawjson.Elements(v, func(element rawjson.Span) error {
-		for _, path := range f.Type.Unknown(element.Of(v)) {
-			paths = append(paths, "["+strconv.Itoa(i)+"]."+path)
+	element, i := Field{Type: f.Type}, 0
+	if f.Elements != nil {
+		element = *f.Elements
+	}
+	_ = rawjson.Elements(v, func(value rawjson.Span) error {
+		for _, path := range element.unknown(value.Of(v)) {
+			paths = append(paths, "["+strconv.Itoa(i)+"]"+path)
 		}
 		i++
 		return nil
@@ -142,6 +145,9 @@ func (f Field) check(v []byte) (bad *typeError) {
 }
 
 func (f Field) checkOne(v []byte) *typeError {
+	if f.Elements != nil {
+		return f.Elements.check(v)
+	}
 	if f.Type != nil {
 		return f.Type.check(v)
 	}

@@ -25,6 +25,10 @@ type Type struct {
 	// AdditionalProperties describes the members that are not in Fields, for objects such
 	// as labels, whose names the user chooses. If nil, those members may have any value.
 	AdditionalProperties *Field
+	// OpenAPI is the type in the form of OpenAPI 3, as JSON, if Fields were read from one. It is
+	// published instead of a description of Fields, because it has more, such as texts for
+	// kubectl explain.
+	OpenAPI []byte
 	// Atomic is true if a server-side apply replaces the object as a whole
 	// (x-kubernetes-map-type "atomic"). Otherwise each member has its own managers.
 	Atomic bool
@@ -39,6 +43,9 @@ type Field struct {
 	Scalar Scalar
 	// List is true if the value is a list.
 	List bool
+	// Elements describes the elements of a list of lists. If it is not nil, Type and Scalar are
+	// ignored.
+	Elements *Field
 	// Merge is true if a strategic merge patch merges the list (patchStrategy "merge" in
 	// Kubernetes). Other lists are replaced.
 	Merge bool

@@ -55,6 +55,9 @@ func (d definitions) field(f schema.Field) *spec.Schema {
 	if f.Type != nil {
 		s = d.reference(f.Type)
 	}
+	if f.Elements != nil {
+		s = d.field(*f.Elements)
+	}
 	if f.List {
 		s = &spec.Schema{SchemaProps: spec.SchemaProps{
 			Type: spec.StringOrArray{"array"}, Items: &spec.SchemaOrArray{Schema: s},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/crd"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store/bolt"
 	"github.com/listwatch/listwatch/watchserver"
@@ -23,6 +25,7 @@ import (
 type serveOptions struct {
 	listen.Options
 	resources []string
+	crds      []string
 	store     storeOptions
 	demo      bool
 	maxBody   cli.ByteSize
@@ -64,6 +67,7 @@ server.`,
 	f.TextVar(&o.shared, "shared-compression", watchserver.ShareNever,
 		"`watches` to compress with the history of their events: never, namespace (watches of one namespace) or always; "+
 			"it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
+	f.StringArrayVar(&o.crds, "crd", nil, "`file` with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
 	o.store.register(f)
 	o.maxBody = kubeapi.DefaultMaxBodyBytes
 	f.Var(&o.maxBody, "max-body-bytes", "maximum `size` of an object or patch; a negative value means no limit")
@@ -147,16 +151,42 @@ func (s *server) ready() error {
 	return nil
 }
 
-func (s *server) addResources(ctx context.Context, o *serveOptions) error {
-	resources := kubeapi.DefaultResources()
+// readResources returns the resources that the flags --resource and --crd declare.
+func (s *server) readResources(o *serveOptions) ([]kubeapi.Resource, error) {
+	var resources []kubeapi.Resource
 	for _, text := range o.resources {
 		r, err := kubeapi.ParseResource(text)
 		if err != nil {
-			return cli.UsageError(err)
+			return nil, cli.UsageError(err)
 		}
 		resources = append(resources, r)
 	}
-	for _, r := range resources {
+	for _, file := range o.crds {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, cli.Usagef("--crd: %w", err)
+		}
+		definitions, err := crd.Parse(text)
+		if err != nil {
+			return nil, cli.Usagef("--crd %s: %w", file, err)
+		}
+		for _, d := range definitions {
+			for _, part := range d.Ignored {
+				s.Log.Warn("a part of a CustomResourceDefinition has no effect", "file", file, "resource", d.QualifiedName(), "part", part)
+			}
+			resources = append(resources, d.Resource)
+		}
+	}
+	return resources, nil
+}
+
+// addResources opens the collections of all resources and serves them.
+func (s *server) addResources(ctx context.Context, o *serveOptions) error {
+	more, err := s.readResources(o)
+	if err != nil {
+		return err
+	}
+	for _, r := range append(kubeapi.DefaultResources(), more...) {
 		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
 			r.SharedCompression = o.shared
 		}
@@ -168,7 +198,7 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 			err = withExitCode(err)
 		}
 		if errors.Is(err, listwatch.AlreadyExists) {
-			return cli.Usagef("--resource %s: already declared or built in; remove it", r.QualifiedName())
+			return cli.Usagef("%s: already declared or built in; remove its --resource or --crd", r.QualifiedName())
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,192 @@
+package crd
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/table"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// A Definition is a resource that a CustomResourceDefinition declares.
+type Definition struct {
+	kubeapi.Resource
+	// Ignored describes the parts of the definition that have no effect, such as CEL rules. It is
+	// nil if there are none.
+	Ignored []string
+}
+
+// Parse returns the resources that the documents in text declare. Each document must be a
+// CustomResourceDefinition of apiextensions.k8s.io/v1 in YAML or JSON. The resource has the
+// storage version. A definition that is invalid, or that cannot be served, is an error of code
+// Invalid.
+func Parse(text []byte) ([]Definition, error) {
+	var all []Definition
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, invalid("the file", err)
+		}
+		if isEmpty(document) {
+			continue
+		}
+		d, err := parse(document)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	if all == nil {
+		return nil, invalid("the file", errors.New("it contains no CustomResourceDefinition"))
+	}
+	return all, nil
+}
+
+// isEmpty reports whether a document consists of comments.
+func isEmpty(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
+			return false
+		}
+	}
+	return true
+}
+
+func invalid(what string, err error) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: what, Err: err}
+}
+
+func parse(document []byte) (Definition, error) {
+	var c v1.CustomResourceDefinition
+	if err := yaml.Unmarshal(document, &c.TypeMeta); err != nil {
+		return Definition{}, invalid("the document", err)
+	}
+	if want := v1.SchemeGroupVersion.WithKind("CustomResourceDefinition"); c.GroupVersionKind() != want {
+		return Definition{}, invalid("the document", fmt.Errorf("got %s, want %s", c.GroupVersionKind(), want))
+	}
+	if err := yaml.UnmarshalStrict(document, &c); err != nil {
+		return Definition{}, invalid("CustomResourceDefinition", err)
+	}
+	v1.SetDefaults_CustomResourceDefinition(&c)
+	d, err := declare(&c)
+	if err != nil {
+		return Definition{}, invalid(fmt.Sprintf("CustomResourceDefinition %q", c.Name), err)
+	}
+	return d, nil
+}
+
+func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
+	names := c.Spec.Names
+	i := slices.IndexFunc(c.Spec.Versions, func(v v1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	switch {
+	case c.Spec.Group == "" || c.Name != names.Plural+"."+c.Spec.Group:
+		return d, fmt.Errorf("metadata.name must be spec.names.plural and spec.group, joined by a dot")
+	case names.ListKind != names.Kind+"List":
+		return d, fmt.Errorf("spec.names.listKind: got %q, must be %q", names.ListKind, names.Kind+"List")
+	case c.Spec.Scope != v1.NamespaceScoped && c.Spec.Scope != v1.ClusterScoped:
+		return d, fmt.Errorf("spec.scope: got %q, must be %q or %q", c.Spec.Scope, v1.NamespaceScoped, v1.ClusterScoped)
+	case c.Spec.PreserveUnknownFields:
+		return d, fmt.Errorf("spec.preserveUnknownFields must be false; x-kubernetes-preserve-unknown-fields in the schema has the same effect")
+	case i < 0 || !c.Spec.Versions[i].Served:
+		return d, fmt.Errorf("spec.versions: one version must have both storage and served")
+	}
+	version := c.Spec.Versions[i]
+	d.Resource = kubeapi.Resource{
+		Group: c.Spec.Group, Version: version.Name, Plural: names.Plural, Singular: names.Singular, ShortNames: names.ShortNames,
+		Categories: names.Categories, Kind: names.Kind, Namespaced: c.Spec.Scope == v1.NamespaceScoped,
+		NoStatus: true, RequireVersion: true, NoStrategicPatch: true,
+	}
+	d.addColumns(version.AdditionalPrinterColumns)
+	d.ignoreVersions(c)
+	for _, f := range version.SelectableFields {
+		names, err := jsonvalue.ParseMemberPath(f.JSONPath)
+		if err != nil {
+			return d, fmt.Errorf("selectableFields: %w", err)
+		}
+		d.Fields = append(d.Fields, strings.Join(names, "."))
+	}
+	if s := version.Subresources; s != nil {
+		d.NoStatus = s.Status == nil
+		d.addScale(s.Scale)
+	}
+	return d, d.addSchema(version.Schema)
+}
+
+func (d *Definition) addColumns(columns []v1.CustomResourceColumnDefinition) {
+	for _, c := range columns {
+		d.Columns = append(d.Columns, table.Column{
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int(c.Priority), Path: c.JSONPath,
+		})
+	}
+}
+
+func (d *Definition) addScale(s *v1.CustomResourceSubresourceScale) {
+	if s == nil {
+		return
+	}
+	d.Scale = &kubeapi.Scale{SpecReplicasPath: s.SpecReplicasPath, StatusReplicasPath: s.StatusReplicasPath}
+	if s.LabelSelectorPath != nil {
+		d.Scale.LabelSelectorPath = *s.LabelSelectorPath
+	}
+}
+
+// ignoreVersions notes the versions that are not served, and the conversion.
+func (d *Definition) ignoreVersions(c *v1.CustomResourceDefinition) {
+	for _, v := range c.Spec.Versions {
+		if v.Served && !v.Storage {
+			d.ignore("version %s is not served, only the storage version %s", v.Name, d.Version)
+		}
+	}
+	if c.Spec.Conversion.Strategy != v1.NoneConverter {
+		d.ignore("spec.conversion: the %s is never called", strings.ToLower(string(c.Spec.Conversion.Strategy)))
+	}
+}
+
+func (d *Definition) ignore(format string, args ...any) {
+	d.Ignored = append(d.Ignored, fmt.Sprintf(format, args...))
+}
+
+// addSchema adds the schema of the version.
+func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
+	if v == nil || v.OpenAPIV3Schema == nil {
+		return fmt.Errorf("the schema of version %s is missing", d.Version)
+	}
+	var props apiextensions.JSONSchemaProps
+	if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.OpenAPIV3Schema, &props, nil); err != nil {
+		return err
+	}
+	s, err := structural.NewStructural(&props)
+	if err != nil {
+		return err
+	}
+	if err := structural.ValidateStructural(field.NewPath("openAPIV3Schema"), s).ToAggregate(); err != nil {
+		return err
+	}
+	if err := checkTypes(s); err != nil {
+		return err
+	}
+	d.Schema = d.rootType(s)
+	if d.Schema.OpenAPI, err = json.Marshal(v.OpenAPIV3Schema); err != nil {
+		return err
+	}
+	d.Validate = newValidator(s)
+	return nil
+}

@@ -1,0 +1,108 @@
+package crd
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// newValidator returns a function that checks the values of objects as Kubernetes checks those of
+// custom resources, except for CEL rules. It is safe for concurrent use.
+func newValidator(s *structural.Structural) func(object []byte) field.ErrorList {
+	openAPI := s.ToKubeOpenAPI()
+	prepare(openAPI)
+	validator := validate.NewSchemaValidator(openAPI, nil, "", strfmt.Default)
+	return func(object []byte) field.ErrorList {
+		var value map[string]any
+		if err := json.Unmarshal(object, &value); err != nil {
+			return field.ErrorList{field.Invalid(nil, "", err.Error())}
+		}
+		var errs field.ErrorList
+		for _, err := range validator.Validate(value).Errors {
+			errs = append(errs, fieldError(err))
+		}
+		return append(errs, listtype.ValidateListSetsAndMaps(nil, s, value)...)
+	}
+}
+
+// prepare changes s and the schemas in it for the validator, which does not know Kubernetes'
+// extensions. A field with a default is never required, because a cluster would fill it in.
+func prepare(s *spec.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Extensions["x-kubernetes-int-or-string"] == true {
+		s.Type = spec.StringOrArray{"integer", "string"}
+	}
+	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return s.Properties[name].Default != nil })
+	for name, property := range s.Properties {
+		prepare(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		prepare(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		prepare(s.AdditionalProperties.Schema)
+	}
+}
+
+// fieldError returns an error of the validator in the form of Kubernetes.
+func fieldError(err error) *field.Error {
+	v, ok := errors.AsType[*openapierrors.Validation](err)
+	if !ok {
+		return field.Invalid(nil, "", err.Error())
+	}
+	var path *field.Path
+	if name := strings.TrimPrefix(v.Name, "."); name != "" {
+		path = field.NewPath(name)
+	}
+	value := v.Value
+	if value == nil {
+		value = ""
+	}
+	switch v.Code() {
+	case openapierrors.RequiredFailCode:
+		return field.Required(path, "")
+	case openapierrors.EnumFailCode:
+		return field.NotSupported(path, v.Value, texts(v.Values))
+	case openapierrors.TooLongFailCode:
+		return field.TooLong(path, "", number(v.Valid))
+	case openapierrors.MaxItemsFailCode, openapierrors.TooManyPropertiesCode:
+		return field.TooMany(path, number(v.Value), number(v.Valid))
+	case openapierrors.InvalidTypeCode:
+		return field.TypeInvalid(path, value, v.Error())
+	}
+	return field.Invalid(path, value, v.Error())
+}
+
+// number returns v as an int, or -1 if it is no integer.
+func number(v any) int {
+	if n, ok := v.(int64); ok {
+		return int(n)
+	}
+	return -1
+}
+
+// texts returns values as texts: strings unchanged, others in JSON.
+func texts(values []any) []string {
+	var all []string
+	for _, v := range values {
+		text, ok := v.(string)
+		if !ok {
+			data, _ := json.Marshal(v) // the value was decoded from JSON
+			text = string(data)
+		}
+		all = append(all, text)
+	}
+	return all
+}
