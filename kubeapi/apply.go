@@ -23,6 +23,13 @@ func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error)
 	if !apply.IsTracked(old) && !apply.IsTracked(next) {
 		return next, nil
 	}
+	// Another program may have stored a number that Kubernetes' code cannot decode.
+	switch {
+	case outOfRangeNumber(next) != "":
+		return next, nil
+	case outOfRangeNumber(old) != "":
+		old = nil
+	}
 	m, err := c.applier()
 	if err != nil {
 		return nil, err

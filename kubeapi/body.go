@@ -152,16 +152,32 @@ func isOutOfRange(number []byte) bool {
 	return err != nil
 }
 
-// applyFieldValidation removes duplicate members from body, which is compact JSON. Duplicate
-// members and numbers beyond float64 are ignored, reported as a warning, or rejected as validation
-// requires (Kubernetes API concepts, "Field validation"). If duplicates are accepted, the last one
-// is used.
+// checkNumbers returns an error if body, which is compact JSON, has a number beyond the range of
+// float64. kube-apiserver rejects it too, because a client that decodes numbers into float64 could
+// decode neither the object nor a list with it. Such a number in a stored object stays.
+func checkNumbers(body []byte) error {
+	number := outOfRangeNumber(body)
+	if number == "" {
+		return nil
+	}
+	return &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point: use a smaller number or a string", number),
+	}
+}
+
+// applyFieldValidation checks the numbers of body, which is compact JSON, and removes duplicate
+// members. These are ignored, reported as a warning, or rejected as validation requires (Kubernetes
+// API concepts, "Field validation"). If duplicates are accepted, the last one is used.
 func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, validation string, body []byte) ([]byte, error) {
+	if err := checkNumbers(body); err != nil {
+		return nil, err
+	}
 	unique, duplicates := rawjson.DropDuplicates(body)
 	if validation == metav1.FieldValidationIgnore {
 		return unique, nil
 	}
-	return unique, report(w, validation, fieldWarnings(unique, duplicates), c.strictError)
+	return unique, report(w, validation, fieldWarnings(duplicates), c.strictError)
 }
 
 // report rejects a body with the given problems if validation is Strict, and adds warnings to the
@@ -249,8 +265,8 @@ func warn(w http.ResponseWriter, text string) {
 	}
 }
 
-// fieldWarnings returns the warnings about a body, in ASCII.
-func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
+// fieldWarnings returns the warnings about the duplicate fields of a body, in ASCII.
+func fieldWarnings(duplicates []string) (warnings []string) {
 	for i, field := range duplicates {
 		if len(warnings) == maxWarnings {
 			warnings = append(warnings, fmt.Sprintf("%d more duplicate fields", len(duplicates)-i))
@@ -260,12 +276,6 @@ func fieldWarnings(unique []byte, duplicates []string) (warnings []string) {
 		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(warnings, text) {
 			warnings = append(warnings, text)
 		}
-	}
-	// The server keeps a number beyond the range of float64. But kube-apiserver would reject it,
-	// and a client that decodes numbers into float64 can decode neither the object nor a list with
-	// the object. So warn about it.
-	if number := outOfRangeNumber(unique); number != "" {
-		warnings = append(warnings, fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point", number))
 	}
 	return warnings
 }

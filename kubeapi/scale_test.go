@@ -17,7 +17,7 @@ const (
 )
 
 // webDeployment is a Deployment with two desired replicas and one actual replica.
-const webDeployment = `{"metadata":{"name":"web"},"spec":{"odd":1e400,"replicas":2,"selector":{"matchLabels":{"app":"web"},` +
+const webDeployment = `{"metadata":{"name":"web"},"spec":{"odd":18446744073709551616,"replicas":2,"selector":{"matchLabels":{"app":"web"},` +
 	`"matchExpressions":[{"key":"tier","operator":"In","values":["a","b"]}]}},"status":{"replicas":1}}`
 
 // scaleResponse contains the members of a Scale that the tests check.
@@ -74,7 +74,7 @@ func TestScaleUpdateChangesOnlyReplicas(t *testing.T) {
 	if after.Generation != before.Generation+1 || len(after.Labels) > 0 {
 		t.Errorf("got %+v, want the next generation and no labels", after)
 	}
-	if !strings.Contains(o, `"spec":{"odd":1e400,"replicas":5,"selector"`) || !strings.Contains(o, `"status":{"replicas":1}`) {
+	if !strings.Contains(o, `"spec":{"odd":18446744073709551616,"replicas":5,"selector"`) || !strings.Contains(o, `"status":{"replicas":1}`) {
 		t.Errorf("got %s, want everything but the replicas unchanged", o)
 	}
 

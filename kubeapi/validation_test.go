@@ -140,29 +140,66 @@ func TestCreateRejectsResourceVersion(t *testing.T) {
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one","resourceVersion":"0"}}`)
 }
 
-func TestOutOfRangeNumbersAreKeptWithWarning(t *testing.T) {
+func TestOutOfRangeNumbersAreRefused(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", gadgets, `{"metadata":{"name":"one"}}`)
 	long := strings.Repeat("9", 400)
-	for spec, number := range map[string]string{
-		`1e400`: `1e400`, `{"a":["\\\"",-1.5E+309]}`: `-1.5E+309`, long: long[:40],
-		`["1e400",1e308,1e-400,-0,18446744073709551617,` + long[:300] + `]`: "",
-	} {
-		a := startServer(t, nil)
-		body := `{"metadata":{"name":"one"},"odd":` + spec + `}`
-		text := "the number " + number + " is beyond the range of 64-bit floating point"
-		if number == "" {
-			a.want(t, 201, "POST", gadgets+"?fieldValidation=Strict", body)
-			continue
+	for spec, number := range map[string]string{`1e400`: `1e400`, `{"a":["\\\"",-1.5E+309]}`: `-1.5E+309`, long: long[:40]} {
+		odd := `"odd":` + spec
+		object := `{"metadata":{"name":"one"},` + odd + `}`
+		for _, c := range []struct{ method, path, body, mediaType string }{
+			{"POST", "", object, jsonType},
+			{"POST", "?fieldValidation=Ignore", object, jsonType},
+			{"POST", "", object, yamlType},
+			{"PUT", "/one", object, jsonType},
+			{"PATCH", "/one", `{` + odd + `}`, mergePatchType},
+			{"PATCH", "/one", `[{"op":"add","path":"/odd","value":` + spec + `}]`, jsonPatchType},
+			{"PATCH", "/one?fieldManager=m", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"one"},` + odd + `}`, applyPatchType},
+		} {
+			s := a.wantError(t, 400, "BadRequest", c.method, gadgets+c.path, c.body, "Content-Type", c.mediaType)
+			if want := "the number " + number + " is beyond the range of 64-bit floating point"; !strings.HasPrefix(s.Message, want) {
+				t.Errorf("%s %s as %s: got %q, want %q", c.method, c.path, c.mediaType, s.Message, want)
+			}
 		}
-		if s := a.wantError(t, 400, "BadRequest", "POST", gadgets+"?fieldValidation=Strict", body); !strings.HasSuffix(s.Message, "strict decoding error: "+text) {
-			t.Errorf("%.40s: got %q, want %q", spec, s.Message, text)
+	}
+}
+
+func TestNumbersInRangeAreStoredAsWritten(t *testing.T) {
+	a := startServer(t, nil)
+	numbers := `["1e400",1e308,1e-400,-0,9007199254740993,18446744073709551616,` + strings.Repeat("9", 300) + `]`
+	a.want(t, 201, "POST", gadgets+"?fieldValidation=Strict", `{"metadata":{"name":"one"},"odd":`+numbers+`}`)
+	if got := a.want(t, 200, "GET", gadgets+"/one", ""); !strings.Contains(got, numbers) {
+		t.Errorf("got %s, want %s", got, numbers)
+	}
+}
+
+// Another program that writes to the store may have stored a number that clients may not write.
+func TestStoredOutOfRangeNumbersAreNoObstacle(t *testing.T) {
+	a := startServer(t, nil)
+	resources := a.Resources()
+	c := a.Collection(resources[len(resources)-1])
+	for _, tracked := range []string{"", `,"managedFields":[{"manager":"m","operation":"Update","apiVersion":"demo.example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:odd":{}}}]`} {
+		object := `{"metadata":{"name":"one"` + tracked + `},"odd":`
+		if _, err := c.Create(t.Context(), []byte(object+`1e400}`)); err != nil {
+			t.Fatal(err)
 		}
-		res := a.do(t, "POST", gadgets, body)
-		if res.StatusCode != 201 || res.Header.Get("Warning") != `299 - "`+text+`"` {
-			t.Errorf("%.40s: got %d with warning %s, want %s", spec, res.StatusCode, res.Header.Get("Warning"), text)
+		for _, path := range []string{"/one", ""} {
+			if got := a.want(t, 200, "GET", gadgets+path, ""); !strings.Contains(got, `"odd":1e400`) {
+				t.Errorf("GET %s: got %s, want the number as written", path, got)
+			}
 		}
-		if got := a.want(t, 200, "GET", gadgets+"/one", ""); !strings.Contains(got, spec) {
-			t.Errorf("%.40s: got %s", spec, got)
+		got := a.want(t, 200, "PATCH", gadgets+"/one", `{"other":1}`, "Content-Type", mergePatchType)
+		if !strings.Contains(got, `"odd":1e400,"other":1`) {
+			t.Errorf("PATCH: got %s, want the number as written", got)
 		}
+		a.want(t, 200, "PUT", gadgets+"/one", object+`1}`)
+		if _, err := c.Update(t.Context(), listwatch.Key{Name: "one"}, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
+			return []byte(object + `1e400}`), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		a.want(t, 200, "PATCH", gadgets+"/one", `[{"op":"remove","path":"/odd"}]`, "Content-Type", jsonPatchType)
+		a.want(t, 200, "DELETE", gadgets+"/one", "")
 	}
 }
 
