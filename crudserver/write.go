@@ -105,7 +105,7 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query would ignore an error
 	if err != nil {
-		return nil, nil, invalid("the query %q: %v; nothing was written", r.URL.RawQuery, err)
+		return nil, nil, invalid("the query: %v; nothing was written", err)
 	}
 	if to, err = h.Collection.WithDryRun(query["dryRun"]); err != nil {
 		return nil, nil, err

@@ -132,6 +132,10 @@ func (h *Handler) Drain(ctx context.Context) error {
 // ServeHTTP serves the API. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watchserver.GuardBody(w, r)
+	if err := h.Server.CheckRequest(r); err != nil {
+		h.Server.Refuse(w, r, err)
+		return
+	}
 	if h.serveHealth(w, r) {
 		return
 	}

@@ -65,10 +65,13 @@ func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
 
 // Admit applies the settings of s to a request that s does not serve itself, such as a write by
 // a handler beside its lists and watches. It returns an error for [Server.Refuse] if the
-// Authenticator refuses the request, or if r is a write from a web page of another origin; see
-// [CheckOrigin]. Otherwise it returns r with the user and, with NoCompression, without a
+// Authenticator refuses the request, if r is a write from a web page of another origin (see
+// [CheckOrigin]), or if its headers are refused (see [Server.CheckRequest]). Otherwise it returns r with the user and, with NoCompression, without a
 // request for compression.
 func (s *Server) Admit(r *http.Request) (*http.Request, error) {
+	if err := s.CheckRequest(r); err != nil {
+		return nil, err
+	}
 	if err := CheckOrigin(r, s.AllowOrigins); err != nil {
 		return nil, err
 	}
@@ -137,17 +140,20 @@ func CORS(next http.Handler, origins []string) http.Handler {
 
 // CheckOrigin returns an error of code Forbidden if r is a write from a web page of another origin
 // that origins, patterns as in [transport.OriginAllowed], do not allow. CORS alone does not prevent
-// such writes, because browsers send some of them without a preflight request.
+// such writes, because browsers send some of them without a preflight request. If a write has no
+// Origin, Sec-Fetch-Site says whether it comes from another page (Fetch Metadata Request Headers,
+// section 2.3).
 func CheckOrigin(r *http.Request, origins []string) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return nil // the WebSocket transport checks the origin itself
 	}
+	origin := strings.Join(r.Header.Values("Origin"), ", ")
+	if site := r.Header.Get("Sec-Fetch-Site"); origin == "" && (site == "cross-site" || site == "same-site") {
+		return &listwatch.Error{Code: listwatch.Forbidden, Message: "web pages of other origins may not write to this server without an Origin (Sec-Fetch-Site: " + site + ")"}
+	}
 	if transport.OriginAllowed(r, origins) {
 		return nil
 	}
-	return &listwatch.Error{
-		Code:    listwatch.Forbidden,
-		Message: fmt.Sprintf("web pages of origin %q may not write to this server", strings.Join(r.Header.Values("Origin"), ", ")),
-	}
+	return &listwatch.Error{Code: listwatch.Forbidden, Message: fmt.Sprintf("web pages of origin %q may not write to this server", origin)}
 }

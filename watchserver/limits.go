@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -14,25 +15,28 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// check refuses a request whose URL or headers are too large.
-func (l Limits) check(r *http.Request) error {
+// CheckRequest returns an error if the URL or the headers of r exceed the limits of s (status 414 or
+// 431), or if r asks for impersonation, which is not supported: status 403, because the request
+// would have the rights of its sender. Serve and Admit call it. Handlers that call neither should
+// call it first.
+func (s *Server) CheckRequest(r *http.Request) error {
+	l := s.Limits
 	if limit := cmp.Or(l.URLBytes, DefaultURLBytes); limit > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > limit {
 		return &LimitError{"url_bytes", &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
 			Message: fmt.Sprintf("the URL is longer than %d bytes", limit),
 		}}
 	}
-	limit := cmp.Or(l.HeaderBytes, DefaultHeaderBytes)
-	if limit < 0 {
-		return nil
-	}
-	size := 0
+	limit, size := cmp.Or(l.HeaderBytes, DefaultHeaderBytes), 0
 	for name, values := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return &listwatch.Error{Code: listwatch.Forbidden, Message: "impersonation is not supported: send the request without the header " + name}
+		}
 		for _, v := range values {
 			size += len(name) + len(v) + len(": \r\n")
 		}
 	}
-	if size > limit {
+	if limit > 0 && size > limit {
 		return &LimitError{"header_bytes", &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "RequestHeaderFieldsTooLarge",
 			Message: fmt.Sprintf("the headers are longer than %d bytes", limit),

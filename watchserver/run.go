@@ -229,7 +229,7 @@ func (s *stream) guard(f func()) {
 
 func (s *stream) logPanic(p any) {
 	s.server.logger().Error("watchserver: panic in a watch",
-		"url", s.info.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		"path", s.info.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
 // errInternal is the error that a client receives after a panic.

@@ -108,7 +108,7 @@ type Limits struct {
 	// [DefaultMemory].
 	Memory int64
 	// URLBytes is the maximum length of path and query. Longer ones are refused with status
-	// 414. The default is [DefaultURLBytes].
+	// 414, whatever the request; see [Server.CheckRequest]. The default is [DefaultURLBytes].
 	URLBytes int
 	// HeaderBytes is the maximum size of the request's headers. Larger headers are refused
 	// with status 431. The default is [DefaultHeaderBytes]. http.Server.MaxHeaderBytes
@@ -206,7 +206,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 	if s.NoCompression {
 		r = transport.WithoutCompression(r)
 	}
-	err := s.Limits.check(r)
+	err := s.CheckRequest(r)
 	if err == nil {
 		r, err = s.authenticate(r)
 	}

@@ -88,8 +88,9 @@ type Request struct {
 	// Method and Proto are as in http.Request, such as "GET" and "HTTP/1.1".
 	Method string `json:"method"`
 	Proto  string `json:"proto"`
-	// URL is the request's path and query.
-	URL string `json:"url"`
+	// Path is the path of the URL. There is no query, because it may contain credentials, and its
+	// selectors may name users.
+	Path string `json:"path"`
 	// RemoteAddr is the address of the connection, which may be the address of a proxy.
 	RemoteAddr string `json:"remoteAddr"`
 	// Resource is the resource that the request addresses. It is zero if the path names none.
@@ -271,7 +272,7 @@ func (s *stream) endReason(err error) EndReason {
 
 // describeRequest returns the description of r.
 func (s *Server) describeRequest(r *http.Request) Request {
-	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, URL: r.URL.RequestURI(), RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
+	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, Path: r.URL.EscapedPath(), RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
 }
 
 // Refuse responds to r with err, like [WriteError], and calls Trace.Refused. It is for handlers

@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +20,7 @@ const DefaultPerSecond = 20
 // Watches returns hooks that log a line when a watch ends: who, what, how long, events, bytes and
 // why. They write at most perSecond lines in a second, so that an attacker cannot fill the disk;
 // the next line has the number of lines left out. If perSecond is zero, DefaultPerSecond is used. A
-// negative value means no limit. Query strings are not logged, because they may contain
-// credentials.
+// negative value means no limit.
 func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
 	l := limiter{max: cmp.Or(perSecond, DefaultPerSecond)}
 	return &watchserver.Trace{Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
@@ -68,10 +66,9 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 
 // requestAttrs returns who sent r, and what it addresses.
 func requestAttrs(r watchserver.Request) []slog.Attr {
-	path, _, _ := strings.Cut(r.URL, "?")
 	return []slog.Attr{
 		slog.String("client", r.Client), slog.String("user", r.User), slog.String("from", r.RemoteAddr),
-		slog.String("resource", r.Resource.Name), slog.String("path", path),
+		slog.String("resource", r.Resource.Name), slog.String("path", r.Path),
 	}
 }
 

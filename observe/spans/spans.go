@@ -15,7 +15,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -99,9 +98,8 @@ type tracer struct {
 }
 
 func (t *tracer) start(ctx context.Context, name string, r watchserver.Request, at time.Time, attrs ...attribute.KeyValue) trace.Span {
-	path, _, _ := strings.Cut(r.URL, "?")
 	attrs = append(attrs,
-		attribute.String("http.request.method", r.Method), attribute.String("url.path", path),
+		attribute.String("http.request.method", r.Method), attribute.String("url.path", r.Path),
 		attribute.String("listwatch.group", r.Resource.Group), attribute.String("listwatch.version", r.Resource.Version), attribute.String("listwatch.resource", r.Resource.Name))
 	_, span := t.Start(ctx, name, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
 	return span

@@ -117,7 +117,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	return nil
 }
 
-// withEcho adds the path for the command doctor to the handler of f.
+// withEcho adds the path for the command doctor to the handler of f, and its limits for headers.
 func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	server := &watchserver.Server{AllowOrigins: o.allowedOrigins, Log: f.Log, Trace: f.WatchServer.Trace}
 	if authenticate := a.Authenticator(); authenticate != nil {
@@ -125,6 +125,12 @@ func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	}
 	answer := &echo.Handler{Server: server}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Not all handlers of the program check that.
+		if err := f.WatchServer.CheckRequest(r); err != nil {
+			watchserver.GuardBody(w, r)
+			f.WatchServer.Refuse(w, r, err)
+			return
+		}
 		if r.URL.Path == echo.Path {
 			answer.ServeHTTP(w, r)
 			return

@@ -92,13 +92,13 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 func logTrace(log *slog.Logger) *watchserver.Trace {
 	return &watchserver.Trace{
 		Refused: func(_ context.Context, r watchserver.Request, err error) {
-			log.Debug("refused", "method", r.Method, "url", r.URL, "from", r.RemoteAddr, "error", err)
+			log.Debug("refused", "method", r.Method, "path", r.Path, "from", r.RemoteAddr, "error", err)
 		},
 		Listed: func(_ context.Context, l watchserver.List) {
-			log.Debug("list", "from", l.Client, "items", l.Items, "bytes", l.Bytes, "took", l.Took, "url", l.URL)
+			log.Debug("list", "from", l.Client, "items", l.Items, "bytes", l.Bytes, "took", l.Took, "path", l.Path)
 		},
 		Opened: func(_ context.Context, w watchserver.Watch) {
-			log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "compression", w.Compression, "url", w.URL)
+			log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "compression", w.Compression, "path", w.Path)
 		},
 	}
 }
