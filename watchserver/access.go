@@ -66,8 +66,8 @@ func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
 // Admit applies the settings of s to a request that s does not serve itself, such as a write by
 // a handler beside its lists and watches. It returns an error for [Server.Refuse] if the
 // Authenticator refuses the request, if r is a write from a web page of another origin (see
-// [CheckOrigin]), or if its headers are refused (see [Server.CheckRequest]). Otherwise it returns r with the user and, with NoCompression, without a
-// request for compression.
+// [CheckOrigin]), or if its URL or headers are refused (see [Server.CheckRequest]). Otherwise it
+// returns r with the user and, with NoCompression, without a request for compression.
 func (s *Server) Admit(r *http.Request) (*http.Request, error) {
 	if err := s.CheckRequest(r); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// CheckRequest returns an error if the URL or the headers of r exceed the limits of s (status 414 or
-// 431), or if r asks for impersonation, which is not supported: status 403, because the request
+// CheckRequest returns an error if the URL or the headers of r exceed the limits of s (status 414
+// or 431), or if r asks for impersonation, which is not supported: status 403, because the request
 // would have the rights of its sender. Serve and Admit call it. Handlers that call neither should
 // call it first.
 func (s *Server) CheckRequest(r *http.Request) error {
