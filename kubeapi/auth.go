@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -83,16 +85,18 @@ func noCommonName(subject pkix.Name) error {
 
 // An Authorizer returns nil if the user is allowed to do what the Attributes describe, and
 // otherwise an error. The error is sent with status 403 unless it has another code, and its text is
-// the reason. An Authorizer is called only for requests for resources, because every authenticated
-// user may read discovery and OpenAPI. It must be safe for concurrent use.
+// the reason. An Authorizer is not called for discovery, OpenAPI and self reviews, which every
+// authenticated user may use. It must be safe for concurrent use. Package abac has one that reads a
+// policy from a file.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
 // Attributes describe a request to an [Authorizer].
 type Attributes struct {
 	// Verb is Kubernetes' verb: get, list, watch, create, update, patch, delete or
-	// deletecollection.
+	// deletecollection. A SelfSubjectAccessReview may name any other verb, too.
 	Verb string
-	// Resource is the requested resource.
+	// Resource is the requested resource. If a SelfSubjectAccessReview names one that is not
+	// served, only its Group, Version and Plural are set.
 	Resource Resource
 	// Namespace and Name are taken from the path. An empty Namespace means all namespaces
 	// or a cluster-scoped resource. An empty Name means all objects. For a list or watch,
@@ -102,37 +106,129 @@ type Attributes struct {
 	// Subresource is the requested part of the object, such as "status". If empty, the
 	// whole object is requested.
 	Subresource string
+	// Path is the path of a request that is not for a resource, and then the other fields except
+	// Verb, such as "get", are empty. A Handler sets it only if a SelfSubjectAccessReview asks
+	// about such a path.
+	Path string
 }
 
-func (h *Handler) authorize(r *http.Request, user User, verb string, c resourceRequest) error {
-	if h.Authorize == nil {
-		return nil
-	}
+// attributes describes the request r for the Authorizer.
+func (c resourceRequest) attributes(r *http.Request, verb string) *Attributes {
 	if c.name == "" && (verb == "list" || verb == "watch") {
 		c.name = selectedName(r)
 	}
-	err := h.Authorize(r.Context(), user, Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource})
+	return &Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource}
+}
+
+// authorize returns an error for the client if the Authorizer does not allow the request.
+func (h *Handler) authorize(ctx context.Context, user User, a *Attributes) error {
+	if h.Authorize == nil {
+		return nil
+	}
+	err := h.Authorize(ctx, user, *a)
 	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
 		return err
 	}
 	where := "at the cluster scope"
-	if c.namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", c.namespace)
+	if a.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
-	what := c.QualifiedName()
-	if c.name != "" {
-		what = fmt.Sprintf("%s %q", what, c.name)
+	what := a.Resource.QualifiedName()
+	if a.Name != "" {
+		what = fmt.Sprintf("%s %q", what, a.Name)
 	}
-	resource := c.Plural
-	if c.subresource != "" {
-		resource += "/" + c.subresource
+	resource := a.Resource.Plural
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
 	}
 	return &listwatch.Error{
 		Code: listwatch.Forbidden,
 		Message: fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q %s: %v",
-			what, user.Name, verb, resource, c.Group, where, err),
-		Details: &listwatch.Details{Name: c.name, Group: c.Group, Kind: c.Plural},
+			what, user.Name, a.Verb, resource, a.Resource.Group, where, err),
+		Details: &listwatch.Details{Name: a.Name, Group: a.Resource.Group, Kind: a.Resource.Plural},
 	}
+}
+
+// accessReviews is the resource with which clients ask what their user may do. It has no
+// collection.
+var (
+	accessReviews = Resource{
+		Group: accessreview.Group, Version: accessreview.Version, Plural: accessreview.Plural, Singular: "selfsubjectaccessreview",
+		Kind: accessreview.Kind, NoStatus: true,
+	}
+	accessReviewVerbs = []string{"create"}
+)
+
+// reviewAccess tells the user what the Authorizer says about a request. Every user may ask.
+func (h *Handler) reviewAccess(w http.ResponseWriter, r *http.Request, user User) error {
+	if r.Method != http.MethodPost {
+		return watchserver.MethodNotAllowed(r, http.MethodPost)
+	}
+	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{
+		Group: accessReviews.Group, Version: accessReviews.Version, Name: accessReviews.Plural,
+	}))
+	r, end, err := h.Server.Begin(r)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
+		return err
+	}
+	body, err := h.readObject(w, r)
+	if err != nil {
+		return err
+	}
+	review, err := accessreview.Parse(body)
+	if err != nil {
+		return err
+	}
+	err = h.evaluate(r.Context(), user, review)
+	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
+		return err
+	}
+	watchserver.WriteJSON(w, r, http.StatusCreated, review.Response(err))
+	return nil
+}
+
+// evaluate returns nil if the user may make the request that the review describes.
+func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.Review) error {
+	if h.Authorize == nil {
+		return nil
+	}
+	if p := review.Path; p != nil {
+		if isOpen(p.Path) && (p.Verb == "get" || p.Verb == "head") {
+			return nil
+		}
+		return h.Authorize(ctx, user, Attributes{Verb: p.Verb, Path: p.Path})
+	}
+	at := review.Resource
+	if at.Group == accessReviews.Group && at.Resource == accessReviews.Plural && at.Verb == "create" {
+		return nil
+	}
+	a := Attributes{Verb: at.Verb, Resource: Resource{Group: at.Group, Version: at.Version, Plural: at.Resource}, Namespace: at.Namespace, Name: at.Name, Subresource: at.Subresource}
+	for _, r := range h.resources {
+		if r.Group == at.Group && r.Plural == at.Resource && (r.Version == at.Version || at.Version == "" || at.Version == "*") {
+			a.Resource = r.Resource
+			break
+		}
+	}
+	return h.Authorize(ctx, user, a)
+}
+
+// isOpen reports whether every authenticated user may read path: the index, discovery, OpenAPI, and
+// what serveHealth serves.
+func isOpen(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch parts[0] {
+	case "", "openapi":
+		return true
+	case "api":
+		return len(parts) <= 2
+	case "apis":
+		return len(parts) <= 3
+	}
+	return path == versionPath || slices.Contains(healthPaths, path)
 }
 
 // selectedName returns the name that a list's field selector requires, or "" if it requires

@@ -176,3 +176,85 @@ func TestForbiddenMessageNamesSubresource(t *testing.T) {
 		t.Errorf("got %s, want %s", s.Message, want)
 	}
 }
+
+func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
+	var asked Attributes
+	a := startServer(t, func(h *Handler) {
+		h.Authenticate = readTokens(t, tokenFile).Authenticate
+		h.Authorize = func(_ context.Context, u User, at Attributes) error {
+			asked = at
+			switch {
+			case u.Name == "eve":
+				return errors.New("eve only listens")
+			case u.Name == "bob":
+				return &listwatch.Error{Code: listwatch.Unavailable, Message: "ask later"}
+			}
+			return nil
+		}
+	})
+	const path, secret, third = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "Bearer secret", "Bearer third"
+	for _, c := range []struct {
+		spec, token string
+		want        bool
+		asked       string // "VERB GROUP/RESOURCE/SUBRESOURCE NAMESPACE NAME PATH", or empty
+	}{
+		{`"resourceAttributes":{"verb":"patch","group":"apps","resource":"deployments","subresource":"status","namespace":"team","name":"one"}`, secret, true, "patch apps/deployments/status team one "},
+		{`"resourceAttributes":{"verb":"get","resource":"pods","version":"*"}`, third, false, "get /pods/   "},
+		{`"resourceAttributes":{"verb":"*","group":"*","resource":"*"}`, third, false, "* */*/   "},
+		{`"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectaccessreviews"}`, third, true, ""},
+		{`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, third, false, "get //   /metrics"},
+		{`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, secret, true, "get //   /metrics"},
+		{`"nonResourceAttributes":{"verb":"post","path":"/healthz"}`, third, false, "post //   /healthz"},
+		{`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1/deployments"}`, third, false, "get //   /apis/apps/v1/deployments"},
+		{`"nonResourceAttributes":{"verb":"get","path":"/healthz"}`, third, true, ""},
+		{`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1"}`, third, true, ""},
+		{`"nonResourceAttributes":{"verb":"get","path":"/"}`, third, true, ""},
+	} {
+		asked = Attributes{}
+		body := a.want(t, 201, "POST", path, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{`+c.spec+`}}`, "Authorization", c.token)
+		want := `"spec":{` + c.spec + `},"status":{"allowed":`
+		if c.want {
+			want += "true}}"
+		} else {
+			want += `false,"reason":"eve only listens"}}`
+		}
+		if !strings.Contains(body, want) {
+			t.Errorf("%s: got %s, want %s", c.spec, body, want)
+		}
+		got := strings.Join([]string{asked.Verb, asked.Resource.Group + "/" + asked.Resource.Plural + "/" + asked.Subresource, asked.Namespace, asked.Name, asked.Path}, " ")
+		if c.asked == "" {
+			c.asked = " //   "
+		}
+		if got != c.asked {
+			t.Errorf("%s: the Authorizer got %q, want %q", c.spec, got, c.asked)
+		}
+	}
+	const pods = `{"spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`
+	a.want(t, 201, "POST", path, "spec:\n  resourceAttributes: {verb: get, resource: pods}\n", "Authorization", secret, "Content-Type", "application/yaml")
+	if asked.Resource.Kind != "Pod" {
+		t.Errorf("got %+v, want the whole resource that is served", asked.Resource)
+	}
+	a.wantError(t, 503, "ServiceUnavailable", "POST", path, pods, "Authorization", `Bearer to,ken`)
+	a.wantError(t, 401, "Unauthorized", "POST", path, pods)
+	a.wantError(t, 405, "MethodNotAllowed", "GET", path, "", "Authorization", secret)
+	for _, body := range []string{"", "{", `{"kind":"Pod"}`, `{"spec":{"resourceAttributes":[]}}`} {
+		a.wantError(t, 400, "BadRequest", "POST", path, body, "Authorization", secret)
+	}
+	for _, body := range []string{"{}", `{"spec":{}}`, `{"spec":{"resourceAttributes":{},"nonResourceAttributes":{}}}`} {
+		a.wantError(t, 422, "Invalid", "POST", path, body, "Authorization", secret)
+	}
+}
+
+func TestAccessReviewAllowsAllWithoutAuthorizer(t *testing.T) {
+	a := startServer(t, nil)
+	body := a.want(t, 201, "POST", accessReviews.Path(""), `{"spec":{"resourceAttributes":{"verb":"delete","resource":"pods"}}}`)
+	if !strings.Contains(body, `"allowed":true`) {
+		t.Errorf("got %s, want it to be allowed", body)
+	}
+	if list := a.want(t, 200, "GET", "/apis/authorization.k8s.io/v1", ""); !strings.Contains(list, `"name":"selfsubjectaccessreviews","singularName":"selfsubjectaccessreview","namespaced":false,"kind":"SelfSubjectAccessReview","verbs":["create"]`) {
+		t.Errorf("got %s, want the reviews", list)
+	}
+	if err := a.Add(accessReviews, nil); !errors.Is(err, listwatch.AlreadyExists) {
+		t.Errorf("got %v for a resource at the path of the reviews, want AlreadyExists", err)
+	}
+}

@@ -107,11 +107,14 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 	return nil
 }
 
+// discovered returns the resources that discovery lists.
+func (h *Handler) discovered() []Resource { return append(h.Resources(), accessReviews) }
+
 // groups returns the names of the API groups, without the core group, in the order in which
 // they were added.
 func (h *Handler) groups() []string {
 	var names []string
-	for _, s := range h.resources {
+	for _, s := range h.discovered() {
 		if s.Group != "" && !slices.Contains(names, s.Group) {
 			names = append(names, s.Group)
 		}
@@ -122,7 +125,7 @@ func (h *Handler) groups() []string {
 // versions returns the versions of a group, the preferred one first. It never returns nil.
 func (h *Handler) versions(group string) []string {
 	versions := []string{}
-	for _, s := range h.resources {
+	for _, s := range h.discovered() {
 		if s.Group == group && !slices.Contains(versions, s.Version) {
 			versions = append(versions, s.Version)
 		}
@@ -147,9 +150,9 @@ func (h *Handler) group(name string) (apiGroup, bool) {
 // were added.
 func (h *Handler) resourcesIn(group, version string) []Resource {
 	var all []Resource
-	for _, s := range h.resources {
+	for _, s := range h.discovered() {
 		if s.Group == group && s.Version == version {
-			all = append(all, s.Resource)
+			all = append(all, s)
 		}
 	}
 	return all

@@ -29,8 +29,8 @@ func TestDiscoveryListsGroupsVersionsAndResources(t *testing.T) {
 		Kind   string
 		Groups []apiGroup
 	}](t, a, "/apis")
-	if list.Kind != "APIGroupList" || len(list.Groups) != 2 || !cmp.Equal(list.Groups[0], want) {
-		t.Errorf("got %+v, want two groups, the first %+v", list, want)
+	if list.Kind != "APIGroupList" || len(list.Groups) != 3 || !cmp.Equal(list.Groups[0], want) {
+		t.Errorf("got %+v, want three groups, the first %+v", list, want)
 	}
 	want.Kind, want.APIVersion = "APIGroup", "v1"
 	if got := getJSON[apiGroup](t, a, "/apis/apps"); !cmp.Equal(got, want) {
@@ -60,8 +60,8 @@ func TestAggregatedDiscoveryIsNegotiated(t *testing.T) {
 		Items            []discoveredGroup
 	}
 	got := getJSON[groupList](t, a, "/apis", "Accept", aggregated+",application/json")
-	if got.Kind != "APIGroupDiscoveryList" || got.APIVersion != "apidiscovery.k8s.io/v2" || len(got.Items) != 2 {
-		t.Fatalf("got %+v, want two groups", got)
+	if got.Kind != "APIGroupDiscoveryList" || got.APIVersion != "apidiscovery.k8s.io/v2" || len(got.Items) != 3 {
+		t.Fatalf("got %+v, want three groups", got)
 	}
 	v := got.Items[0].Versions[0]
 	want := discoveredResource{

@@ -29,6 +29,6 @@
 // and package protobody converts Protocol Buffers. Package schema has the types of fields,
 // and package strategicpatch applies strategic merge patches. discovery.go and openapi.go
 // implement discovery, and auth.go authentication and authorization. Package crd reads
-// CustomResourceDefinitions. Package table renders
+// CustomResourceDefinitions, and package abac policies. Package table renders
 // tables with the columns that kubectl shows, and metadata-only responses.
 package kubeapi

@@ -75,8 +75,8 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	for _, s := range h.resources {
-		if err := r.checkConflict(s.Resource); err != nil {
+	for _, s := range h.discovered() {
+		if err := r.checkConflict(s); err != nil {
 			return err
 		}
 	}
@@ -162,6 +162,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error
 	if found, err := h.serveOpenAPI(w, r); found {
 		return err
 	}
+	if r.URL.Path == accessReviews.Path("") {
+		return h.reviewAccess(w, r, user)
+	}
 	t, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {
 		return noSuchPath(r)
@@ -201,18 +204,23 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	if verb == "" {
 		return watchserver.MethodNotAllowed(r, c.allowedMethods())
 	}
-	if err := h.authorize(r, user, verb, c); err != nil {
+	attributes := c.attributes(r, verb)
+	if verb == "list" || verb == "watch" {
+		e := watchserver.Endpoint{
+			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.table.Represent(r),
+			SharedCompression: c.SharedCompression,
+		}
+		if h.Authorize != nil {
+			e.Authorize = func(ctx context.Context, user User) error { return h.authorize(ctx, user, attributes) }
+		}
+		h.Server.Serve(w, r, e)
+		return nil
+	}
+	if err := h.authorize(r.Context(), user, attributes); err != nil {
 		return err
 	}
 	if c.subresource == "scale" {
 		c.table = c.scale.table
-	}
-	if verb == "list" || verb == "watch" {
-		h.Server.Serve(w, r, watchserver.Endpoint{
-			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.table.Represent(r),
-			SharedCompression: c.SharedCompression,
-		})
-		return nil
 	}
 	r, end, err := h.Server.Begin(r)
 	if err != nil {

@@ -76,7 +76,7 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis", "/openapi/v2", "/openapi/v3")
-	for _, s := range h.resources {
+	for _, s := range h.discovered() {
 		resource := s.Path("")
 		paths = append(paths, resource, path.Dir(resource))
 		if s.Group != "" {

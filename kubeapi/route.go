@@ -83,7 +83,10 @@ var (
 var subresourceVerbs = []string{"get", "patch", "update"}
 
 func (r Resource) verbs() []string {
-	if r.ReadOnly {
+	switch {
+	case r.Group == accessReviews.Group && r.Plural == accessReviews.Plural:
+		return accessReviewVerbs
+	case r.ReadOnly:
 		return readVerbs
 	}
 	return verbs

@@ -81,6 +81,18 @@ func (s *Server) Admit(r *http.Request) (*http.Request, error) {
 	return s.authenticate(r)
 }
 
+// authorize returns an error to send to the client if user may not use e.
+func (e *Endpoint) authorize(ctx context.Context, user User) error {
+	if e.Authorize == nil {
+		return nil
+	}
+	err := e.Authorize(ctx, user)
+	if err != nil && listwatch.CodeOf(err) == listwatch.Unknown {
+		return &listwatch.Error{Code: listwatch.Forbidden, Err: err}
+	}
+	return err
+}
+
 func errCredentialsExpired() error {
 	return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the credentials have expired; use new ones"}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -228,4 +229,30 @@ func TestEndEndsMatchingWatches(t *testing.T) {
 		f.WatchServer.End(func(w watchserver.Watch) bool { return w.ID == id }, maintenance)
 		carol.wantError(listwatch.Unavailable)
 	})
+}
+
+func TestEndpointRefusesUsersWithoutRights(t *testing.T) {
+	flags := memory.New[Flag]()
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"allowed":       {nil, http.StatusOK},
+		"denied":        {errors.New("not yours"), http.StatusForbidden},
+		"another error": {&listwatch.Error{Code: listwatch.Unavailable, Message: "ask later"}, http.StatusServiceUnavailable},
+	} {
+		for _, query := range []string{"", "?watch=true&timeoutSeconds=1"} {
+			var asked string
+			server := new(watchserver.Server)
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/flags"+query, nil)
+			r = r.WithContext(watchserver.WithUser(r.Context(), watchserver.User{Name: "ada"}))
+			server.Serve(w, r, watchserver.Endpoint{Source: flags, Authorize: func(_ context.Context, u watchserver.User) error {
+				asked = u.Name
+				return c.err
+			}})
+			if w.Code != c.want || asked != "ada" || c.err != nil && !strings.Contains(w.Body.String(), `"kind":"Status"`) {
+				t.Errorf("%s%s: got %d %s for %q, want %d", name, query, w.Code, w.Body, asked, c.want)
+			}
+		}
+	}
 }

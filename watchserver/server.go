@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -185,6 +186,10 @@ type Endpoint struct {
 	Until time.Time
 	// UntilError is the reason for the end at Until. If nil, it is status 401.
 	UntilError error
+	// Authorize returns an error if the user may not use the endpoint. The error is sent with
+	// status 403 unless it has another code. ctx has the values of the request's context. If nil,
+	// every user may use the endpoint.
+	Authorize func(ctx context.Context, user User) error
 	// Watch makes the request a watch even without the parameter watch, as paths such as
 	// /api/v1/watch/pods require.
 	Watch bool
@@ -228,6 +233,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error
 	}
 	if isDue(e.Until, time.Now()) {
 		return e.untilError()
+	}
+	if err := e.authorize(r.Context(), UserOf(r.Context())); err != nil {
+		return err
 	}
 	q, err := parseRequest(r, e)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,12 +29,13 @@ const messageTablePath = "../../kubeapi/protobody/kubernetes.txt"
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 // stableKinds returns the Go types of the kinds in the table. These are all kinds that can
-// be listed, because a server stores only those, and two kinds that clients send in requests
-// about them: Scale and DeleteOptions.
+// be listed, because a server stores only those, and three kinds that clients send in requests
+// about them: Scale, DeleteOptions and SelfSubjectAccessReview.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
-		autoscalingv1.SchemeGroupVersion.WithKind("Scale"): reflect.TypeFor[autoscalingv1.Scale](),
-		{Version: "v1", Kind: "DeleteOptions"}:             reflect.TypeFor[metav1.DeleteOptions](),
+		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                     reflect.TypeFor[autoscalingv1.Scale](),
+		{Version: "v1", Kind: "DeleteOptions"}:                                 reflect.TypeFor[metav1.DeleteOptions](),
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"): reflect.TypeFor[authorizationv1.SelfSubjectAccessReview](),
 	}
 	known := scheme.Scheme.AllKnownTypes()
 	for gvk, t := range known {

@@ -10,16 +10,18 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/abac"
 )
 
 // Auth determines which clients may use the server.
 type Auth struct {
 	tokens    *kubeapi.Tokens // nil if there are no tokens
 	clientCAs *x509.CertPool  // nil if TLS endpoints request no client certificates
+	policy    *abac.Policy    // nil if every user may do everything
 	insecure  bool
 }
 
-// ReadAuth reads the files that the authentication flags name.
+// ReadAuth reads the files that the flags about authentication and authorization name.
 func (o *Options) ReadAuth() (*Auth, error) {
 	a := &Auth{insecure: o.insecure}
 	if o.tokenFile != "" {
@@ -30,6 +32,16 @@ func (o *Options) ReadAuth() (*Auth, error) {
 		defer f.Close()
 		if a.tokens, err = kubeapi.ReadTokens(f); err != nil {
 			return nil, fmt.Errorf("--token-file %s: %w", o.tokenFile, err)
+		}
+	}
+	if o.policyFile != "" {
+		f, err := os.Open(o.policyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--authorization-policy: %w", err)
+		}
+		defer f.Close()
+		if a.policy, err = abac.Read(f); err != nil {
+			return nil, fmt.Errorf("--authorization-policy %s: %w", o.policyFile, err)
 		}
 	}
 	if o.tls.clientCA == "" {
@@ -68,6 +80,14 @@ func (a *Auth) Authenticator() kubeapi.Authenticator {
 		}
 		return known(r)
 	}
+}
+
+// Authorizer returns nil if every user may do everything.
+func (a *Auth) Authorizer() kubeapi.Authorizer {
+	if a.policy == nil {
+		return nil
+	}
+	return a.policy.Authorize
 }
 
 // checkAddress returns an error if addr is not a loopback address and the endpoint requires

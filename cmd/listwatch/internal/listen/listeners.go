@@ -27,7 +27,7 @@ type Options struct {
 	addr, tlsAddr, debugAddr string
 	metricsAddr, auditLog    string
 	tls                      tlsOptions
-	tokenFile                string
+	tokenFile, policyFile    string
 	insecure, noCompression  bool
 	allowedOrigins           []string
 	verbose                  bool
@@ -45,6 +45,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.StringVar(&o.tls.caOut, "tls-ca-out", "", "`file` to write the certificate of --tls-self-signed to, for clients to trust")
 	f.StringVar(&o.tls.clientCA, "client-ca", "", "PEM `file` with the CAs of client certificates; CN is the user, O the groups; applies to https only")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` with one bearer token per line: token,user,uid,\"group1,group2\"")
+	f.StringVar(&o.policyFile, "authorization-policy", "", "`file` with a policy in Kubernetes' ABAC format, which must allow every request; if empty, all users may do everything")
 	f.BoolVar(&o.insecure, "insecure", false, "allow addresses beyond loopback without credentials")
 	f.StringArrayVar(&o.allowedOrigins, "allow-origin", nil, "additional `origin` whose pages may use the server, such as http://127.0.0.1:* (repeatable)")
 	f.BoolVar(&o.noCompression, "no-compression", false, "never compress responses; use it if objects contain secrets next to text from other users")

@@ -52,7 +52,8 @@ see docs/relay.md.
 /readyz fails until the relay has the complete state, and while it lags behind
 the upstream by more than --max-behind. Clients are authenticated as by serve.
 The relay reads with the credentials of --upstream-token-file, --upstream-cert
-or --kubeconfig, and authenticated clients see everything that it reads.`,
+or --kubeconfig, and authenticated clients see everything that it reads unless
+--authorization-policy allows less.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -124,7 +125,7 @@ func (s *relayServer) prepare(ctx context.Context) error {
 
 // relayResources relays resources at the paths of Kubernetes' API.
 func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
-	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Ready: s.ready}
+	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Authorize: a.Authorizer(), Ready: s.ready}
 	if err := s.options.Configure(&api.Server, &s.Listeners); err != nil {
 		return err
 	}
@@ -159,12 +160,22 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 		return cli.Usagef("without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
-	server.Source = s.openRelay(at, "", nil, resource)
-	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server.ServeHTTP(w, r.WithContext(watchserver.WithResource(r.Context(), resource)))
-	})
+	e := watchserver.Endpoint{Source: s.openRelay(at, "", nil, resource)}
+	if authenticate := a.Authenticator(); authenticate != nil {
+		server.Authenticator = authenticate
+	}
+	if authorize := a.Authorizer(); authorize != nil {
+		e.Authorize = func(ctx context.Context, user watchserver.User) error {
+			if user.Name == "" {
+				user = kubeapi.Anonymous()
+			}
+			return authorize(ctx, user, kubeapi.Attributes{Verb: "get", Path: at})
+		}
+	}
 	mux := http.NewServeMux()
-	mux.Handle(at, requireAuth(a.Authenticator(), named))
+	mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
+		server.Serve(w, r.WithContext(watchserver.WithResource(r.Context(), resource)), e)
+	})
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	for _, path := range []string{"GET /healthz", "GET /livez"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
@@ -234,26 +245,4 @@ var _ store.Backend = readOnlyBackend{}
 // Commit implements [store.Backend].
 func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object, error) {
 	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read-only; write to its upstream"}
-}
-
-// requireAuth returns a handler that passes only authenticated requests to the handler next.
-// If a is nil, it returns next.
-func requireAuth(a kubeapi.Authenticator, next http.Handler) http.Handler {
-	if a == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, err := a(r)
-		if err == nil && user.Name == "" {
-			err = errors.New("the request has no credentials")
-		}
-		if err != nil {
-			if listwatch.CodeOf(err) == listwatch.Unknown {
-				err = &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
-			}
-			watchserver.WriteError(w, r, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

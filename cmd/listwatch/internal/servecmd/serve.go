@@ -119,7 +119,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s.api.Authenticate = access.Authenticator()
+	s.api.Authenticate, s.api.Authorize = access.Authenticator(), access.Authorizer()
 	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}

@@ -1,0 +1,31 @@
+package accessreview
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`))
+	f.Add([]byte(`{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Parse(data)
+		if (r == nil) == (err == nil) {
+			t.Fatalf("got review %v and error %v", r, err)
+		}
+		if err != nil {
+			return
+		}
+		if (r.Resource == nil) == (r.Path == nil) {
+			t.Errorf("got %+v, want one of the two", r)
+		}
+		response, err := json.Marshal(r.Response(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(response)
+		if err != nil || (again.Path == nil) != (r.Path == nil) || r.Path != nil && *again.Path != *r.Path || r.Resource != nil && *again.Resource != *r.Resource {
+			t.Errorf("the response %s has another spec than %s: %v", response, data, err)
+		}
+	})
+}
