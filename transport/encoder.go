@@ -23,6 +23,24 @@ type Envelope struct {
 	// Compression is the name of the compression that Wrap applies. It is empty if Wrap
 	// does not compress.
 	Compression string
+	// History is not nil if Wrap compresses with deflate, and clients may keep the text of all
+	// compressed messages as the history of their decompressor. A transport that sets it must set
+	// [Stream.Segments] only for clients that do.
+	History *MessageHistory
+}
+
+// A MessageHistory describes how messages enter the history of a client's decompressor, as with
+// permessage-deflate (rfc7692#section-7.2.2). Its functions are safe for concurrent use.
+type MessageHistory struct {
+	// Wrap is like Envelope.Wrap for a payload that is already compressed: blocks of deflate that
+	// end with an empty stored block. The message must be marked as compressed.
+	Wrap func(dst, blocks []byte, binary bool) []byte
+	// Entered reports whether frame, a result of Envelope.Wrap, is marked as compressed, so that
+	// its text enters the history.
+	Entered func(frame []byte) bool
+	// Private is the envelope of messages that bypass the history. It is for data that only one
+	// stream receives.
+	Private *Envelope
 }
 
 // An Encoder encodes events as the frames of one wire form, which is the combination of a framer,
@@ -202,14 +220,22 @@ func (c *Encoder) appendToSegment(dst []byte, e listwatch.Event, d framecache.Co
 	if c.envelope.Wrap == nil {
 		return d.AppendFlushed(dst, payload), nil
 	}
-	return c.envelop(dst, d.AppendFlushed(make([]byte, 0, len(payload)/4+64), payload)), nil
+	blocks := d.AppendFlushed(make([]byte, 0, len(payload)/4+64), payload)
+	if h := c.envelope.History; h != nil {
+		return h.Wrap(dst, blocks, c.isBinary()), nil
+	}
+	return c.envelop(dst, blocks), nil
 }
 
 // canShareHistory reports whether frames may refer to the text of earlier frames.
-func (c *Encoder) canShareHistory() bool { return c.coding != nil && c.coding.sharesHistory }
+func (c *Encoder) canShareHistory() bool {
+	return c.coding != nil && c.coding.sharesHistory || c.envelope.History != nil
+}
 
 // entersHistory reports whether the text of frame becomes part of the client's history.
-func (c *Encoder) entersHistory([]byte) bool { return true }
+func (c *Encoder) entersHistory(frame []byte) bool {
+	return c.envelope.History == nil || c.envelope.History.Entered(frame)
+}
 
 // encodesAlike reports whether two frames of the same event always have the same text.
 func (c *Encoder) encodesAlike() bool {
@@ -238,8 +264,10 @@ func (c *Encoder) envelop(dst, payload []byte) []byte {
 	if c.envelope.Wrap == nil {
 		return append(dst, payload...)
 	}
-	return c.envelope.Wrap(dst, payload, c.messages != nil && c.messages.Binary())
+	return c.envelope.Wrap(dst, payload, c.isBinary())
 }
+
+func (c *Encoder) isBinary() bool { return c.messages != nil && c.messages.Binary() }
 
 func (c *Encoder) isChecksummed() bool { return c.coding != nil && c.coding.checksummed }
 

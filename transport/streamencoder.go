@@ -58,6 +58,9 @@ func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
 	c := s.encoder
 	s.encoder = c.AfterFirst()
 	node := e.Node()
+	if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
+		return s.private(s.privateEncoder().Event(e))
+	}
 	if s.compressors == nil || node == nil || c != s.encoder {
 		return s.private(c.Event(e))
 	}
@@ -83,7 +86,18 @@ func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
 
 // BeforeSegment returns the frame of e, to be sent before the frame that Event returned last, with
 // which a segment starts.
-func (s *StreamEncoder) BeforeSegment(e listwatch.Event) ([]byte, error) { return s.encoder.Event(e) }
+func (s *StreamEncoder) BeforeSegment(e listwatch.Event) ([]byte, error) {
+	return s.privateEncoder().Event(e)
+}
+
+// privateEncoder returns the Encoder for data that no other stream receives. Such data stays out of
+// the client's history if the transport permits that.
+func (s *StreamEncoder) privateEncoder() *Encoder {
+	if h := s.encoder.envelope.History; h != nil && s.compressors != nil {
+		return s.encoder.WithEnvelope(h.Private)
+	}
+	return s.encoder
+}
 
 // private notes that frame does not belong to a segment.
 func (s *StreamEncoder) private(frame []byte, err error) ([]byte, error) {
@@ -94,17 +108,19 @@ func (s *StreamEncoder) private(frame []byte, err error) ([]byte, error) {
 }
 
 // Error is [Encoder.Error].
-func (s *StreamEncoder) Error(err error) ([]byte, error) { return s.private(s.encoder.Error(err)) }
+func (s *StreamEncoder) Error(err error) ([]byte, error) {
+	return s.private(s.privateEncoder().Error(err))
+}
 
 // Opening is [Encoder.Opening].
 func (s *StreamEncoder) Opening() []byte {
-	frame, _ := s.private(s.encoder.Opening(), nil)
+	frame, _ := s.private(s.privateEncoder().Opening(), nil)
 	return frame
 }
 
 // Heartbeat is [Encoder.Heartbeat].
 func (s *StreamEncoder) Heartbeat(at listwatch.Version) []byte {
-	frame, _ := s.private(s.encoder.Heartbeat(at), nil)
+	frame, _ := s.private(s.privateEncoder().Heartbeat(at), nil)
 	return frame
 }
 
@@ -137,9 +153,10 @@ func (s *StreamEncoder) WireSize(frame []byte) int { return s.encoder.WireSize(f
 func (s *StreamEncoder) StartsSegment() bool { return s.segment != nil && s.next == 1 }
 
 // InSegment reports whether the next frame will probably refer to the frames before it, so that
-// private text would put the stream out of its segment.
+// private text would put the stream out of its segment. It is false if private text bypasses the
+// history.
 func (s *StreamEncoder) InSegment(now time.Time) bool {
-	return s.segment != nil && s.segment.Continues(s.next, now)
+	return s.segment != nil && s.encoder.envelope.History == nil && s.segment.Continues(s.next, now)
 }
 
 // Close releases the resources of s. Calling it again has no effect.

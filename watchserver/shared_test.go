@@ -93,7 +93,7 @@ func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedC
 }
 
 func TestSharedCompressionSavesBytes(t *testing.T) {
-	for _, name := range []string{"chunked", "h2"} {
+	for _, name := range []string{"chunked", "h2", "websocket"} {
 		t.Run(name, func(t *testing.T) {
 			separate, shared := sharedBytes(t, name, watchserver.ShareNever), sharedBytes(t, name, watchserver.ShareAlways)
 			t.Logf("%d bytes separately, %d bytes with shared history", separate, shared)

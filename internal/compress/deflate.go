@@ -77,13 +77,13 @@ type inflater struct {
 var inflaters = sync.Pool{New: func() any { return &inflater{z: flate.NewReader(nil)} }}
 
 // Inflate decompresses blocks, a result of [AppendDeflate], into dst. It stops after limit+1 bytes.
-// It may append to blocks.
-func Inflate(dst *bytes.Buffer, blocks []byte, limit int64) error {
+// It may append to blocks. The blocks may refer to history, the text before them.
+func Inflate(dst *bytes.Buffer, blocks, history []byte, limit int64) error {
 	f := inflaters.Get().(*inflater)
 	defer inflaters.Put(f)
 	f.in.Reset(append(blocks, finalBlock...))
 	defer f.in.Reset(nil)
-	_ = f.z.(flate.Resetter).Reset(&f.in, nil) // always returns nil
+	_ = f.z.(flate.Resetter).Reset(&f.in, history) // always returns nil
 	_, err := dst.ReadFrom(io.LimitReader(f.z, max(limit, limit+1)))
 	return err
 }

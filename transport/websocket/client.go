@@ -65,7 +65,7 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 	if r.Activity != nil {
 		r.Activity()
 	}
-	deflate, err := checkResponse(resp, key, r)
+	agreed, err := checkResponse(resp, key, r)
 	if err != nil {
 		resp.Body.Close()
 		return nil, nil, err
@@ -77,7 +77,7 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 			Code: listwatch.Unsupported, Message: "the RoundTripper of the http.Client hides the connection, which is needed after the upgrade",
 		}
 	}
-	return newClientConn(used, body, deflate, r), resp.Header, nil
+	return newClientConn(used, body, agreed, r), resp.Header, nil
 }
 
 // addHandshake sets the headers of a handshake and returns its key.
@@ -94,30 +94,29 @@ func addHandshake(req *http.Request, r *wswatch.Request) (key string) {
 		h.Set("Sec-Websocket-Protocol", strings.Join(r.Subprotocols, ", "))
 	}
 	if len(r.Codings) > 0 {
-		h.Set("Sec-Websocket-Extensions", agreedDeflate)
+		h.Set("Sec-Websocket-Extensions", sharedDeflate)
 	}
 	req.Header = h
 	return key
 }
 
-// checkResponse checks the rules of RFC 6455 section 4.1 for the response to a handshake. deflate
-// reports whether messages may be compressed.
-func checkResponse(resp *http.Response, key string, r *wswatch.Request) (deflate bool, err error) {
+// checkResponse checks the rules of RFC 6455 section 4.1 for the response to a handshake.
+func checkResponse(resp *http.Response, key string, r *wswatch.Request) (agreed agreement, err error) {
 	if resp.StatusCode == http.StatusOK {
-		return false, wswatch.ErrBadResponse("the server answered 200 OK instead of upgrading to WebSocket")
+		return agreed, wswatch.ErrBadResponse("the server answered 200 OK instead of upgrading to WebSocket")
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return false, transport.ResponseError(resp)
+		return agreed, transport.ResponseError(resp)
 	}
 	h := resp.Header
-	deflate, ok := agreesToDeflate(h)
+	agreed, ok := parseAgreement(h)
 	switch {
 	case !httpheader.HasToken(h, "Upgrade", "websocket") || !httpheader.HasToken(h, "Connection", "upgrade"):
-		return false, wswatch.ErrBadResponse("the server switched to a protocol other than WebSocket")
+		return agreed, wswatch.ErrBadResponse("the server switched to a protocol other than WebSocket")
 	case h.Get("Sec-Websocket-Accept") != acceptKey(key):
-		return false, wswatch.ErrBadResponse("the server's Sec-WebSocket-Accept does not match the key")
-	case !ok, deflate && len(r.Codings) == 0:
-		return false, wswatch.ErrBadResponse("the server selected an extension that was not offered")
+		return agreed, wswatch.ErrBadResponse("the server's Sec-WebSocket-Accept does not match the key")
+	case !ok, agreed.deflate && len(r.Codings) == 0:
+		return agreed, wswatch.ErrBadResponse("the server selected an extension that was not offered")
 	}
-	return deflate, nil
+	return agreed, nil
 }

@@ -27,6 +27,8 @@ type clientConn struct {
 	conn    net.Conn
 	body    io.ReadWriteCloser
 	request *wswatch.Request
+	// keepsHistory is true if a compressed message may refer to earlier ones.
+	keepsHistory bool
 
 	// Owned by the caller of Next.
 	frames  frameReader
@@ -34,14 +36,15 @@ type clientConn struct {
 	rest    []byte // the part of buffer that was not parsed yet
 	message bytes.Buffer
 	plain   bytes.Buffer // the decompressed message
+	history messageHistory
 
 	writing connio.Lock
 	ended   bool // a close frame was written, or a write failed; guarded by the lock writing
 }
 
-func newClientConn(c net.Conn, body io.ReadWriteCloser, deflate bool, request *wswatch.Request) *clientConn {
+func newClientConn(c net.Conn, body io.ReadWriteCloser, agreed agreement, request *wswatch.Request) *clientConn {
 	return &clientConn{
-		conn: c, body: body, request: request, frames: newFrameReader(false, deflate, request.Limit),
+		conn: c, body: body, request: request, keepsHistory: agreed.sharesHistory, frames: newFrameReader(false, agreed.deflate, request.Limit),
 		buffer: make([]byte, clientBuffer), writing: connio.NewLock(),
 	}
 }
@@ -78,7 +81,10 @@ func (c *clientConn) Next() (isBinary bool, message []byte, err error) {
 			if !p.compressed {
 				return p.op == opBinary, c.message.Bytes(), nil
 			}
-			err = inflate(&c.plain, c.message.Bytes(), c.request.Limit)
+			err = inflate(&c.plain, c.message.Bytes(), c.history, c.request.Limit)
+			if c.keepsHistory {
+				c.history.add(c.plain.Bytes())
+			}
 			return p.op == opBinary, c.plain.Bytes(), err
 		}
 	}

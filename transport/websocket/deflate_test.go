@@ -14,6 +14,12 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
+// deflateAccepted reports whether the server accepts an offer.
+func deflateAccepted(offer string) bool {
+	_, agreed := acceptDeflate(http.Header{"Sec-Websocket-Extensions": {offer}}, false)
+	return agreed.deflate
+}
+
 // deflate compresses p as rfc7692#section-7.2.1 specifies.
 func deflate(p []byte) []byte {
 	var b bytes.Buffer
@@ -41,7 +47,7 @@ func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 		"x-webkit-deflate-frame":      false,
 		"permessage-deflated":         false,
 		"PERMESSAGE-DEFLATE":          false,
-		agreedDeflate:                 true,
+		separateDeflate:               true,
 		"permessage-deflate; unknown": false,
 		"foo, permessage-deflate":     true,
 		"permessage-deflate;":         false,
@@ -57,7 +63,7 @@ func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 		"permessage-deflate; server_max_window_bits=10":                     false,
 		"permessage-deflate; server_max_window_bits=10, permessage-deflate": true,
 	} {
-		if got := offersDeflate(http.Header{"Sec-Websocket-Extensions": {offer}}); got != want {
+		if got := deflateAccepted(offer); got != want {
 			t.Errorf("%q: got %t, want %t", offer, got, want)
 		}
 	}
@@ -75,7 +81,7 @@ func TestServerCompressesIfItAgreed(t *testing.T) {
 			p, resp := s.roundTrip(handshakeRequest("Sec-WebSocket-Extensions", offer))
 			want := ""
 			if agreed {
-				want = agreedDeflate
+				want = separateDeflate
 			}
 			if got := resp.Header.Get("Sec-Websocket-Extensions"); got != want {
 				t.Errorf("offer %q: got the answer %q, want %q", offer, got, want)
@@ -135,12 +141,38 @@ func TestServerRejectsInvalidCompressedFrames(t *testing.T) {
 	})
 }
 
+// A client that excludes context takeover, as gorilla's does, gets messages that stand alone.
+func TestServerSharesHistoryUnlessExcluded(t *testing.T) {
+	for _, tt := range []struct {
+		offer    string
+		segments bool
+		answer   string
+	}{
+		{permessageDeflate, true, sharedDeflate},
+		{"permessage-deflate; client_max_window_bits", true, sharedDeflate},
+		{"permessage-deflate; client_max_window_bits", false, separateDeflate},
+		{"permessage-deflate; server_no_context_takeover", true, separateDeflate},
+		{"permessage-deflate; client_no_context_takeover; server_no_context_takeover", true, separateDeflate},
+		{"permessage-deflate; server_max_window_bits=10, permessage-deflate", true, sharedDeflate},
+		{"permessage-deflate; server_max_window_bits=10", true, ""},
+		{"", true, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, resp := startInMemory(t, transport.Options{Segments: tt.segments}).roundTrip(handshakeRequest("Sec-WebSocket-Extensions", tt.offer))
+			if got := resp.Header.Get("Sec-Websocket-Extensions"); got != tt.answer {
+				t.Errorf("offer %q, segments %t: got the answer %q, want %q", tt.offer, tt.segments, got, tt.answer)
+			}
+			p.Close()
+		})
+	}
+}
+
 // dialDeflate starts a scripted server that responds to the offer of permessage-deflate
 // with extensions and calls f, which may be nil. It returns the client's Receiver.
 func dialDeflate(t *testing.T, extensions string, f func(p *scriptedPeer)) (transport.Receiver, error) {
 	t.Helper()
 	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
-		if got := r.Header.Get("Sec-Websocket-Extensions"); got != agreedDeflate {
+		if got := r.Header.Get("Sec-Websocket-Extensions"); got != sharedDeflate {
 			t.Errorf("got the offer %q", got)
 		}
 		p.upgrade(r, "Content-Type", "application/json", "Sec-Websocket-Extensions", extensions)
@@ -154,12 +186,11 @@ func dialDeflate(t *testing.T, extensions string, f func(p *scriptedPeer)) (tran
 func TestClientChecksTheAnswerToItsOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for extensions, want := range map[string]bool{
-			agreedDeflate: true,
+			separateDeflate: true,
 			"permessage-deflate; server_no_context_takeover":                           true,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits=9": true,
-			// The offer requires server_no_context_takeover: rfc7692#section-7.1.1.1.
-			"permessage-deflate":                             false,
-			"permessage-deflate; client_no_context_takeover": false,
+			"permessage-deflate": true,
+			sharedDeflate:        true,
 			// The client did not offer these.
 			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits":   false,
@@ -182,7 +213,7 @@ func TestClientChecksTheAnswerToItsOffer(t *testing.T) {
 
 func TestClientReadsCompressedAndPlainMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := dialDeflate(t, agreedDeflate, func(p *scriptedPeer) {
+		r, err := dialDeflate(t, separateDeflate, func(p *scriptedPeer) {
 			p.writeFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)))
 			p.writeFrame(bitFin|opText, jsonMessage(2, 1000)) // this message is not compressed
 			m := deflate(jsonMessage(3, 1000))
@@ -202,6 +233,55 @@ func TestClientReadsCompressedAndPlainMessages(t *testing.T) {
 		}
 		if _, err := r.Receive(); err != io.EOF {
 			t.Errorf("got %v, want %v", err, io.EOF)
+		}
+	})
+}
+
+// TestClientReadsMessagesWithHistory reads messages that refer to text up to 32 KiB before them, with
+// messages between them that bypass the history.
+func TestClientReadsMessagesWithHistory(t *testing.T) {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.BestCompression)
+	var messages [][]byte
+	var sizes []int
+	for i := range 60 {
+		sizes = append(sizes, 100+i*131%3000)
+		b.Reset()
+		w.Write(jsonMessage(i+1, sizes[i]))
+		w.Flush()
+		messages = append(messages, bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\x00\x00\xff\xff"))))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, shared := range []bool{true, false} {
+			answer := separateDeflate
+			if shared {
+				answer = sharedDeflate
+			}
+			r, err := dialDeflate(t, answer, func(p *scriptedPeer) {
+				for i, m := range messages {
+					p.Write(newFrame(bitFin|bitRSV1|opText, m, false))
+					if i%7 == 0 {
+						p.Write(newFrame(bitFin|opText, jsonMessage(1, 50), false))
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEvent(t, r, 1, sizes[0])
+			wantEvent(t, r, 1, 50)
+			if !shared { // the server violates its own answer
+				_, err := r.Receive()
+				wantCode(t, err, listwatch.Corrupt)
+				continue
+			}
+			for i := range messages[1:] {
+				wantEvent(t, r, i+2, sizes[i+1])
+				if (i+1)%7 == 0 {
+					wantEvent(t, r, 1, 50)
+				}
+			}
+			r.Close()
 		}
 	})
 }
@@ -232,7 +312,7 @@ func TestClientRejectsInvalidCompression(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, err := dialDeflate(t, agreedDeflate, func(p *scriptedPeer) {
+				r, err := dialDeflate(t, separateDeflate, func(p *scriptedPeer) {
 					tt.frames(p)
 					if tt.close != 0 {
 						p.wantClose(tt.close)
@@ -263,31 +343,43 @@ func TestClientRejectsUnagreedCompression(t *testing.T) {
 
 // FuzzExtensions parses arbitrary headers.
 func FuzzExtensions(f *testing.F) {
-	f.Add(agreedDeflate)
+	f.Add(separateDeflate)
+	f.Add(sharedDeflate)
 	f.Add(`foo; a="b, c", permessage-deflate; client_max_window_bits`)
 	f.Fuzz(func(t *testing.T, header string) {
 		h := http.Header{"Sec-Websocket-Extensions": {header}}
-		if offersDeflate(h) && !strings.Contains(header, permessageDeflate) {
-			t.Errorf("%q is taken for an offer", header)
+		for _, segments := range []bool{false, true} {
+			answer, offered := acceptDeflate(h, segments)
+			if offered.deflate && !strings.Contains(header, permessageDeflate) {
+				t.Errorf("%q is taken for an offer", header)
+			}
+			if answer == "" {
+				continue
+			}
+			if got, ok := parseAgreement(http.Header{"Sec-Websocket-Extensions": {answer}}); !ok || got != offered {
+				t.Errorf("%q: the answer %q is taken for %+v, want %+v", header, answer, got, offered)
+			}
 		}
-		if agreed, ok := agreesToDeflate(h); agreed && (!ok || !strings.Contains(header, "server_no_context_takeover")) {
+		if agreed, ok := parseAgreement(h); agreed.deflate && (!ok || !strings.Contains(header, permessageDeflate)) {
 			t.Errorf("%q is taken for an agreement", header)
 		}
 	})
 }
 
-// FuzzCompressedMessage reads arbitrary bytes as a compressed message.
+// FuzzCompressedMessage reads arbitrary bytes as the second compressed message.
 func FuzzCompressedMessage(f *testing.F) {
 	f.Add(deflate(jsonMessage(1, 1000)))
 	f.Add(deflate(make([]byte, 1<<20)))
 	f.Add([]byte{0})
 	f.Fuzz(func(t *testing.T, message []byte) {
-		r, err := dialDeflate(t, agreedDeflate, func(p *scriptedPeer) {
+		r, err := dialDeflate(t, sharedDeflate, func(p *scriptedPeer) {
+			p.Write(newFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)), false))
 			p.Write(newFrame(bitFin|bitRSV1|opText, message, false))
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+		wantEvent(t, r, 1, 1000)
 		e, err := r.Receive()
 		if err == nil && len(e.Object) > 4<<10 {
 			t.Errorf("got an object of %d bytes, more than the limit", len(e.Object))
@@ -304,7 +396,7 @@ func TestACutCompressedMessageIsNotAnEvent(t *testing.T) {
 	frame := newFrame(bitFin|bitRSV1|opText, deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)), false)
 	for n := 1; n < len(frame); n++ {
 		synctest.Test(t, func(t *testing.T) {
-			r, err := dialDeflate(t, agreedDeflate, func(p *scriptedPeer) {
+			r, err := dialDeflate(t, separateDeflate, func(p *scriptedPeer) {
 				if _, err := p.Write(frame[:n]); err != nil {
 					t.Error(err)
 				}

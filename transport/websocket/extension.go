@@ -4,17 +4,19 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/listwatch/listwatch/transport"
 )
 
 // permessageDeflate is the name of the extension of RFC 7692.
 const permessageDeflate = "permessage-deflate"
 
-// agreedDeflate is the form of permessage-deflate that the client offers and the server agrees
-// to. Each message is compressed separately (rfc7692#section-7.1.1), so that all watchers share
-// the compressed messages of a server, and no connection keeps a compressor.
-const agreedDeflate = permessageDeflate + "; server_no_context_takeover; client_no_context_takeover"
+// The forms of permessage-deflate that a server agrees to (rfc7692#section-7.1.1). In both of them
+// all watchers share the compressed messages of a server, and no connection keeps a compressor.
+const (
+	// separateDeflate compresses each message of the server separately.
+	separateDeflate = permessageDeflate + "; server_no_context_takeover; client_no_context_takeover"
+	// sharedDeflate permits messages of the server that refer to earlier ones. Clients offer it.
+	sharedDeflate = permessageDeflate + "; client_no_context_takeover"
+)
 
 // An extension is an element of Sec-WebSocket-Extensions (rfc6455#section-9.1).
 type extension struct {
@@ -57,41 +59,47 @@ func unquote(s string) string {
 	return s
 }
 
-// acceptDeflate returns the answer to an offer of permessage-deflate in h, and the envelope of
-// messages. The answer is empty if no offer is acceptable.
-func acceptDeflate(h http.Header) (answer string, e *transport.Envelope) {
-	if offersDeflate(h) {
-		return agreedDeflate, deflatedEnvelope
-	}
-	return "", framedEnvelope
+// An agreement is the result of the negotiation of extensions. The zero value is none.
+type agreement struct {
+	deflate       bool // the peers agreed to permessage-deflate
+	sharesHistory bool // messages of the server may refer to earlier ones
 }
 
-// offersDeflate reports whether h offers permessage-deflate in a form to which agreedDeflate is
-// a valid answer. An offer with an unknown, invalid or repeated parameter must be declined
-// (rfc7692#section-7.1). An offer that limits the server's window is declined because all
-// watchers share messages that use the full window.
-func offersDeflate(h http.Header) bool {
+// acceptDeflate evaluates the offers of permessage-deflate in h, and returns the agreement and the
+// answer. The answer is empty if no offer is acceptable. Messages share history if segments is true
+// and the client did not exclude that.
+//
+// An offer with an unknown, invalid or repeated parameter must be declined (rfc7692#section-7.1). An
+// offer that limits the server's window is declined because all watchers share messages that use
+// the full window.
+func acceptDeflate(h http.Header, segments bool) (answer string, agreed agreement) {
 	for _, e := range parseExtensions(h) {
-		if e.name == permessageDeflate && e.hasValidParams(func(p parameter) bool {
+		if e.name != permessageDeflate || !e.hasValidParams(func(p parameter) bool {
 			return p.name == "client_max_window_bits" && (!p.hasValue || p.isWindowSize())
 		}) {
-			return true
+			continue
 		}
+		if segments && !e.has("server_no_context_takeover") {
+			return sharedDeflate, agreement{deflate: true, sharesHistory: true}
+		}
+		return separateDeflate, agreement{deflate: true}
 	}
-	return false
+	return "", agreement{}
 }
 
-// agreesToDeflate reports whether the response headers h accept the offer of agreedDeflate. ok
-// is false if they accept anything else.
-func agreesToDeflate(h http.Header) (agreed, ok bool) {
+// parseAgreement evaluates a server's answer to the offer of sharedDeflate, or to no offer. ok is
+// false if the answer is not valid.
+func parseAgreement(h http.Header) (agreed agreement, ok bool) {
 	all := parseExtensions(h)
 	if len(all) == 0 {
-		return false, true
+		return agreement{}, true
 	}
 	e := all[0]
-	ok = len(all) == 1 && e.name == permessageDeflate && e.has("server_no_context_takeover") &&
-		e.hasValidParams(func(p parameter) bool { return p.name == "server_max_window_bits" && p.isWindowSize() })
-	return ok, ok
+	if len(all) > 1 || e.name != permessageDeflate ||
+		!e.hasValidParams(func(p parameter) bool { return p.name == "server_max_window_bits" && p.isWindowSize() }) {
+		return agreement{}, false
+	}
+	return agreement{deflate: true, sharesHistory: !e.has("server_no_context_takeover")}, true
 }
 
 // hasValidParams reports whether all parameters of a permessage-deflate are valid and none is

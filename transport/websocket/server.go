@@ -37,7 +37,11 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	if err := wswatch.CheckRequest(w, r, s.AllowOrigins); err != nil {
 		return nil, err
 	}
-	extensions, envelope := acceptDeflate(r.Header)
+	extensions, agreed := acceptDeflate(r.Header, o.Segments)
+	envelope := framedEnvelope
+	if agreed.deflate {
+		envelope = deflatedEnvelope
+	}
 	subprotocol, encoder, err := wswatch.Negotiate(w, r, o, envelope)
 	if err != nil {
 		return nil, err
@@ -46,7 +50,9 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	if err != nil {
 		return nil, err
 	}
-	sender := newStream(conn, early, extensions != "", o)
+	sender := newStream(conn, early, agreed.deflate, o)
 	sender.open(switchingProtocols(r, w.Header(), subprotocol, extensions), o)
-	return &transport.Stream{Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach}, nil
+	return &transport.Stream{
+		Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach, Segments: agreed.sharesHistory,
+	}, nil
 }

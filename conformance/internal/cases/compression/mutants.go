@@ -41,6 +41,11 @@ var Mutants = []mutation.Mutant{
 			s.Sender = &heartbeatSender{Sender: s.Sender, encoder: s.Encoder}
 		}
 	})}},
+	{Name: "ignores-that-history-is-excluded", Breaks: []string{"comp/shared-history"}, Defect: reference.Interceptors{Handler: mutation.OnRequest(func(r *http.Request) {
+		if extensions := r.Header.Get("Sec-WebSocket-Extensions"); extensions != "" {
+			r.Header.Set("Sec-WebSocket-Extensions", strings.ReplaceAll(extensions, "; server_no_context_takeover", ""))
+		}
+	})}},
 	{Name: "encodes-events-for-each-watcher", Breaks: []string{"comp/shared-once"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{mutation.WithData(e, e.Object.Data)}
 	})}},
