@@ -237,8 +237,7 @@ func TestClientReadsCompressedAndPlainMessages(t *testing.T) {
 	})
 }
 
-// TestClientReadsMessagesWithHistory reads messages that refer to text up to 32 KiB before them, with
-// messages between them that bypass the history.
+// The messages refer to text up to 32 KiB before them. Messages between them bypass the history.
 func TestClientReadsMessagesWithHistory(t *testing.T) {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestCompression)

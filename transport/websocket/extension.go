@@ -69,8 +69,8 @@ type agreement struct {
 // answer. The answer is empty if no offer is acceptable. Messages share history if segments is true
 // and the client did not exclude that.
 //
-// An offer with an unknown, invalid or repeated parameter must be declined (rfc7692#section-7.1). An
-// offer that limits the server's window is declined because all watchers share messages that use
+// An offer with an unknown, invalid or repeated parameter must be declined (rfc7692#section-7.1).
+// An offer that limits the server's window is declined because all watchers share messages that use
 // the full window.
 func acceptDeflate(h http.Header, segments bool) (answer string, agreed agreement) {
 	for _, e := range parseExtensions(h) {
