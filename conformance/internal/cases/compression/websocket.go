@@ -211,7 +211,7 @@ func wsNoContext(e *harness.Env) {
 		e.Errorf("the client offers %q, want client_no_context_takeover", offer)
 	}
 	switch excluded := strings.Contains(offer, "server_no_context_takeover"); {
-	case excluded && err == nil && !e.IsVariant("ws-nhooyr"): // its library supports context takeover
+	case excluded && err == nil && !e.IsVariant("ws-nhooyr"): // its library supports takeover
 		e.Errorf("the client accepts a server that did not agree to server_no_context_takeover, want an error")
 	case !excluded && err != nil:
 		e.Errorf("the client refuses context takeover, which its offer %q permits: %v", offer, err)
