@@ -13,12 +13,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/browsertest"
+	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
 // probe posts what the dashboard shows whenever that changes, and presses the first button once.
@@ -37,11 +37,7 @@ const probe = `<script type="module">
 // startDashboard builds and starts examples/dashboard, and returns its URL.
 func startDashboard(t *testing.T) *url.URL {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "dashboard")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../examples/dashboard").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(), testbuild.Program(t, "../examples/dashboard"), "-addr", "127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -58,18 +59,8 @@ users:
 	}
 }
 
-// buildHookServer compiles the example of a server with a control hook.
-func buildHookServer(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "hookserver")
-	if out, err := exec.Command("go", "build", "-o", file, "../testdata/hookserver").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return file
-}
-
 func TestExecServer(t *testing.T) {
-	p, err := adapters.ExecServer(t.Context(), buildHookServer(t), os.Stderr, 0)
+	p, err := adapters.ExecServer(t.Context(), testbuild.Program(t, "../testdata/hookserver"), os.Stderr, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ var layers = []layer{
 		"internal/httpheader",
 		"internal/jsonscan",
 		"internal/leaktest",
+		"internal/testbuild",
 		"internal/memnet",
 		"internal/pool",
 		"internal/rawjson",

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
 // The files of a module outside this repository, whose program serves a collection from memory.
@@ -62,7 +64,7 @@ func TestServerFromMemoryNeedsFewModules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runGo(t, dir, "build", "-o", os.DevNull, ".")
+	runGo(t, dir, append([]string{"build", "-o", os.DevNull}, testbuild.Flags()...)...)
 	modules := strings.Fields(runGo(t, dir, "list", "-m", "-f", "{{.Path}}", "all"))
 	t.Logf("%d modules: %s", len(modules), strings.Join(modules, " "))
 	found := false

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -35,6 +36,8 @@ type fixture struct {
 
 	watches sync.WaitGroup
 	opened  chan struct{} // receives a value for each open watch
+	// writeTime is the time that a write to a client takes.
+	writeTime time.Duration
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -72,9 +75,20 @@ func (f *fixture) watch(r *http.Request) {
 				panic(p)
 			}
 		}()
-		f.server.ServeHTTP(httptest.NewRecorder(), r)
+		f.server.ServeHTTP(&recorder{httptest.NewRecorder(), f.writeTime}, r)
 	})
 	<-f.opened
+}
+
+// A recorder takes some time for each write.
+type recorder struct {
+	*httptest.ResponseRecorder
+	writeTime time.Duration
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	<-time.After(r.writeTime)
+	return r.ResponseRecorder.Write(p)
 }
 
 func TestAtMost2000SeriesWith10000Watches(t *testing.T) {
@@ -115,43 +129,48 @@ func TestAtMost2000SeriesWith10000Watches(t *testing.T) {
 }
 
 func TestMetricsCountWhatHappened(t *testing.T) {
-	f := newFixture(t)
-	f.server.Limits.Watches = 2
-	f.create("before")
-	const of = `{group="demo",resource="notes",version="v1"}`
-	f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/", f.resource))
-	f.watch(f.request(t.Context(), "/?watch=true", f.resource))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	f.watch(f.request(ctx, "/?watch=true", f.resource))
-	f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/?watch=true", f.resource))
-	f.create("after")
-	await(t, f, "listwatch_watch_events_total"+of, 4)
-	cancel(errors.New("gone"))
-	await(t, f, `listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 1)
-	text := scrapeText(f.Metrics)
-	for series, want := range map[string]float64{
-		`listwatch_watches_opened_total{framing="application/json",transport="chunked"}`: 2,
-		`listwatch_requests_refused_total{code="429",reason="watches"}`:                  1,
-		`listwatch_watches_limit`:                2,
-		`listwatch_draining`:                     0,
-		`listwatch_watch_lag_seconds_count`:      2,
-		`listwatch_lists_total` + of:             1,
-		`listwatch_list_objects_total` + of:      1,
-		`listwatch_objects` + of:                 2,
-		`listwatch_history_writes` + of:          2,
-		`listwatch_frames_built_total` + of:      2,
-		`listwatch_watch_wakeups_total` + of:     2,
-		`listwatch_watches_behind` + of:          0,
-		`listwatch_watch_lag_versions` + of:      0,
-		`listwatch_store_commit_writes_count`:    0,
-		`listwatch_list_duration_seconds_count`:  1,
-		`listwatch_write_duration_seconds_count`: 0,
-		`listwatch_watches_stalled` + of:         0,
-	} {
-		if got := value(t, text, series); got != want {
-			t.Errorf("%s: got %v, want %v", series, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.writeTime = time.Millisecond // otherwise the lag would be zero, which means unknown
+		f.server.Limits.Watches = 2
+		f.create("before")
+		const of = `{group="demo",resource="notes",version="v1"}`
+		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/", f.resource))
+		f.watch(f.request(t.Context(), "/?watch=true", f.resource))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		f.watch(f.request(ctx, "/?watch=true", f.resource))
+		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/?watch=true", f.resource))
+		<-time.After(time.Second) // a watch is woken only if it sleeps
+		f.create("after")
+		<-time.After(time.Second)
+		await(t, f, "listwatch_watch_events_total"+of, 4)
+		cancel(errors.New("gone"))
+		await(t, f, `listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 1)
+		text := scrapeText(f.Metrics)
+		for series, want := range map[string]float64{
+			`listwatch_watches_opened_total{framing="application/json",transport="chunked"}`: 2,
+			`listwatch_requests_refused_total{code="429",reason="watches"}`:                  1,
+			`listwatch_watches_limit`:                2,
+			`listwatch_draining`:                     0,
+			`listwatch_watch_lag_seconds_count`:      2,
+			`listwatch_lists_total` + of:             1,
+			`listwatch_list_objects_total` + of:      1,
+			`listwatch_objects` + of:                 2,
+			`listwatch_history_writes` + of:          2,
+			`listwatch_frames_built_total` + of:      2,
+			`listwatch_watch_wakeups_total` + of:     2,
+			`listwatch_watches_behind` + of:          0,
+			`listwatch_watch_lag_versions` + of:      0,
+			`listwatch_store_commit_writes_count`:    0,
+			`listwatch_list_duration_seconds_count`:  1,
+			`listwatch_write_duration_seconds_count`: 0,
+			`listwatch_watches_stalled` + of:         0,
+		} {
+			if got := value(t, text, series); got != want {
+				t.Errorf("%s: got %v, want %v", series, got, want)
+			}
 		}
-	}
+	})
 }
 
 // await scrapes until series has the value want.
@@ -164,7 +183,7 @@ func await(t *testing.T, f *fixture, series string, want float64) {
 		select {
 		case <-late:
 			t.Fatalf("%s is not %v in:\n%s", series, want, scrapeText(f.Metrics))
-		default:
+		case <-time.After(time.Millisecond):
 		}
 	}
 }
