@@ -99,7 +99,7 @@ func (h *Handler) readConfiguration(w http.ResponseWriter, r *http.Request, c re
 	if config, err = compact(config); err != nil || config[0] != '{' {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration must be an object in YAML or JSON", Err: err}
 	}
-	if config, err = c.applyFieldValidation(w, o.FieldValidation, config); err != nil {
+	if config, err = applyFieldValidation(w, o.FieldValidation, config, c.strictError); err != nil {
 		return nil, err
 	}
 	if name := metadataString(config, "name"); name != c.name {

@@ -203,3 +203,14 @@ func TestStoredOdditiesDoNotHinderApply(t *testing.T) {
 		t.Errorf("got %s, want the unknown fields", got)
 	}
 }
+
+func TestScaleIsTrackedIfReplicasAreManaged(t *testing.T) {
+	a := startServer(t, nil)
+	const unmanaged = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {paused: true}\n"
+	a.applied(t, 201, deployments+"/web", "ada", unmanaged)
+	a.want(t, 200, "PATCH", webScale+"?fieldManager=bob", `{"spec":{"replicas":2}}`, "Content-Type", mergePatchType)
+	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "ada Apply")
+	a.applied(t, 200, deployments+"/web", "ada", strings.Replace(unmanaged, "paused: true", "paused: true, replicas: 3", 1))
+	a.want(t, 200, "PATCH", webScale+"?fieldManager=bob", `{"spec":{"replicas":4}}`, "Content-Type", mergePatchType)
+	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "ada Apply", "bob Update scale")
+}

@@ -168,8 +168,9 @@ func checkNumbers(body []byte) error {
 
 // applyFieldValidation checks the numbers of body, which is compact JSON, and removes duplicate
 // members. These are ignored, reported as a warning, or rejected as validation requires (Kubernetes
-// API concepts, "Field validation"). If duplicates are accepted, the last one is used.
-func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, validation string, body []byte) ([]byte, error) {
+// API concepts, "Field validation"). If duplicates are accepted, the last one is used. reject makes
+// the error for duplicates.
+func applyFieldValidation(w http.ResponseWriter, validation string, body []byte, reject func(problems string) error) ([]byte, error) {
 	if err := checkNumbers(body); err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func (c resourceRequest) applyFieldValidation(w http.ResponseWriter, validation 
 	if validation == metav1.FieldValidationIgnore {
 		return unique, nil
 	}
-	return unique, report(w, validation, fieldWarnings(duplicates), c.strictError)
+	return unique, report(w, validation, fieldWarnings(duplicates), reject)
 }
 
 // report rejects a body with the given problems if validation is Strict, and adds warnings to the
@@ -202,7 +203,7 @@ func (c resourceRequest) strictError(problems string) error {
 	}
 }
 
-// strictPatchError is like strictError, for the result of a patch.
+// strictPatchError is like strictError, for a patch or its result.
 func (c resourceRequest) strictPatchError(problems string) error {
 	return patch.Inapplicable(errors.New(problems))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/table"
@@ -146,6 +147,9 @@ func (c resourceRequest) updateScale(
 		}
 		if err := c.validateObject(doc, next); err != nil {
 			return nil, err
+		}
+		if !apply.Manages(doc, c.scale.replicas...) {
+			return next, nil // as in Kubernetes, where a scale only takes the replicas over
 		}
 		return c.track(doc, next, manager)
 	})

@@ -48,9 +48,16 @@ func TestStrictValidationRejectsDuplicates(t *testing.T) {
 	a.want(t, 201, "POST", pods+strict, object("one"))
 	refused("PUT", pods+"/one", duplicateMembers, "metadata.labels")
 	refused("PUT", pods+"/one/status", `{"status":{"a":1,"a":2}}`, "status.a")
-	refused("PATCH", pods+"/one", `{"spec":{"a":1,"a":2}}`, "spec.a", "Content-Type", mergePatchType)
-	refused("PATCH", pods+"/one", `{"spec":{"a":1,"a":2}}`, "spec.a", "Content-Type", strategicPatchType)
-	refused("PATCH", pods+"/one", `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`, "[0].value.a", "Content-Type", jsonPatchType)
+	for _, c := range []struct{ mediaType, body, field string }{
+		{mergePatchType, `{"spec":{"a":1,"a":2}}`, "spec.a"},
+		{strategicPatchType, `{"spec":{"a":1,"a":2}}`, "spec.a"},
+		{jsonPatchType, `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`, "[0].value.a"},
+	} { // 422, as in kube-apiserver
+		s := a.wantError(t, 422, "Invalid", "PATCH", pods+"/one"+strict, c.body, "Content-Type", c.mediaType)
+		if want := `strict decoding error: duplicate field "` + c.field + `"`; !strings.HasSuffix(s.Message, want) {
+			t.Errorf("%s: got %q, want %q", c.body, s.Message, want)
+		}
+	}
 }
 
 func TestPatchesDropDuplicateMembers(t *testing.T) {

@@ -104,7 +104,7 @@ func (h *Handler) readWrite(
 	if data, err = compact(data); err != nil {
 		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
 	}
-	if data, err = c.applyFieldValidation(w, o.FieldValidation, data); err != nil {
+	if data, err = applyFieldValidation(w, o.FieldValidation, data, c.strictError); err != nil {
 		return o, nil, err
 	}
 	if err := c.checkTypes(data); err != nil {
@@ -138,7 +138,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 		return h.apply(w, r, c, o, data)
 	}
 	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
-		return c.applyFieldValidation(w, o.FieldValidation, patch)
+		return applyFieldValidation(w, o.FieldValidation, patch, c.strictPatchError)
 	})
 	if err != nil {
 		return err

@@ -39,5 +39,6 @@ func ExampleParse() {
 	//   spec.conversion: the webhook is never called
 	//   spec: the CEL rules of x-kubernetes-validations are not enforced
 	//   spec.size: the default is not filled in
+	//   spec.template: apiVersion, kind and metadata of the embedded resource are not validated
 	// /apis/demo.example.com/v1/gadgets
 }

@@ -61,6 +61,9 @@ func (d *Definition) ignoreRules(path string, s *structural.Structural) {
 	if len(s.XValidations) > 0 {
 		d.ignore("%s: the CEL rules of x-kubernetes-validations are not enforced", path)
 	}
+	if s.XEmbeddedResource {
+		d.ignore("%s: apiVersion, kind and metadata of the embedded resource are not validated", path)
+	}
 	if s.Default.Object != nil {
 		d.ignore("%s: the default is not filled in", path)
 	}

@@ -30,7 +30,9 @@ func newValidator(s *structural.Structural) func(object []byte) field.ErrorList 
 		for _, err := range validator.Validate(value).Errors {
 			errs = append(errs, fieldError(err))
 		}
-		return append(errs, listtype.ValidateListSetsAndMaps(nil, s, value)...)
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s, value)...)
+		slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+		return errs
 	}
 }
 

@@ -7,7 +7,9 @@
 package apply
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -15,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,6 +59,25 @@ func New(t *schema.Type, kind kubeschema.GroupVersionKind) (*Manager, error) {
 // IsTracked reports whether an object has managedFields. object is compact JSON.
 func IsTracked(object []byte) bool {
 	return len(rawjson.Lookup(object, "metadata", "managedFields")) > len("[]")
+}
+
+// Manages reports whether object has a manager of the field at path. object is compact JSON.
+func Manages(object []byte, path ...string) bool {
+	if !IsTracked(object) {
+		return false
+	}
+	var entries []metav1.ManagedFieldsEntry
+	if err := json.Unmarshal(rawjson.Lookup(object, "metadata", "managedFields"), &entries); err != nil {
+		return false
+	}
+	field := make(fieldpath.Path, len(path))
+	for i, name := range path {
+		field[i] = fieldpath.PathElement{FieldName: &name}
+	}
+	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		var fields fieldpath.Set
+		return e.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && fields.Has(field)
+	})
 }
 
 // Update returns next with the managedFields after a write other than an apply, in which manager

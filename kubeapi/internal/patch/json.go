@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,8 +39,9 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 	if err != nil {
 		return nil, Invalid(err)
 	}
-	operations, err := jsonpatch.DecodePatch(data)
-	if err != nil {
+	// DecodePatch would report an invalid operation with a message of the library.
+	var operations jsonpatch.Patch
+	if err := json.Unmarshal(data, &operations); err != nil {
 		return nil, Inapplicable(err)
 	}
 	if len(operations) > MaxOperations {
