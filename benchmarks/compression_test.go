@@ -53,7 +53,7 @@ func BenchmarkCompression(b *testing.B) {
 
 func benchmarkCompression(b *testing.B, t transport.Server, kind string, watchers int) {
 	p := startPods(b, t)
-	startLoad(b, kind, p.Addr(), watchers)
+	startLoad(b, clients{Kind: kind, Streams: 100}, p.Addr(), watchers)
 	for range 5 {
 		p.Publish()
 		p.wait(watchers)
@@ -131,7 +131,7 @@ type podServer struct {
 
 func startPods(tb testing.TB, t transport.Server) *podServer {
 	tb.Helper()
-	p := &podServer{server: startServer(tb, t, false), random: rand.New(rand.NewPCG(1, 2))}
+	p := &podServer{server: startServer(tb, listen(tb, false), t, false), random: rand.New(rand.NewPCG(1, 2))}
 	p.cond = sync.NewCond(&p.mu)
 	p.watch.Trace = &watchserver.Trace{Sent: p.sent}
 	return p

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 func BenchmarkFanout(b *testing.B) {
 	for _, watchers := range []int{100, 1000, 5000} {
 		for _, burst := range []int{1, 16} {
-			for _, c := range variants() {
+			for _, c := range slices.Concat(variants(), byReader(), overTLS()) {
 				b.Run(fmt.Sprintf("watchers=%d/burst=%d/%s", watchers, burst, c.name), func(b *testing.B) {
 					benchmarkFanout(b, c, watchers, burst)
 				})
@@ -26,8 +27,8 @@ func BenchmarkFanout(b *testing.B) {
 }
 
 func benchmarkFanout(b *testing.B, c variant, watchers, burst int) {
-	p := c.start(b)
-	l := startLoad(b, c.client, p.Addr(), watchers)
+	p := c.serve(b)
+	l := startLoad(b, c.clients, p.Addr(), watchers)
 	publish := func() {
 		for range burst {
 			p.Publish()

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +21,25 @@ import (
 // clients. They run in a separate process, so that the benchmark's process uses CPU time only for
 // the server. The load process opens connections, discards the received bytes, and counts events by
 // their mark. The two processes exchange lines over pipes.
-const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is "kind addr watchers"
+const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is a loadSpec in JSON
+
+type loadSpec struct {
+	Clients  clients
+	Addr     string
+	Watchers int
+}
+
+// clients describes the clients of a load process. Its fields are exported for encoding.
+type clients struct {
+	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
+	// frameReader. "+gzip" and the like request a compression.
+	Kind string
+	TLS  bool
+	// Streams is the number of HTTP/2 watches on one connection.
+	Streams int
+	// Refresh is the number of bytes after which a reader of kind "frames" refreshes a window.
+	Refresh int
+}
 
 // mark occurs exactly once in every event that the benchmarks send, and nowhere else in a
 // stream: neither in other members of the object nor in the header of a WebSocket frame. That
@@ -48,10 +68,14 @@ type load struct {
 
 // startLoad starts a load process with the given number of clients and returns when all of
 // them have received their response headers.
-func startLoad(tb testing.TB, kind, addr string, watchers int) *load {
+func startLoad(tb testing.TB, kind clients, addr string, watchers int) *load {
 	tb.Helper()
+	spec, err := json.Marshal(loadSpec{kind, addr, watchers})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", loadEnv, kind, addr, watchers))
+	cmd.Env = append(os.Environ(), loadEnv+"="+string(spec))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -89,13 +113,12 @@ func (l *load) expect(word string) {
 
 // serveLoad is the main function of a load process.
 func serveLoad(spec string) error {
-	var kind, addr string
-	var watchers int
-	if _, err := fmt.Sscan(spec, &kind, &addr, &watchers); err != nil {
+	var l loadSpec
+	if err := json.Unmarshal([]byte(spec), &l); err != nil {
 		return err
 	}
 	c := newCounter()
-	if err := openAll(kind, addr, watchers, c); err != nil {
+	if err := l.openAll(c); err != nil {
 		return err
 	}
 	fmt.Println("ready")
@@ -154,8 +177,8 @@ func (c *counter) drain(r io.Reader) {
 	}
 }
 
-// requests holds, by kind, the requests of clients that use plain TCP connections. Clients of
-// all other kinds use HTTP/2.
+// requests holds, by kind, the requests of clients that have a connection for each watch. Clients
+// of all other kinds use HTTP/2.
 var requests = map[string]string{
 	"tcp":       "\r\n\r\n",
 	"chunked":   "GET /?" + benchQuery + " HTTP/1.1\r\nHost: bench\r\n\r\n",
@@ -182,16 +205,22 @@ func requestOf(kind string) (request, name, value string) {
 	return request, name, value
 }
 
-func openAll(kind, addr string, watchers int, c *counter) error {
-	request, name, value := requestOf(kind)
-	open := func() error { return openRaw(addr, request, c) }
+// openAll opens all watches. Each call of open opens as many as one connection carries.
+func (l loadSpec) openAll(c *counter) error {
+	request, name, value := requestOf(l.Clients.Kind)
+	perConn := 1
+	open := func() error { return l.openRaw(request, c) }
 	if request == "" {
-		open = h2Opener(addr, name, value, c)
+		perConn = l.Clients.Streams
+		open = func() error { return l.openHTTP2(name, value, c) }
+		if l.Clients.Kind == "frames" {
+			open = func() error { return l.openFrames(c) }
+		}
 	}
 	var group sync.WaitGroup
-	errs := make(chan error, watchers)
+	errs := make(chan error, l.Watchers)
 	slots := make(chan struct{}, 64)
-	for range watchers {
+	for range l.Watchers / perConn {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
@@ -209,8 +238,17 @@ func openAll(kind, addr string, watchers int, c *counter) error {
 	}
 }
 
-func openRaw(addr, request string, c *counter) error {
-	conn, err := net.Dial("tcp", addr)
+// dial connects with the protocol that is negotiated by ALPN.
+func (l loadSpec) dial(protocol string) (net.Conn, error) {
+	conn, err := net.Dial("tcp", l.Addr)
+	if err != nil || !l.Clients.TLS {
+		return conn, err
+	}
+	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}), nil
+}
+
+func (l loadSpec) openRaw(request string, c *counter) error {
+	conn, err := l.dial("http/1.1")
 	if err != nil {
 		return err
 	}
@@ -233,35 +271,29 @@ func openRaw(addr, request string, c *counter) error {
 	return nil
 }
 
-// streamsPerConn is the number of HTTP/2 watches on one connection.
-const streamsPerConn = 100
-
-func h2Opener(addr, name, value string, c *counter) func() error {
-	var mu sync.Mutex
-	var client *http.Client
-	opened := 0
-	return func() error {
-		mu.Lock()
-		if opened%streamsPerConn == 0 {
-			t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
-			t.Protocols.SetUnencryptedHTTP2(true)
-			client = &http.Client{Transport: t}
-		}
-		opened++
-		own := client
-		mu.Unlock()
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+addr+"/?"+benchQuery, nil)
+// openHTTP2 opens the watches of one connection with the client of net/http.
+func (l loadSpec) openHTTP2(name, value string, c *counter) error {
+	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
+	scheme := "http"
+	if l.Clients.TLS {
+		scheme = "https"
+		t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	}
+	t.Protocols.SetHTTP2(l.Clients.TLS)
+	t.Protocols.SetUnencryptedHTTP2(!l.Clients.TLS)
+	for range l.Clients.Streams {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+"/?"+benchQuery, nil)
 		if err != nil {
 			return err
 		}
 		if name != "" {
 			req.Header.Set(name, value)
 		}
-		resp, err := own.Do(req)
+		resp, err := t.RoundTrip(req)
 		if err != nil {
 			return err
 		}
 		go c.drain(resp.Body)
-		return nil
 	}
+	return nil
 }

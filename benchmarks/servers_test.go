@@ -1,10 +1,12 @@
 package benchmarks
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -20,12 +22,15 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// variant is a server to measure, with the kind of clients that the load process opens.
+// variant is a server to measure, with the clients that the load process opens.
 type variant struct {
-	name   string
-	client string
-	start  func(tb testing.TB) publisher
+	name    string
+	clients clients
+	start   func(tb testing.TB, l net.Listener) publisher
 }
+
+// serve starts the server.
+func (v variant) serve(tb testing.TB) publisher { return v.start(tb, listen(tb, v.clients.TLS)) }
 
 // publisher is a running server.
 type publisher interface {
@@ -38,28 +43,73 @@ type publisher interface {
 // transport with a fast path and a standard path has a variant for each path. The handlers of
 // variants named "detached" return at once.
 func variants() []variant {
-	serve := func(t transport.Server) func(testing.TB) publisher {
-		return func(tb testing.TB) publisher { return startServer(tb, t, false) }
+	serve := func(t transport.Server) func(testing.TB, net.Listener) publisher {
+		return func(tb testing.TB, l net.Listener) publisher { return startServer(tb, l, t, false) }
 	}
-	detached := func(t transport.Server) func(testing.TB) publisher {
-		return func(tb testing.TB) publisher { return startServer(tb, t, true) }
+	detached := func(t transport.Server) func(testing.TB, net.Listener) publisher {
+		return func(tb testing.TB, l net.Listener) publisher { return startServer(tb, l, t, true) }
 	}
+	kind := func(name string) clients { return clients{Kind: name} }
 	return []variant{
-		{"floor", "tcp", startBareTCP},
-		{"chunked", "chunked", serve(chunked.Server{})},
-		{"chunked-detached", "chunked", detached(chunked.Server{})},
-		{"chunked-standard", "chunked", serve(chunked.Server{DisableHijack: true})},
-		{"websocket", "websocket", serve(&websocket.Server{})},
-		{"websocket-detached", "websocket", detached(&websocket.Server{})},
-		{"websocket-gorilla", "websocket", serve(&gorilla.Server{})},
-		{"websocket-nhooyr", "websocket", serve(&nhooyr.Server{})},
-		{"h2", "h2", serve(h2.Server{})},
-		{"h2-detached", "h2", detached(h2.Server{})},
-		{"h2-nethttp", "h2", func(tb testing.TB) publisher {
-			return startServerWith(tb, h2.Server{}, false, h2.Config{NetHTTP: true})
+		{"floor", kind("tcp"), startBareTCP},
+		{"chunked", kind("chunked"), serve(chunked.Server{})},
+		{"chunked-detached", kind("chunked"), detached(chunked.Server{})},
+		{"chunked-standard", kind("chunked"), serve(chunked.Server{DisableHijack: true})},
+		{"websocket", kind("websocket"), serve(&websocket.Server{})},
+		{"websocket-detached", kind("websocket"), detached(&websocket.Server{})},
+		{"websocket-gorilla", kind("websocket"), serve(&gorilla.Server{})},
+		{"websocket-nhooyr", kind("websocket"), serve(&nhooyr.Server{})},
+		{"h2", goHTTP2, serve(h2.Server{})},
+		{"h2-detached", goHTTP2, detached(h2.Server{})},
+		{"h2-nethttp", goHTTP2, func(tb testing.TB, l net.Listener) publisher {
+			return startServerWith(tb, l, h2.Server{}, false, h2.Config{NetHTTP: true})
 		}},
-		{"h2-detached", "h2", detached(h2.Server{})},
 	}
+}
+
+// goHTTP2 is the HTTP/2 client of net/http. It refreshes a window after 4 KiB.
+var goHTTP2 = clients{Kind: "h2", Streams: 100}
+
+// byReader returns the variants that show how the clients of HTTP/2 determine its cost: leaner
+// clients, clients with a connection for each watch, and TLS.
+func byReader() []variant {
+	serve := func(tb testing.TB, l net.Listener) publisher { return startServer(tb, l, h2.Server{}, false) }
+	return []variant{
+		{"h2-frames", clients{Kind: "frames", Streams: 100, Refresh: 4 << 10}, serve},
+		{"h2-frames-seldom", clients{Kind: "frames", Streams: 100, Refresh: 1 << 20}, serve},
+		{"h2-alone", clients{Kind: "h2", Streams: 1}, serve},
+		{"h2-alone-frames", clients{Kind: "frames", Streams: 1, Refresh: 4 << 10}, serve},
+		{"h2-alone-frames-seldom", clients{Kind: "frames", Streams: 1, Refresh: 1 << 20}, serve},
+	}
+}
+
+// overTLS returns the variants that are measured over TLS as well.
+func overTLS() (secured []variant) {
+	for _, v := range append(variants(), byReader()...) {
+		switch v.name {
+		case "floor", "chunked", "chunked-detached", "websocket", "websocket-detached", "h2", "h2-detached", "h2-frames":
+			v.name += "-tls"
+			v.clients.TLS = true
+			secured = append(secured, v)
+		}
+	}
+	return secured
+}
+
+// listen listens on a port of 127.0.0.1.
+func listen(tb testing.TB, secure bool) net.Listener {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { l.Close() })
+	if !secure {
+		return l
+	}
+	test := httptest.NewTLSServer(nil) // has a certificate
+	defer test.Close()
+	return tls.NewListener(l, &tls.Config{Certificates: test.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}})
 }
 
 // server is a watchserver over a log.
@@ -70,31 +120,19 @@ type server struct {
 	n     int
 }
 
-func startServer(tb testing.TB, t transport.Server, detach bool) *server {
-	tb.Helper()
-	return startServerWith(tb, t, detach, h2.Config{})
+func startServer(tb testing.TB, l net.Listener, t transport.Server, detach bool) *server {
+	return startServerWith(tb, l, t, detach, h2.Config{})
 }
 
-func startServerWith(tb testing.TB, t transport.Server, detach bool, c h2.Config) *server {
-	tb.Helper()
-	s := &server{writer: writer{log: history.New(history.Options{})}}
+func startServerWith(tb testing.TB, l net.Listener, t transport.Server, detach bool, c h2.Config) *server {
+	s := &server{writer: writer{log: history.New(history.Options{})}, addr: l.Addr().String()}
 	s.watch = &watchserver.Server{Source: s.log, Transports: []transport.Server{t}, Detach: detach}
 	s.watch.Timing.Heartbeat = -1 // the clients do not answer pings
 	hs := &http.Server{Handler: s.watch}
 	c.Configure(hs)
-	s.addr = serveOn(tb, hs)
-	return s
-}
-
-func serveOn(tb testing.TB, hs *http.Server) (addr string) {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
 	go hs.Serve(l)
 	tb.Cleanup(func() { hs.Close() })
-	return l.Addr().String()
+	return s
 }
 
 func (s *server) Addr() string { return s.addr }
@@ -115,13 +153,7 @@ type bareTCP struct {
 	conns []chan []byte
 }
 
-func startBareTCP(tb testing.TB) publisher {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { l.Close() })
+func startBareTCP(_ testing.TB, l net.Listener) publisher {
 	o := object(listwatch.Key{Namespace: "ns", Name: "1"}, nil, 1, 1024)
 	payload := fmt.Appendf(nil, `{"type":"MODIFIED","object":%s}`+"\n", o.Data)
 	f := &bareTCP{addr: l.Addr().String(), frame: fmt.Appendf(nil, "%x\r\n%s\r\n", len(payload), payload)}

@@ -17,7 +17,7 @@ import (
 func BenchmarkStalledReader(b *testing.B) {
 	for _, stalled := range []int{1, 50} {
 		for _, c := range variants() {
-			if c.client != "chunked" && c.client != "websocket" {
+			if c.clients.Kind != "chunked" && c.clients.Kind != "websocket" {
 				continue // h2 readers share connections; transport/h2 tests stalled streams
 			}
 			b.Run(fmt.Sprintf("stalled=%d/%s", stalled, c.name), func(b *testing.B) {
@@ -61,15 +61,15 @@ type healthyReader struct {
 }
 
 func newHealthyReader(tb testing.TB, c variant, stalled int) *healthyReader {
-	h := &healthyReader{TB: tb, publisher: c.start(tb), buf: make([]byte, 64<<10)}
+	h := &healthyReader{TB: tb, publisher: c.serve(tb), buf: make([]byte, 64<<10)}
 	for range stalled {
-		h.dial(requests[c.client])
+		h.dial(requests[c.clients.Kind])
 	}
 	// Fill the buffers of the stalled clients before measuring.
 	for range 5000 * min(stalled, 1) {
 		h.Publish()
 	}
-	h.conn = h.dial(requests[c.client])
+	h.conn = h.dial(requests[c.clients.Kind])
 	return h
 }
 

@@ -1,0 +1,100 @@
+package benchmarks
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
+)
+
+// A frameReader is a lean HTTP/2 client with many watches on one connection. It sends all window
+// updates that are due after a read in one write, where the client of net/http makes a write for
+// each.
+type frameReader struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	framer  *http2.Framer
+	out     bytes.Buffer
+	refresh int
+	unread  map[uint32]int // by stream, the bytes that were received since the last window update
+}
+
+// openFrames opens the watches of one connection with a frameReader.
+func (l loadSpec) openFrames(c *counter) error {
+	conn, err := l.dial("h2")
+	if err != nil {
+		return err
+	}
+	r := &frameReader{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), refresh: l.Clients.Refresh, unread: map[uint32]int{}}
+	r.framer = http2.NewFramer(&r.out, r.in)
+	r.framer.SetReuseFrames()
+	r.out.WriteString(http2.ClientPreface)
+	// The windows are those of net/http's client.
+	r.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4 << 20})
+	r.framer.WriteWindowUpdate(0, 1<<30)
+	request := h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "bench", ":path", "/?"+benchQuery)
+	for i := range l.Clients.Streams {
+		r.framer.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true, EndStream: true,
+		})
+	}
+	for responses := 0; responses < l.Clients.Streams; {
+		f, err := r.next(c)
+		if err != nil {
+			return err
+		}
+		if f == http2.FrameHeaders {
+			responses++
+		}
+	}
+	go func() {
+		for {
+			if _, err := r.next(c); err != nil {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// next reads a frame and counts its events. It writes when everything that has arrived was read.
+func (r *frameReader) next(c *counter) (http2.FrameType, error) {
+	if r.in.Buffered() == 0 && r.out.Len() > 0 {
+		if _, err := io.Copy(r.conn, &r.out); err != nil {
+			return 0, err
+		}
+	}
+	f, err := r.framer.ReadFrame()
+	if err != nil {
+		return 0, err
+	}
+	switch f := f.(type) {
+	case *http2.DataFrame:
+		if marks := bytes.Count(f.Data(), []byte{mark}); marks > 0 {
+			c.add(marks)
+		}
+		r.consume(f.StreamID, len(f.Data()))
+		r.consume(0, len(f.Data()))
+	case *http2.SettingsFrame:
+		if !f.IsAck() {
+			r.framer.WriteSettingsAck()
+		}
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			r.framer.WritePing(true, f.Data)
+		}
+	}
+	return f.Header().Type, nil
+}
+
+// consume refreshes the window of a stream, or of the connection if stream is zero.
+func (r *frameReader) consume(stream uint32, n int) {
+	if r.unread[stream] += n; r.unread[stream] >= r.refresh {
+		r.framer.WriteWindowUpdate(stream, uint32(r.unread[stream]))
+		r.unread[stream] = 0
+	}
+}
