@@ -49,7 +49,7 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	timeout := o.WriteTimeoutOrDefault()
 	s := &responseSender{
 		w: w, rc: rc, guard: newWriteGuard(w, r, timeout), closeTimeout: timeout, finished: make(chan struct{}),
-		writing: connio.NewLock(), coding: encoder.NewStreamCoding(),
+		coding: encoder.NewStreamCoding(),
 	}
 	if s.unreadBody = r.ContentLength != 0; s.unreadBody && r.ProtoMajor == 1 {
 		// Otherwise net/http would parse the rest of the body as the next request.

@@ -2,7 +2,6 @@ package chunked
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -315,38 +314,6 @@ func TestASlowReaderIsNotDisconnected(t *testing.T) {
 		}
 		s.Sender.Close(transport.Abort)
 		<-read
-	})
-}
-
-func TestVectorsReachASlowReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout = 10 * time.Second
-		client, conn := memnet.Pipe()
-		s := newStream(conn, timeout)
-		// A memnet.Conn writes the buffers one by one. Apart from that it behaves like a
-		// socket.
-		s.vector = true
-		var frames [][]byte
-		var want []byte
-		for i := range 3*maxVector - 5 {
-			frames = append(frames, bytes.Repeat([]byte{byte(i)}, largeFrame+i))
-			want = append(want, frames[i]...)
-		}
-		sent := make(chan error)
-		go func() { sent <- s.Send(frames) }()
-		got := make([]byte, len(want))
-		for n := 0; n < len(got); {
-			time.Sleep(timeout / 2)
-			m, err := client.Read(got[n:min(len(got), n+5000)])
-			if err != nil {
-				t.Fatal(err)
-			}
-			n += m
-		}
-		if err := <-sent; err != nil || !bytes.Equal(got, want) {
-			t.Errorf("Send: equal bytes: %v, error: %v", bytes.Equal(got, want), err)
-		}
-		s.reset()
 	})
 }
 

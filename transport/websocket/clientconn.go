@@ -45,7 +45,7 @@ type clientConn struct {
 func newClientConn(c net.Conn, body io.ReadWriteCloser, agreed agreement, request *wswatch.Request) *clientConn {
 	return &clientConn{
 		conn: c, body: body, request: request, keepsHistory: agreed.sharesHistory, frames: newFrameReader(false, agreed.deflate, request.Limit),
-		buffer: make([]byte, clientBuffer), writing: connio.NewLock(),
+		buffer: make([]byte, clientBuffer),
 	}
 }
 

@@ -52,7 +52,7 @@ var _ transport.Sender = (*stream)(nil)
 // newStream returns a stream over c. The client has already sent the bytes early.
 func newStream(c connection, early []byte, deflate bool, o transport.Options) *stream {
 	return &stream{
-		conn: c, early: early, deflate: deflate, writing: connio.NewLock(),
+		conn: c, early: early, deflate: deflate,
 		writer: connio.NewFrameWriter(c, o.WriteTimeoutOrDefault()),
 	}
 }
@@ -207,7 +207,7 @@ func (s *stream) ping() bool {
 	}
 	sent := s.sent.Load()
 	switch {
-	case len(s.writing) > 0: // no ping is needed: the write in progress has a deadline
+	case s.writing.IsHeld(): // no ping is needed: the write in progress has a deadline
 	case s.pinged.Swap(true) && sent-s.sentAtPing < minProgress:
 		s.end()
 		return false

@@ -4,7 +4,9 @@
 package connio
 
 import (
+	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,22 +14,48 @@ import (
 )
 
 // A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it supports a timeout, and
-// testing/synctest treats a goroutine that waits for it as durably blocked.
-type Lock chan struct{}
-
-// NewLock returns an unlocked Lock.
-func NewLock() Lock { return make(Lock, 1) }
+// testing/synctest treats a goroutine that waits for it as durably blocked. The zero value is
+// unlocked.
+type Lock struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	held    bool
+	waiting []chan struct{} // each is closed when its waiter holds the lock
+}
 
 // Lock waits for the lock and takes it.
-func (l Lock) Lock() { l <- struct{}{} }
+func (l *Lock) Lock() {
+	if turn := l.request(); turn != nil {
+		<-turn
+	}
+}
+
+// IsHeld reports whether the lock is held.
+func (l *Lock) IsHeld() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held
+}
+
+// request takes the lock if it is free. Otherwise it returns the channel to wait for.
+func (l *Lock) request() (turn chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.held {
+		l.held = true
+		return nil
+	}
+	turn = make(chan struct{})
+	l.waiting = append(l.waiting, turn)
+	return turn
+}
 
 // LockWithin takes the lock and returns true. It returns false if the lock is not free within
 // timeout. A negative timeout means no limit.
-func (l Lock) LockWithin(timeout time.Duration) bool {
-	select {
-	case l <- struct{}{}:
+func (l *Lock) LockWithin(timeout time.Duration) bool {
+	turn := l.request()
+	if turn == nil {
 		return true
-	default:
 	}
 	var late <-chan time.Time
 	if timeout >= 0 {
@@ -36,15 +64,43 @@ func (l Lock) LockWithin(timeout time.Duration) bool {
 		late = timer.C
 	}
 	select {
-	case l <- struct{}{}:
+	case <-turn:
 		return true
 	case <-late:
-		return false
+		return !l.giveUp(turn)
 	}
 }
 
+// giveUp stops waiting for turn. It returns false if turn has come, so that the caller holds the
+// lock.
+func (l *Lock) giveUp(turn chan struct{}) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, turn)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
 // Unlock releases the lock.
-func (l Lock) Unlock() { <-l }
+func (l *Lock) Unlock() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.held, l.waiting = false, nil
+		return
+	}
+	close(l.waiting[0])
+	l.waiting = l.waiting[1:]
+}
+
+// A Reader is a reader of a connection that may have a buffer.
+type Reader interface {
+	io.Reader
+	// Buffered returns the number of bytes that can be read without reading the connection.
+	Buffered() int
+}
 
 // ErrSenderClosed is the error that Send returns after Close.
 var ErrSenderClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed", Err: net.ErrClosed}

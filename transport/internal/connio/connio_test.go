@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/listwatch/listwatch/internal/memnet"
 )
 
 func TestWriteBatchedKeepsBytesAndOrder(t *testing.T) {
@@ -74,7 +78,7 @@ func TestWriteDeadlineMovesSeldom(t *testing.T) {
 
 func TestLockWithinGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lock := NewLock()
+		lock := new(Lock)
 		if !lock.LockWithin(0) {
 			t.Fatal("LockWithin did not take a free lock")
 		}
@@ -103,4 +107,58 @@ func TestTCPFindsTheWrappedConnection(t *testing.T) {
 	if got, ok := TCP(struct{ net.Conn }{tcp}); ok {
 		t.Errorf("a wrapper without the method TCP: got %p, want none", got)
 	}
+}
+
+func TestVectorsReachASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		client, conn := memnet.Pipe()
+		w := NewFrameWriter(conn, timeout)
+		// A memnet.Conn writes the buffers one by one. Apart from that it behaves like a socket.
+		w.vector = true
+		var frames [][]byte
+		var want []byte
+		for i := range 3*maxVector - 5 {
+			frames = append(frames, bytes.Repeat([]byte{byte(i)}, largeFrame+i))
+			want = append(want, frames[i]...)
+		}
+		sent := make(chan error)
+		go func() { sent <- w.WriteFrames(frames) }()
+		got := make([]byte, len(want))
+		for n := 0; n < len(got); {
+			time.Sleep(timeout / 2)
+			m, err := client.Read(got[n:min(len(got), n+5000)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += m
+		}
+		if err := <-sent; err != nil || !bytes.Equal(got, want) {
+			t.Errorf("WriteFrames: equal bytes: %v, error: %v", bytes.Equal(got, want), err)
+		}
+	})
+}
+
+func TestLockIsTakenInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lock Lock
+		lock.Lock()
+		var order []int
+		var group sync.WaitGroup
+		for i := range 3 {
+			group.Go(func() {
+				lock.Lock()
+				order = append(order, i)
+				lock.Unlock()
+			})
+			synctest.Wait()
+		}
+		go lock.LockWithin(time.Second) // gives up before its turn
+		time.Sleep(time.Minute)
+		lock.Unlock()
+		group.Wait()
+		if !slices.Equal(order, []int{0, 1, 2}) || lock.IsHeld() {
+			t.Errorf("the lock was taken in the order %v, and is held: %v", order, lock.IsHeld())
+		}
+	})
 }

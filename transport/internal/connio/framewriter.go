@@ -23,7 +23,7 @@ const (
 // FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer
-	tcp      *net.TCPConn // nil unless conn supports writev
+	vector   bool // conn supports writev
 	deadline WriteDeadline
 }
 
@@ -33,8 +33,8 @@ func NewFrameWriter(conn interface {
 	SetWriteDeadline(t time.Time) error
 }, timeout time.Duration,
 ) FrameWriter {
-	tcp, _ := TCP(conn)
-	return FrameWriter{conn: conn, tcp: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
+	_, tcp := TCP(conn)
+	return FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
 }
 
 // Timeout returns the timeout.
@@ -44,7 +44,7 @@ func (w *FrameWriter) Timeout() time.Duration { return w.deadline.Timeout }
 // frames. With TLS no vector is used, because each of its elements would become a record and a
 // system call.
 func (w *FrameWriter) WriteFrames(frames [][]byte) error {
-	if len(frames) > 1 && w.tcp != nil {
+	if len(frames) > 1 && w.vector {
 		total := 0
 		for _, f := range frames {
 			total += len(f)
@@ -68,14 +68,23 @@ func (w *FrameWriter) Write(p []byte) error {
 func (w *FrameWriter) writeVectors(frames [][]byte) error {
 	for len(frames) > 0 {
 		n := min(len(frames), maxVector)
-		vector := net.Buffers(frames[:n])
-		frames = frames[n:]
-		if err := w.whileProgress(func() (int64, error) { return vector.WriteTo(w.tcp) }); err != nil {
+		if err := w.WriteVector(frames[:n]); err != nil {
 			return err
 		}
+		frames = frames[n:]
 	}
 	return nil
 }
+
+// WriteVector writes the parts, in one write if SupportsVector returns true. It overwrites the
+// slice, but not the parts.
+func (w *FrameWriter) WriteVector(parts [][]byte) error {
+	vector := net.Buffers(parts)
+	return w.whileProgress(func() (int64, error) { return vector.WriteTo(w.conn) })
+}
+
+// SupportsVector reports whether the connection supports writev.
+func (w *FrameWriter) SupportsVector() bool { return w.vector }
 
 // whileProgress calls write, which continues where it stopped, until everything is written or
 // nothing was written before the deadline expired.

@@ -4,9 +4,8 @@ package connio
 
 import (
 	"bufio"
-	"io"
 	"net"
 )
 
-// NewReader returns a buffered reader of conn.
-func NewReader(conn net.Conn) io.Reader { return bufio.NewReaderSize(conn, 4<<10) }
+// NewReader returns a Reader of conn.
+func NewReader(conn net.Conn) Reader { return bufio.NewReaderSize(conn, 4<<10) }

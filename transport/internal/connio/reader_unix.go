@@ -9,20 +9,24 @@ import (
 	"syscall"
 )
 
-// NewReader returns a buffered reader of conn. For a TCP connection the buffer comes from a pool
+// NewReader returns a Reader of conn. For a TCP connection the buffer comes from a pool
 // only while there is something to read, so that a reader that waits holds no memory. Other
 // connections are read without a buffer: those with TLS have their own.
-func NewReader(conn net.Conn) io.Reader {
+func NewReader(conn net.Conn) Reader {
 	tcp, ok := TCP(conn)
 	if !ok {
-		return conn
+		return unbuffered{conn}
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return conn
+		return unbuffered{conn}
 	}
 	return &pooledReader{raw: raw}
 }
+
+type unbuffered struct{ net.Conn }
+
+func (unbuffered) Buffered() int { return 0 }
 
 const readSize = 4 << 10
 
@@ -48,6 +52,8 @@ func (r *pooledReader) Read(p []byte) (int, error) {
 	}
 	return n, nil
 }
+
+func (r *pooledReader) Buffered() int { return len(r.unread) }
 
 // fill waits until there is something to read, and reads it.
 func (r *pooledReader) fill() error {
