@@ -3,6 +3,7 @@ package loop
 import (
 	"bytes"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,9 +14,11 @@ import (
 )
 
 // flood calls send until the server closes the connection or n frames were sent. It returns the
-// number of frames that the server has read, and the code of its GOAWAY.
-func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read int64, code http2.ErrCode) {
+// number of frames that the server has read, the memory that it held at most, and the code of its
+// GOAWAY.
+func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read, held int64, code http2.ErrCode) {
 	t.Helper()
+	before := memoryInUse()
 	f := start(t, handler, false)
 	conn := f.dial(t)
 	framer := http2.NewFramer(conn, conn)
@@ -45,9 +48,12 @@ func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Fra
 		}
 		synctest.Wait() // the server has read the frame, so the count does not depend on buffers
 		read++
+		if read&(read-1) == 0 || read%250 == 0 {
+			held = max(held, memoryInUse()-before)
+		}
 		select {
 		case code := <-ended:
-			return read, code
+			return read, held, code
 		default:
 		}
 		f.loop.mu.Lock()
@@ -63,7 +69,15 @@ func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Fra
 		}
 	}
 	conn.Close()
-	return read, <-ended
+	return read, held, <-ended
+}
+
+// memoryInUse returns the bytes of reachable objects and of stacks.
+func memoryInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }
 
 // request is a header block for a small request.
@@ -73,8 +87,14 @@ func headers(f *http2.Framer, i int, end bool) error {
 	return f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true, EndStream: end})
 }
 
+// floodMemory is a bound on the memory that a flood can make a connection hold: a header block of
+// the largest size, or defaultStreams handlers.
+const floodMemory = 2 << 20
+
 func TestFloodsEndTheConnection(t *testing.T) {
 	big := bytes.Repeat([]byte{'x'}, 3900)
+	// Huffman's code has more bits for this character, so it is not used.
+	kilobyte := h2peer.HeaderBlock("x", string(bytes.Repeat([]byte{'!'}, 1000)))
 	tests := []struct {
 		name string
 		most int64 // frames, or pairs of frames, until the connection ends
@@ -93,6 +113,18 @@ func TestFloodsEndTheConnection(t *testing.T) {
 				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: request})
 			}
 			return f.WriteContinuation(1, false, nil)
+		}},
+		{"CONTINUATION of one KiB", budgetSize + freeContinuations + 2, func(f *http2.Framer, i int) error {
+			if i == 0 {
+				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: request})
+			}
+			return f.WriteContinuation(1, false, kilobyte)
+		}},
+		{"CONTINUATION of one byte", budgetSize + freeContinuations + 2, func(f *http2.Framer, i int) error {
+			if i == 0 {
+				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: request})
+			}
+			return f.WriteContinuation(1, false, kilobyte[(i-1)%len(kilobyte):][:1])
 		}},
 		{"SETTINGS", budgetSize/costSettings + 1, func(f *http2.Framer, _ int) error { return f.WriteSettings() }},
 		{"PING", budgetSize + 1, func(f *http2.Framer, _ int) error { return f.WritePing(false, [8]byte{}) }},
@@ -128,9 +160,12 @@ func TestFloodsEndTheConnection(t *testing.T) {
 					defer running.Add(-1)
 					<-r.Context().Done()
 				}
-				read, code := flood(t, handler, 20*budgetSize, tt.send)
+				read, held, code := flood(t, handler, 20*budgetSize, tt.send)
 				if code != http2.ErrCodeEnhanceYourCalm || read > tt.most {
 					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, tt.most)
+				}
+				if held > floodMemory {
+					t.Errorf("the server held %d KiB, want %d at most", held>>10, floodMemory>>10)
 				}
 				if most.Load() > defaultStreams {
 					t.Errorf("%d handlers ran at once, want %d at most", most.Load(), defaultStreams)

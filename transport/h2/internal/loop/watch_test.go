@@ -178,6 +178,44 @@ func TestAStalledStreamHoldsNothing(t *testing.T) {
 	})
 }
 
+func TestStalledStreamsHoldNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const stalled = 1000
+		p, all, _ := openWatches(t, stalled+1, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
+		frame := make([]byte, 64<<10) // shared, as the frames of a log
+		steps := 0
+		before := memoryInUse()
+		for _, w := range all[:stalled] {
+			var step func()
+			step = func() {
+				steps++
+				if w.Send([][]byte{frame[:400]}) == nil {
+					w.Go(step)
+				}
+			}
+			w.Go(step)
+		}
+		for id := uint32(1); id < 2*stalled; id += 2 {
+			for len(p.Data[id]) < 1000 {
+				p.Read()
+			}
+		}
+		synctest.Wait()
+		if steps != 3*stalled {
+			t.Errorf("the streams were polled %d times, want %d", steps, 3*stalled)
+		}
+		clear(p.Data)
+		// Each keeps its function, a slice of the shared frame, and the time of its reset.
+		if held := (memoryInUse() - before) / stalled; held > 512 {
+			t.Errorf("a stalled stream holds %d bytes, want 512 at most", held)
+		}
+		all[stalled].Go(func() { all[stalled].Send([][]byte{frame[:500]}) })
+		for len(p.Data[2*stalled+1]) < 500 {
+			p.Read()
+		}
+	})
+}
+
 func TestAStalledStreamIsReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, all, _ := openWatches(t, 2, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
