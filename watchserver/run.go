@@ -46,13 +46,10 @@ func (s *stream) wake() {
 
 func (s *stream) schedule() {
 	if s.runSoon != nil {
-		s.runSoon(s.drive)
+		s.runSoon(s.driveFunc)
 		return
 	}
-	go func() {
-		growStack(0)
-		s.drive()
-	}()
+	go s.driveFunc()
 }
 
 // drive takes steps until nothing is pending or due. With runSoon it takes one step and schedules
@@ -60,10 +57,16 @@ func (s *stream) schedule() {
 func (s *stream) drive() {
 	for s.advance() {
 		if s.runSoon != nil {
-			s.runSoon(s.drive)
+			s.runSoon(s.driveFunc)
 			return
 		}
 	}
+}
+
+// driveAlone is drive on a goroutine of its own.
+func (s *stream) driveAlone() {
+	growStack(0)
+	s.drive()
 }
 
 // growStack makes the stack large enough for a write. A driver often begins with the smallest

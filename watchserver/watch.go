@@ -132,6 +132,9 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks, source: source, batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
 	}
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
+	if st.driveFunc = st.driveAlone; out.Go != nil {
+		st.driveFunc = st.drive
+	}
 	if st.batchBytes < 0 {
 		st.batchBytes = math.MaxInt
 	}

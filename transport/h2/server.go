@@ -58,15 +58,17 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 // A sender is the Sender of a stream of the connection loop.
 type sender struct {
 	watch  *loop.Watch
-	mu     sync.Mutex
-	coding *transport.StreamCoding // guarded by mu, because Close may be called during Send
+	mu     sync.Mutex              // guards the state of coding: Close may be called during Send
+	coding *transport.StreamCoding // nil if there is none
 }
 
 // Send implements [transport.Sender].
 func (s *sender) Send(frames [][]byte) error {
-	s.mu.Lock()
-	s.coding.Apply(frames)
-	s.mu.Unlock()
+	if s.coding != nil {
+		s.mu.Lock()
+		s.coding.Apply(frames)
+		s.mu.Unlock()
+	}
 	if err := s.watch.Send(frames); err != nil {
 		return connio.SendError(err)
 	}

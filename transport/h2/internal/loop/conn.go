@@ -26,17 +26,20 @@ type conn struct {
 	settings *settings
 	nc       net.Conn
 	tls      *tls.ConnectionState // nil in clear text
-	vector   bool                 // nc supports writev
 	values   context.Context      // the parent of the requests' contexts; never cancelled
 	remote   string
 	timer    *time.Timer // calls tick
+	// writeFunc is write. It is evaluated once, because each evaluation allocates.
+	writeFunc func()
 
 	// Owned by the reader.
+	in      connio.Reader
 	framer  *http2.Framer
 	headers headerBlock
+	arrived time.Time // when the bytes that are being read have arrived
 
 	// Owned by the writer.
-	deadline connio.WriteDeadline
+	writer connio.FrameWriter
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -78,9 +81,8 @@ const (
 )
 
 func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler) *conn {
-	_, vector := connio.TCP(nc)
 	c := &conn{
-		server: s, hs: hs, handler: h, settings: settingsOf(s, hs), nc: nc, tls: state, vector: vector,
+		server: s, hs: hs, handler: h, settings: settingsOf(s, hs), nc: nc, tls: state,
 		remote: nc.RemoteAddr().String(), streams: make(map[uint32]*stream),
 		sendWindow: initialWindow, peerWindow: initialWindow, peerFrame: defaultFrameSize,
 	}
@@ -88,8 +90,10 @@ func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState
 	if timeout == 0 {
 		timeout = -1
 	}
-	c.deadline = connio.WriteDeadline{SetFunc: nc.SetWriteDeadline, Timeout: timeout}
-	c.framer = http2.NewFramer(nil, connio.NewReader(nc))
+	c.writer = connio.NewFrameWriter(nc, timeout)
+	c.writeFunc = c.write
+	c.in = connio.NewReader(nc)
+	c.framer = http2.NewFramer(nil, c.in)
 	c.framer.SetMaxReadFrameSize(c.settings.frameSize)
 	c.framer.SetReuseFrames()
 	c.headers.init(c)

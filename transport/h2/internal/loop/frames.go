@@ -14,9 +14,13 @@ const maxWindow = math.MaxInt32
 // read reads frames until the connection fails or the client violates the protocol.
 func (c *conn) read() error {
 	for first := true; ; first = false {
+		isBuffered := c.in.Buffered() > 0
 		h, err := c.framer.ReadFrameHeader()
 		if err != nil {
 			return err
+		}
+		if !isBuffered {
+			c.arrived = time.Now() // once for all frames that have arrived together
 		}
 		if first && (h.Type != http2.FrameSettings || h.Flags.Has(http2.FlagSettingsAck)) {
 			return connError{http2.ErrCodeProtocol, "the first frame must be SETTINGS"}
@@ -65,7 +69,7 @@ func (c *conn) receive(f http2.Frame) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastFrame = time.Now()
+	c.lastFrame = c.arrived
 	err := c.chargeBlock()
 	if err == nil && !c.closing && !c.dead {
 		err = c.dispatch(f, complete)

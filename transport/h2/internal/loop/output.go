@@ -2,7 +2,6 @@ package loop
 
 import (
 	"encoding/binary"
-	"net"
 	"sync"
 
 	"golang.org/x/net/http2"
@@ -70,12 +69,9 @@ func (o *output) grow() {
 	}
 }
 
-// vectors returns the output in pieces. Only a connection that supports writev has several.
-func (o *output) vectors() net.Buffers {
-	if len(o.refs) == 0 {
-		return net.Buffers{o.buf}
-	}
-	var all net.Buffers
+// vectors returns the output in pieces.
+func (o *output) vectors() [][]byte {
+	var all [][]byte
 	from := 0
 	for _, r := range o.refs {
 		all = append(all, o.buf[from:r.at], r.p)

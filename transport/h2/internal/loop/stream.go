@@ -116,7 +116,7 @@ func (st *stream) emit(o *outgoing) bool {
 		budget -= int(n)
 		last := left == 0 && o.end
 		c.out.frame(int(n), http2.FrameData, endFlag(last), st.id)
-		o.take(&c.out, int(n), c.vector)
+		o.take(&c.out, int(n), c.writer.SupportsVector())
 		st.credit -= n
 		c.sendWindow -= n
 		c.allowance.sent += n

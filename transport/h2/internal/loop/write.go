@@ -1,11 +1,6 @@
 package loop
 
-import (
-	"errors"
-	"net"
-	"os"
-	"time"
-)
+import "time"
 
 // A queue holds the streams that have something to send, in the order of their turns.
 type queue struct{ head, tail *stream }
@@ -41,7 +36,7 @@ func (c *conn) enqueue(st *stream) {
 func (c *conn) wakeWriter() {
 	if !c.writing && !c.dead {
 		c.writing = true
-		go c.write()
+		go c.writeFunc()
 	}
 }
 
@@ -93,7 +88,7 @@ func (c *conn) write() {
 		o := c.out
 		c.out = output{}
 		c.mu.Unlock()
-		err := c.writeAll(o)
+		err := c.writeOut(&o)
 		o.release()
 		c.mu.Lock()
 		if err != nil {
@@ -158,27 +153,10 @@ func (c *conn) runStep(st *stream) {
 	}
 }
 
-// writeAll writes o. A write that makes progress has another writeTimeout, except with TLS, where
-// an expired deadline breaks the connection.
-func (c *conn) writeAll(o output) error {
-	c.deadline.Arm()
-	for all := o.vectors(); ; c.deadline.Extend() {
-		n, err := c.writeVectors(&all)
-		if err == nil {
-			return nil
-		}
-		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return err
-		}
+// writeOut writes o.
+func (c *conn) writeOut(o *output) error {
+	if len(o.refs) == 0 {
+		return c.writer.Write(o.buf)
 	}
-}
-
-// writeVectors writes all, and removes from it what was written.
-func (c *conn) writeVectors(all *net.Buffers) (int64, error) {
-	if c.vector {
-		return all.WriteTo(c.nc)
-	}
-	n, err := c.nc.Write((*all)[0])
-	(*all)[0] = (*all)[0][n:]
-	return int64(n), err
+	return c.writer.WriteVector(o.vectors())
 }
