@@ -21,20 +21,35 @@ type frameReader struct {
 	out     bytes.Buffer
 	refresh int
 	unread  map[uint32]int // by stream, the bytes that were received since the last window update
+	stalled uint32         // a stream that is not counted, and whose window is never refreshed
 }
 
 // openFrames opens the watches of one connection with a frameReader.
 func (l loadSpec) openFrames(c *counter) error {
-	conn, err := l.dial("h2")
+	r, err := l.newFrameReader(c)
 	if err != nil {
 		return err
+	}
+	go func() {
+		for {
+			if _, err := r.next(c); err != nil {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (l loadSpec) newFrameReader(c *counter) (*frameReader, error) {
+	conn, err := l.dial("h2")
+	if err != nil {
+		return nil, err
 	}
 	r := &frameReader{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), refresh: l.Clients.Refresh, unread: map[uint32]int{}}
 	r.framer = http2.NewFramer(&r.out, r.in)
 	r.framer.SetReuseFrames()
 	r.out.WriteString(http2.ClientPreface)
-	// The windows are those of net/http's client.
-	r.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4 << 20})
+	r.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(16 * r.refresh)})
 	r.framer.WriteWindowUpdate(0, 1<<30)
 	request := h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "bench", ":path", "/?"+benchQuery)
 	for i := range l.Clients.Streams {
@@ -45,20 +60,13 @@ func (l loadSpec) openFrames(c *counter) error {
 	for responses := 0; responses < l.Clients.Streams; {
 		f, err := r.next(c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if f == http2.FrameHeaders {
 			responses++
 		}
 	}
-	go func() {
-		for {
-			if _, err := r.next(c); err != nil {
-				return
-			}
-		}
-	}()
-	return nil
+	return r, nil
 }
 
 // next reads a frame and counts its events. It writes when everything that has arrived was read.
@@ -74,11 +82,14 @@ func (r *frameReader) next(c *counter) (http2.FrameType, error) {
 	}
 	switch f := f.(type) {
 	case *http2.DataFrame:
+		r.consume(0, len(f.Data()))
+		if f.StreamID == r.stalled {
+			break
+		}
+		r.consume(f.StreamID, len(f.Data()))
 		if marks := bytes.Count(f.Data(), []byte{mark}); marks > 0 {
 			c.add(marks)
 		}
-		r.consume(f.StreamID, len(f.Data()))
-		r.consume(0, len(f.Data()))
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
 			r.framer.WriteSettingsAck()

@@ -54,6 +54,7 @@ func BenchmarkAppend(b *testing.B) {
 	const watchers = 10000
 	b.Run("watchers=0", func(b *testing.B) { benchmarkAppend(b, 0, false, false) })
 	b.Run("asleep=10000", func(b *testing.B) { benchmarkAppend(b, watchers, true, true) })
+	b.Run("driven=10000", func(b *testing.B) { benchmarkDriven(b, watchers) })
 	b.Run("reading=10000", func(b *testing.B) { benchmarkAppend(b, watchers, true, false) })
 	b.Run("stalled=10000", func(b *testing.B) { benchmarkAppend(b, watchers, false, false) })
 }
@@ -101,6 +102,38 @@ func benchmarkAppend(b *testing.B, watchers int, read, waitForAll bool) {
 	cancel()
 	readers.Wait()
 	appends.report(b, "append")
+	lastWakes.report(b, "last-wake")
+}
+
+// benchmarkDriven measures the time until the last watcher has received an event if each event
+// starts a goroutine for each watcher, as a server does. With asleep, a goroutine of each watcher
+// sleeps in Next instead.
+func benchmarkDriven(b *testing.B, watchers int) {
+	w := &writer{log: history.New(history.Options{})}
+	var delivered atomic.Int64
+	all := make(chan struct{}, 1)
+	for range watchers {
+		c := watchLog(b, w.log, listwatch.Query{})
+		var wake func()
+		drive := func() {
+			var batch [16]listwatch.Event
+			n, err := c.Poll(batch[:])
+			c.Wake(wake)
+			if err == nil && n > 0 && delivered.Add(int64(n))%int64(watchers) == 0 {
+				all <- struct{}{}
+			}
+		}
+		wake = func() { go drive() }
+		c.Poll(nil)
+		c.Wake(wake)
+	}
+	var lastWakes samples
+	for i := 0; b.Loop(); i++ {
+		start := time.Now()
+		w.put(listwatch.Key{Namespace: "ns", Name: fmt.Sprint(i % 100)}, nil)
+		<-all
+		lastWakes = append(lastWakes, time.Since(start))
+	}
 	lastWakes.report(b, "last-wake")
 }
 

@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/listwatch/listwatch/transport/h2"
 )
 
 // BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last
@@ -18,17 +20,24 @@ func BenchmarkStalledReader(b *testing.B) {
 	for _, stalled := range []int{1, 50} {
 		for _, c := range variants() {
 			if c.clients.Kind != "chunked" && c.clients.Kind != "websocket" {
-				continue // h2 readers share connections; transport/h2 tests stalled streams
+				continue // h2 readers share connections: see BenchmarkStalledStream
 			}
 			b.Run(fmt.Sprintf("stalled=%d/%s", stalled, c.name), func(b *testing.B) {
-				benchmarkStalled(b, c, stalled)
+				benchmarkStalled(b, newHealthyReader(b, c, 0), newHealthyReader(b, c, stalled))
 			})
 		}
 	}
 }
 
-func benchmarkStalled(b *testing.B, c variant, stalled int) {
-	without, with := newHealthyReader(b, c, 0), newHealthyReader(b, c, stalled)
+// BenchmarkStalledStream is like BenchmarkStalledReader, but the clients are the streams of one HTTP/2
+// connection, and the latency is that of the last of them. One of 100 streams keeps its window empty.
+func BenchmarkStalledStream(b *testing.B) {
+	benchmarkStalled(b, newStreamReader(b, 0), newStreamReader(b, 1))
+}
+
+// benchmarkStalled compares the latencies of two readers. The method run publishes n events, one at
+// a time, and returns their latencies.
+func benchmarkStalled(b *testing.B, without, with interface{ run(n int) samples }) {
 	var pairs, spread []float64
 	var all samples
 	const perRun = 500
@@ -91,7 +100,45 @@ func (h *healthyReader) dial(request string) net.Conn {
 	return conn
 }
 
-// run publishes n events, one at a time, and returns their latencies.
+// A streamReader reads 99 healthy streams on one connection, and one more that may have stalled.
+type streamReader struct {
+	testing.TB
+	publisher
+	frames *frameReader
+	count  *counter
+}
+
+// newStreamReader returns a streamReader in which the given stream has stalled, unless it is zero.
+func newStreamReader(tb testing.TB, stalled uint32) *streamReader {
+	s := &streamReader{TB: tb, publisher: startServer(tb, listen(tb, false), h2.Server{}, false), count: newCounter()}
+	l := loadSpec{Clients: clients{Streams: 99, Refresh: 4 << 10}, Addr: s.Addr()}
+	if stalled > 0 {
+		l.Clients.Streams++
+	}
+	var err error
+	if s.frames, err = l.newFrameReader(s.count); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.frames.conn.Close() })
+	s.frames.stalled = stalled
+	s.run(200) // fills the window of the stalled stream
+	return s
+}
+
+func (s *streamReader) run(n int) (all samples) {
+	for range n {
+		start := time.Now()
+		s.Publish()
+		for want := s.count.total + 99; s.count.total < want; {
+			if _, err := s.frames.next(s.count); err != nil {
+				s.Fatal(err)
+			}
+		}
+		all = append(all, time.Since(start))
+	}
+	return all
+}
+
 func (h *healthyReader) run(n int) (s samples) {
 	for range n {
 		start := time.Now()
