@@ -29,8 +29,9 @@ func BenchmarkStalledReader(b *testing.B) {
 	}
 }
 
-// BenchmarkStalledStream is like BenchmarkStalledReader, but the clients are the streams of one HTTP/2
-// connection, and the latency is that of the last of them. One of 100 streams keeps its window empty.
+// BenchmarkStalledStream is like BenchmarkStalledReader, but the clients are the streams of one
+// HTTP/2 connection, and the latency ends when all healthy streams have the event. One of 100
+// streams keeps its window empty.
 func BenchmarkStalledStream(b *testing.B) {
 	benchmarkStalled(b, newStreamReader(b, 0), newStreamReader(b, 1))
 }
