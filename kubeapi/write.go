@@ -313,10 +313,11 @@ func (c resourceRequest) conflict(old *listwatch.Object, why string) error {
 
 // metadataString returns a string of the metadata, or "" if there is none.
 func metadataString(doc []byte, name string) string {
-	s, err := rawjson.String(rawjson.Lookup(doc, "metadata", name))
-	if err != nil {
-		return ""
+	value := rawjson.Lookup(doc, "metadata", name)
+	if value == nil {
+		return "" // the usual case, in which String would build an error
 	}
+	s, _ := rawjson.String(value)
 	return s
 }
 

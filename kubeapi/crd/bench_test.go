@@ -1,0 +1,36 @@
+package crd
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// BenchmarkChecks measures the checks of an object of 2 KiB. The types and names of fields are
+// checked on the bytes, for all kinds with a schema, and values by Kubernetes' code.
+func BenchmarkChecks(b *testing.B) {
+	d := parseWidgets(b)[0]
+	var parts strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&parts, `{"id":"part-%d","weight":%d.5},`, i, i)
+	}
+	object := []byte(`{"spec":{"color":"red","replicas":3,"parts":[` + parts.String() + `{"id":"z"}]}}`)
+	for _, c := range []struct {
+		name  string
+		check func() bool
+	}{
+		{"types", func() bool { return d.Schema.Check(object) == nil }},
+		{"unknown", func() bool { return d.Schema.Unknown(object) == nil }},
+		{"values", func() bool { return d.Validate(object) == nil }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(object)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if !c.check() {
+					b.Fatal("the object is refused")
+				}
+			}
+		})
+	}
+}
