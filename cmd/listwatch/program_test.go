@@ -163,7 +163,7 @@ func startServer(t *testing.T, args ...string) *runningServer {
 				s.http = url
 			}
 		}
-		if url, ok := strings.CutPrefix(line, "Debug endpoints on "); ok {
+		if url, ok := strings.CutPrefix(line, "Debug endpoints and the console on "); ok {
 			s.debug, _, _ = strings.Cut(url, ",")
 		}
 	}

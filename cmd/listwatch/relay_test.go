@@ -25,7 +25,7 @@ func startRelay(t *testing.T, args ...string) *runningServer {
 		if url, ok := strings.CutPrefix(line, "Relaying on "); ok {
 			r.http, _, _ = strings.Cut(url, " ")
 		}
-		if url, ok := strings.CutPrefix(line, "Debug endpoints on "); ok {
+		if url, ok := strings.CutPrefix(line, "Debug endpoints and the console on "); ok {
 			r.debug, _, _ = strings.Cut(url, ",")
 		}
 	}

@@ -70,7 +70,7 @@ func (s *runningServer) printedCommands(base string) []string {
 	var lines []string
 	for line := range strings.Lines(s.stdout.String()) {
 		if line = strings.TrimSpace(line); strings.Contains(line, base+"/") || strings.Contains(line, base+" ") {
-			if !strings.HasPrefix(line, "Serving on ") && !strings.HasPrefix(line, "Debug endpoints on ") {
+			if !strings.HasPrefix(line, "Serving on ") && !strings.HasPrefix(line, "Debug endpoints and the console on ") {
 				lines = append(lines, line)
 			}
 		}

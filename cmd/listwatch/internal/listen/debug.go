@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/console"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -32,7 +33,19 @@ func (f *Listeners) NewDebugMux() *http.ServeMux {
 		}
 		watchserver.WriteJSON(w, r, http.StatusOK, map[string]int{"ended": n})
 	})
+	console.AddTo(mux, f.apiURLs)
 	return mux
+}
+
+// apiURLs returns the URLs of the endpoints that serve the API.
+func (f *Listeners) apiURLs() []string {
+	var urls []string
+	for _, e := range f.Endpoints {
+		if !e.access.debug && !e.access.metrics {
+			urls = append(urls, e.url)
+		}
+	}
+	return urls
 }
 
 // requireOwnPages refuses requests that pages of other origins send. Browsers send some of them

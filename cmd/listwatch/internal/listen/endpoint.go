@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -68,7 +69,9 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
 		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
 	}
-	api := watchserver.CORS(o.withEcho(a, f), o.allowedOrigins)
+	var handler http.Handler // of the API; it allows the page of the debug listener, opened last
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) })
+	origins := o.allowedOrigins
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
 		l, err := openListener(flag, addr, func(addr string) error {
 			// Metrics name no users and no objects, so they need no credentials anywhere.
@@ -112,8 +115,12 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		}
 	}
 	if o.debugAddr != "" {
-		return add("--debug-addr", o.debugAddr, requireOwnPages(f.Debug), nil, endpointAccess{debug: true})
+		if err := add("--debug-addr", o.debugAddr, requireOwnPages(f.Debug), nil, endpointAccess{debug: true}); err != nil {
+			return err
+		}
+		origins = append(slices.Clip(origins), f.Endpoints[len(f.Endpoints)-1].url)
 	}
+	handler = watchserver.CORS(o.withEcho(a, f), origins)
 	return nil
 }
 

@@ -13,7 +13,7 @@ func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 		return
 	}
 	if e.access.debug {
-		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n", e.url)
+		fmt.Fprintf(out, "Debug endpoints and the console on %s, without credentials:\n\n", e.url)
 		fmt.Fprintf(out, "  curl %s/debug/watches\n  curl -X POST %s/debug/compact\n\n", e.url, e.url)
 		return
 	}
@@ -88,7 +88,7 @@ func (e *Endpoint) PrintRelayQuickstart(out io.Writer, command string, paths []s
 		return
 	}
 	if e.access.debug {
-		fmt.Fprintf(out, "Debug endpoints on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
+		fmt.Fprintf(out, "Debug endpoints and the console on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
 		return
 	}
 	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url, e.access.description())

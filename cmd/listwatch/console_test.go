@@ -1,0 +1,150 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/internal/browsertest"
+)
+
+// consoleProbe follows pods, posts what the console shows twice a second, and ends the watch that
+// the filter finds.
+const consoleProbe = `<script type="module">
+  const at = (id) => document.getElementById(id);
+  const rows = (id) => [...at(id).querySelectorAll("tbody tr")].map((e) => e.innerText.replaceAll("\t", " "));
+  let following = false, ended = false;
+  setInterval(() => {
+    if (!following && at("api").value) (following = true), at("source").requestSubmit();
+    at("filter").value = "deployments";
+    const button = document.querySelector("#watches button");
+    if (!ended && rows("objects").length > 0 && button) (ended = true), button.click();
+    fetch("/shown", { method: "POST", body: JSON.stringify({
+      status: at("status").innerText, collections: rows("collections"), watches: rows("watches"), objects: rows("objects"),
+      rate: document.querySelector("#plots path")?.getAttribute("d") ?? "", ended,
+    })});
+  }, 500);
+</script>`
+
+// A consoleView is what the console shows.
+type consoleView struct {
+	Status                        string
+	Collections, Watches, Objects []string
+	Rate                          string // the path of the plot of events per second
+	Ended                         bool   // the button of a watch was pressed
+}
+
+// newConsoleProxy serves the console at *debug with the probe in its page, and returns what the
+// page shows.
+func newConsoleProxy(t *testing.T, debug **url.URL) (*httptest.Server, <-chan consoleView) {
+	shown := make(chan consoleView)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(*debug)
+			r.Out.Host = r.In.Host
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.URL.Path != "/console/" {
+				return nil
+			}
+			page, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(append(page, consoleProbe...)))
+			r.Header.Del("Content-Length")
+			r.Header.Del("Content-Security-Policy") // forbids the probe
+			r.ContentLength = -1
+			return err
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/shown" {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		var v consoleView
+		_ = json.NewDecoder(r.Body).Decode(&v) // a view that is not JSON is empty
+		select {
+		case shown <- v:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return server, shown
+}
+
+func TestConsoleShowsAndEndsWatches(t *testing.T) {
+	browsertest.Path(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var debug *url.URL
+	proxy, shown := newConsoleProxy(t, &debug)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL)
+	debug, err := url.Parse(s.debug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := http.Get(s.http + "/apis/apps/v1/deployments?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Body.Close()
+	browsertest.Open(ctx, t, proxy.URL)
+
+	var last consoleView
+	await := func(step string, ok func(consoleView) bool) {
+		t.Helper()
+		for !ok(last) {
+			select {
+			case last = <-shown:
+			case <-ctx.Done():
+				t.Fatalf("%s: the console shows %+v", step, last)
+			}
+		}
+	}
+	await("the watch is open", func(v consoleView) bool {
+		return v.Status == "live" && strings.Contains(strings.Join(v.Collections, "\n"), "deployments.v1.apps")
+	})
+	await("objects come from the API", func(v consoleView) bool { return len(v.Objects) > 0 && v.Ended })
+	await("the watch has ended", func(v consoleView) bool { return len(v.Watches) == 0 })
+	if _, err := io.Copy(io.Discard, watch.Body); err != nil {
+		t.Errorf("the watch ended with %v, want a clean end", err)
+	}
+	var rates []string
+	await("the plot moves", func(v consoleView) bool {
+		// A rate of zero is drawn at 98 of 100, and every other one above.
+		if strings.Count(v.Rate, " ") > 2*strings.Count(v.Rate, " 98") && !slices.Contains(rates, v.Rate) {
+			rates = append(rates, v.Rate)
+		}
+		return len(rates) >= 3
+	})
+}
+
+func TestConsoleMayReadTheAPI(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--allow-origin", "https://app.example.com")
+	for origin, allowed := range map[string]bool{s.debug: true, "https://app.example.com": true, "http://127.0.0.1:1": false} {
+		_, header, _ := request(t, "GET", s.http+"/api/v1/pods", "", "Origin", origin)
+		if got := header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed {
+			t.Errorf("origin %s: got Access-Control-Allow-Origin %q, want it allowed: %v", origin, got, allowed)
+		}
+	}
+	code, header, _ := request(t, "GET", s.debug+"/console/", "")
+	if policy := header.Get("Content-Security-Policy"); code != 200 || !strings.HasSuffix(policy, "connect-src 'self' "+s.http) {
+		t.Errorf("got %d and the policy %q, want the page, which may connect to %s", code, policy, s.http)
+	}
+	for path, want := range map[string]string{"/console/api": `["` + s.http + `"]`, "/console/js/listwatch.js": "export", "/console/metrics.js": "export"} {
+		if code, _, body := request(t, "GET", s.debug+path, ""); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d %.80q, want %q in it", path, code, body, want)
+		}
+	}
+}

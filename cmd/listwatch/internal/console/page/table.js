@@ -1,0 +1,76 @@
+// fill shows rows in a table. A column is [title, text of a row] or, to the left of a button,
+// [title, text of the button, what a press does].
+export function fill(table, columns, rows) {
+  const head = table.tHead ?? table.createTHead();
+  if (!head.rows.length) {
+    const tr = head.insertRow();
+    for (const [title] of columns) tr.append(element("th", title));
+  }
+  const body = table.tBodies[0] ?? table.createTBody();
+  body.replaceChildren(...rows.map((row) => {
+    const tr = document.createElement("tr");
+    if (row.near) tr.className = "near";
+    for (const [, text, press] of columns) {
+      const td = tr.insertCell();
+      if (!press) {
+        td.textContent = text(row) ?? "–";
+        continue;
+      }
+      const button = element("button", text(row));
+      button.onclick = () => press(row, button);
+      td.append(button);
+    }
+    return tr;
+  }));
+}
+
+// sortable lets clicks on the titles choose the order. It returns a function that sorts rows by the
+// chosen one of values, which belong to the columns; a column without a value cannot be chosen.
+export function sortable(table, columns, values, changed) {
+  let column = 0, ascending = true;
+  const tr = table.createTHead().insertRow();
+  const cells = columns.map(([title], i) => {
+    const th = element("th", title);
+    if (values[i]) {
+      th.dataset.sort = "";
+      th.onclick = () => {
+        ascending = column === i ? !ascending : true;
+        column = i;
+        show();
+        changed();
+      };
+    }
+    return th;
+  });
+  const show = () => cells.forEach((th, i) => (th.className = i !== column ? "" : ascending ? "ascending" : "descending"));
+  tr.append(...cells);
+  show();
+  return (rows) => {
+    const value = values[column];
+    return rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0) * (ascending ? 1 : -1));
+  };
+}
+
+function element(name, text) {
+  const e = document.createElement(name);
+  e.textContent = text;
+  return e;
+}
+
+// The functions below format numbers. Each returns undefined for undefined.
+
+export const number = (n) => n?.toLocaleString("en", { maximumFractionDigits: n < 10 ? 2 : 0 });
+
+export function bytes(n) {
+  if (n === undefined) return undefined;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = n < 1 ? 0 : Math.min(Math.floor(Math.log2(n) / 10), units.length - 1);
+  return `${number(n / 1024 ** power)} ${units[power]}`;
+}
+
+export function seconds(s) {
+  if (s === undefined) return undefined;
+  if (s < 1) return `${number(s * 1000)} ms`;
+  if (s < 120) return `${number(s)} s`;
+  return s < 7200 ? `${number(Math.floor(s / 60))} min` : `${number(Math.floor(s / 3600))} h`;
+}
