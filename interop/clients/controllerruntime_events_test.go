@@ -22,7 +22,7 @@ func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 	s := kubetest.Start(t, widgetResource)
 	var events atomic.Int64
 	s.API.Server.Trace = &watchserver.Trace{Refused: func(_ context.Context, r watchserver.Request, err error) {
-		if strings.HasPrefix(r.URL, "/apis/events.k8s.io/v1/") && errors.Is(err, listwatch.NotFound) {
+		if strings.HasPrefix(r.Path, "/apis/events.k8s.io/v1/") && errors.Is(err, listwatch.NotFound) {
 			events.Add(1)
 		}
 	}}

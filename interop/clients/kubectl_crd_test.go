@@ -125,6 +125,9 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	return u
 }
 
+// server returns the URL of the user's server.
+func (u *kubectlUser) server() string { return u.flags[1] }
+
 // wantSame runs the steps against a Kubernetes API server and against our program, which must
 // answer the same.
 func wantSame(t *testing.T, steps []step) {
