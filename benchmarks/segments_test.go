@@ -1,0 +1,134 @@
+package benchmarks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A dataset describes objects that keep most of their content when they change. Their JSON has
+// about size bytes. A share of it is text that is the same in all objects, and the rest belongs to
+// one object.
+type dataset struct {
+	name        string
+	size        int
+	common, own float64 // the shares of text of all objects, and of random text of one object
+}
+
+// In nodes most text is about the images that all nodes have; in config maps each has its own.
+var datasets = []dataset{
+	{"pods", 1800, 0.75, 0.15}, {"configmaps", 4000, 0.1, 0.35}, {"nodes", 9300, 0.85, 0.05},
+}
+
+// BenchmarkSharedHistory measures the server's cost to deliver one event to each of a thousand
+// watchers, and the bytes on the wire: uncompressed, with each event compressed on its own, and
+// with shared history. Of 200 objects a random one changes, or, in hot order, one of ten in 80 % of
+// the events.
+func BenchmarkSharedHistory(b *testing.B) {
+	for _, d := range datasets {
+		for _, hot := range []bool{false, true} {
+			order := map[bool]string{false: "random", true: "hot"}[hot]
+			for _, c := range []struct {
+				name, kind string
+				server     transport.Server
+				share      watchserver.SharedCompression
+			}{
+				{"plain", "chunked", chunked.Server{}, watchserver.ShareNever},
+				{"separate", "chunked+gzip", chunked.Server{}, watchserver.ShareNever},
+				{"shared", "chunked+gzip", chunked.Server{}, watchserver.ShareAlways},
+				{"websocket-shared", "websocket+deflate", &websocket.Server{}, watchserver.ShareAlways},
+			} {
+				b.Run(fmt.Sprintf("%s/%s/%s", d.name, order, c.name), func(b *testing.B) {
+					s := startPods(b, c.server)
+					s.watch.SharedCompression = c.share
+					benchmarkSegments(b, &changingObjects{podServer: s, dataset: d, hot: hot}, c.kind)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkSegments(b *testing.B, s *changingObjects, kind string) {
+	const watchers = 1000
+	startLoad(b, kind, s.Addr(), watchers)
+	for range 2 * 64 { // the first segment starts for all watchers
+		s.Publish()
+		s.wait(watchers)
+	}
+	runtime.GC()
+	before, bytes, plain := readUsage(b), s.bytes, s.plain
+	for range b.N {
+		s.Publish()
+		s.wait(watchers)
+	}
+	used := readUsage(b).minus(before)
+	deliveries := float64(b.N * watchers)
+	b.ReportMetric(float64(used.cpu.Nanoseconds())/deliveries, "cpu-ns/delivery")
+	b.ReportMetric(float64(s.bytes-bytes)/deliveries, "wire-B/delivery")
+	b.ReportMetric(100*float64(s.bytes-bytes)/deliveries/(float64(s.plain-plain)/float64(b.N)), "%-of-objects")
+}
+
+// changingObjects publishes changes of the objects of a dataset.
+type changingObjects struct {
+	*podServer
+	dataset
+	hot bool
+
+	shared string   // the text of all objects
+	own    []string // the text of each object
+	plain  int      // the bytes of all objects so far
+}
+
+// words returns about n bytes of words, half of which come from a vocabulary.
+func (o *changingObjects) words(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%s-%d,", vocabulary[o.random.IntN(len(vocabulary))], o.random.IntN(1000))
+	}
+	return b.String()
+}
+
+var vocabulary = strings.Fields("name image sha256 registry container status condition lastTransitionTime volume mount port protocol limits requests")
+
+func (o *changingObjects) Publish() {
+	if o.own == nil {
+		o.shared = o.words(int(o.common * float64(o.size)))
+		for range 200 {
+			o.own = append(o.own, randomHex(o.random, int(o.dataset.own*float64(o.size))))
+		}
+	}
+	i := o.random.IntN(len(o.own))
+	if o.hot && o.random.IntN(10) < 8 {
+		i = o.random.IntN(10)
+	}
+	o.version++
+	key := listwatch.Key{Namespace: "ns", Name: fmt.Sprintf("web-%d", i)}
+	d := store.Draft{Key: key}
+	d.Before = fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name, key.Namespace)
+	rest := o.size - len(o.shared) - len(o.own[i]) - 250
+	d.After = fmt.Appendf(nil, `},"spec":{"shared":%q,"own":%q,"rest":%q},"status":{"heartbeat":"%d","digest":%q,"count":%d}}`,
+		o.shared, o.own[i], strings.Repeat("padding ", max(rest, 0)/8), time.Now().UnixNano(), randomHex(o.random, 16), o.random.IntN(60))
+	object := d.Seal(o.version)
+	o.plain += len(object.Data)
+	o.log.Append(history.Record{Version: o.version, Old: o.log.Get(key), New: object})
+}
+
+// randomHex returns n hexadecimal digits.
+func randomHex(r *rand.Rand, n int) string {
+	s := ""
+	for len(s) < n {
+		s += fmt.Sprintf("%016x", r.Uint64())
+	}
+	return s[:n]
+}
