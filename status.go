@@ -183,7 +183,8 @@ func CodeOfHTTP(status int) Code {
 	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired,
 		http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return Unsupported
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusInsufficientStorage:
 		return Unavailable
 	}
 	if status >= 400 && status < 500 {

@@ -94,6 +94,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 		return apply.New(s.Schema, kubeschema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
 	})
 	h.resources = append(h.resources, s)
+	h.Server.Stored = append(h.Server.Stored, c)
 	return nil
 }
 

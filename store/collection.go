@@ -30,13 +30,14 @@ type Collection struct {
 	spec    CollectionSpec
 	backend Backend
 	dryRun  bool // writes are checked but not performed
+	quota   *quota
 }
 
 // New returns the collection that s declares, with its objects in b. Empty fields of s get
 // their defaults. If b is a [listwatch.Describer], the collection has the epoch that b
 // describes.
 func New(s CollectionSpec, b Backend) *Collection {
-	return &Collection{spec: s.WithDefaults(), backend: b}
+	return &Collection{spec: s.WithDefaults(), backend: b, quota: new(quota)}
 }
 
 // Preconditions must hold for an object before it is changed. The zero Preconditions always

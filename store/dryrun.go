@@ -12,7 +12,7 @@ import (
 // returns the object that a write to c would return, except for its version: an update keeps the
 // version of the existing object, and a created object has none. Reads return the content of c.
 func (c *Collection) DryRun() *Collection {
-	return &Collection{spec: c.spec, backend: c.backend, dryRun: true}
+	return &Collection{spec: c.spec, backend: c.backend, dryRun: true, quota: c.quota}
 }
 
 // WithDryRun returns c, or c.DryRun() if stages has the value "All". stages are the values of the
@@ -30,8 +30,13 @@ func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
 	return c, nil
 }
 
-// commit passes change to the backend, unless c is a dry run.
+// commit checks the quotas and passes change to the backend, unless c is a dry run.
 func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Object, error) {
+	release, err := c.reserve(change)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if !c.dryRun {
 		return c.backend.Commit(ctx, change)
 	}

@@ -30,6 +30,13 @@ type CollectionSpec struct {
 	// is called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
 	// subdomains that Kubernetes demands of most kinds.
 	CheckName func(name string) error
+	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
+	// of bytes of their JSON. A write that would exceed one is refused with a [QuotaError]; deletes
+	// and updates to smaller objects never are. If zero or negative, there is no quota. The backend
+	// needs a method Stats, which all stores of this module have. Servers that share an etcd count
+	// only their own writes in progress, so together they may exceed a quota by a few writes.
+	MaxObjects int
+	MaxBytes   int64
 }
 
 // WithDefaults returns s with its empty fields set to their defaults.

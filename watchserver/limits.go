@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -102,10 +103,11 @@ func (u *usage) end() { u.server.budget.Return(u.client, u.taken) }
 
 // take takes more from the budget, until end is called.
 func (u *usage) take(more budget.Amount) error {
-	l := u.server.Limits
-	name := u.server.budget.Take(u.client, more, budget.Amount{
-		Requests: int64(cmp.Or(l.Requests, DefaultRequests)), Writes: int64(cmp.Or(l.Writes, DefaultWrites)), Bytes: cmp.Or(l.Memory, DefaultMemory),
-	})
+	stored := int64(0)
+	if more.Bytes > 0 {
+		stored, _ = u.server.stored.read(u.server.Stored)
+	}
+	name := u.server.budget.Take(u.client, more, u.server.budgetLimit(stored))
 	if name != "" {
 		return &LimitError{name, &listwatch.Error{
 			Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
@@ -155,8 +157,12 @@ func (u *usage) takeList(items []*listwatch.Object) error {
 // ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
 // and a client that takes longer than 30 s with status 400. A negative limit means no limit. Drain
 // shortens the time. If r comes from [Server.Begin], the body counts against Limits.Memory and,
-// once it has arrived, the write against Limits.Writes; beyond these the error has status 429.
+// once it has arrived, the write against Limits.Writes; beyond these the error has status 429. If
+// Stored fills the memory, the error has status 507, except for the method DELETE.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if err := s.checkStored(r); err != nil {
+		return nil, err
+	}
 	u, _ := r.Context().Value(usageKey{}).(*usage)
 	if u != nil && (limit < 0 || r.ContentLength <= limit) {
 		if err := u.takeBody(r, limit); err != nil {
@@ -277,4 +283,99 @@ func (s *Server) sharedCompressors() *transport.Compressors {
 		s.compressors = transport.NewCompressors(cmp.Or(s.Limits.Compressors, DefaultCompressors))
 	})
 	return s.compressors
+}
+
+// A Sized is a source whose objects and history are in the memory of this process, such as a
+// collection of a store.
+type Sized interface{ Stats() listwatch.Stats }
+
+// A Usage is what requests and stored data use, or the limits of it.
+type Usage struct {
+	// Requests is the number of seats that lists, reads and writes have taken, and Writes the
+	// number of writes being executed.
+	Requests, Writes int64
+	// RequestBytes is the memory for bodies and lists.
+	RequestBytes int64
+	// StoredBytes estimates the memory of the objects and the history of Server.Stored, and
+	// HistoryBytes that of the history.
+	StoredBytes, HistoryBytes int64
+}
+
+// Usage returns what is in use, and the limits, in which zero means no limit. HistoryBytes has no
+// limit of its own.
+func (s *Server) Usage() (used, limit Usage) {
+	a := s.budget.Used()
+	stored, history := s.stored.read(s.Stored)
+	used = Usage{Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history}
+	l := s.budgetLimit(stored)
+	limit = Usage{
+		Requests: max(l.Requests, 0), Writes: max(l.Writes, 0), RequestBytes: max(l.Bytes, 0), StoredBytes: s.maxStoredBytes(),
+	}
+	return used, limit
+}
+
+// maxStoredBytes returns the part of Limits.Memory that stored data may fill, or 0 if there is no
+// limit. The rest is for requests, so that stored data can always be read and deleted.
+func (s *Server) maxStoredBytes() int64 {
+	return max(cmp.Or(s.Limits.Memory, DefaultMemory), 0) / 4 * 3
+}
+
+// budgetLimit returns the limits for requests while stored data takes the given memory.
+func (s *Server) budgetLimit(stored int64) budget.Amount {
+	l := s.Limits
+	a := budget.Amount{Requests: int64(cmp.Or(l.Requests, DefaultRequests)), Writes: int64(cmp.Or(l.Writes, DefaultWrites)), Bytes: cmp.Or(l.Memory, DefaultMemory)}
+	if a.Bytes > 0 {
+		a.Bytes -= min(stored, s.maxStoredBytes())
+	}
+	return a
+}
+
+// checkStored refuses a write if stored data fills its part of the memory. A delete is always
+// allowed, because it makes room.
+func (s *Server) checkStored(r *http.Request) error {
+	limit := s.maxStoredBytes()
+	if limit == 0 || len(s.Stored) == 0 || r.Method == http.MethodDelete {
+		return nil
+	}
+	if stored, _ := s.stored.read(s.Stored); stored < limit {
+		return nil
+	}
+	return &LimitError{"stored_bytes", &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: fmt.Sprintf("objects and history fill the %d MiB of memory that are for them: delete objects, or retry later", limit>>20),
+		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
+	}}
+}
+
+// A storedMemory remembers the memory of stored data for storedInterval.
+type storedMemory struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	at            time.Time
+	stored, ofLog int64
+}
+
+const (
+	// The sizes of many collections are not read for each request.
+	storedInterval = 10 * time.Millisecond
+	// objectOverhead estimates the memory of an object in addition to its JSON.
+	objectOverhead = 512
+)
+
+// read returns the memory of sources, and the part of it that is history.
+func (m *storedMemory) read(sources []Sized) (stored, history int64) {
+	if len(sources) == 0 {
+		return 0, 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); m.at.IsZero() || now.Sub(m.at) >= storedInterval {
+		m.at, m.stored, m.ofLog = now, 0, 0
+		for _, source := range sources {
+			stats := source.Stats()
+			m.stored += stats.ObjectBytes + int64(stats.Objects)*objectOverhead + stats.HistoryBytes
+			m.ofLog += stats.HistoryBytes
+		}
+	}
+	return m.stored, m.ofLog
 }

@@ -56,7 +56,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		if h.Get("WWW-Authenticate") == "" {
 			h.Set("WWW-Authenticate", `Bearer realm="listwatch"`)
 		}
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		h.Set("Retry-After", strconv.Itoa(max(retryAfter, 1)))
 	case http.StatusGatewayTimeout:
 		if retryAfter > 0 {

@@ -56,6 +56,9 @@ type Server struct {
 	SharedCompression SharedCompression
 	// Limits limit the resources that clients can use.
 	Limits Limits
+	// Stored are the collections whose objects and history count against Limits.Memory. kubeapi
+	// adds its collections.
+	Stored []Sized
 	// Timing configures bookmarks, timeouts and heartbeats.
 	Timing Timing
 	// Detach lets the handler return while a watch on a hijacked connection continues, which saves
@@ -80,6 +83,7 @@ type Server struct {
 
 	watches watchSet
 	budget  budget.Budget
+	stored  storedMemory
 	timers  timers.Queue // wakes the streams
 
 	compressorsOnce sync.Once
@@ -103,9 +107,11 @@ type Limits struct {
 	// Further writes are refused with status 429. The default is [DefaultWrites], as in
 	// kube-apiserver.
 	Writes int
-	// Memory is the maximum number of bytes for bodies, which count four times because parsers
-	// copy them, and for lists, which count as 1 MiB because they refer to the objects. One
-	// client may take half of it. Further requests are refused with status 429. The default is
+	// Memory is the maximum number of bytes for the objects and the history of Server.Stored, for
+	// bodies, which count four times because parsers copy them, and for lists, which count as 1 MiB
+	// because they refer to the objects. Stored data may fill three quarters of it: then writes
+	// other than deletes are refused with status 507. Requests have the rest, and one client may
+	// take half of the rest. Further requests are refused with status 429. The default is
 	// [DefaultMemory].
 	Memory int64
 	// URLBytes is the maximum length of path and query. Longer ones are refused with status

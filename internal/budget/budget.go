@@ -63,6 +63,13 @@ func (b *Budget) Take(client string, a, limit Amount) (exceeded string) {
 	return ""
 }
 
+// Used returns what all requests use.
+func (b *Budget) Used() Amount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
 // half returns half of a limit, at least 1. The result limits one client.
 func half(n int64) int64 {
 	if n <= 0 {

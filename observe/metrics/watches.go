@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -20,7 +21,16 @@ var (
 	stalled     = newGauge("watches_stalled", "Open watches whose client has accepted no data for a second.", resourceLabels...)
 	lagVersions = newMaximum("watch_lag_versions", "Greatest number of versions between a watch with pending events and the newest version. "+
 		"Versions count the writes of the whole database.", resourceLabels...)
-	draining   = newGauge("draining", "1 while the server ends its watches and refuses new ones, otherwise 0.")
+	draining          = newGauge("draining", "1 while the server ends its watches and refuses new ones, otherwise 0.")
+	requestSeats      = newGauge("request_seats", "Seats that lists, reads and writes have taken.")
+	seatLimit         = newGauge("request_seats_limit", "Maximum number of seats; missing if there is no limit.")
+	executing         = newGauge("writes_executing", "Writes being executed.")
+	writeLimit        = newGauge("writes_executing_limit", "Maximum number of writes being executed; missing if there is no limit.")
+	requestMemory     = newGauge("request_memory_bytes", "Memory for bodies and lists.")
+	requestMemoryMost = newGauge("request_memory_limit_bytes", "Memory that stored data leaves for bodies and lists; missing if there is no limit.")
+	storedMemory      = newGauge("stored_memory_bytes", "Estimated memory of objects and history.")
+	storedMemoryMost  = newGauge("stored_memory_limit_bytes", "Memory for objects and history; missing if there is no limit.")
+
 	watchLimit = newGauge("watches_limit", "Maximum number of open watches; missing if there is no limit.")
 )
 
@@ -48,11 +58,14 @@ func (c *watchCounters) create(m *Metrics) {
 // requestCounters are the metrics of all other requests.
 type requestCounters struct {
 	refused, lists, items, listBytes, writes *prometheus.CounterVec
+	refusedConnections                       *prometheus.CounterVec
 	listTook, writeTook                      prometheus.Histogram
 }
 
 func (c *requestCounters) create(m *Metrics) {
 	c.refused = m.counter("requests_refused_total", "Error responses, by HTTP status; reason is the limit that was exceeded, if any.", "code", "reason")
+	c.refusedConnections = m.counter("connections_refused_total", "Connections closed because of the limit of connections.")
+	c.refusedConnections.WithLabelValues() // so that there is a zero
 	c.lists = m.counter("lists_total", "Lists served.", resourceLabels...)
 	c.items = m.counter("list_objects_total", "Objects in the lists served.", resourceLabels...)
 	c.listBytes = m.counter("list_bytes_total", "Bytes of the lists served, after compression.", resourceLabels...)
@@ -102,8 +115,14 @@ func limitOf(err error) string {
 	if e, ok := errors.AsType[*watchserver.LimitError](err); ok {
 		return e.Limit
 	}
+	if e, ok := errors.AsType[*store.QuotaError](err); ok {
+		return "quota_" + e.Quota
+	}
 	return ""
 }
+
+// ConnectionRefused counts a connection that was closed because of a limit.
+func (m *Metrics) ConnectionRefused() { m.requests.refusedConnections.WithLabelValues().Inc() }
 
 // sentCounters returns the counters for the writes of watches of r.
 func (m *Metrics) sentCounters(r watchserver.Resource) *sentCounters {
@@ -133,6 +152,7 @@ func (m *Metrics) collectWatches(s *scrape) {
 			s.set(watchLimit, float64(server.Limits.Watches))
 		}
 		s.set(draining, boolean(server.Draining()))
+		collectUsage(s, server)
 		for _, w := range server.Watches() {
 			labels := valuesOf(m.labels.of(w.Resource))
 			s.set(openWatches, 1, append(labels, w.Transport, w.MediaType)...)
@@ -143,6 +163,24 @@ func (m *Metrics) collectWatches(s *scrape) {
 				lag = float64(v - w.Version)
 			}
 			s.set(lagVersions, lag, labels...)
+		}
+	}
+}
+
+func collectUsage(s *scrape, server *watchserver.Server) {
+	used, limit := server.Usage()
+	for _, m := range []struct {
+		gauge, most *gauge
+		used, limit int64
+	}{
+		{requestSeats, seatLimit, used.Requests, limit.Requests},
+		{executing, writeLimit, used.Writes, limit.Writes},
+		{requestMemory, requestMemoryMost, used.RequestBytes, limit.RequestBytes},
+		{storedMemory, storedMemoryMost, used.StoredBytes, limit.StoredBytes},
+	} {
+		s.set(m.gauge, float64(m.used))
+		if m.limit > 0 {
+			s.set(m.most, float64(m.limit))
 		}
 	}
 }

@@ -85,6 +85,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		}
 		if !about.debug && !about.metrics {
 			l = &limitedListener{Listener: l, max: int64(o.limits.connections), refused: func() {
+				f.Metrics.ConnectionRefused()
 				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
 			}}
 		}

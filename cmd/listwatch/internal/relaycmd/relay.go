@@ -160,7 +160,9 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 		return cli.Usagef("without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
-	e := watchserver.Endpoint{Source: s.openRelay(at, "", nil, resource)}
+	source := s.openRelay(at, "", nil, resource)
+	e := watchserver.Endpoint{Source: source}
+	server.Stored = []watchserver.Sized{source}
 	if authenticate := a.Authenticator(); authenticate != nil {
 		server.Authenticator = authenticate
 	}

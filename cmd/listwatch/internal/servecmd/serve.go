@@ -103,6 +103,7 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 	if db, ok := s.db.(*bolt.DB); ok {
 		background = append(background, func(ctx context.Context) { logReadiness(ctx, db, s.Log) })
 	}
+	background = append(background, s.limitHistory)
 	if o.demo {
 		background = append(background, func(ctx context.Context) { s.runDemo(ctx, time.Second) })
 	}
@@ -190,7 +191,7 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
 			r.SharedCompression = o.shared
 		}
-		c, err := openCollection(ctx, s.db, r.CollectionSpec())
+		c, err := openCollection(ctx, s.db, o.store.withQuota(r.CollectionSpec()))
 		if err == nil {
 			err = s.api.Add(r, c)
 			s.Metrics.AddCollection(watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}, c)

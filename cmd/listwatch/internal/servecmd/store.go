@@ -30,6 +30,8 @@ type storeOptions struct {
 	etcd         etcdOptions
 	historyAge   time.Duration
 	historyBytes cli.ByteSize
+	quotaObjects int
+	quotaBytes   cli.ByteSize
 }
 
 func (o *storeOptions) register(f *pflag.FlagSet) {
@@ -38,6 +40,8 @@ func (o *storeOptions) register(f *pflag.FlagSet) {
 	o.etcd.register(f)
 	f.BoolVar(&o.restored, "data-restored", false, "the existing file of --data was restored from a backup: discard its history, so that every client lists again; set it for one start only")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
+	f.IntVar(&o.quotaObjects, "quota-objects", 0, "maximum `number` of objects of each resource; further ones are refused; 0 means no limit")
+	f.Var(&o.quotaBytes, "quota-bytes", "maximum `size` of the objects of each resource together; 0 means no limit")
 	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
 }
 

@@ -1,0 +1,40 @@
+package servecmd
+
+import (
+	"context"
+	"time"
+
+	"github.com/listwatch/listwatch/store"
+)
+
+// withQuota returns the spec of a collection with the quotas that the flags set.
+func (o *storeOptions) withQuota(s store.CollectionSpec) store.CollectionSpec {
+	s.MaxObjects, s.MaxBytes = o.quotaObjects, int64(o.quotaBytes)
+	return s
+}
+
+// memoryInterval is the time between two checks of the memory for stored data.
+const memoryInterval = time.Second
+
+// limitHistory drops the history when it fills the memory for stored data, because otherwise all
+// writes would be refused until it is older than --history-age. Watches that have pending events
+// expire. It returns when ctx ends.
+func (s *server) limitHistory(ctx context.Context) {
+	t := time.NewTicker(memoryInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		used, limit := s.api.Server.Usage()
+		objects := used.StoredBytes - used.HistoryBytes
+		// Objects that fill the memory themselves leave no history that would be worth a relist.
+		if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes || objects > limit.StoredBytes/8*7 {
+			continue
+		}
+		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects", objects, "history", used.HistoryBytes, "limit", limit.StoredBytes)
+		s.db.Compact()
+	}
+}

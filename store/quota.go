@@ -1,0 +1,74 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A QuotaError refuses a write that would exceed a quota of [CollectionSpec]. It has the code
+// Forbidden, and so status 403, as a refusal by a ResourceQuota of Kubernetes.
+type QuotaError struct {
+	// Quota is "objects" or "bytes".
+	Quota string
+	// Err is the error that the client receives.
+	Err *listwatch.Error
+}
+
+// Error implements error.
+func (e *QuotaError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *QuotaError) Unwrap() error { return e.Err }
+
+// A quota counts what the writes in progress add to a collection.
+type quota struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	objects, bytes int64
+}
+
+// reserve checks the quotas of c for change, and reserves what it adds until release is called. A
+// write that makes the collection no larger is allowed even if a quota is exceeded.
+func (c *Collection) reserve(change Change) (release func(), err error) {
+	stats, ok := c.backend.(interface{ Stats() listwatch.Stats })
+	if c.spec.MaxObjects <= 0 && c.spec.MaxBytes <= 0 || !ok || change.New == nil {
+		return func() {}, nil
+	}
+	objects, bytes := int64(1), int64(len(change.New.Before)+len(change.New.After))
+	if change.Old != nil {
+		objects, bytes = 0, bytes-int64(len(change.Old.Data))
+	}
+	q := c.quota
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := stats.Stats()
+	err = c.checkQuota("objects", objects, int64(now.Objects)+q.objects, int64(c.spec.MaxObjects), change.Key)
+	if err == nil {
+		err = c.checkQuota("bytes", bytes, now.ObjectBytes+q.bytes, c.spec.MaxBytes, change.Key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	bytes = max(bytes, 0)
+	q.objects, q.bytes = q.objects+objects, q.bytes+bytes
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.objects, q.bytes = q.objects-objects, q.bytes-bytes
+	}, nil
+}
+
+// checkQuota returns an error if a write that adds more to used exceeds the limit of the quota.
+func (c *Collection) checkQuota(name string, more, used, limit int64, key listwatch.Key) error {
+	if limit <= 0 || more <= 0 || used+more <= limit {
+		return nil
+	}
+	return &QuotaError{name, &listwatch.Error{
+		Code: listwatch.Forbidden,
+		Message: fmt.Sprintf("%s %q is forbidden: exceeded quota: %s of the collection, requested: %d, used: %d, limited: %d",
+			c.spec.QualifiedName(), key.Name, name, more, used, limit),
+		Details: &listwatch.Details{Name: key.Name, Group: c.spec.Group(), Kind: c.spec.Plural},
+	}}
+}

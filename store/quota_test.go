@@ -1,0 +1,88 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+func quotaCollection(t *testing.T, s store.CollectionSpec) *store.Collection {
+	t.Helper()
+	s.Kind = "Pod"
+	c, err := memory.Open(memory.Options{}).Collection(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func wantQuotaError(t *testing.T, err error, quota string) {
+	t.Helper()
+	q, ok := errors.AsType[*store.QuotaError](err)
+	if !ok || q.Quota != quota || listwatch.StatusOf(err).Code != http.StatusForbidden || !strings.Contains(err.Error(), "exceeded quota: "+quota) {
+		t.Errorf("got %v, want the quota of %s with status 403", err, quota)
+	}
+}
+
+func TestQuotaOfObjectsIsExactForConcurrentWriters(t *testing.T) {
+	c := quotaCollection(t, store.CollectionSpec{MaxObjects: 10})
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			if _, err := c.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d"}}`, i)); err != nil {
+				wantQuotaError(t, err, "objects")
+			}
+		})
+	}
+	wg.Wait()
+	if n := c.Stats().Objects; n > 10 || n == 0 {
+		t.Errorf("got %d objects, want at most 10", n)
+	}
+	for i := range 10 { // refused creates may have counted while others were in progress
+		_, _ = c.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"q%d"}}`, i))
+	}
+	page, err := c.List(t.Context(), listwatch.Query{})
+	if err != nil || len(page.Items) != 10 {
+		t.Fatalf("got %d objects, %v; want 10", len(page.Items), err)
+	}
+	first := page.Items[0].Key
+	_, err = c.DryRun().Create(t.Context(), []byte(`{"metadata":{"name":"dry"}}`))
+	wantQuotaError(t, err, "objects")
+	if _, err := c.Replace(t.Context(), first, fmt.Appendf(nil, `{"metadata":{"name":%q},"x":1}`, first.Name)); err != nil {
+		t.Errorf("an update: %v", err)
+	}
+	if _, err := c.Delete(t.Context(), first, store.Preconditions{}); err != nil {
+		t.Errorf("a delete: %v", err)
+	}
+	if _, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"next"}}`)); err != nil {
+		t.Errorf("a create after the delete: %v", err)
+	}
+}
+
+func TestQuotaOfBytesAllowsSmallerObjects(t *testing.T) {
+	c := quotaCollection(t, store.CollectionSpec{MaxBytes: 2000})
+	object := func(name string, size int) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"name":%q},"x":%q}`, name, strings.Repeat("x", size))
+	}
+	if _, err := c.Create(t.Context(), object("a", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Create(t.Context(), object("b", 1000))
+	wantQuotaError(t, err, "bytes")
+	key := listwatch.Key{Name: "a"}
+	_, err = c.Replace(t.Context(), key, object("a", 3000))
+	wantQuotaError(t, err, "bytes")
+	if _, err := c.Replace(t.Context(), key, object("a", 100)); err != nil {
+		t.Errorf("a smaller object: %v", err)
+	}
+	if _, err := c.Create(t.Context(), object("b", 1000)); err != nil {
+		t.Errorf("a create after that: %v", err)
+	}
+}
