@@ -183,12 +183,12 @@ func TestStalledStreamsHoldNothing(t *testing.T) {
 		const stalled = 1000
 		p, all, _ := openWatches(t, stalled+1, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
 		frame := make([]byte, 64<<10) // shared, as the frames of a log
-		steps := 0
+		var steps atomic.Int64
 		before := memoryInUse()
 		for _, w := range all[:stalled] {
 			var step func()
 			step = func() {
-				steps++
+				steps.Add(1)
 				if w.Send([][]byte{frame[:400]}) == nil {
 					w.Go(step)
 				}
@@ -201,8 +201,8 @@ func TestStalledStreamsHoldNothing(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if steps != 3*stalled {
-			t.Errorf("the streams were polled %d times, want %d", steps, 3*stalled)
+		if n := steps.Load(); n != 3*stalled {
+			t.Errorf("the streams were polled %d times, want %d", n, 3*stalled)
 		}
 		clear(p.Data)
 		// Each keeps its function, a slice of the shared frame, and the time of its reset.
