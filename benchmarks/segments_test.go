@@ -61,7 +61,7 @@ func BenchmarkSharedHistory(b *testing.B) {
 
 func benchmarkSegments(b *testing.B, s *changingObjects, kind string) {
 	const watchers = 1000
-	startLoad(b, kind, s.Addr(), watchers)
+	startLoad(b, clients{Kind: kind}, s.Addr(), watchers)
 	for range 2 * 64 { // the first segment starts for all watchers
 		s.Publish()
 		s.wait(watchers)
