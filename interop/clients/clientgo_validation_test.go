@@ -36,7 +36,7 @@ func TestFieldValidationCausesWarnings(t *testing.T) {
 			t.Errorf("got warnings %q, want %q", got, want)
 		}
 		_, err := pods.Patch(t.Context(), "a", types.MergePatchType, invalid, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
-		wantError(t, err, "BadRequest")
+		wantError(t, err, "Invalid")
 	})
 }
 

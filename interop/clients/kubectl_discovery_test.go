@@ -8,10 +8,11 @@ import (
 func TestKubectlDiscoversResources(t *testing.T) {
 	t.Parallel()
 	u := startWithObjects(t)
-	u.wantOutput("apps/v1\ndemo.example.com/v1\nv1\n", "api-versions")
+	u.wantOutput("apps/v1\nauthorization.k8s.io/v1\ndemo.example.com/v1\nv1\n", "api-versions")
 	u.wantTable([]string{
 		"NAME SHORTNAMES APIVERSION NAMESPACED KIND", "configmaps cm v1 true ConfigMap", "events ev v1 true Event", "namespaces ns v1 false Namespace",
 		"pods po v1 true Pod", "services svc v1 true Service", "deployments deploy apps/v1 true Deployment",
+		"selfsubjectaccessreviews authorization.k8s.io/v1 false SelfSubjectAccessReview",
 		"gadgets demo.example.com/v1 false Gadget", "widgets demo.example.com/v1 true Widget",
 	}, "api-resources")
 	// kubectl version fails, because this build of kubectl contains no version number. It prints
