@@ -11,11 +11,16 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/browsertest"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -35,7 +40,9 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	s := &browserFixture{things: newCollection(t), log: newWriteLog(), lastEventIDs: make(chan string, 8)}
 	s.writer = newWriter("writer", firstWatcherActor-1, s.things, s.log)
 	s.write(ctx, t, 20)
-	ws := &watchserver.Server{Source: s.things, AllowOrigins: origins, Timing: watchserver.Timing{Bookmark: -1}}
+	ws := &watchserver.Server{
+		Source: s.things, AllowOrigins: origins, Timing: watchserver.Timing{Bookmark: -1}, SharedCompression: watchserver.ShareAlways,
+	}
 	handler := watchserver.CORS(ws, origins)
 	s.server = newReportServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id := r.Header.Get("Last-Event-ID"); id != "" {
@@ -60,6 +67,30 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	}
 	s.url = *u
 	return s
+}
+
+// shareHistory opens a watch in each wire form of the browser, because a single watch does not
+// share its history. The watches end with the test.
+func (s *browserFixture) shareHistory(t *testing.T) {
+	t.Helper()
+	r := transport.Request{URL: &s.url, Codings: []string{"gzip"}, Framings: []framing.Framer{framing.SSE{}}}
+	for _, client := range []transport.Client{&chunked.Client{}, &websocket.Client{}} {
+		receiver, err := client.Dial(t.Context(), &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			for err := error(nil); err == nil; {
+				_, err = receiver.Receive()
+			}
+		})
+		t.Cleanup(func() {
+			receiver.Close()
+			reading.Wait()
+		})
+		r.Framings = []framing.Framer{framing.JSON{}}
+	}
 }
 
 // pageURL returns the URL at which o serves the page that opens the watch of this fixture.
@@ -161,6 +192,7 @@ func TestBrowserSeesEveryEvent(t *testing.T) {
 
 func testBrowser(ctx context.Context, t *testing.T, s *browserFixture, pages *reportServer) {
 	start, state := s.log.newestVersion(), s.initialEvents()
+	s.shareHistory(t)
 	pages.awaitReport(ctx, t, "synced")
 	s.write(ctx, t, 200)
 	s.writeSentinel(ctx, t, "sentinel-first")
