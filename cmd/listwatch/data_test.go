@@ -157,6 +157,28 @@ func TestDeletedDataFileIsNoticed(t *testing.T) {
 	create(t, s.http, podsPath, "after")
 }
 
+func TestBackupOfARunningServerCanBeRestored(t *testing.T) {
+	dir := t.TempDir()
+	file, out := filepath.Join(dir, "test.db"), filepath.Join(dir, "out.db")
+	s := startServer(t, "--data", file, "--debug-addr", "127.0.0.1:0")
+	create(t, s.http, podsPath, "saved")
+	p := start(t, "backup", file, out)
+	if code := p.exit(t); code != cli.ExitFailure || !strings.Contains(p.stderr.String(), "--debug-url") {
+		t.Errorf("without --debug-url: exit code %d, %s", code, p.stderr)
+	}
+	p = start(t, "backup", file, out, "--debug-url", s.debug)
+	if code := p.exit(t); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, p.stderr)
+	}
+	create(t, s.http, podsPath, "later")
+	restored := startServer(t, "--data", out, "--data-restored")
+	for name, want := range map[string]int{"saved": http.StatusOK, "later": http.StatusNotFound} {
+		if code, _, body := request(t, http.MethodGet, restored.http+podsPath+"/"+name, ""); code != want {
+			t.Errorf("%s: got %d %s, want %d", name, code, body, want)
+		}
+	}
+}
+
 func TestDataInUseNamesTheProcess(t *testing.T) {
 	t.Parallel() // slow, because the program waits for the lock before it fails
 	file := filepath.Join(t.TempDir(), "test.db")

@@ -520,3 +520,44 @@ func TestClosedDatabaseServesReads(t *testing.T) {
 		t.Errorf("Shrink: got %v, want code Unavailable", err)
 	}
 }
+
+func TestBackupOfAnOpenFileIsConsistent(t *testing.T) {
+	s := open(t, bolt.Options{})
+	s.writeSome()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // writes until stop is closed
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = s.pods.Create(s.Context(), pod(fmt.Sprint("during-", i), i))
+			}
+		}
+	}()
+	path := filepath.Join(t.TempDir(), "backup.db")
+	for range 3 { // a backup replaces the previous one
+		if err := s.db.Backup(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bolt.BackupFile(s.path, path+".2"); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a copy of the open file from outside: got %v, want code Unavailable", err)
+	}
+	close(stop)
+	<-stopped
+	s.close()
+	if err := bolt.BackupFile(s.path, path+".2"); err != nil {
+		t.Fatal(err)
+	}
+	want := s.db.Version()
+	for _, file := range []string{path, path + ".2"} {
+		copied := &testDB{TB: t, path: file, options: bolt.Options{RestoredFromBackup: true}}
+		copied.open() // checks the counts of all records
+		if n := len(copied.list(listwatch.Query{})); n < 5 || copied.db.Version() <= want {
+			t.Errorf("%s: %d objects at version %d, want those of the backup, at a version above %d", file, n-1, copied.db.Version(), want)
+		}
+		copied.close()
+	}
+}

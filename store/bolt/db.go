@@ -157,6 +157,9 @@ func (db *DB) Ready(context.Context) error {
 // Path returns the path that was passed to Open.
 func (db *DB) Path() string { return db.path }
 
+// RealPath returns the absolute path of the file, without symbolic links.
+func (db *DB) RealPath() string { return db.realPath }
+
 // Compact drops all history: a watch that starts at any version but the newest is Expired.
 // Open watches that have read every event continue. The history is removed from the file
 // afterwards, a few records after each write. The file does not get smaller; see [DB.Shrink].

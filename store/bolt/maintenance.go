@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -59,6 +61,64 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 		}
 	}
 	return nil
+}
+
+// Backup writes a consistent copy of the database, history included, to a file at path, which it
+// replaces. The file appears when it is complete and on disk. Writes continue meanwhile, except
+// that a write waits if the database file must grow for it. To use the copy, open it with
+// Options.RestoredFromBackup.
+func (db *DB) Backup(path string) error {
+	db.mu.Lock()
+	if db.file == nil {
+		db.mu.Unlock()
+		return errClosed()
+	}
+	tx, err := db.file.Begin(false)
+	db.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // a read has nothing to roll back
+	return catchPanic(func() error { return writeCopy(tx, path) })
+}
+
+// BackupFile is like [DB.Backup], for the file of a database that no process has open. If a process
+// has it open, the error has code Unavailable.
+func BackupFile(file, path string) error {
+	f, _, err := openBolt(file, true, time.Millisecond)
+	if err != nil {
+		return openError(file, markUnreadable(err))
+	}
+	err = catchPanic(func() error {
+		return f.View(func(tx *bbolt.Tx) error {
+			if _, err := readHeader(tx); err != nil {
+				return err
+			}
+			return writeCopy(tx, path)
+		})
+	})
+	if err = errors.Join(err, f.Close()); err != nil {
+		return openError(file, err)
+	}
+	return nil
+}
+
+// writeCopy writes the database of tx to path.
+func writeCopy(tx *bbolt.Tx, path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return err
+	}
+	if _, err = tx.WriteTo(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDirectory(path)
 }
 
 // Size returns the size of the file, and the bytes in it that are free for later writes. Both are

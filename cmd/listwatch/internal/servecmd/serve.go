@@ -210,6 +210,7 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 
 func (s *server) debugHandler() http.Handler {
 	mux := s.NewDebugMux()
+	mux.HandleFunc("POST "+backupPath, s.serveBackup)
 	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
 		s.db.Compact()
 		watchserver.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})

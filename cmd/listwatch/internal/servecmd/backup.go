@@ -1,0 +1,95 @@
+package servecmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/store/bolt"
+	"github.com/listwatch/listwatch/watchserver"
+	"github.com/spf13/cobra"
+)
+
+// NewBackup returns the command listwatch backup.
+func NewBackup() *cobra.Command {
+	var debugURL string
+	cmd := &cobra.Command{
+		Use:   "backup FILE OUT",
+		Short: "Copy the data file of serve consistently, even while it is open",
+		Long: `Copy FILE, which serve --data has written, to OUT.
+
+Only one process can open a data file, so a running server makes the copy
+itself: pass the URL of its --debug-addr, on the same machine, with
+--debug-url. The server writes FILE.backup, which this command moves to OUT.
+A copy by other programs, such as cp, is damaged if the server writes meanwhile.
+
+To restore, stop the server, replace FILE by OUT, and start it once with
+--data-restored.`,
+		Args: cli.Args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if debugURL == "" {
+				err := bolt.BackupFile(args[0], args[1])
+				if errors.Is(err, listwatch.Unavailable) {
+					return fmt.Errorf("%w; pass the URL of its --debug-addr with --debug-url", err)
+				}
+				return err
+			}
+			return requestBackup(cmd.Context(), debugURL, args[1])
+		},
+	}
+	cmd.Flags().StringVar(&debugURL, "debug-url", "", "`URL` of the --debug-addr of the server that has FILE open, such as http://127.0.0.1:6060")
+	return cmd
+}
+
+// requestBackup lets a server make a backup, and moves it to the file out.
+func requestBackup(ctx context.Context, debugURL, out string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, debugURL+backupPath, http.NoBody)
+	if err != nil {
+		return cli.Usagef("--debug-url: %w", err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("POST %s: %w", backupPath, listwatch.ParseStatus(body))
+	}
+	var made struct{ File string }
+	if err := json.Unmarshal(body, &made); err != nil {
+		return fmt.Errorf("POST %s: %w", backupPath, err)
+	}
+	if err := os.Rename(made.File, out); err != nil {
+		return fmt.Errorf("the backup is complete, but could not be moved: %w", err)
+	}
+	return nil
+}
+
+const backupPath = "/debug/backup"
+
+// serveBackup writes a backup next to the data file. Its path is fixed, because the debug address
+// requires no credentials.
+func (s *server) serveBackup(w http.ResponseWriter, r *http.Request) {
+	db, ok := s.db.(*bolt.DB)
+	if !ok {
+		watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no --data file"})
+		return
+	}
+	file := db.RealPath() + ".backup"
+	if err := db.Backup(file); err != nil {
+		watchserver.WriteError(w, r, err)
+		return
+	}
+	s.Log.Info("backup written", "file", file)
+	watchserver.WriteJSON(w, r, http.StatusOK, map[string]string{"file": file})
+}
