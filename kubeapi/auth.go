@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
@@ -245,36 +246,50 @@ func selectedName(r *http.Request) string {
 // Tokens maps bearer tokens to users. [ReadTokens] creates it. It is safe for concurrent
 // use.
 type Tokens struct {
-	// Immutable after construction. The keys are digests, so that the time of a lookup
-	// reveals nothing about the tokens.
-	users map[[sha256.Size]byte]User
+	users atomic.Pointer[tokenUsers]
 }
+
+// tokenUsers holds the users by the digests of their tokens, so that the time of a lookup reveals
+// nothing about the tokens.
+type tokenUsers map[[sha256.Size]byte]User
 
 // ReadTokens reads Kubernetes' static token file: CSV with one line per token that contains
 // the token, the user's name, the user's UID and optionally the groups, in one quoted field
 // and separated by commas. A line without a token or user, and a duplicate token, are
 // errors of code Invalid that name the line.
 func ReadTokens(r io.Reader) (*Tokens, error) {
+	t := new(Tokens)
+	if err := t.Replace(r); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Replace reads a token file as [ReadTokens] does, and replaces all tokens by those of the file. If
+// it returns an error, the tokens stay the same. To end the watches whose tokens are missing, call
+// [watchserver.Server.Recheck] after it.
+func (t *Tokens) Replace(r io.Reader) error {
 	records := csv.NewReader(r)
 	records.FieldsPerRecord = -1
 	records.TrimLeadingSpace = true
-	t := &Tokens{users: make(map[[sha256.Size]byte]User)}
+	users := make(tokenUsers)
 	for {
 		record, err := records.Read()
 		if errors.Is(err, io.EOF) {
-			return t, nil
+			t.users.Store(&users)
+			return nil
 		}
 		if err != nil {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Err: err}
+			return &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Err: err}
 		}
-		if err := t.add(record); err != nil {
+		if err := users.add(record); err != nil {
 			line, _ := records.FieldPos(0)
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Message: fmt.Sprintf("line %d: %v", line, err)}
+			return &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Message: fmt.Sprintf("line %d: %v", line, err)}
 		}
 	}
 }
 
-func (t *Tokens) add(record []string) error {
+func (t tokenUsers) add(record []string) error {
 	if len(record) < 3 || len(record) > 4 {
 		return fmt.Errorf(`%d fields, want 3 or 4: token,user,uid,"group1,group2"`, len(record))
 	}
@@ -290,10 +305,10 @@ func (t *Tokens) add(record []string) error {
 		}
 	}
 	digest := sha256.Sum256([]byte(token))
-	if _, twice := t.users[digest]; twice {
+	if _, twice := t[digest]; twice {
 		return errors.New("the token is also on an earlier line")
 	}
-	t.users[digest] = user
+	t[digest] = user
 	return nil
 }
 
@@ -304,7 +319,14 @@ func (t *Tokens) Authenticate(r *http.Request) (User, error) {
 	if err != nil || !ok {
 		return User{}, err
 	}
-	user, known := t.users[sha256.Sum256([]byte(token))]
+	digest := sha256.Sum256([]byte(token))
+	user, err := t.find(digest)
+	user.Recheck = func() (User, error) { return t.find(digest) }
+	return user, err
+}
+
+func (t *Tokens) find(digest [sha256.Size]byte) (User, error) {
+	user, known := (*t.users.Load())[digest]
 	if !known {
 		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the bearer token is unknown"}
 	}

@@ -40,6 +40,7 @@ func TestReadTokensParsesKubernetesFormat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		got.Recheck = nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("token %s: %s", token, diff)
 		}
@@ -256,5 +257,32 @@ func TestAccessReviewAllowsAllWithoutAuthorizer(t *testing.T) {
 	}
 	if err := a.Add(accessReviews, nil); !errors.Is(err, listwatch.AlreadyExists) {
 		t.Errorf("got %v for a resource at the path of the reviews, want AlreadyExists", err)
+	}
+}
+
+func TestReplacedTokensAreRechecked(t *testing.T) {
+	tokens := readTokens(t, tokenFile)
+	user := func(token string) User {
+		u, err := tokens.Authenticate(&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	ada, eve := user("secret"), user("third")
+	if err := tokens.Replace(strings.NewReader("secret,ada,1,readers\nnew,eve,3\nhalf")); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("got %v for a bad file, want Invalid", err)
+	}
+	if u, err := eve.Recheck(); err != nil || u.Name != "eve" {
+		t.Errorf("got %v, %v after a bad file, want eve", u, err)
+	}
+	if err := tokens.Replace(strings.NewReader("secret,ada,1,readers\nnew,eve,3\n")); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := ada.Recheck(); err != nil || !cmp.Equal(u.Groups, []string{"readers"}) {
+		t.Errorf("got %v, %v; want ada with her new group", u, err)
+	}
+	if _, err := eve.Recheck(); !errors.Is(err, listwatch.Unauthorized) {
+		t.Errorf("got %v for a token that is gone, want Unauthorized", err)
 	}
 }

@@ -23,6 +23,10 @@ type User struct {
 	// Web Token (rfc7519#section-4.1.4). A watch ends at that time with an ERROR event of status
 	// 401, so that the client sends fresh credentials. If zero, they do not expire.
 	Expires time.Time
+	// Recheck identifies the user again by the credentials of the request, and returns an error, as
+	// an Authenticator does, if they are no longer valid. [Server.Recheck] calls it for each open
+	// watch, so it should not keep the request. If nil, the user stays the same.
+	Recheck func() (User, error)
 }
 
 // An Authenticator identifies the user of a request. It must be safe for concurrent use.
@@ -36,7 +40,12 @@ type Authenticator interface {
 // Authenticate returns the user that a identifies, or an error to send to the client, of code
 // Unauthorized if r has no credentials or they have expired.
 func Authenticate(r *http.Request, a Authenticator) (User, error) {
-	user, err := a.Authenticate(r)
+	return accept(a.Authenticate(r))
+}
+
+// accept returns user, or the error to send to the client if an Authenticator has returned user and
+// err.
+func accept(user User, err error) (User, error) {
 	switch {
 	case err != nil && listwatch.CodeOf(err) == listwatch.Unknown:
 		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
@@ -81,12 +90,15 @@ func (s *Server) Admit(r *http.Request) (*http.Request, error) {
 	return s.authenticate(r)
 }
 
-// authorize returns an error to send to the client if user may not use e.
-func (e *Endpoint) authorize(ctx context.Context, user User) error {
-	if e.Authorize == nil {
+// An authorizer is the type of [Endpoint.Authorize].
+type authorizer func(ctx context.Context, user User) error
+
+// check returns an error to send to the client if user is not allowed.
+func (a authorizer) check(ctx context.Context, user User) error {
+	if a == nil {
 		return nil
 	}
-	err := e.Authorize(ctx, user)
+	err := a(ctx, user)
 	if err != nil && listwatch.CodeOf(err) == listwatch.Unknown {
 		return &listwatch.Error{Code: listwatch.Forbidden, Err: err}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,4 +256,68 @@ func TestEndpointRefusesUsersWithoutRights(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestRecheckEndsOnlyWatchesWithoutRights(t *testing.T) {
+	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
+		var mu sync.Mutex
+		revoked, denied := map[string]bool{}, map[string]bool{}
+		in := func(of map[string]bool, user string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return of[user]
+		}
+		f.wrap = func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				user := watchserver.User{Name: r.URL.Query().Get("user")}
+				again := user
+				user.Recheck = func() (watchserver.User, error) {
+					if in(revoked, again.Name) {
+						return watchserver.User{}, errors.New("the token is gone")
+					}
+					again.Groups = []string{"rechecked"}
+					return again, nil
+				}
+				next.ServeHTTP(w, r.WithContext(watchserver.WithUser(r.Context(), user)))
+			})
+		}
+		f.endpoint = func(r *http.Request) watchserver.Endpoint {
+			e := watchserver.Endpoint{Source: f.flags, Authorize: func(_ context.Context, u watchserver.User) error {
+				if in(denied, u.Name) && len(u.Groups) > 0 {
+					return errors.New("no longer yours")
+				}
+				return nil
+			}}
+			if r.URL.Query().Get("user") == "late" {
+				e.Source = slowSource{f.flags}
+			}
+			return e
+		}
+		ann, bob, carol := f.watch(c, "user=ann"), f.watch(c, "user=bob&allowWatchBookmarks=1"), f.watch(c, "user=carol")
+		bob.want("BOOKMARK")
+		f.put("a", nil)
+		ann.want("ADDED a")
+		bob.want("ADDED a")
+		if n := f.WatchServer.Recheck(); n != 0 {
+			f.Errorf("ended %d watches before anything has changed", n)
+		}
+		late := make(chan *openWatch, 1)
+		go func() { late <- f.watch(c, "user=late") }()
+		synctest.Wait() // the watch is opening
+
+		mu.Lock()
+		revoked["ann"], denied["bob"], revoked["late"] = true, true, true
+		mu.Unlock()
+		if n := f.WatchServer.Recheck(); n != 2 {
+			f.Errorf("ended %d watches, want 2", n)
+		}
+		if e := ann.wantError(listwatch.Unauthorized); !strings.Contains(e.Message, "the token is gone") {
+			f.Errorf("got %q, want the reason", e.Message)
+		}
+		bob.want("BOOKMARK")
+		bob.wantError(listwatch.Forbidden)
+		(<-late).wantError(listwatch.Unauthorized)
+		f.put("b", nil)
+		carol.want("ADDED a", "ADDED b")
+	})
 }

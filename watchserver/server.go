@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -81,10 +82,11 @@ type Server struct {
 	// Log receives panics of sources and framings. If nil, slog.Default() is used.
 	Log *slog.Logger
 
-	watches watchSet
-	budget  budget.Budget
-	stored  storedMemory
-	timers  timers.Queue // wakes the streams
+	watches  watchSet
+	rechecks atomic.Uint64 // the number of calls of Recheck
+	budget   budget.Budget
+	stored   storedMemory
+	timers   timers.Queue // wakes the streams
 
 	compressorsOnce sync.Once
 	compressors     *transport.Compressors // see sharedCompressors
@@ -193,8 +195,9 @@ type Endpoint struct {
 	// UntilError is the reason for the end at Until. If nil, it is status 401.
 	UntilError error
 	// Authorize returns an error if the user may not use the endpoint. The error is sent with
-	// status 403 unless it has another code. ctx has the values of the request's context. If nil,
-	// every user may use the endpoint.
+	// status 403 unless it has another code. ctx has the values of the request's context.
+	// [Server.Recheck] calls Authorize again for each open watch. If nil, every user may use the
+	// endpoint.
 	Authorize func(ctx context.Context, user User) error
 	// Watch makes the request a watch even without the parameter watch, as paths such as
 	// /api/v1/watch/pods require.
@@ -204,6 +207,8 @@ type Endpoint struct {
 	// SharedCompression selects the watches whose events are compressed with the history of the
 	// events before them. The default is [ShareNever]; see [SharedCompression] for the risk.
 	SharedCompression SharedCompression
+
+	rechecks uint64 // Server.rechecks when the request began
 }
 
 // ServeHTTP serves Source.
@@ -213,6 +218,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
+	e.rechecks = s.rechecks.Load()
 	GuardBody(w, r)
 	if s.NoCompression {
 		r = transport.WithoutCompression(r)
@@ -240,7 +246,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error
 	if isDue(e.Until, time.Now()) {
 		return e.untilError()
 	}
-	if err := e.authorize(r.Context(), UserOf(r.Context())); err != nil {
+	if err := authorizer(e.Authorize).check(r.Context(), UserOf(r.Context())); err != nil {
 		return err
 	}
 	q, err := parseRequest(r, e)

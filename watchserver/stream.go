@@ -27,8 +27,9 @@ type stream struct {
 	ownsConn  bool // the transport reads the connection
 	// ctx has the values of the request. It ends with the request, unless the stream is detached.
 	ctx       context.Context
-	info      Watch // its counters are unused; see describe
-	bookmarks bool  // the client allows bookmarks
+	authorize authorizer // Endpoint.Authorize
+	info      Watch      // its counters are unused; see describe
+	bookmarks bool       // the client allows bookmarks
 	source    listwatch.Source
 	closed    chan struct{} // closed when the stream has ended; nil if nothing waits for it
 

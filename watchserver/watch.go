@@ -36,6 +36,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	st.info.Request = info
 	s.watches.add(st)
 	added = true
+	if s.rechecks.Load() != e.rechecks { // Recheck may have missed st
+		st.recheck()
+	}
 	if !e.Until.IsZero() {
 		st.failAt(e.Until, e.untilError())
 	}
@@ -75,6 +78,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		out.Encoder = out.Encoder.WithRepresentation(representation)
 	}
 	st := newStream(s, e.Source, q, watcher, out)
+	st.authorize = e.Authorize
 	st.info = Watch{
 		Transport: transportName, MediaType: out.Encoder.Framer.MediaType(), Opened: time.Now(),
 		Compression: out.Encoder.Compression(),
@@ -82,7 +86,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	switch {
 	case !out.Detached:
 		st.ctx = r.Context()
-	case s.Trace != nil:
+	case s.Trace != nil, e.Authorize != nil, UserOf(r.Context()).Recheck != nil:
 		st.ctx = context.WithoutCancel(r.Context())
 	default: // do not keep the request
 		st.ctx = context.Background()

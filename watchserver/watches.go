@@ -289,6 +289,37 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 	return n
 }
 
+// Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Authorize],
+// after credentials or rights have been revoked. It ends the watches whose users are refused, and
+// returns their number; it does not wait for their end. Each of these watches gets a bookmark if it
+// allows bookmarks, and the error as an ERROR event, such as status 401 or 403. The other watches do
+// not notice. First make new requests fail, and then call Recheck.
+func (s *Server) Recheck() int {
+	s.rechecks.Add(1) // first, so that a watch that opens now checks itself
+	n := 0
+	for _, st := range s.watches.all() {
+		if st.recheck() {
+			n++
+		}
+	}
+	return n
+}
+
+// recheck ends s if its user may no longer have it, and reports whether it does.
+func (s *stream) recheck() bool {
+	user, err := UserOf(s.ctx), error(nil)
+	if user.Recheck != nil {
+		user, err = accept(user.Recheck())
+	}
+	if err == nil {
+		err = s.authorize.check(s.ctx, user)
+	}
+	if err != nil {
+		s.failAt(time.Now(), err)
+	}
+	return err != nil
+}
+
 // contextError returns the reason for which ctx, the context of a request, has ended: its cause if
 // that is a *listwatch.Error, status 504 after its deadline, and otherwise status 503.
 func contextError(ctx context.Context) error {

@@ -2,9 +2,11 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/listwatch/listwatch"
 )
@@ -52,12 +55,42 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 
 func newClient(o Options) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
-		Endpoints: o.Endpoints, TLS: o.TLS, Username: o.Username, Password: o.Password,
+		Endpoints: o.Endpoints, TLS: o.tls(), DialOptions: o.dialOptions(), Username: o.Username, Password: o.Password,
 		DialTimeout: o.Timeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		MaxCallSendMsgSize: math.MaxInt32, // etcd limits the size of requests
 		Logger:             zap.NewNop(),  // Trace reports the relevant events
 	})
 }
+
+func (o Options) tls() *tls.Config {
+	if o.TLSConfig != nil {
+		return o.TLSConfig()
+	}
+	return o.TLS
+}
+
+// dialOptions returns the options for TLSConfig. etcd's client chooses between TLS and clear text by
+// the first endpoint.
+func (o Options) dialOptions() []grpc.DialOption {
+	if o.TLSConfig == nil || strings.HasPrefix(o.Endpoints[0], "http://") || strings.HasPrefix(o.Endpoints[0], "unix://") {
+		return nil
+	}
+	return []grpc.DialOption{grpc.WithTransportCredentials(currentTLS{credentials.NewTLS(o.TLSConfig()), o.TLSConfig})}
+}
+
+// currentTLS are credentials of gRPC whose configuration may change.
+type currentTLS struct {
+	credentials.TransportCredentials
+	config func() *tls.Config
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (c currentTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(c.config()).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (c currentTLS) Clone() credentials.TransportCredentials { return c }
 
 // addConnectionError returns err, the error of the first request. If that request timed out
 // because there is no connection, addConnectionError adds the reason, which the client of
@@ -69,7 +102,7 @@ func addConnectionError(ctx context.Context, o Options, err error) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, TLS: o.tls(), DialOptions: o.dialOptions(), Logger: zap.NewNop()})
 	if err != nil {
 		return e
 	}

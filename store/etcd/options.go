@@ -17,6 +17,9 @@ type Options struct {
 	// TLS is the configuration for members with https URLs. If nil, the root certificates of
 	// the system are used.
 	TLS *tls.Config
+	// TLSConfig returns the configuration for a new connection to a member with an https URL, so
+	// that certificates can be replaced. It must be safe for concurrent use. If nil, TLS is used.
+	TLSConfig func() *tls.Config
 	// Username and Password authenticate with etcd. If empty, requests are not authenticated.
 	Username, Password string
 

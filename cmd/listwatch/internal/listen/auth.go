@@ -1,47 +1,52 @@
 package listen
 
 import (
-	"crypto/x509"
+	"bytes"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/abac"
 )
 
-// Auth determines which clients may use the server.
+// Auth determines which clients may use the server. Its files are read again when they change.
 type Auth struct {
-	tokens    *kubeapi.Tokens // nil if there are no tokens
-	clientCAs *x509.CertPool  // nil if TLS endpoints request no client certificates
-	policy    *abac.Policy    // nil if every user may do everything
-	insecure  bool
+	insecure bool
+	tls      tlsOptions
+	tokens   *kubeapi.Tokens                  // nil if there are no tokens
+	cas      *atomic.Pointer[trustedCAs]      // nil if TLS endpoints request no client certificates
+	policy   *atomic.Pointer[abac.Policy]     // nil if every user may do everything
+	pair     *atomic.Pointer[tls.Certificate] // the certificate of the server
 }
 
-// ReadAuth reads the files that the flags about authentication and authorization name.
-func (o *Options) ReadAuth() (*Auth, error) {
-	a := &Auth{insecure: o.insecure}
+// ReadAuth reads the files that the flags about authentication and authorization name, and adds
+// them to files.
+func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
+	a := &Auth{insecure: o.insecure, tls: o.tls, pair: new(atomic.Pointer[tls.Certificate])}
 	if o.tokenFile != "" {
-		f, err := os.Open(o.tokenFile)
+		a.tokens = new(kubeapi.Tokens)
+		err := files.Add(func(contents [][]byte) error { return a.tokens.Replace(bytes.NewReader(contents[0])) }, reload.File{Flag: "--token-file", Name: o.tokenFile})
 		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		defer f.Close()
-		if a.tokens, err = kubeapi.ReadTokens(f); err != nil {
-			return nil, fmt.Errorf("--token-file %s: %w", o.tokenFile, err)
+			return nil, err
 		}
 	}
 	if o.policyFile != "" {
-		f, err := os.Open(o.policyFile)
+		a.policy = new(atomic.Pointer[abac.Policy])
+		err := files.Add(func(contents [][]byte) error {
+			policy, err := abac.Read(bytes.NewReader(contents[0]))
+			if err == nil {
+				a.policy.Store(policy)
+			}
+			return err
+		}, reload.File{Flag: "--authorization-policy", Name: o.policyFile})
 		if err != nil {
-			return nil, fmt.Errorf("--authorization-policy: %w", err)
-		}
-		defer f.Close()
-		if a.policy, err = abac.Read(f); err != nil {
-			return nil, fmt.Errorf("--authorization-policy %s: %w", o.policyFile, err)
+			return nil, err
 		}
 	}
 	if o.tls.clientCA == "" {
@@ -50,22 +55,27 @@ func (o *Options) ReadAuth() (*Auth, error) {
 	if o.tlsAddr == "" {
 		return nil, cli.Usagef("--client-ca requires --tls-addr: client certificates need TLS")
 	}
-	var err error
-	a.clientCAs, err = remote.ReadCertificates("--client-ca", o.tls.clientCA)
-	return a, err
+	a.cas = new(atomic.Pointer[trustedCAs])
+	return a, files.Add(func(contents [][]byte) error {
+		cas, err := a.parseCAs(contents[0])
+		if err == nil {
+			a.cas.Store(cas)
+		}
+		return err
+	}, reload.File{Flag: "--client-ca", Name: o.tls.clientCA})
 }
 
 // RequiresCredentials reports whether an endpoint requires credentials. secure is true if the
 // endpoint uses TLS, without which clients cannot send certificates.
 func (a *Auth) RequiresCredentials(secure bool) bool {
-	return a.tokens != nil || secure && a.clientCAs != nil
+	return a.tokens != nil || secure && a.cas != nil
 }
 
 // Authenticator returns nil if no endpoint requires credentials.
 func (a *Auth) Authenticator() kubeapi.Authenticator {
 	var all []kubeapi.Authenticator
-	if a.clientCAs != nil {
-		all = append(all, kubeapi.ClientCertificate)
+	if a.cas != nil {
+		all = append(all, a.clientCertificate)
 	}
 	if a.tokens != nil {
 		all = append(all, a.tokens.Authenticate)
@@ -87,7 +97,9 @@ func (a *Auth) Authorizer() kubeapi.Authorizer {
 	if a.policy == nil {
 		return nil
 	}
-	return a.policy.Authorize
+	return func(ctx context.Context, user kubeapi.User, at kubeapi.Attributes) error {
+		return a.policy.Load().Authorize(ctx, user, at)
+	}
 }
 
 // checkAddress returns an error if addr is not a loopback address and the endpoint requires

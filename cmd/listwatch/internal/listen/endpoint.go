@@ -98,15 +98,15 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		}
 	}
 	if o.tlsAddr != "" {
-		config, err := o.tls.config(a.clientCAs)
+		config, err := a.listenTLS(&f.Files)
 		if err != nil {
 			return err
 		}
 		about := endpointAccess{
-			needsCredentials: a.RequiresCredentials(true), tokens: a.tokens != nil, certificates: a.clientCAs != nil,
+			needsCredentials: a.RequiresCredentials(true), tokens: a.tokens != nil, certificates: a.cas != nil,
 			selfSigned: o.tls.selfSigned, caFile: o.tls.caOut,
 		}
-		if err := add("--tls-addr", o.tlsAddr, api, config, about); err != nil {
+		if err := add("--tls-addr", o.tlsAddr, a.closeDistrusted(api), config, about); err != nil {
 			return err
 		}
 	}

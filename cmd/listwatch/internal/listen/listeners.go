@@ -15,6 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/transport"
@@ -65,9 +66,13 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 }
 
-// IgnoreSignals keeps the signals SIGPIPE and SIGHUP from killing the server: the reader of its
-// output, or its terminal, may end before it.
-func IgnoreSignals() { signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) }
+// HandleSignals keeps the signals SIGPIPE and SIGHUP from killing the server: the reader of its
+// output, or its terminal, may end before it. SIGHUP makes it read its files again.
+func (f *Listeners) HandleSignals() {
+	signal.Ignore(syscall.SIGPIPE)
+	f.hangup = make(chan os.Signal, 1)
+	signal.Notify(f.hangup, syscall.SIGHUP)
+}
 
 // Configure applies the flags to s, whose watches f measures.
 func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
@@ -113,10 +118,12 @@ type Listeners struct {
 	Handler     http.Handler
 	Debug       http.Handler
 	Endpoints   []*Endpoint
+	Files       reload.Files // read again when they change
 
 	auditLog *os.File // nil if there is none; closed by Serve
 
-	shutdownTimeout time.Duration // how long watches and requests may take to end
+	hangup          chan os.Signal // receives SIGHUP
+	shutdownTimeout time.Duration  // how long watches and requests may take to end
 }
 
 // Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
@@ -138,6 +145,7 @@ func (f *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 	for _, run := range background {
 		wg.Go(func() { run(ctx) })
 	}
+	wg.Go(func() { f.Files.Run(ctx, f.Log, f.hangup, f.recheck) })
 	notifySystemd(f.Log, daemon.SdNotifyReady)
 	var err error
 	select {
@@ -151,6 +159,13 @@ func (f *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 		err = errors.Join(err, f.auditLog.Close())
 	}
 	return err
+}
+
+// recheck ends the watches of users who have lost their credentials or rights.
+func (f *Listeners) recheck() {
+	if n := f.WatchServer.Recheck(); n > 0 {
+		f.Log.Info("ended watches whose users are no longer allowed", "watches", n)
+	}
 }
 
 func (f *Listeners) shutDown() {

@@ -8,13 +8,17 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
+	"github.com/listwatch/listwatch/kubeapi"
 )
 
 // tlsOptions contains the flags about certificates.
@@ -39,35 +43,113 @@ func (o tlsOptions) check() error {
 	return nil
 }
 
-// config returns the TLS configuration of the server. A client without a certificate may
-// connect, because it may have a token.
-func (o tlsOptions) config(clientCAs *x509.CertPool) (*tls.Config, error) {
+// listenTLS returns the TLS configuration of the server, and adds its certificate to files. A client
+// without a certificate may connect, because it may have a token.
+func (a *Auth) listenTLS(files *reload.Files) (*tls.Config, error) {
+	o := a.tls
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if clientCAs != nil {
-		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, clientCAs
+	c := a.baseTLS()
+	if a.cas != nil {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return a.cas.Load().config, nil }
 	}
-	var cert tls.Certificate
-	var err error
-	if o.selfSigned {
-		cert, err = selfSigned(time.Now())
-	} else if cert, err = tls.LoadX509KeyPair(o.cert, o.key); err != nil {
-		err = fmt.Errorf("--tls-cert %s, --tls-key %s: %w", o.cert, o.key, err)
+	if !o.selfSigned {
+		return c, files.Add(func(contents [][]byte) error {
+			pair, err := tls.X509KeyPair(contents[0], contents[1])
+			if err == nil {
+				a.pair.Store(&pair)
+			}
+			return err
+		}, reload.File{Flag: "--tls-cert", Name: o.cert}, reload.File{Flag: "--tls-key", Name: o.key})
 	}
+	pair, err := selfSigned(time.Now())
 	if err != nil {
 		return nil, err
 	}
-	c.Certificates = []tls.Certificate{cert}
+	a.pair.Store(&pair)
 	if o.caOut == "" {
 		return c, nil
 	}
-	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
 	if err := os.WriteFile(o.caOut, block, 0o644); err != nil {
 		return nil, fmt.Errorf("--tls-ca-out: %w", err)
 	}
 	return c, nil
+}
+
+// baseTLS returns the part of the configuration that does not depend on the client CAs.
+func (a *Auth) baseTLS() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// net/http does not add these to the configurations of GetConfigForClient.
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.pair.Load(), nil },
+	}
+}
+
+// trustedCAs are the CAs of client certificates. They are immutable.
+type trustedCAs struct {
+	pool   *x509.CertPool
+	raw    map[string]bool // the certificates of the pool
+	config *tls.Config     // of connections that begin while these CAs are trusted
+}
+
+func (a *Auth) parseCAs(data []byte) (*trustedCAs, error) {
+	cas := &trustedCAs{pool: x509.NewCertPool(), raw: make(map[string]bool)}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		ca, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		cas.pool.AddCert(ca)
+		cas.raw[string(ca.Raw)] = true
+	}
+	if len(cas.raw) == 0 {
+		return nil, errors.New("the file contains no certificate in PEM format")
+	}
+	cas.config = a.baseTLS()
+	cas.config.ClientAuth, cas.config.ClientCAs = tls.VerifyClientCertIfGiven, cas.pool
+	return cas, nil
+}
+
+// trust reports whether one of the chains, which were verified when the connection began, still
+// leads to a trusted CA.
+func (c *trustedCAs) trust(chains [][]*x509.Certificate) bool {
+	for _, chain := range chains {
+		if c.raw[string(chain[len(chain)-1].Raw)] {
+			return true
+		}
+	}
+	// The new file may have renewed certificates of the same CAs.
+	options := x509.VerifyOptions{Roots: c.pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	for _, chain := range chains {
+		for _, intermediate := range chain[1:] {
+			options.Intermediates.AddCert(intermediate)
+		}
+	}
+	_, err := chains[0][0].Verify(options)
+	return err == nil
+}
+
+// clientCertificate is [kubeapi.ClientCertificate] for CAs that change while connections are open.
+func (a *Auth) clientCertificate(r *http.Request) (kubeapi.User, error) {
+	user, err := kubeapi.ClientCertificate(r)
+	if err != nil || user.Name == "" {
+		return user, err
+	}
+	same, chains := user, r.TLS.VerifiedChains
+	user.Recheck = func() (kubeapi.User, error) {
+		if !a.cas.Load().trust(chains) {
+			return kubeapi.User{}, errors.New("the CA of the client certificate is no longer trusted")
+		}
+		return same, nil
+	}
+	_, err = user.Recheck()
+	return user, err
 }
 
 // selfSigned creates a certificate for this machine. The certificate is its own CA.
@@ -103,3 +185,17 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 }
 
 func loopbackIPs() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
+
+// closeDistrusted closes connections whose client certificate was signed by a CA that is no longer
+// trusted, so that clients with a new certificate open a new one. next refuses the request.
+func (a *Auth) closeDistrusted(next http.Handler) http.Handler {
+	if a.cas == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && !a.cas.Load().trust(r.TLS.VerifiedChains) {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -87,8 +87,8 @@ type namedRelay struct {
 }
 
 func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
-	listen.IgnoreSignals()
 	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}, options: o}
+	s.HandleSignals()
 	defer s.close()
 	if err := s.prepare(ctx); err != nil {
 		return err
@@ -102,11 +102,11 @@ func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 // prepare performs everything that can fail before the server starts.
 func (s *relayServer) prepare(ctx context.Context) error {
 	o := s.options
-	access, err := o.ReadAuth()
+	access, err := o.ReadAuth(&s.Files)
 	if err != nil {
 		return err
 	}
-	if s.upstream, err = o.upstream.connect(); err != nil {
+	if s.upstream, err = o.upstream.connect(&s.Files); err != nil {
 		return err
 	}
 	if len(o.resources) > 0 {
@@ -161,7 +161,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
 	source := s.openRelay(at, "", nil, resource)
-	e := watchserver.Endpoint{Source: source}
+	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression}
 	server.Stored = []watchserver.Sized{source}
 	if authenticate := a.Authenticator(); authenticate != nil {
 		server.Authenticator = authenticate

@@ -2,15 +2,18 @@ package relaycmd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -47,7 +50,9 @@ type upstream struct {
 	compress   bool
 }
 
-func (o *upstreamOptions) connect() (*upstream, error) {
+// connect returns the upstream that the flags describe. The files with its credentials are added to
+// files; the file of --upstream-token-file is read for each request.
+func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	switch {
 	case (o.url == "") == (o.kubeconfig == ""):
 		return nil, cli.Usagef("set either --upstream or --kubeconfig")
@@ -64,7 +69,20 @@ func (o *upstreamOptions) connect() (*upstream, error) {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	a := &upstream{network: transport.Network{TLS: given.TLS}, compress: o.Compress}
+	var current atomic.Pointer[adapters.Options]
+	current.Store(&given)
+	if err := o.reload(files, base, &current); err != nil {
+		return nil, err
+	}
+	own := given.TLS.Clone()
+	own.Certificates = nil
+	own.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if all := current.Load().TLS.Certificates; len(all) > 0 {
+			return &all[0], nil
+		}
+		return new(tls.Certificate), nil // none
+	}
+	a := &upstream{network: transport.Network{TLS: own}, compress: o.Compress}
 	if a.base, err = remote.ParseURL(base); err != nil {
 		return nil, err
 	}
@@ -76,13 +94,47 @@ func (o *upstreamOptions) connect() (*upstream, error) {
 		a.header = tokenFileHeader(o.tokenFile)
 	case o.Token != "":
 		a.header = fixedHeader(http.Header{"Authorization": {"Bearer " + o.Token}})
-	case len(given.Header) > 0:
-		a.header = fixedHeader(given.Header)
+	case o.kubeconfig != "":
+		a.header = func(context.Context, bool) (http.Header, error) { return current.Load().Header, nil }
 	}
 	if a.header != nil {
 		_, err = a.header(context.Background(), false)
 	}
 	return a, err
+}
+
+// reload keeps current up to date when the files with the credentials change.
+func (o *upstreamOptions) reload(files *reload.Files, base string, current *atomic.Pointer[adapters.Options]) error {
+	if o.Cert != "" && o.kubeconfig == "" {
+		return files.Add(func(contents [][]byte) error {
+			pair, err := tls.X509KeyPair(contents[0], contents[1])
+			if err == nil {
+				current.Store(&adapters.Options{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
+			}
+			return err
+		}, reload.File{Flag: "--upstream-cert", Name: o.Cert}, reload.File{Flag: "--upstream-key", Name: o.Key})
+	}
+	if o.kubeconfig == "" {
+		return nil
+	}
+	var server string
+	var read adapters.Options
+	return files.AddFunc("--kubeconfig "+o.kubeconfig, func() (contents [][]byte, err error) {
+		if server, read, err = adapters.ReadKubeconfig(o.kubeconfig, adapters.Options{TLS: new(tls.Config)}); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		for _, pair := range read.TLS.Certificates {
+			contents = append(contents, pair.Certificate...)
+		}
+		return append(contents, []byte(server), []byte(read.Header.Get("Authorization"))), nil
+	}, func([][]byte) error {
+		if server != base {
+			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", base, server)
+		}
+		used := read
+		current.Store(&used)
+		return nil
+	})
 }
 
 // withUpstreamFlags replaces the flag names in an error of package remote with the flag names

@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store/etcd"
 	"github.com/spf13/pflag"
@@ -70,10 +73,10 @@ func (o *etcdOptions) check() error {
 }
 
 // open connects to etcd. ctx limits the time to connect. Later events are logged.
-func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Metrics, age time.Duration, bytes int64) (*etcd.DB, error) {
+func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.username, HistoryRevisions: o.history,
-		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(log, m),
+		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(f.Log, f.Metrics),
 	}
 	if o.layout == "kubernetes" {
 		options.Layout = etcd.KubernetesLayout
@@ -86,12 +89,12 @@ func (o *etcdOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Met
 		options.Password = strings.TrimRight(string(password), "\r\n")
 	}
 	var err error
-	if options.TLS, err = o.tls(); err != nil {
+	if options.TLSConfig, err = o.tls(&f.Files); err != nil {
 		return nil, err
 	}
 	db, err := etcd.Open(ctx, options)
 	if err == nil {
-		m.AddStore(func() metrics.StoreStats { return etcdStats(db.Health()) })
+		f.Metrics.AddStore(func() metrics.StoreStats { return etcdStats(db.Health()) })
 	}
 	return db, err
 }
@@ -104,29 +107,39 @@ func etcdStats(h etcd.Health) metrics.StoreStats {
 	return s
 }
 
-func (o *etcdOptions) tls() (*tls.Config, error) {
-	if o.caFile == "" && o.cert == "" {
+// tls returns a function for etcd.Options.TLSConfig, or nil if no flag configures TLS. It adds the
+// files to files.
+func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
+	var all []reload.File
+	for _, f := range []reload.File{{Flag: "--etcd-ca", Name: o.caFile}, {Flag: "--etcd-cert", Name: o.cert}, {Flag: "--etcd-key", Name: o.key}} {
+		if f.Name != "" {
+			all = append(all, f)
+		}
+	}
+	if all == nil {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.caFile != "" {
-		pem, err := os.ReadFile(o.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--etcd-ca: %w", err)
+	var current atomic.Pointer[tls.Config]
+	err := files.Add(func(contents [][]byte) error {
+		c := &tls.Config{MinVersion: tls.VersionTLS12}
+		if o.caFile != "" {
+			c.RootCAs = x509.NewCertPool()
+			if !c.RootCAs.AppendCertsFromPEM(contents[0]) {
+				return errors.New(o.caFile + ": the file contains no certificate in PEM format")
+			}
+			contents = contents[1:]
 		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("--etcd-ca " + o.caFile + ": the file contains no certificate in PEM format")
+		if o.cert != "" {
+			cert, err := tls.X509KeyPair(contents[0], contents[1])
+			if err != nil {
+				return err
+			}
+			c.Certificates = []tls.Certificate{cert}
 		}
-	}
-	if o.cert != "" {
-		cert, err := tls.LoadX509KeyPair(o.cert, o.key)
-		if err != nil {
-			return nil, fmt.Errorf("--etcd-cert %s, --etcd-key %s: %w", o.cert, o.key, err)
-		}
-		c.Certificates = []tls.Certificate{cert}
-	}
-	return c, nil
+		current.Store(c)
+		return nil
+	}, all...)
+	return current.Load, err
 }
 
 // loadLogInterval is the number of loaded objects between two log lines.

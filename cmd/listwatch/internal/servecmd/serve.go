@@ -83,10 +83,10 @@ type server struct {
 }
 
 func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
-	listen.IgnoreSignals()
 	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}}
+	s.HandleSignals()
 	var err error
-	if s.db, err = o.store.open(ctx, s.Log, s.Metrics); err != nil {
+	if s.db, err = o.store.open(ctx, &s.Listeners); err != nil {
 		return startError(ctx, err)
 	}
 	return errors.Join(s.run(ctx, o, out), s.db.Close())
@@ -116,7 +116,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err := o.Configure(&s.api.Server, &s.Listeners); err != nil {
 		return err
 	}
-	access, err := o.ReadAuth()
+	access, err := o.ReadAuth(&s.Files)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,11 @@ package servecmd
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
@@ -46,7 +46,7 @@ func (o *storeOptions) register(f *pflag.FlagSet) {
 }
 
 // open opens the store. The caller must close it.
-func (o *storeOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Metrics) (database, error) {
+func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database, error) {
 	if err := o.etcd.check(); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Me
 	case o.restored && o.data == "":
 		return nil, cli.Usagef("--data-restored requires --data")
 	case len(o.etcd.endpoints) > 0:
-		db, err := o.etcd.open(ctx, log, m, o.historyAge, int64(o.historyBytes))
+		db, err := o.etcd.open(ctx, f, o.historyAge, int64(o.historyBytes))
 		if err != nil {
 			return nil, withExitCode(err)
 		}
@@ -64,16 +64,16 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger, m *metrics.Me
 	case o.data == "":
 		return memoryDatabase{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
 	}
-	commits := failureLog{log: log.With("file", o.data), message: "a write to the data file failed"}
+	commits := failureLog{log: f.Log.With("file", o.data), message: "a write to the data file failed"}
 	trace := &bolt.Trace{Committed: func(writes int, took time.Duration, err error) {
-		m.Committed(writes, took, err)
+		f.Metrics.Committed(writes, took, err)
 		commits.report(err)
 	}}
 	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored, Trace: trace})
 	if err != nil {
 		return nil, withExitCode(err)
 	}
-	m.AddStore(func() (s metrics.StoreStats) {
+	f.Metrics.AddStore(func() (s metrics.StoreStats) {
 		s.FileBytes, s.FreeBytes = db.Size()
 		return s
 	})
