@@ -27,7 +27,7 @@ func TestInvalidEtcdFlagsAreRefused(t *testing.T) {
 		"--etcd " + url + " --etcd-user u":                                       {cli.ExitUsage, "must be set together"},
 		"--etcd " + url + " --etcd-cert " + empty:                                {cli.ExitUsage, "must be set together"},
 		"--etcd unix:///tmp/x":                                                   {cli.ExitUsage, "must be an http or https URL"},
-		"--etcd " + url + " --etcd-ca " + empty:                                  {cli.ExitFailure, "no certificate"},
+		"--etcd " + url + " --etcd-ca " + empty:                                  {cli.ExitFailure, "the file is empty"},
 		"--etcd " + url + " --etcd-ca " + dir + "/none":                          {cli.ExitFailure, "none"},
 		"--etcd " + url + " --etcd-user u --etcd-password-file " + dir + "/none": {cli.ExitFailure, "none"},
 	} {
