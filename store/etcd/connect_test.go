@@ -48,18 +48,29 @@ func TestEachConnectionUsesTheCurrentCertificates(t *testing.T) {
 	}
 	creds := currentTLS{credentials.NewTLS(o.TLSConfig()), o.TLSConfig}.Clone()
 	handshake := func() (*x509.Certificate, error) {
-		ours, theirs := net.Pipe()
-		defer ours.Close()
-		server := tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{member}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2"}})
-		done := make(chan error, 1)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		done := make(chan []*x509.Certificate)
 		go func() {
-			done <- server.Handshake()
-			theirs.Close()
+			var sent []*x509.Certificate
+			if theirs, err := l.Accept(); err == nil {
+				server := tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{member}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2"}})
+				_ = server.Handshake() // the client reports the error
+				sent = server.ConnectionState().PeerCertificates
+				theirs.Close()
+			}
+			done <- sent
 		}()
-		_, _, err := creds.ClientHandshake(t.Context(), "127.0.0.1", ours)
+		ours, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = creds.ClientHandshake(t.Context(), "127.0.0.1", ours)
 		ours.Close()
-		<-done
-		if sent := server.ConnectionState().PeerCertificates; len(sent) > 0 {
+		if sent := <-done; len(sent) > 0 {
 			return sent[0], err
 		}
 		return nil, err
