@@ -292,8 +292,8 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 // Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Authorize],
 // after credentials or rights have been revoked. It ends the watches whose users are refused, and
 // returns their number; it does not wait for their end. Each of these watches gets a bookmark if it
-// allows bookmarks, and the error as an ERROR event, such as status 401 or 403. The other watches do
-// not notice. First make new requests fail, and then call Recheck.
+// allows bookmarks, and the error as an ERROR event, such as status 401 or 403. The other watches
+// do not notice. First make new requests fail, and then call Recheck.
 func (s *Server) Recheck() int {
 	s.rechecks.Add(1) // first, so that a watch that opens now checks itself
 	n := 0

@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -126,7 +127,8 @@ func members(data []byte, prefix string, to map[string]any) error {
 	if err := json.Unmarshal(data, &all); err != nil {
 		return errors.New("a line, and its member spec, must be JSON objects")
 	}
-	for name, value := range all {
+	for _, name := range slices.Sorted(maps.Keys(all)) { // in order, so that errors are the same
+		value := all[name]
 		target, known := to[name]
 		if !known {
 			return fmt.Errorf("unknown member %q: must be one of %s", prefix+name, names(to))
@@ -138,14 +140,7 @@ func members(data []byte, prefix string, to map[string]any) error {
 	return nil
 }
 
-func names(of map[string]any) string {
-	var all []string
-	for name := range of {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
-}
+func names(of map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(of)), ", ") }
 
 func wanted(target any) string {
 	if _, ok := target.(*bool); ok {

@@ -124,7 +124,7 @@ func TestPolicyErrorsNameTheLine(t *testing.T) {
 		`null`:                          "must be \"abac.authorization.kubernetes.io/v1beta1\"",
 		`{} {}`:                         "must be a JSON object",
 		line(`1`):                       "must be JSON objects",
-		`{"user":"ada","resource":"*"}`: `unknown member "user": must be one of apiVersion, kind, spec`,
+		`{"user":"ada","resource":"*"}`: `unknown member "resource": must be one of apiVersion, kind, spec`,
 		`{"apiVersion":"v1","kind":"Policy","spec":{}}`:                                         `apiVersion "v1" and kind "Policy": must be "abac.`,
 		`{"apiVersion":"` + apiVersion + `","kind":"Policy"}`:                                   "spec is missing",
 		line(`{"user":"ada","resource":"*","readOnly":true}`):                                   `unknown member "spec.readOnly": must be one of apiGroup, group, namespace, nonResourcePath, readonly, resource, user`,

@@ -43,8 +43,8 @@ func (o tlsOptions) check() error {
 	return nil
 }
 
-// listenTLS returns the TLS configuration of the server, and adds its certificate to files. A client
-// without a certificate may connect, because it may have a token.
+// listenTLS returns the TLS configuration of the server, and adds its certificate to files. A
+// client without a certificate may connect, because it may have a token.
 func (a *Auth) listenTLS(files *reload.Files) (*tls.Config, error) {
 	o := a.tls
 	if err := o.check(); err != nil {
