@@ -38,10 +38,10 @@ function showCollections(now, earlier) {
 
 const limits = [
   ["watches", "watches", "watches_limit", number],
-  ["connections", "connections", "connections_limit", number],
-  ["requests", "requests_in_flight", "requests_limit", number],
-  ["writes", "writes_in_flight", "writes_limit", number],
-  ["memory", "memory_used_bytes", "memory_limit_bytes", bytes],
+  ["requests", "request_seats", "request_seats_limit", number],
+  ["writes", "writes_executing", "writes_executing_limit", number],
+  ["memory for requests", "request_memory_bytes", "request_memory_limit_bytes", bytes],
+  ["memory for objects and logs", "stored_memory_bytes", "stored_memory_limit_bytes", bytes],
 ];
 
 function showLimits(now) {
