@@ -86,3 +86,35 @@ func TestPolicyErrorsAreOneLine(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigFileConfiguresServe(t *testing.T) {
+	file := writeFile(t, "addr: 127.0.0.1:0\ntoken-file: "+writeFile(t, accessTokens)+"\nresource: [widgets.v1.demo.example.com=Widget]\n")
+	p := start(t, "serve", "--config", file, "--max-watches", "3", "--print-config")
+	if code := p.exit(t); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, p.stderr)
+	}
+	printed := p.stdout.String()
+	for _, want := range []string{"addr: 127.0.0.1:0\n", "max-watches: 3\n", "resource: [widgets.v1.demo.example.com=Widget]\n", "etcd-prefix: "} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("got\n%s\nwant a line with %s", printed, want)
+		}
+	}
+	again := start(t, "serve", "--config", writeFile(t, printed), "--print-config")
+	if again.exit(t); again.stdout.String() != printed {
+		t.Errorf("the printed file is printed as\n%s%s", again.stdout, again.stderr)
+	}
+	s := startServer(t, "--config="+writeFile(t, printed), "--debug-addr", "127.0.0.1:0", "--addr", "127.0.0.1:0")
+	requireStatus(t, 401, "GET", s.http+widgetsPath)
+	requireStatus(t, 200, "GET", s.http+widgetsPath, "Authorization", "Bearer ada-token")
+
+	for text, want := range map[string]string{
+		"adr: x":           `line 1: unknown key "adr": did you mean addr?`,
+		"token-file: [a]":  "line 1: token-file: must be a single value",
+		"etcd-prefix: /my": "--etcd-prefix requires --etcd",
+	} {
+		p := start(t, "serve", "--config", writeFile(t, text))
+		if code := p.exit(t); code != cli.ExitUsage || !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("%q: got exit code %d and %s, want %s", text, code, p.stderr, want)
+		}
+	}
+}

@@ -197,8 +197,8 @@ var dependencies = []dependency{
 	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",
-		[]string{"kubeapi/internal/yamlbody", "conformance/adapters"},
-		"Kubernetes uses YAML for bodies and kubeconfig files; our own formats are JSON",
+		[]string{"kubeapi/internal/yamlbody", "conformance/adapters", "cmd/listwatch/internal/config"},
+		"Kubernetes uses YAML for bodies and kubeconfig files, and operators for configuration; our own formats are JSON",
 	},
 	{"golang.org/x/term", []string{"cmd/*/..."}, "only programs use terminals"},
 	{"github.com/google/go-cmp", []string{"conformance/internal/cases/...", "conformance/harness"}, "a conformance case shows the difference to the wanted result"},

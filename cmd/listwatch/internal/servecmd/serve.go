@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/config"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -24,6 +25,7 @@ import (
 // serveOptions contains the flags of serve.
 type serveOptions struct {
 	listen.Options
+	config    config.Options
 	resources []string
 	crds      []string
 	store     storeOptions
@@ -54,14 +56,22 @@ On a loopback address, anonymous clients have full access unless --token-file
 is set. --client-ca applies to https only. On other addresses the server
 refuses to start without credentials, unless --insecure is set.
 
+--config reads all flags from a YAML file, and --print-config prints one.
+Certificates, tokens and the policy are read again when they change, and on
+SIGHUP.
+
 The first SIGINT or SIGTERM ends all watches cleanly. The second kills the
 server.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if done, err := o.config.Apply(cmd.Flags(), cmd.OutOrStdout()); done || err != nil {
+				return err
+			}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
+	o.config.AddFlags(f)
 	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
 	f.StringArrayVar(&o.resources, "resource", nil, "additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
 	f.TextVar(&o.shared, "shared-compression", watchserver.ShareNever,
