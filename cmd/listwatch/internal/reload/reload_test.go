@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +17,27 @@ import (
 // A fixture runs Files over a pair of files in a synctest bubble. Their contents must be equal.
 type fixture struct {
 	*testing.T
-	dir, used string
-	changes   int
-	log       bytes.Buffer
-	hangup    chan os.Signal
+	dir    string
+	hangup chan os.Signal
+
+	mu sync.Mutex
+	// Guarded by mu.
+	used    string
+	changes int
+	log     bytes.Buffer
+}
+
+// Write writes to the log.
+func (f *fixture) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.Write(p)
+}
+
+func (f *fixture) logged() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.String()
 }
 
 func (f *fixture) write(name, text string) {
@@ -34,6 +52,8 @@ func (f *fixture) want(d time.Duration, used string, changes int) {
 	f.Helper()
 	time.Sleep(d)
 	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.used != used || f.changes != changes {
 		f.Errorf("got %q after %d changes, want %q after %d; the log:\n%s", f.used, f.changes, used, changes, &f.log)
 	}
@@ -49,6 +69,8 @@ func run(t *testing.T, test func(f *fixture)) {
 			if a, b := string(contents[0]), string(contents[1]); a != b {
 				return errors.New(a + " does not match " + b)
 			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			f.used = string(contents[0])
 			return nil
 		}, File{"--a", filepath.Join(f.dir, "a")}, File{"--b", filepath.Join(f.dir, "b")})
@@ -59,7 +81,11 @@ func run(t *testing.T, test func(f *fixture)) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			files.Run(ctx, slog.New(slog.NewTextHandler(&f.log, nil)), f.hangup, func() { f.changes++ })
+			files.Run(ctx, slog.New(slog.NewTextHandler(f, nil)), f.hangup, func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.changes++
+			})
 		}()
 		test(f)
 		cancel()
@@ -82,8 +108,8 @@ func TestHalfWrittenPairKeepsTheOldState(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.write("a", "2")
 		f.want(time.Minute, "1", 0)
-		if got := strings.Count(f.log.String(), "level=WARN"); got != 1 || !strings.Contains(f.log.String(), "2 does not match 1") {
-			f.Errorf("got %d warnings, want one that names the reason:\n%s", got, &f.log)
+		if got := strings.Count(f.logged(), "level=WARN"); got != 1 || !strings.Contains(f.logged(), "2 does not match 1") {
+			f.Errorf("got %d warnings, want one that names the reason:\n%s", got, f.logged())
 		}
 		f.write("b", "2")
 		f.want(11*time.Second, "2", 1)
@@ -99,8 +125,8 @@ func TestUnreadableFileKeepsTheOldState(t *testing.T) {
 		}
 		f.want(time.Minute, "1", 0)
 		for _, want := range []string{"a: the file is empty", "no such file"} {
-			if strings.Count(f.log.String(), want) != 1 {
-				f.Errorf("want %q once in the log:\n%s", want, &f.log)
+			if strings.Count(f.logged(), want) != 1 {
+				f.Errorf("want %q once in the log:\n%s", want, f.logged())
 			}
 		}
 		f.write("a", "1")
@@ -143,9 +169,11 @@ func TestSwappedSymbolicLinkIsNoticed(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
+			f.mu.Lock()
 			if f.used != version {
 				f.Errorf("got %q, want %q", f.used, version)
 			}
+			f.mu.Unlock()
 		}
 	})
 }
@@ -156,8 +184,8 @@ func TestSignalReadsFilesAtOnce(t *testing.T) {
 		f.write("b", "2")
 		f.hangup <- os.Interrupt
 		f.want(settle, "2", 1)
-		if !strings.Contains(f.log.String(), "SIGHUP") {
-			f.Errorf("the log does not mention the signal:\n%s", &f.log)
+		if !strings.Contains(f.logged(), "SIGHUP") {
+			f.Errorf("the log does not mention the signal:\n%s", f.logged())
 		}
 	})
 }
