@@ -7,7 +7,6 @@
 package apply
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -76,7 +75,7 @@ func Manages(object []byte, path ...string) bool {
 	}
 	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
 		var fields fieldpath.Set
-		return e.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && fields.Has(field)
+		return e.FieldsV1 != nil && fields.FromJSON(e.FieldsV1.GetRawReader()) == nil && fields.Has(field)
 	})
 }
 
