@@ -6,10 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -61,35 +58,6 @@ func startDashboard(t *testing.T) *url.URL {
 	return u
 }
 
-// newProxy serves the dashboard with the probe in its page, and returns what the page shows.
-func newProxy(t *testing.T, dashboard *url.URL) (*httptest.Server, <-chan string) {
-	t.Helper()
-	shown := make(chan string, 100)
-	proxy := httputil.NewSingleHostReverseProxy(dashboard)
-	proxy.ErrorLog, proxy.FlushInterval = nil, -1
-	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Request.URL.Path != "/" {
-			return nil
-		}
-		page, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(append(page, probe...)))
-		r.Header.Del("Content-Length")
-		r.ContentLength = -1
-		return err
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/shown" {
-			proxy.ServeHTTP(w, r)
-			return
-		}
-		text, _ := io.ReadAll(r.Body)
-		shown <- string(text)
-	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	return server, shown
-}
-
 func TestDashboardShowsTheFlags(t *testing.T) {
 	page, err := os.ReadFile("../examples/dashboard/index.html")
 	if lines := bytes.Count(page, []byte("\n")); err != nil || lines > 60 {
@@ -98,12 +66,13 @@ func TestDashboardShowsTheFlags(t *testing.T) {
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	server, shown := newProxy(t, startDashboard(t))
+	server, shown := browsertest.Probe(t, startDashboard(t), "/", probe)
 	await := func(step, status, flags string) {
 		t.Helper()
 		for last := ""; !strings.HasPrefix(last, status) || !strings.Contains(last, flags); {
 			select {
-			case last = <-shown:
+			case text := <-shown:
+				last = string(text)
 			case <-ctx.Done():
 				t.Fatalf("%s: the page shows %q, want %q and %q", step, last, status, flags)
 			}

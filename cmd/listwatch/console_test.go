@@ -3,13 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,55 +42,18 @@ type consoleView struct {
 	Ended                         bool   // the button of a watch was pressed
 }
 
-// newConsoleProxy serves the console at *debug with the probe in its page, and returns what the
-// page shows.
-func newConsoleProxy(t *testing.T, debug **url.URL) (*httptest.Server, <-chan consoleView) {
-	shown := make(chan consoleView)
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(*debug)
-			r.Out.Host = r.In.Host
-		},
-		ModifyResponse: func(r *http.Response) error {
-			if r.Request.URL.Path != "/console/" {
-				return nil
-			}
-			page, err := io.ReadAll(r.Body)
-			r.Body = io.NopCloser(bytes.NewReader(append(page, consoleProbe...)))
-			r.Header.Del("Content-Length")
-			r.Header.Del("Content-Security-Policy") // forbids the probe
-			r.ContentLength = -1
-			return err
-		},
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/shown" {
-			proxy.ServeHTTP(w, r)
-			return
-		}
-		var v consoleView
-		_ = json.NewDecoder(r.Body).Decode(&v) // a view that is not JSON is empty
-		select {
-		case shown <- v:
-		case <-r.Context().Done():
-		}
-	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	return server, shown
-}
-
 func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var debug *url.URL
-	proxy, shown := newConsoleProxy(t, &debug)
+	debug := new(url.URL)
+	proxy, shown := browsertest.Probe(t, debug, "/console/", consoleProbe)
 	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL)
-	debug, err := url.Parse(s.debug)
+	u, err := url.Parse(s.debug)
 	if err != nil {
 		t.Fatal(err)
 	}
+	*debug = *u
 	watch, err := http.Get(s.http + "/apis/apps/v1/deployments?watch=true")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +66,9 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 		t.Helper()
 		for !ok(last) {
 			select {
-			case last = <-shown:
+			case text := <-shown:
+				last = consoleView{}
+				_ = json.Unmarshal(text, &last) // a view that is not JSON is empty
 			case <-ctx.Done():
 				t.Fatalf("%s: the console shows %+v", step, last)
 			}

@@ -1,0 +1,52 @@
+package browsertest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+)
+
+// Probe serves the site at target with a script added to the page at path. What the script posts to
+// /shown is received from shown. The fields of target may be set later, before the first request.
+//
+// The page loses its Content-Security-Policy, which may forbid the script.
+func Probe(t *testing.T, target *url.URL, path, script string) (site *httptest.Server, shown <-chan []byte) {
+	t.Helper()
+	posts := make(chan []byte, 100)
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.URL.Path != path {
+				return nil
+			}
+			page, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(append(page, script...)))
+			r.Header.Del("Content-Length")
+			r.Header.Del("Content-Security-Policy")
+			r.ContentLength = -1
+			return err
+		},
+	}
+	site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/shown" {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		text, _ := io.ReadAll(r.Body) // a text that was cut matches nothing
+		select {
+		case posts <- text:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(site.Close)
+	t.Cleanup(site.CloseClientConnections)
+	return site, posts
+}
