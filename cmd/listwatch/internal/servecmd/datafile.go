@@ -15,16 +15,7 @@ const readinessInterval = 2 * time.Second
 // and when it is usable again. It returns when ctx ends.
 func logReadiness(ctx context.Context, db *bolt.DB, log *slog.Logger) {
 	states := failureLog{log: log.With("file", db.Path()), message: "the data file is unusable, and writes are refused"}
-	t := time.NewTicker(readinessInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			states.report(db.Ready(ctx))
-		}
-	}
+	every(ctx, readinessInterval, func() { states.report(db.Ready(ctx)) })
 }
 
 // A failureLog logs the first of several equal failures, and the success after them. One goroutine

@@ -20,21 +20,28 @@ const memoryInterval = time.Second
 // writes would be refused until it is older than --history-age. Watches that have pending events
 // expire. It returns when ctx ends.
 func (s *server) limitHistory(ctx context.Context) {
-	t := time.NewTicker(memoryInterval)
+	every(ctx, memoryInterval, func() {
+		used, limit := s.api.Server.Usage()
+		objects := used.StoredBytes - used.HistoryBytes
+		// Objects that fill the memory themselves leave no history that would be worth a relist.
+		if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes || objects > limit.StoredBytes/8*7 {
+			return
+		}
+		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects", objects, "history", used.HistoryBytes, "limit", limit.StoredBytes)
+		s.db.Compact()
+	})
+}
+
+// every calls f at intervals until ctx ends, for the first time after one interval.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			f()
 		}
-		used, limit := s.api.Server.Usage()
-		objects := used.StoredBytes - used.HistoryBytes
-		// Objects that fill the memory themselves leave no history that would be worth a relist.
-		if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes || objects > limit.StoredBytes/8*7 {
-			continue
-		}
-		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects", objects, "history", used.HistoryBytes, "limit", limit.StoredBytes)
-		s.db.Compact()
 	}
 }
