@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -17,17 +16,14 @@ var (
 	wakeups        = newCounter("watch_wakeups_total", "Times that a waiting watch was woken by a write.", resourceLabels...)
 )
 
-// A Sized is a collection of a store, a cache or a relay.
-type Sized interface{ Stats() listwatch.Stats }
-
 type collection struct {
 	resource watchserver.Resource
-	source   Sized
+	source   watchserver.Sized
 }
 
 // AddCollection measures the sizes of source, which serves resource. A relay is measured by
 // [Metrics.AddRelay] instead.
-func (m *Metrics) AddCollection(resource watchserver.Resource, source Sized) {
+func (m *Metrics) AddCollection(resource watchserver.Resource, source watchserver.Sized) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.collections = append(m.collections, collection{resource, source})

@@ -29,7 +29,7 @@ type fixture struct {
 	server watchserver.Server
 	notes  interface {
 		listwatch.Source
-		Sized
+		watchserver.Sized
 	}
 	resource watchserver.Resource
 	create   func(name string)
