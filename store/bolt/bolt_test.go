@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -541,6 +542,9 @@ func TestBackupOfAnOpenFileIsConsistent(t *testing.T) {
 		if err := s.db.Backup(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := bolt.BackupFile(s.path+".none", path+".2"); !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), "the file does not exist") {
+		t.Errorf("a file that does not exist: got %v", err)
 	}
 	if err := bolt.BackupFile(s.path, path+".2"); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("a copy of the open file from outside: got %v, want code Unavailable", err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -52,6 +54,9 @@ func openError(path string, err error) error {
 		e.Code, e.Message = listwatch.Corrupt, "the file is damaged"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		e.Code, e.Message = listwatch.Invalid, "the directory does not exist"
+		if _, err := os.Stat(filepath.Dir(path)); err == nil {
+			e.Message = "the file does not exist"
+		}
 	default:
 		e.Code = listwatch.Unknown
 	}
