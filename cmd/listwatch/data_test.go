@@ -166,6 +166,14 @@ func TestBackupOfARunningServerCanBeRestored(t *testing.T) {
 	if code := p.exit(t); code != cli.ExitFailure || !strings.Contains(p.stderr.String(), "--debug-url") {
 		t.Errorf("without --debug-url: exit code %d, %s", code, p.stderr)
 	}
+	other := writeFile(t, "")
+	p = start(t, "backup", other, out, "--debug-url", s.debug)
+	if code := p.exit(t); code != cli.ExitUsage || !strings.Contains(p.stderr.String(), "has the file "+file+" open, not "+other) {
+		t.Errorf("a file that the server does not have open: exit code %d, %s", code, p.stderr)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.backup")); len(left) > 0 {
+		t.Errorf("the refused backup left %q", left)
+	}
 	p = start(t, "backup", file, out, "--debug-url", s.debug)
 	if code := p.exit(t); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, p.stderr)

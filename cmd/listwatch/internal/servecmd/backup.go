@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
@@ -40,15 +41,15 @@ To restore, stop the server, replace FILE by OUT, and start it once with
 				}
 				return err
 			}
-			return requestBackup(cmd.Context(), debugURL, args[1])
+			return requestBackup(cmd.Context(), debugURL, args[0], args[1])
 		},
 	}
 	cmd.Flags().StringVar(&debugURL, "debug-url", "", "`URL` of the --debug-addr of the server that has FILE open, such as http://127.0.0.1:6060")
 	return cmd
 }
 
-// requestBackup lets a server make a backup, and moves it to the file out.
-func requestBackup(ctx context.Context, debugURL, out string) error {
+// requestBackup lets the server that has file open make a backup, and moves it to the file out.
+func requestBackup(ctx context.Context, debugURL, file, out string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, debugURL+backupPath, http.NoBody)
 	if err != nil {
 		return cli.Usagef("--debug-url: %w", err)
@@ -69,13 +70,25 @@ func requestBackup(ctx context.Context, debugURL, out string) error {
 	if err := json.Unmarshal(body, &made); err != nil {
 		return fmt.Errorf("POST %s: %w", backupPath, err)
 	}
+	if open := strings.TrimSuffix(made.File, backupSuffix); !isSameFile(open, file) {
+		return errors.Join(cli.Usagef("the server at %s has the file %s open, not %s", debugURL, open, file), os.Remove(made.File))
+	}
 	if err := os.Rename(made.File, out); err != nil {
 		return fmt.Errorf("the backup is complete, but could not be moved: %w", err)
 	}
 	return nil
 }
 
-const backupPath = "/debug/backup"
+func isSameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+const (
+	backupPath   = "/debug/backup"
+	backupSuffix = ".backup" // of the copy that a server makes
+)
 
 // serveBackup writes a backup next to the data file. Its path is fixed, because the debug address
 // requires no credentials.
@@ -85,7 +98,7 @@ func (s *server) serveBackup(w http.ResponseWriter, r *http.Request) {
 		watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no --data file"})
 		return
 	}
-	file := db.RealPath() + ".backup"
+	file := db.RealPath() + backupSuffix
 	if err := db.Backup(file); err != nil {
 		watchserver.WriteError(w, r, err)
 		return
