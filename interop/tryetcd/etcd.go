@@ -10,6 +10,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,11 +29,17 @@ const defaultClient = "http://127.0.0.1:2379"
 type options struct {
 	dataDir   string
 	clientURL string
-	url       *url.URL // the parsed clientURL; set by check
+	members   int
+
+	url *url.URL // the parsed clientURL; set by check
 }
 
-// check validates clientURL. It must be a loopback address, because there is no authentication.
+// check validates the flags. clientURL must be a loopback address, because there is no
+// authentication.
 func (o *options) check() error {
+	if o.members < 1 || o.members > 7 || o.members%2 == 0 {
+		return fmt.Errorf("--members %d: must be 1, 3, 5 or 7; an even number survives no more failures than the odd number below it", o.members)
+	}
 	u, err := url.Parse(o.clientURL)
 	if err == nil && (u.Scheme != "http" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil) {
 		err = errors.New("must have the form http://ADDRESS:PORT")
@@ -42,6 +51,9 @@ func (o *options) check() error {
 	}
 	if err != nil {
 		return fmt.Errorf("--client %s: %w, for example %s", o.clientURL, err, defaultClient)
+	}
+	if o.members > 1 && o.dataDir != "" && u.Port() == "0" {
+		return fmt.Errorf("--client %s: several members with --data need a fixed port, because the data has the addresses of the members", o.clientURL)
 	}
 	o.url = u
 	return nil
@@ -56,32 +68,52 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	if err := checkUnused(dir); err != nil {
+	configs, err := o.configs(dir)
+	if err != nil {
 		return err
 	}
-	e, err := embed.StartEtcd(o.config(dir))
-	if err != nil {
-		return o.explain(err)
+	members := make([]*embed.Etcd, 0, len(configs))
+	defer func() { closeAll(members) }()
+	failed := make(chan error, len(configs))
+	for _, c := range configs {
+		e, err := embed.StartEtcd(c)
+		if err != nil {
+			return o.explain(err)
+		}
+		members = append(members, e)
+		go func() { failed <- <-e.Err() }() // returns at the latest when e is closed
 	}
-	defer e.Close()
-	select {
-	case <-e.Server.ReadyNotify():
-	case err := <-e.Err():
-		return o.explain(err)
-	case <-ctx.Done():
-		return nil
+	var urls []string
+	for _, e := range members {
+		select {
+		case <-e.Server.ReadyNotify():
+		case err := <-failed:
+			return o.explain(err)
+		case <-ctx.Done():
+			return nil
+		}
+		urls = append(urls, "http://"+e.Clients[0].Addr().String())
 	}
-	at := url.URL{Scheme: "http", Host: e.Clients[0].Addr().String()}
-	fmt.Fprintf(out, "etcd is ready. To serve from it, run one or more servers, each with a different --addr:\n\n  listwatch serve --etcd %s\n\n", &at)
+	fmt.Fprintf(out, "etcd is ready. To serve from it, run one or more servers, each with a different --addr:\n\n  listwatch serve --etcd %s\n\n", strings.Join(urls, ","))
 	if o.dataDir == "" {
 		fmt.Fprintln(out, "All data is deleted at exit. Use --data DIR to keep it.")
 	}
 	select {
-	case err := <-e.Err():
+	case err := <-failed:
 		return o.explain(err)
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// closeAll closes the members at the same time. One after the other, the last ones would wait
+// for their lost majority.
+func closeAll(members []*embed.Etcd) {
+	var wg sync.WaitGroup
+	for _, e := range members {
+		wg.Go(e.Close)
+	}
+	wg.Wait()
 }
 
 // checkUnused returns an error if another process uses the data in dir. Otherwise etcd
@@ -101,26 +133,104 @@ func checkUnused(dir string) error {
 	return db.Close()
 }
 
-// config returns the configuration of a single member.
-func (o *options) config(dir string) *embed.Config {
-	c := embed.NewConfig()
-	c.Dir = dir
-	c.UnsafeNoFsync = o.dataDir == "" // temporary data does not have to survive a crash
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	c.ListenClientUrls = []url.URL{*o.url}
-	c.AdvertiseClientUrls = c.ListenClientUrls
-	// A single member has no peers, but etcd requires these URLs.
-	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = anywhere, anywhere
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", "5m" // like kube-apiserver
-	return c
+// configs returns the configuration of each member, after it has created their directories. A
+// single member has its data in dir, as etcd itself; several have subdirectories.
+func (o *options) configs(dir string) ([]*embed.Config, error) {
+	if n := membersIn(dir); n > 0 && n != o.members {
+		return nil, fmt.Errorf("--data %s has the data of a cluster with %d members: use --members %d, or another directory", dir, n, n)
+	}
+	clients, peers, err := o.urls()
+	if err != nil {
+		return nil, err
+	}
+	configs := make([]*embed.Config, o.members)
+	var cluster []string
+	for i := range configs {
+		c := embed.NewConfig()
+		c.Name, c.Dir = memberName(i), dir
+		if o.members > 1 {
+			c.Dir = filepath.Join(dir, c.Name)
+		}
+		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		if err := checkUnused(c.Dir); err != nil {
+			return nil, err
+		}
+		c.UnsafeNoFsync = o.dataDir == "" // temporary data does not have to survive a crash
+		c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+		c.ListenClientUrls, c.AdvertiseClientUrls = clients[i:i+1], clients[i:i+1]
+		c.ListenPeerUrls, c.AdvertisePeerUrls = peers[i:i+1], peers[i:i+1]
+		c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", "5m" // like kube-apiserver
+		cluster = append(cluster, c.InitialClusterFromName(c.Name))
+		configs[i] = c
+	}
+	for _, c := range configs {
+		c.InitialCluster = strings.Join(cluster, ",")
+	}
+	return configs, nil
+}
+
+// membersIn returns the number of members that have their data in dir.
+func membersIn(dir string) int {
+	if exists(filepath.Join(dir, "member")) {
+		return 1
+	}
+	n := 0
+	for exists(filepath.Join(dir, memberName(n))) {
+		n++
+	}
+	return n
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// memberName returns the name of member i, which is also that of its subdirectory.
+func memberName(i int) string { return fmt.Sprint("member-", i+1) }
+
+// urls returns the URLs of the members for clients and for each other. Several members use
+// consecutive ports, each two of them, so that the first one has the usual ports of etcd.
+func (o *options) urls() (clients, peers []url.URL, err error) {
+	if o.members == 1 {
+		// A single member has no peers, but etcd requires the URL.
+		return []url.URL{*o.url}, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}, nil
+	}
+	port, err := strconv.Atoi(o.url.Port())
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range 2 * o.members {
+		at := url.URL{Scheme: "http", Host: net.JoinHostPort(o.url.Hostname(), strconv.Itoa(port+i))}
+		if port == 0 {
+			// A member must know the ports of the others before it starts. Each port stays in use
+			// until all are chosen.
+			l, err := net.Listen("tcp", net.JoinHostPort(o.url.Hostname(), "0"))
+			if err != nil {
+				return nil, nil, err
+			}
+			defer l.Close()
+			at.Host = l.Addr().String()
+		}
+		if i%2 == 0 {
+			clients = append(clients, at)
+		} else {
+			peers = append(peers, at)
+		}
+	}
+	return clients, peers, nil
 }
 
 // explain adds advice to err.
 func (o *options) explain(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use, perhaps by another etcd: choose another port with --client, or http://127.0.0.1:0 for any: %w", o.clientURL, err)
+		ports := o.clientURL
+		if o.members > 1 {
+			ports = fmt.Sprintf("one of the %d ports from %s on", 2*o.members, o.clientURL)
+		}
+		return fmt.Errorf("%s is in use, perhaps by another etcd: choose another port with --client, or http://127.0.0.1:0 for any: %w", ports, err)
 	}
 	return err
 }

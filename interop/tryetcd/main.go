@@ -1,7 +1,7 @@
-// Command tryetcd runs an etcd with one member, for a trial of `listwatch serve --etcd` without an
-// installed etcd:
+// Command tryetcd runs an etcd with one or more members in one process, for a trial of
+// `listwatch serve --etcd` without an installed etcd:
 //
-//	cd interop && go run ./tryetcd [--data DIR] [--client URL]
+//	cd interop && go run ./tryetcd [--data DIR] [--client URL] [--members 3]
 //
 // It prints the command that serves from this etcd, and exits on SIGINT or SIGTERM. It is in this
 // module so that users of the library do not get etcd's server as a dependency.
@@ -30,7 +30,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("tryetcd", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.dataDir, "data", "", "the `directory` of the data, which is created if necessary (default: a temporary directory)")
-	f.StringVar(&o.clientURL, "client", defaultClient, "the `URL` for clients, with http and a loopback address; port 0 chooses a free port")
+	f.StringVar(&o.clientURL, "client", defaultClient, "the `URL` for clients, with http and a loopback address; port 0 chooses a free port; each of several members uses the next two ports")
+	f.IntVar(&o.members, "members", 1, "the `number` of members: 1, 3, 5 or 7")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 // childEnv is the environment variable that makes the test binary run the program.
@@ -29,9 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var serveCommand = regexp.MustCompile(`listwatch serve --etcd (http://\S+)`)
+var serveCommand = regexp.MustCompile(`listwatch serve --etcd (http://\S+)\n`)
 
-// startProgram runs the program in a separate process and returns the URL that it prints.
+// startProgram runs the program in a separate process and returns the URLs that it prints.
 func startProgram(t *testing.T, args ...string) (cmd *exec.Cmd, endpoint string) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0], args...)
@@ -66,7 +69,7 @@ func startProgram(t *testing.T, args ...string) (cmd *exec.Cmd, endpoint string)
 // createThing creates a thing and returns the number of things that existed before.
 func createThing(t *testing.T, endpoint, name string) (before int) {
 	t.Helper()
-	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{endpoint}})
+	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: strings.Split(endpoint, ",")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +108,76 @@ func TestDataSurvivesARestart(t *testing.T) {
 	}
 }
 
+// Fixed ports are below the ephemeral ones, so that no connection of another test has them.
+func TestThreeMembersKeepTheirData(t *testing.T) {
+	dir, port := filepath.Join(t.TempDir(), "made"), 0
+	for port = 18000 + os.Getpid()%1000*10; !portsAreFree(port, 6); port += 6 {
+	}
+	args := []string{"--members", "3", "--data", dir, "--client", fmt.Sprint("http://127.0.0.1:", port)}
+	for i := range 2 {
+		cmd, endpoint := startProgram(t, args...)
+		want := fmt.Sprintf("http://127.0.0.1:%d,http://127.0.0.1:%d,http://127.0.0.1:%d", port, port+2, port+4)
+		if endpoint != want {
+			t.Errorf("got the URLs %s, want %s", endpoint, want)
+		}
+		if before := createThing(t, endpoint, string(rune('a'+i))); before != i {
+			t.Errorf("start %d: got %d objects, want %d", i, before, i)
+		}
+		if members := memberCount(t, endpoint); members != 3 {
+			t.Errorf("got a cluster of %d members, want 3", members)
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("exit: got %v, want exit code 0", err)
+		}
+	}
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"--data", dir, "--client", "http://127.0.0.1:0"}, io.Discard, &stderr)
+	if code != 1 || !strings.Contains(stderr.String(), "use --members 3") {
+		t.Errorf("start with one member: got exit code %d and %q, want 1 and the number of members", code, stderr.String())
+	}
+}
+
+func TestTemporaryMembersUseFreePorts(t *testing.T) {
+	_, endpoint := startProgram(t, "--members", "3", "--client", "http://127.0.0.1:0")
+	if members := memberCount(t, endpoint); members != 3 {
+		t.Errorf("got a cluster of %d members, want 3", members)
+	}
+}
+
+func portsAreFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}
+
+// memberCount returns the number of started members of the cluster.
+func memberCount(t *testing.T, endpoint string) (n int) {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoint, ","), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	list, err := c.MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list.Members {
+		if m.Name != "" && len(m.ClientURLs) == 1 {
+			n++
+		}
+	}
+	return n
+}
+
 func TestTemporaryDataIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	cmd, endpoint := startProgram(t, "--client", "http://127.0.0.1:0")
@@ -135,14 +208,17 @@ func TestInvalidFlagsAreReported(t *testing.T) {
 		code int
 		text string
 	}{
-		"--client " + taken:                          {1, taken + " is in use"},
-		"--client http://127.0.0.1:0 --data " + file: {1, file},
-		"--client https://127.0.0.1:2379":            {2, "must have the form http://"},
-		"--client http://127.0.0.1":                  {2, ":PORT"},
-		"--client http://0.0.0.0:0":                  {2, "loopback"},
-		"--client :":                                 {2, "--client :"},
-		"--clients x":                                {2, "-clients"},
-		"more":                                       {2, `"more"`},
+		"--client " + taken:                                {1, taken + " is in use"},
+		"--client http://127.0.0.1:0 --data " + file:       {1, file},
+		"--client https://127.0.0.1:2379":                  {2, "must have the form http://"},
+		"--client http://127.0.0.1":                        {2, ":PORT"},
+		"--client http://0.0.0.0:0":                        {2, "loopback"},
+		"--client :":                                       {2, "--client :"},
+		"--members 2":                                      {2, "must be 1, 3, 5 or 7"},
+		"--members 3 --data x --client http://127.0.0.1:0": {2, "need a fixed port"},
+		"--members 3 --client " + taken:                    {1, "one of the 6 ports from " + taken},
+		"--clients x":                                      {2, "-clients"},
+		"more":                                             {2, `"more"`},
 	} {
 		var stderr strings.Builder
 		code := run(t.Context(), strings.Fields(line), io.Discard, &stderr)
