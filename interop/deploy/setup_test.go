@@ -1,0 +1,217 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
+)
+
+const operations = "../../docs/operations.md"
+
+// A setup is the section of docs/operations.md that sets up two servers. All ports in it are moved
+// to free ones.
+type setup struct {
+	text   string
+	offset int // added to each port
+}
+
+var loopbackPort = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
+
+func readSetup(t *testing.T) *setup {
+	t.Helper()
+	data, err := os.ReadFile(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(data), "\n## From nothing to two servers\n")
+	if !found {
+		t.Fatalf("%s has no section about two servers", operations)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	s := &setup{}
+	for s.offset = 8000 + os.Getpid()%1000; !s.isFree(text); s.offset += 17 {
+		if s.offset > 22000 { // the ephemeral ports begin above the sum
+			t.Fatal("found no free ports")
+		}
+	}
+	s.text = loopbackPort.ReplaceAllStringFunc(text, func(at string) string {
+		port, _ := strconv.Atoi(at[strings.Index(at, ":")+1:])
+		return s.addr(port)
+	})
+	return s
+}
+
+// isFree reports whether all ports in text, and those of etcd's members for each other, are free.
+func (s *setup) isFree(text string) bool {
+	for _, m := range loopbackPort.FindAllStringSubmatch(text, -1) {
+		port, _ := strconv.Atoi(m[1])
+		for p := port; p < port+2; p++ {
+			l, err := net.Listen("tcp", s.addr(p))
+			if err != nil {
+				return false
+			}
+			l.Close()
+		}
+	}
+	return true
+}
+
+// addr returns the address that replaces a port of the section.
+func (s *setup) addr(port int) string { return fmt.Sprint("127.0.0.1:", port+s.offset) }
+
+// commands returns all commands of the section.
+func (s *setup) commands() string {
+	var all strings.Builder
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(s.text, -1) {
+		all.WriteString(m[1])
+	}
+	return all.String()
+}
+
+// file returns a file that the commands write.
+func (s *setup) file(t *testing.T, name string) string {
+	t.Helper()
+	_, text, found := strings.Cut(s.text, "cat >"+name+" <<'EOF'\n")
+	text, _, ended := strings.Cut(text, "\nEOF\n")
+	if !found || !ended {
+		t.Fatalf("%s does not write %s", operations, name)
+	}
+	return text + "\n"
+}
+
+// need skips the test if a program is missing.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			kubetest.SkipMissing(t, "%s is not installed", p)
+		}
+	}
+}
+
+// buildPrograms builds listwatch and tryetcd into dir.
+func buildPrograms(t *testing.T, dir string) {
+	t.Helper()
+	for _, p := range []string{"github.com/listwatch/listwatch/cmd/listwatch", "github.com/listwatch/listwatch/interop/tryetcd"} {
+		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", p).CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", p, err, out)
+		}
+	}
+}
+
+// readyTimeout limits the time until a program is ready.
+const readyTimeout = 2 * time.Minute
+
+// A process is a program that runs until the end of the test. Its output goes to a file.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan struct{} // closed after it has exited
+	log  string
+}
+
+// startProcess starts a program in dir.
+func startProcess(t *testing.T, dir, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{}), log: filepath.Join(dir, name+".log")}
+	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, output, output
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // nginx starts processes of its own
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // returns when the process exits
+		_ = p.cmd.Wait() // stop reads the result
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
+		<-p.done
+		if t.Failed() {
+			p.showLog(name)
+		}
+	})
+	return p
+}
+
+func (p *process) showLog(name string) {
+	text, _ := os.ReadFile(p.log) // what can be read is better than nothing
+	p.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])
+}
+
+// awaitReady waits until url responds with status 200.
+func (p *process) awaitReady(url string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if res, err := http.DefaultClient.Do(r); err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-p.done:
+			p.t.Fatalf("%s exited: %v", p.cmd, p.cmd.ProcessState)
+		case <-ctx.Done():
+			p.t.Fatalf("%s is not ready after %v", url, readyTimeout)
+		}
+	}
+}
+
+// stop sends SIGTERM and waits until the process exits, which must succeed.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	<-p.done
+	if !p.cmd.ProcessState.Success() {
+		p.t.Errorf("%s: %v", p.cmd, p.cmd.ProcessState)
+	}
+}
+
+// goEnv returns the settings that go derives from the user's home.
+func goEnv(t *testing.T) []string {
+	t.Helper()
+	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"}
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"env", "-json"}, names...)...).Output()
+	values := make(map[string]string)
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(out)).Decode(&values)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var env []string
+	for name, value := range values {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
