@@ -3,6 +3,7 @@
 // dependencies:
 //
 //   - clients: client-go, controller-runtime, kubectl, and the clients for JavaScript and Python;
+//   - javascript: the conformance suite's cases for clients against the JavaScript client;
 //   - kubernetes: comparisons with Kubernetes' libraries and a Kubernetes API server;
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;

@@ -3,6 +3,7 @@ package resume
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -10,13 +11,21 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// attempts returns the number of lists that listThenWatch requests. A watch follows each list.
-func attempts() int {
+// maxAttempts returns the maximum number of lists that listThenWatch requests. A watch follows
+// each list.
+func maxAttempts() int {
 	if harness.RaceEnabled {
 		return 150
 	}
 	return 1000
 }
+
+// On a slow machine or client listThenWatch stops after slowAttempts, but not before
+// minAttempts, so that it does not exceed the time limit of a case.
+const (
+	minAttempts  = 50
+	slowAttempts = 8 * time.Second
+)
 
 // A listedWatch is a list and the first events of a watch from the version of the list.
 type listedWatch struct {
@@ -38,10 +47,10 @@ func listThenWatch(e *harness.Env) {
 	stop := sync.OnceFunc(func() { close(writes); writer.Wait() })
 	defer stop()
 
-	all := make([]listedWatch, attempts())
+	var all []listedWatch
 	list := newLister(e)
-	for i := range all {
-		t := &all[i]
+	for start := time.Now(); len(all) < maxAttempts() && (len(all) < minAttempts || time.Since(start) < slowAttempts); {
+		var t listedWatch
 		harness.SendN(writes, before)
 		t.list = list()
 		harness.SendN(writes, after)
@@ -50,6 +59,7 @@ func listThenWatch(e *harness.Env) {
 			t.events = append(t.events, s.Next())
 		}
 		s.Close()
+		all = append(all, t)
 	}
 	stop()
 	model := &harness.Model{History: e.History, State: map[string]listwatch.Version{}}

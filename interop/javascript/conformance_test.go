@@ -1,6 +1,6 @@
 //go:build unix
 
-package conformance_test
+package javascript
 
 import (
 	"os"
@@ -30,15 +30,12 @@ func nodePath(t *testing.T) string {
 }
 
 func TestJavaScriptClientConformsInNode(t *testing.T) {
-	checkJavaScriptClient(t, nodePath(t)+" ../js/test/conformance/node.js", conformance.Options{})
+	checkJavaScriptClient(t, nodePath(t)+" ../../js/test/conformance/node.js", conformance.Options{})
 }
 
 func TestJavaScriptClientConformsInBrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute; without -short it runs")
-	}
 	t.Setenv("LISTWATCH_BROWSER", browsertest.Path(t))
-	checkJavaScriptClient(t, nodePath(t)+" ../js/test/conformance/chromium.js", conformance.Options{Skip: []string{
+	checkJavaScriptClient(t, nodePath(t)+" ../../js/test/conformance/chromium.js", conformance.Options{Skip: []string{
 		// Browsers drop the received bytes that a page has not read when the connection is reset.
 		"framing/truncated-final",
 		// Browsers follow 20 redirects, let no page set Cookie, and rely on CORS, which is
