@@ -118,3 +118,25 @@ func TestConfigFileConfiguresServe(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigFileConfiguresRelay(t *testing.T) {
+	origin := startServer(t)
+	create(t, origin.http, podsPath, "one")
+	file := writeFile(t, "addr: 127.0.0.1:0\nupstream: "+origin.http+"\nresource: [pods]\nmax-watches: 3\n")
+	p := start(t, "relay", "--config", file, "--max-behind", "1m", "--print-config")
+	if code := p.exit(t); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, p.stderr)
+	}
+	printed := p.stdout.String()
+	for _, want := range []string{"max-watches: 3\n", "max-behind: 1m0s\n", "resource: [pods]\n", "upstream-ca: "} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("got\n%s\nwant a line with %s", printed, want)
+		}
+	}
+	r := startRelay(t, "--config", writeFile(t, printed))
+	requireStatus(t, 200, "GET", r.http+podsPath+"/one")
+	p = start(t, "relay", "--config", writeFile(t, "data: x"))
+	if code := p.exit(t); code != cli.ExitUsage || !strings.Contains(p.stderr.String(), `line 1: unknown key "data"`) {
+		t.Errorf("a key that is no flag of relay: got exit code %d and %s", code, p.stderr)
+	}
+}

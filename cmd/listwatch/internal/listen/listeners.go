@@ -15,6 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/config"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/observe/metrics"
@@ -25,6 +26,9 @@ import (
 
 // Options contains the flags that configure the listeners of serve and relay.
 type Options struct {
+	// Config reads the flags from a file. The command must apply it before it uses a flag.
+	Config config.Options
+
 	addr, tlsAddr, debugAddr string
 	metricsAddr, auditLog    string
 	tls                      tlsOptions
@@ -38,6 +42,7 @@ type Options struct {
 // AddFlags adds the flags. The parameter addr is the default of --addr. The parameter debug is an
 // endpoint, such as "GET /debug/relays", that the help text of --debug-addr mentions.
 func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
+	o.Config.AddFlags(f)
 	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none; systemd:NAME is the socket of that name of systemd")
 	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS, or systemd:NAME; if empty, none")
 	f.StringVar(&o.tls.cert, "tls-cert", "", "PEM `file` with the server's certificate and its intermediate certificates")

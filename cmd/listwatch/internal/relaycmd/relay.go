@@ -53,9 +53,16 @@ see docs/relay.md.
 the upstream by more than --max-behind. Clients are authenticated as by serve.
 The relay reads with the credentials of --upstream-token-file, --upstream-cert
 or --kubeconfig, and authenticated clients see everything that it reads unless
---authorization-policy allows less.`,
+--authorization-policy allows less.
+
+--config reads all flags from a YAML file, and --print-config prints one.
+Certificates, credentials, tokens and the policy are read again when they
+change, and on SIGHUP.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if done, err := o.Config.Apply(cmd.Flags(), cmd.OutOrStdout()); done || err != nil {
+				return err
+			}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}

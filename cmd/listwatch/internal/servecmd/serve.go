@@ -11,7 +11,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/config"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -25,7 +24,6 @@ import (
 // serveOptions contains the flags of serve.
 type serveOptions struct {
 	listen.Options
-	config    config.Options
 	resources []string
 	crds      []string
 	store     storeOptions
@@ -64,14 +62,13 @@ The first SIGINT or SIGTERM ends all watches cleanly. The second kills the
 server.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if done, err := o.config.Apply(cmd.Flags(), cmd.OutOrStdout()); done || err != nil {
+			if done, err := o.Config.Apply(cmd.Flags(), cmd.OutOrStdout()); done || err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
-	o.config.AddFlags(f)
 	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
 	f.StringArrayVar(&o.resources, "resource", nil, "additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
 	f.TextVar(&o.shared, "shared-compression", watchserver.ShareNever,
