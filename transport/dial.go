@@ -26,10 +26,27 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAliveConfig: connio.KeepAlive}).DialContext
 	}
-	config := &tls.Config{}
-	if n.TLS != nil {
-		config = n.TLS.Clone()
+	t := &http.Transport{
+		DialContext: dial, TLSClientConfig: withProtocols(n.TLS, protocols), TLSHandshakeTimeout: handshakeTimeout,
+		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 256 << 10,
+		IdleConnTimeout: 90 * time.Second, DisableCompression: true, Protocols: protocols,
 	}
+	if n.TLSConfig != nil {
+		t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialTLS(ctx, dial, network, addr, withProtocols(n.TLSConfig(), protocols))
+		}
+	}
+	return t
+}
+
+const handshakeTimeout = 10 * time.Second
+
+// withProtocols returns a copy of config, which may be nil, that offers the protocols.
+func withProtocols(config *tls.Config, protocols *http.Protocols) *tls.Config {
+	if config == nil {
+		config = &tls.Config{}
+	}
+	config = config.Clone()
 	config.NextProtos = nil
 	if protocols.HTTP2() {
 		config.NextProtos = append(config.NextProtos, "h2")
@@ -37,11 +54,31 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 	if protocols.HTTP1() {
 		config.NextProtos = append(config.NextProtos, "http/1.1")
 	}
-	return &http.Transport{
-		DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
-		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 256 << 10,
-		IdleConnTimeout: 90 * time.Second, DisableCompression: true, Protocols: protocols,
+	return config
+}
+
+// dialTLS opens a connection to addr as http.Transport does, which only accepts a configuration
+// that never changes.
+func dialTLS(ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error), network, addr string, config *tls.Config) (net.Conn, error) {
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = host
 	}
+	raw, err := dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, config)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // HTTPClient returns an http.Client over t that follows at most ten redirects. After a redirect

@@ -238,6 +238,10 @@ type Network struct {
 	// TLS configures https. If nil, the defaults of crypto/tls are used. The transport clones it
 	// and sets NextProtos.
 	TLS *tls.Config
+	// TLSConfig returns the configuration for a new connection to an https server, so that CAs and
+	// certificates can be replaced. It must be safe for concurrent use. If nil, TLS is used. Open
+	// connections continue to use the configuration that they began with.
+	TLSConfig func() *tls.Config
 }
 
 // EpochHeader is the response header with the epoch of the collection; see listwatch.Description.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -191,6 +192,66 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	close(events)
 }
 
+// awaitRelayed waits until the relay serves the object at path.
+func awaitRelayed(t *testing.T, r *process, url string) {
+	t.Helper()
+	for late, code := time.After(testTimeout), 0; code != http.StatusOK; {
+		select {
+		case <-late:
+			t.Fatalf("the relay does not reach its upstream: got %d; it wrote:\n%s", code, r.stderr)
+		default:
+			code, _, _ = request(t, "GET", url, "")
+		}
+	}
+}
+
+func TestRelayUsesChangedUpstreamCA(t *testing.T) {
+	kubeconfig := func(server, ca string) string {
+		return "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n" +
+			"clusters: [{name: c, cluster: {server: '" + server + "', certificate-authority: '" + ca + "'}}]\n"
+	}
+	for name, flags := range map[string]func(server, ca string) []string{
+		"flags": func(server, ca string) []string { return []string{"--upstream", server, "--upstream-ca", ca} },
+		"kubeconfig": func(server, ca string) []string {
+			return []string{"--kubeconfig", writeFile(t, kubeconfig(server, ca))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, renewed := makeCertificates(t), makeCertificates(t)
+			address := freeAddress(t)
+			serve := func(cert, key string) *process {
+				p := startProcess(t, nil, "serve", "--addr=", "--tls-addr", address, "--tls-cert", cert, "--tls-key", key, "--data", filepath.Join(filepath.Dir(old.ca), "test.db"))
+				p.awaitURL(t)
+				return p
+			}
+			origin, ca := serve(old.server, old.serverKey), writeFile(t, string(readFile(t, old.ca)))
+			r := startProcess(t, nil, append([]string{"relay", "--addr", "127.0.0.1:0", "--resource", "pods"}, flags("https://"+address, ca)...)...)
+			text := r.stdout.await(t, "address", r.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
+			_, url, _ := strings.Cut(text, "Relaying on ")
+			url, _, _ = strings.Cut(url, " ")
+			requireStatus(t, 200, "GET", url+podsPath)
+			watch := newWatchGroup(t, "watch", "", "", "")
+			events := make(chan string, 16)
+			var readers sync.WaitGroup
+			watch.open(t, 1, url, &readers, events)
+
+			origin.kill()
+			replaceFile(t, ca, renewed.ca)
+			_ = r.cmd.Process.Signal(syscall.SIGHUP)
+			r.stderr.await(t, "the reload", r.ended, func(text string) bool { return strings.Contains(text, "using the changed files") })
+			serve(renewed.server, renewed.serverKey)
+			writer := newWatchGroup(t, "writer", "", "", "")
+			if res := writer.do(t, "POST", "https://"+address+podsPath, `{"metadata":{"name":"after"}}`); res == nil || res.StatusCode != http.StatusCreated {
+				t.Fatalf("got %+v, want 201", res)
+			}
+			awaitRelayed(t, r, url+podsPath+"/after")
+			expect(t, r, events, map[string]int{"watch after": 1})
+			r.kill()
+			readers.Wait()
+		})
+	}
+}
+
 func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
 	old, renewed := makeCertificates(t), makeCertificates(t)
 	cas := writeFile(t, string(readFile(t, old.ca)))
@@ -215,12 +276,5 @@ func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
 	if res := writer.do(t, "POST", url+podsPath, `{"metadata":{"name":"after"}}`); res.StatusCode != http.StatusCreated {
 		t.Fatalf("got %d, want 201", res.StatusCode)
 	}
-	for late, code := time.After(testTimeout), 0; code != http.StatusOK; {
-		select {
-		case <-late:
-			t.Fatalf("the relay does not reach its upstream: got %d; it wrote:\n%s", code, r.stderr)
-		default:
-			code, _, _ = request(t, "GET", relay+podsPath+"/after", "")
-		}
-	}
+	awaitRelayed(t, r, relay+podsPath+"/after")
 }

@@ -39,10 +39,13 @@ users:
 - name: u
   user: {tokenFile: token}
 `)
-	base, a, err := adapters.ReadKubeconfig(good, adapters.Options{Timeout: time.Minute})
+	base, a, contents, err := adapters.ReadKubeconfig(good, adapters.Options{Timeout: time.Minute})
 	if err != nil || base != "https://127.0.0.1:6443" || !a.TLS.InsecureSkipVerify || a.TLS.ServerName != "kube" ||
 		a.Header.Get("Authorization") != "Bearer t0ken" || a.Timeout != time.Minute {
 		t.Errorf("got %s, %+v, %v", base, a, err)
+	}
+	if len(contents) != 2 || string(contents[1]) != "t0ken\n" {
+		t.Errorf("got contents %q, want those of the kubeconfig and of the token file", contents)
 	}
 	for text, want := range map[string]string{
 		"{":                        "not a kubeconfig file",
@@ -53,7 +56,7 @@ users:
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate: missing}}]":   "missing",
 		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate-data: eA==}}]": "client-certificate",
 	} {
-		if _, _, err := adapters.ReadKubeconfig(write("bad", text), adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := adapters.ReadKubeconfig(write("bad", text), adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
 		}
 	}

@@ -46,31 +46,33 @@ type kubeconfig struct {
 }
 
 // ReadKubeconfig returns the server that the current context of a kubeconfig file names,
-// and o with the credentials from that file. It does not run credential plugins (exec).
-func ReadKubeconfig(file string, o Options) (base string, options Options, err error) {
+// and o with the credentials from that file. It does not run credential plugins (exec). The
+// returned contents are those of the file and of the files that it names, so that a caller notices
+// changes.
+func ReadKubeconfig(file string, o Options) (base string, options Options, contents [][]byte, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", o, err
+		return "", o, nil, err
 	}
-	var config kubeconfig
-	if err := yaml.Unmarshal(data, &config); err != nil {
-		return "", o, invalidf("%s: not a kubeconfig file: %v", file, err)
+	f := kubeconfigFile{dir: filepath.Dir(file), contents: [][]byte{data}}
+	if err := yaml.Unmarshal(data, &f.kubeconfig); err != nil {
+		return "", o, nil, invalidf("%s: not a kubeconfig file: %v", file, err)
 	}
-	f := kubeconfigFile{config, filepath.Dir(file)}
 	if base, err = f.apply(&o); err != nil {
-		return "", o, fmt.Errorf("%s: %w", file, err)
+		return "", o, nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return base, o, nil
+	return base, o, f.contents, nil
 }
 
 // A kubeconfigFile is a kubeconfig and the directory that its relative paths refer to.
 type kubeconfigFile struct {
 	kubeconfig
-	dir string
+	dir      string
+	contents [][]byte // of all files that were read
 }
 
 // apply adds the credentials to o and returns the URL of the server.
-func (f kubeconfigFile) apply(o *Options) (string, error) {
+func (f *kubeconfigFile) apply(o *Options) (string, error) {
 	cluster, user := "", ""
 	for _, c := range f.Contexts {
 		if c.Name == f.CurrentContext {
@@ -92,7 +94,7 @@ func (f kubeconfigFile) apply(o *Options) (string, error) {
 	return server, f.user(user, config, o.Header)
 }
 
-func (f kubeconfigFile) cluster(name string, config *tls.Config) (string, error) {
+func (f *kubeconfigFile) cluster(name string, config *tls.Config) (string, error) {
 	for _, c := range f.Clusters {
 		if c.Name != name {
 			continue
@@ -114,7 +116,7 @@ func (f kubeconfigFile) cluster(name string, config *tls.Config) (string, error)
 	return "", invalidf("current-context %q does not refer to a cluster in the file", f.CurrentContext)
 }
 
-func (f kubeconfigFile) user(name string, config *tls.Config, header http.Header) error {
+func (f *kubeconfigFile) user(name string, config *tls.Config, header http.Header) error {
 	for _, u := range f.Users {
 		if u.Name != name {
 			continue
@@ -137,7 +139,7 @@ func (f kubeconfigFile) user(name string, config *tls.Config, header http.Header
 	return nil
 }
 
-func (f kubeconfigFile) certificate(config *tls.Config, certData, certFile, keyData, keyFile string) error {
+func (f *kubeconfigFile) certificate(config *tls.Config, certData, certFile, keyData, keyFile string) error {
 	cert, err := f.readData("client-certificate", certData, certFile)
 	if err != nil || cert == nil {
 		return err
@@ -156,7 +158,7 @@ func (f kubeconfigFile) certificate(config *tls.Config, certData, certFile, keyD
 
 // readData returns the decoded base64 data, or the content of a file whose name is relative
 // to the kubeconfig. It returns nil if both are empty.
-func (f kubeconfigFile) readData(what, data, file string) ([]byte, error) {
+func (f *kubeconfigFile) readData(what, data, file string) ([]byte, error) {
 	switch {
 	case data != "":
 		raw, err := base64.StdEncoding.DecodeString(data)
@@ -169,5 +171,7 @@ func (f kubeconfigFile) readData(what, data, file string) ([]byte, error) {
 	case !filepath.IsAbs(file):
 		file = filepath.Join(f.dir, file)
 	}
-	return os.ReadFile(file)
+	content, err := os.ReadFile(file)
+	f.contents = append(f.contents, content)
+	return content, err
 }

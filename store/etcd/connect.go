@@ -54,12 +54,31 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 }
 
 func newClient(o Options) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{
-		Endpoints: o.Endpoints, TLS: o.tls(), DialOptions: o.dialOptions(), Username: o.Username, Password: o.Password,
+	password := o.Password
+	if o.PasswordFunc != nil {
+		password = o.PasswordFunc()
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: o.Endpoints, TLS: o.tls(), DialOptions: o.dialOptions(), Username: o.Username, Password: password,
 		DialTimeout: o.Timeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		MaxCallSendMsgSize: math.MaxInt32, // etcd limits the size of requests
 		Logger:             zap.NewNop(),  // Trace reports the relevant events
 	})
+	if err == nil && o.PasswordFunc != nil {
+		c.Auth = currentPassword{c.Auth, o.PasswordFunc}
+	}
+	return c, err
+}
+
+// currentPassword makes the client authenticate with a password that may change.
+type currentPassword struct {
+	clientv3.Auth
+	password func() string
+}
+
+// Authenticate implements [clientv3.Auth].
+func (c currentPassword) Authenticate(ctx context.Context, name, _ string) (*clientv3.AuthenticateResponse, error) {
+	return c.Auth.Authenticate(ctx, name, c.password())
 }
 
 func (o Options) tls() *tls.Config {

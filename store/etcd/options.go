@@ -22,6 +22,10 @@ type Options struct {
 	TLSConfig func() *tls.Config
 	// Username and Password authenticate with etcd. If empty, requests are not authenticated.
 	Username, Password string
+	// PasswordFunc returns the password for the next authentication, so that it can be replaced.
+	// etcd requires one at the start, when a token expires, and after the password has changed. It
+	// must be safe for concurrent use. If nil, Password is used.
+	PasswordFunc func() string
 
 	// Prefix is the prefix of all keys. A trailing slash is ignored. If empty, DefaultPrefix
 	// is used.

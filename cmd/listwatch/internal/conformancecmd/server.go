@@ -125,7 +125,7 @@ func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*closableTar
 	}
 	base := o.kube
 	if o.kubeconfig != "" {
-		if base, a, err = adapters.ReadKubeconfig(o.kubeconfig, a); err != nil {
+		if base, a, _, err = adapters.ReadKubeconfig(o.kubeconfig, a); err != nil {
 			return nil, targetError(err)
 		}
 	}

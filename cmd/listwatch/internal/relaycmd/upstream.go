@@ -50,39 +50,30 @@ type upstream struct {
 	compress   bool
 }
 
-// connect returns the upstream that the flags describe. The files with its credentials are added to
-// files; the file of --upstream-token-file is read for each request.
+// connect returns the upstream that the flags describe. The files with its CAs and credentials are
+// added to files; the file of --upstream-token-file is read for each request.
 func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	switch {
 	case (o.url == "") == (o.kubeconfig == ""):
 		return nil, cli.Usagef("set either --upstream or --kubeconfig")
 	case o.Token != "" && o.tokenFile != "":
 		return nil, cli.Usagef("set either --upstream-token or --upstream-token-file, not both")
+	case (o.Cert == "") != (o.Key == ""):
+		return nil, cli.Usagef("--upstream-cert and --upstream-key must be set together")
 	}
-	config, err := o.TLSConfig()
+	common := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.SkipVerify}
+	current, err := files.AddTLS(common, reload.File{Flag: "--upstream-ca", Name: o.CA},
+		reload.File{Flag: "--upstream-cert", Name: o.Cert}, reload.File{Flag: "--upstream-key", Name: o.Key})
 	if err != nil {
-		return nil, o.withUpstreamFlags(err)
-	}
-	base, given := o.url, adapters.Options{TLS: config}
-	if o.kubeconfig != "" {
-		if base, given, err = adapters.ReadKubeconfig(o.kubeconfig, given); err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w", err)
-		}
-	}
-	var current atomic.Pointer[adapters.Options]
-	current.Store(&given)
-	if err := o.reload(files, base, &current); err != nil {
 		return nil, err
 	}
-	own := given.TLS.Clone()
-	own.Certificates = nil
-	own.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		if all := current.Load().TLS.Certificates; len(all) > 0 {
-			return &all[0], nil
+	a := &upstream{network: transport.Network{TLSConfig: current}, compress: o.Compress}
+	base := o.url
+	if o.kubeconfig != "" {
+		if base, err = o.useKubeconfig(files, common, a); err != nil {
+			return nil, err
 		}
-		return new(tls.Certificate), nil // none
 	}
-	a := &upstream{network: transport.Network{TLS: own}, compress: o.Compress}
 	if a.base, err = remote.ParseURL(base); err != nil {
 		return nil, err
 	}
@@ -94,8 +85,6 @@ func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 		a.header = tokenFileHeader(o.tokenFile)
 	case o.Token != "":
 		a.header = fixedHeader(http.Header{"Authorization": {"Bearer " + o.Token}})
-	case o.kubeconfig != "":
-		a.header = func(context.Context, bool) (http.Header, error) { return current.Load().Header, nil }
 	}
 	if a.header != nil {
 		_, err = a.header(context.Background(), false)
@@ -103,38 +92,41 @@ func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	return a, err
 }
 
-// reload keeps current up to date when the files with the credentials change.
-func (o *upstreamOptions) reload(files *reload.Files, base string, current *atomic.Pointer[adapters.Options]) error {
-	if o.Cert != "" && o.kubeconfig == "" {
-		return files.Add(func(contents [][]byte) error {
-			pair, err := tls.X509KeyPair(contents[0], contents[1])
-			if err == nil {
-				current.Store(&adapters.Options{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
-			}
-			return err
-		}, reload.File{Flag: "--upstream-cert", Name: o.Cert}, reload.File{Flag: "--upstream-key", Name: o.Key})
+// useKubeconfig makes a use the CAs and credentials of the kubeconfig, where it has them, and keeps
+// them up to date. It returns the URL of the server.
+func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config, a *upstream) (base string, err error) {
+	type parsed struct {
+		server string
+		adapters.Options
 	}
-	if o.kubeconfig == "" {
-		return nil
+	var read parsed
+	var current atomic.Pointer[parsed]
+	fromFlags := a.network.TLSConfig
+	a.network.TLSConfig = func() *tls.Config {
+		flags, c := fromFlags(), current.Load().TLS.Clone()
+		if c.RootCAs == nil {
+			c.RootCAs = flags.RootCAs
+		}
+		if c.Certificates == nil {
+			c.Certificates = flags.Certificates
+		}
+		return c
 	}
-	var server string
-	var read adapters.Options
-	return files.AddFunc("--kubeconfig "+o.kubeconfig, func() (contents [][]byte, err error) {
-		if server, read, err = adapters.ReadKubeconfig(o.kubeconfig, adapters.Options{TLS: new(tls.Config)}); err != nil {
+	a.header = func(context.Context, bool) (http.Header, error) { return current.Load().Header, nil }
+	err = files.AddFunc("--kubeconfig "+o.kubeconfig, func() (contents [][]byte, err error) {
+		if read.server, read.Options, contents, err = adapters.ReadKubeconfig(o.kubeconfig, adapters.Options{TLS: common}); err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
-		for _, pair := range read.TLS.Certificates {
-			contents = append(contents, pair.Certificate...)
-		}
-		return append(contents, []byte(server), []byte(read.Header.Get("Authorization"))), nil
+		return contents, nil
 	}, func([][]byte) error {
-		if server != base {
-			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", base, server)
+		if last := current.Load(); last != nil && last.server != read.server {
+			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", last.server, read.server)
 		}
 		used := read
 		current.Store(&used)
 		return nil
 	})
+	return read.server, err
 }
 
 // withUpstreamFlags replaces the flag names in an error of package remote with the flag names
@@ -213,5 +205,5 @@ func (a *upstream) discover(ctx context.Context, r kubeapi.Resource) (d remote.D
 		header = header.Clone()
 	}
 	header.Set("Accept", "application/json")
-	return remote.Discover(ctx, a.network.TLS.Clone(), header, a.base, r)
+	return remote.Discover(ctx, a.network.TLSConfig().Clone(), header, a.base, r)
 }

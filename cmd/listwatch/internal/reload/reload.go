@@ -4,11 +4,14 @@ package reload
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -68,6 +71,42 @@ func (s *set) call(contents [][]byte) error {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
+}
+
+// AddTLS adds the files of a client's TLS configuration: CAs, a certificate and its key. The name of
+// the file with the CAs may be empty, and those of the other two. The returned function returns the
+// current configuration, which is base with the contents of the files.
+func (f *Files) AddTLS(base *tls.Config, ca, cert, key File) (func() *tls.Config, error) {
+	var named []File
+	for _, file := range []File{ca, cert, key} {
+		if file.Name != "" {
+			named = append(named, file)
+		}
+	}
+	var current atomic.Pointer[tls.Config]
+	current.Store(base)
+	if named == nil {
+		return current.Load, nil
+	}
+	return current.Load, f.Add(func(contents [][]byte) error {
+		c := base.Clone()
+		if ca.Name != "" {
+			c.RootCAs = x509.NewCertPool()
+			if !c.RootCAs.AppendCertsFromPEM(contents[0]) {
+				return errors.New(ca.Name + ": the file contains no certificate in PEM format")
+			}
+			contents = contents[1:]
+		}
+		if cert.Name != "" {
+			pair, err := tls.X509KeyPair(contents[0], contents[1])
+			if err != nil {
+				return err
+			}
+			c.Certificates = []tls.Certificate{pair}
+		}
+		current.Store(c)
+		return nil
+	}, named...)
 }
 
 func readAll(files []File) ([][]byte, error) {

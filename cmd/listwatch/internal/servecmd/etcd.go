@@ -3,11 +3,8 @@ package servecmd
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -81,14 +78,10 @@ func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Du
 	if o.layout == "kubernetes" {
 		options.Layout = etcd.KubernetesLayout
 	}
-	if o.passwordFile != "" {
-		password, err := os.ReadFile(o.passwordFile)
-		if err != nil {
-			return nil, fmt.Errorf("--etcd-password-file: %w", err)
-		}
-		options.Password = strings.TrimRight(string(password), "\r\n")
-	}
 	var err error
+	if options.PasswordFunc, err = o.password(&f.Files); err != nil {
+		return nil, err
+	}
 	if options.TLSConfig, err = o.tls(&f.Files); err != nil {
 		return nil, err
 	}
@@ -110,36 +103,29 @@ func etcdStats(h etcd.Health) metrics.StoreStats {
 // tls returns a function for etcd.Options.TLSConfig, or nil if no flag configures TLS. It adds the
 // files to files.
 func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
-	var all []reload.File
-	for _, f := range []reload.File{{Flag: "--etcd-ca", Name: o.caFile}, {Flag: "--etcd-cert", Name: o.cert}, {Flag: "--etcd-key", Name: o.key}} {
-		if f.Name != "" {
-			all = append(all, f)
-		}
-	}
-	if all == nil {
+	if o.caFile == "" && o.cert == "" {
 		return nil, nil
 	}
-	var current atomic.Pointer[tls.Config]
+	return files.AddTLS(&tls.Config{MinVersion: tls.VersionTLS12}, reload.File{Flag: "--etcd-ca", Name: o.caFile},
+		reload.File{Flag: "--etcd-cert", Name: o.cert}, reload.File{Flag: "--etcd-key", Name: o.key})
+}
+
+// password returns a function for etcd.Options.PasswordFunc, or nil if there is no password. It adds
+// the file to files.
+func (o *etcdOptions) password(files *reload.Files) (func() string, error) {
+	if o.passwordFile == "" {
+		return nil, nil
+	}
+	var current atomic.Value
 	err := files.Add(func(contents [][]byte) error {
-		c := &tls.Config{MinVersion: tls.VersionTLS12}
-		if o.caFile != "" {
-			c.RootCAs = x509.NewCertPool()
-			if !c.RootCAs.AppendCertsFromPEM(contents[0]) {
-				return errors.New(o.caFile + ": the file contains no certificate in PEM format")
-			}
-			contents = contents[1:]
+		password := strings.TrimRight(string(contents[0]), "\r\n")
+		if password == "" {
+			return errors.New("the file contains no password")
 		}
-		if o.cert != "" {
-			cert, err := tls.X509KeyPair(contents[0], contents[1])
-			if err != nil {
-				return err
-			}
-			c.Certificates = []tls.Certificate{cert}
-		}
-		current.Store(c)
+		current.Store(password)
 		return nil
-	}, all...)
-	return current.Load, err
+	}, reload.File{Flag: "--etcd-password-file", Name: o.passwordFile})
+	return func() string { return current.Load().(string) }, err
 }
 
 // loadLogInterval is the number of loaded objects between two log lines.
