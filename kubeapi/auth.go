@@ -150,24 +150,53 @@ func (h *Handler) authorize(ctx context.Context, user User, a *Attributes) error
 	}
 }
 
-// accessReviews is the resource with which clients ask what their user may do. It has no
-// collection.
+// Rules are what a user may do in a namespace. In all their lists, "*" means everything.
+type Rules struct {
+	// Resources allow requests for resources of the namespace.
+	Resources []ResourceRule
+	// Paths allow requests for other paths. A path that ends with "*" is a prefix.
+	Paths []PathRule
+	// Incomplete is true if the user may be allowed to do more.
+	Incomplete bool
+}
+
+// A ResourceRule allows each verb for each resource of each API group.
+type ResourceRule struct {
+	Verbs     []string `json:"verbs"`
+	Groups    []string `json:"apiGroups"`
+	Resources []string `json:"resources"`
+}
+
+// A PathRule allows each verb for each path.
+type PathRule struct {
+	Verbs []string `json:"verbs"`
+	Paths []string `json:"nonResourceURLs"`
+}
+
+// accessReviews and rulesReviews are the resources with which clients ask what their user may do.
+// They have no collections.
 var (
-	accessReviews = Resource{
-		Group: accessreview.Group, Version: accessreview.Version, Plural: accessreview.Plural, Singular: "selfsubjectaccessreview",
-		Kind: accessreview.Kind, NoStatus: true,
-	}
-	accessReviewVerbs = []string{"create"}
+	accessReviews = reviewResource("selfsubjectaccessreview", accessreview.Kind)
+	rulesReviews  = reviewResource("selfsubjectrulesreview", accessreview.RulesKind)
+	reviewVerbs   = []string{"create"}
 )
 
-// reviewAccess tells the user what the Authorizer says about a request. Every user may ask.
-func (h *Handler) reviewAccess(w http.ResponseWriter, r *http.Request, user User) error {
+func reviewResource(singular, kind string) Resource {
+	return Resource{Group: accessreview.Group, Version: accessreview.Version, Plural: singular + "s", Singular: singular, Kind: kind, NoStatus: true}
+}
+
+// isReview reports whether r is one of the resources for reviews.
+func (r Resource) isReview() bool {
+	return r.Group == accessreview.Group && (r.Plural == accessReviews.Plural || r.Plural == rulesReviews.Plural)
+}
+
+// review serves a request for reviews, which every user may create. respond returns the response to
+// the object in body.
+func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resource, respond func(ctx context.Context, body []byte) (any, error)) error {
 	if r.Method != http.MethodPost {
 		return watchserver.MethodNotAllowed(r, http.MethodPost)
 	}
-	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{
-		Group: accessReviews.Group, Version: accessReviews.Version, Name: accessReviews.Plural,
-	}))
+	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{Group: reviews.Group, Version: reviews.Version, Name: reviews.Plural}))
 	r, end, err := h.Server.Begin(r)
 	if err != nil {
 		return err
@@ -180,16 +209,51 @@ func (h *Handler) reviewAccess(w http.ResponseWriter, r *http.Request, user User
 	if err != nil {
 		return err
 	}
-	review, err := accessreview.Parse(body)
+	response, err := respond(r.Context(), body)
 	if err != nil {
 		return err
 	}
-	err = h.evaluate(r.Context(), user, review)
-	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
-		return err
-	}
-	watchserver.WriteJSON(w, r, http.StatusCreated, review.Response(err))
+	watchserver.WriteJSON(w, r, http.StatusCreated, response)
 	return nil
+}
+
+// reviewAccess tells the user what the Authorizer says about the request that a review describes.
+func (h *Handler) reviewAccess(ctx context.Context, user User, body []byte) (any, error) {
+	review, err := accessreview.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	err = h.evaluate(ctx, user, review)
+	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
+		return nil, err
+	}
+	return review.Response(err), nil
+}
+
+// reviewRules tells the user which rules apply in a namespace.
+func (h *Handler) reviewRules(ctx context.Context, user User, body []byte) (any, error) {
+	namespace, err := accessreview.ParseRules(body)
+	if err != nil {
+		return nil, err
+	}
+	rules := Rules{Resources: []ResourceRule{{everything, everything, everything}}, Paths: []PathRule{{everything, everything}}}
+	var failure error
+	switch {
+	case h.RulesFor != nil:
+		rules, failure = h.RulesFor(ctx, user, namespace)
+	case h.Authorize != nil:
+		rules, failure = Rules{Incomplete: true}, errors.New("the authorizer of this server cannot list its rules")
+	}
+	rules.Resources = append([]ResourceRule{{reviewVerbs, []string{accessreview.Group}, []string{accessReviews.Plural, rulesReviews.Plural}}}, rules.Resources...)
+	rules.Paths = append([]PathRule{{[]string{"get"}, openPaths()}}, rules.Paths...)
+	return accessreview.RulesResponse(rules.Resources, rules.Paths, rules.Incomplete || failure != nil, failure), nil
+}
+
+var everything = []string{"*"}
+
+// openPaths returns the paths for which isOpen is true, as patterns.
+func openPaths() []string {
+	return append([]string{"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", versionPath}, healthPaths...)
 }
 
 // evaluate returns nil if the user may make the request that the review describes.
@@ -204,7 +268,7 @@ func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.
 		return h.Authorize(ctx, user, Attributes{Verb: p.Verb, Path: p.Path})
 	}
 	at := review.Resource
-	if at.Group == accessReviews.Group && at.Resource == accessReviews.Plural && at.Verb == "create" {
+	if (Resource{Group: at.Group, Plural: at.Resource}).isReview() && at.Verb == "create" {
 		return nil
 	}
 	a := Attributes{Verb: at.Verb, Resource: Resource{Group: at.Group, Version: at.Version, Plural: at.Resource}, Namespace: at.Namespace, Name: at.Name, Subresource: at.Subresource}

@@ -255,8 +255,55 @@ func TestAccessReviewAllowsAllWithoutAuthorizer(t *testing.T) {
 	if list := a.want(t, 200, "GET", "/apis/authorization.k8s.io/v1", ""); !strings.Contains(list, `"name":"selfsubjectaccessreviews","singularName":"selfsubjectaccessreview","namespaced":false,"kind":"SelfSubjectAccessReview","verbs":["create"]`) {
 		t.Errorf("got %s, want the reviews", list)
 	}
-	if err := a.Add(accessReviews, nil); !errors.Is(err, listwatch.AlreadyExists) {
-		t.Errorf("got %v for a resource at the path of the reviews, want AlreadyExists", err)
+	for _, reviews := range []Resource{accessReviews, rulesReviews} {
+		if err := a.Add(reviews, nil); !errors.Is(err, listwatch.AlreadyExists) {
+			t.Errorf("got %v for a resource at the path of the reviews, want AlreadyExists", err)
+		}
+	}
+}
+
+func TestRulesReviewListsWhatIsAllowed(t *testing.T) {
+	const path, spec = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"team"}}`
+	const own = `{"verbs":["create"],"apiGroups":["authorization.k8s.io"],"resources":["selfsubjectaccessreviews","selfsubjectrulesreviews"]}`
+	authorize := func(context.Context, User, Attributes) error { return errors.New("never called") }
+	for name, c := range map[string]struct {
+		configure func(*Handler)
+		want      string // the end of the response
+	}{
+		"no authorizer": {nil, `,{"verbs":["*"],"nonResourceURLs":["*"]}],"incomplete":false}}`},
+		"unknown rules": {func(h *Handler) { h.Authorize = authorize }, `"/readyz"]}],"incomplete":true,"evaluationError":"the authorizer of this server cannot list its rules"}}`},
+		"rules": {func(h *Handler) {
+			h.Authorize = authorize
+			h.RulesFor = func(_ context.Context, u User, namespace string) (Rules, error) {
+				return Rules{Paths: []PathRule{{[]string{"get"}, []string{"/" + u.Name + "/" + namespace}}}, Incomplete: true}, nil
+			}
+		}, `,{"verbs":["get"],"nonResourceURLs":["/system:anonymous/team"]}],"incomplete":true}}`},
+		"a failure": {func(h *Handler) {
+			h.Authorize = authorize
+			h.RulesFor = func(context.Context, User, string) (Rules, error) { return Rules{}, errors.New("no policy yet") }
+		}, `"incomplete":true,"evaluationError":"no policy yet"}}`},
+	} {
+		a := startServer(t, c.configure)
+		body := strings.TrimSpace(a.want(t, 201, "POST", path, spec))
+		if !strings.HasSuffix(body, c.want) || !strings.Contains(body, own) || !strings.Contains(body, `{"verbs":["get"],"nonResourceURLs":["/","/api","/api/*"`) {
+			t.Errorf("%s: got %s, want it to end with %s", name, body, c.want)
+		}
+		if rule := a.want(t, 201, "POST", accessReviews.Path(""), `{"spec":{"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectrulesreviews"}}}`); !strings.Contains(rule, `"allowed":true`) {
+			t.Errorf("%s: got %s, want every user to create these reviews", name, rule)
+		}
+		if s := a.wantError(t, 400, "BadRequest", "POST", path, `{"spec":{}}`); !strings.Contains(s.Message, "no namespace on request") {
+			t.Errorf("%s: got %s, want the message of Kubernetes", name, s.Message)
+		}
+		a.wantError(t, 400, "BadRequest", "POST", path, `{"kind":"SelfSubjectAccessReview","spec":{"namespace":"team"}}`)
+		a.wantError(t, 405, "MethodNotAllowed", "GET", path, "")
+	}
+}
+
+func TestOpenPathsAreOpen(t *testing.T) {
+	for _, path := range openPaths() {
+		if one := strings.ReplaceAll(path, "*", "v1"); !isOpen(one) {
+			t.Errorf("%s is listed as open, but %s is not", path, one)
+		}
 	}
 }
 

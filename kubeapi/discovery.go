@@ -108,7 +108,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 }
 
 // discovered returns the resources that discovery lists.
-func (h *Handler) discovered() []Resource { return append(h.Resources(), accessReviews) }
+func (h *Handler) discovered() []Resource { return append(h.Resources(), accessReviews, rulesReviews) }
 
 // groups returns the names of the API groups, without the core group, in the order in which
 // they were added.

@@ -31,6 +31,10 @@ type Handler struct {
 	// Authorize decides whether the user is allowed to make the request. If nil, everything
 	// is allowed.
 	Authorize Authorizer
+	// RulesFor returns what Authorize allows the user in a namespace, for clients that send a
+	// SelfSubjectRulesReview, such as kubectl auth can-i --list. They receive an error as a part of
+	// the review. If nil, and Authorize is not nil, their reviews are marked as incomplete.
+	RulesFor func(ctx context.Context, user User, namespace string) (Rules, error)
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is
 	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
 	// rejected with status 413.
@@ -163,8 +167,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error
 	if found, err := h.serveOpenAPI(w, r); found {
 		return err
 	}
-	if r.URL.Path == accessReviews.Path("") {
-		return h.reviewAccess(w, r, user)
+	switch r.URL.Path {
+	case accessReviews.Path(""):
+		return h.review(w, r, accessReviews, func(ctx context.Context, body []byte) (any, error) { return h.reviewAccess(ctx, user, body) })
+	case rulesReviews.Path(""):
+		return h.review(w, r, rulesReviews, func(ctx context.Context, body []byte) (any, error) { return h.reviewRules(ctx, user, body) })
 	}
 	t, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {

@@ -84,8 +84,8 @@ var subresourceVerbs = []string{"get", "patch", "update"}
 
 func (r Resource) verbs() []string {
 	switch {
-	case r.Group == accessReviews.Group && r.Plural == accessReviews.Plural:
-		return accessReviewVerbs
+	case r.isReview():
+		return reviewVerbs
 	case r.ReadOnly:
 		return readVerbs
 	}

@@ -52,6 +52,22 @@ func TestPolicyDeniesByDefault(t *testing.T) {
 	}
 }
 
+func TestPolicyIsListedByRulesReviews(t *testing.T) {
+	origin := startServer(t)
+	flags := []string{
+		"--token-file", writeFile(t, accessTokens),
+		"--authorization-policy", writeFile(t, policyLine(`"user":"eve","resource":"pods","namespace":"default","readonly":true`)),
+	}
+	for _, url := range []string{
+		startServer(t, flags...).http, startRelay(t, append(flags, "--upstream", origin.http, "--resource", "pods")...).http,
+	} {
+		code, _, body := request(t, "POST", url+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"spec":{"namespace":"default"}}`, "Authorization", "Bearer eve-token")
+		if want := `{"verbs":["get","list","watch"],"apiGroups":[""],"resources":["pods"]}]`; code != 201 || !strings.Contains(body, want) || !strings.Contains(body, `"incomplete":false`) {
+			t.Errorf("got %d %s, want %s", code, body, want)
+		}
+	}
+}
+
 func TestAnonymousUsersNeedThePolicyToo(t *testing.T) {
 	s := startServer(t, "--authorization-policy", writeFile(t, policyLine(`"user":"*","resource":"pods"`)+policyLine(`"group":"system:unauthenticated","resource":"services"`)))
 	requireStatus(t, 403, "GET", s.http+"/api/v1/pods")

@@ -46,7 +46,8 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		}
 
 		var got []string
-		want := []string{"authorization.k8s.io/v1 selfsubjectaccessreviews"} // always served
+		// These are always served.
+		want := []string{"authorization.k8s.io/v1 selfsubjectaccessreviews", "authorization.k8s.io/v1 selfsubjectrulesreviews"}
 		for _, list := range must(discovery.ServerPreferredResources(client))(t) {
 			for _, r := range list.APIResources {
 				got = append(got, list.GroupVersion+" "+r.Name)

@@ -13,6 +13,7 @@ func TestKubectlDiscoversResources(t *testing.T) {
 		"NAME SHORTNAMES APIVERSION NAMESPACED KIND", "configmaps cm v1 true ConfigMap", "events ev v1 true Event", "namespaces ns v1 false Namespace",
 		"pods po v1 true Pod", "services svc v1 true Service", "deployments deploy apps/v1 true Deployment",
 		"selfsubjectaccessreviews authorization.k8s.io/v1 false SelfSubjectAccessReview",
+		"selfsubjectrulesreviews authorization.k8s.io/v1 false SelfSubjectRulesReview",
 		"gadgets demo.example.com/v1 false Gadget", "widgets demo.example.com/v1 true Widget",
 	}, "api-resources")
 	// kubectl version fails, because this build of kubectl contains no version number. It prints

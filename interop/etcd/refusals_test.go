@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store/etcd"
 )
@@ -236,20 +239,59 @@ func TestTransformerChangesStoredValues(t *testing.T) {
 	wantError(t, err, listwatch.Corrupt)
 }
 
+// The program authenticates with a changed password of etcd, and its watch continues.
+func TestEtcdPasswordCanBeChanged(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, nil)
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, file := t.Context(), filepath.Join(t.TempDir(), "password")
+	must(nil, os.WriteFile(file, []byte("old\n"), 0o600))
+	must(server.UserAdd(ctx, "root", "root"))
+	must(server.UserGrantRole(ctx, "root", "root"))
+	must(server.UserAdd(ctx, "app", "old"))
+	must(server.UserGrantRole(ctx, "app", "root"))
+	must(server.AuthEnable(ctx))
+	address, process := startProgram(t, testbuild.Program(t, programDir), "--etcd", server.URL, "--etcd-user", "app", "--etcd-password-file", file)
+	watch, err := http.Get(address + "/api/v1/configmaps?watch=true")
+	must(watch, err)
+	defer watch.Body.Close()
+	create := func(name string) int {
+		got, err := http.Post(address+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
+		must(got, err)
+		got.Body.Close()
+		return got.StatusCode
+	}
+	if code := create("before"); code != http.StatusCreated {
+		t.Fatalf("got %d, want 201", code)
+	}
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.URL}, Username: "root", Password: "root", Logger: zap.NewNop()})
+	must(root, err)
+	defer root.Close()
+	must(nil, os.WriteFile(file, []byte("new\n"), 0o600))
+	must(nil, process.Signal(syscall.SIGHUP))
+	must(root.UserChangePassword(ctx, "app", "new"))
+	eventually(t, "a write with the new password", func() bool { return create("after") == http.StatusCreated })
+	for lines, want := bufio.NewScanner(watch.Body), []string{"before", "after"}; len(want) > 0; want = want[1:] {
+		if !lines.Scan() || !strings.Contains(lines.Text(), `"name":"`+want[0]+`"`) {
+			t.Fatalf("the watch got %q, %v; want %s", lines.Text(), lines.Err(), want[0])
+		}
+	}
+}
+
 // Two processes of the program serve the same etcd. The program reports an unreachable
 // etcd.
 func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "listwatch")
-	build := exec.Command("go", "build", "-o", program, "github.com/listwatch/listwatch/cmd/listwatch")
-	build.Dir = "../.." // the root of the repository, whose go.work contains the program
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := testbuild.Program(t, programDir)
 	server := etcdtest.StartProcess(t)
 	urls := make([]string, 2)
 	for i := range urls {
-		urls[i] = startProgram(t, program, "--etcd", server.URL, "--etcd-prefix", "/two")
+		urls[i], _ = startProgram(t, program, "--etcd", server.URL, "--etcd-prefix", "/two")
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
 	got, err := http.Post(urls[0]+path, "application/json", strings.NewReader(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))
@@ -286,8 +328,11 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	}
 }
 
+// programDir is the directory of the program, in the workspace of the repository.
+const programDir = "../../cmd/listwatch"
+
 // startProgram runs the program until the test ends, and returns its URL.
-func startProgram(t testing.TB, program string, args ...string) string {
+func startProgram(t testing.TB, program string, args ...string) (url string, process *os.Process) {
 	t.Helper()
 	cmd := exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StdoutPipe()
@@ -309,7 +354,7 @@ func startProgram(t testing.TB, program string, args ...string) string {
 		text = text[:len(text)-512+n]
 		if _, rest, ok := strings.Cut(string(text), "http://"); ok && strings.ContainsAny(rest, " \n/") {
 			go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
-			return "http://" + rest[:strings.IndexAny(rest, " \n/")]
+			return "http://" + rest[:strings.IndexAny(rest, " \n/")], cmd.Process
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

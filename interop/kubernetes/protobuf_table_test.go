@@ -29,13 +29,14 @@ const messageTablePath = "../../kubeapi/protobody/kubernetes.txt"
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 // stableKinds returns the Go types of the kinds in the table. These are all kinds that can
-// be listed, because a server stores only those, and three kinds that clients send in requests
-// about them: Scale, DeleteOptions and SelfSubjectAccessReview.
+// be listed, because a server stores only those, and kinds that clients send in requests about
+// them: Scale, DeleteOptions and the reviews of their own rights.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
 		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                     reflect.TypeFor[autoscalingv1.Scale](),
 		{Version: "v1", Kind: "DeleteOptions"}:                                 reflect.TypeFor[metav1.DeleteOptions](),
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"): reflect.TypeFor[authorizationv1.SelfSubjectAccessReview](),
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):  reflect.TypeFor[authorizationv1.SelfSubjectRulesReview](),
 	}
 	known := scheme.Scheme.AllKnownTypes()
 	for gvk, t := range known {

@@ -1,5 +1,5 @@
 // Package abac reads authorization policies in Kubernetes' ABAC format (Kubernetes, "Using ABAC
-// Authorization") and decides by them. [Policy.Authorize] is a [kubeapi.Authorizer].
+// Authorization") and decides by them. [Policy.Authorize] is a [kubeapi.Authorizer], and [Policy.RulesFor] lists what it allows.
 //
 // A policy has one JSON object on each line:
 //
@@ -152,13 +152,43 @@ func wanted(target any) string {
 // Authorize returns nil if the policy allows user what the Attributes describe. It is a
 // [kubeapi.Authorizer].
 func (p *Policy) Authorize(_ context.Context, user kubeapi.User, a kubeapi.Attributes) error {
-	authenticated := user.Name != "" && !slices.Contains(user.Groups, "system:unauthenticated")
+	authenticated := isAuthenticated(user)
 	for i := range p.rules {
 		if r := &p.rules[i]; r.appliesTo(user, authenticated) && r.allows(&a) {
 			return nil
 		}
 	}
 	return errors.New("no line of the policy allows it")
+}
+
+// RulesFor returns the rules of the policy that apply to user in namespace. It is the RulesFor of a
+// [kubeapi.Handler]. As in Kubernetes, a line without namespace is not among them.
+func (p *Policy) RulesFor(_ context.Context, user kubeapi.User, namespace string) (kubeapi.Rules, error) {
+	var all kubeapi.Rules
+	for i := range p.rules {
+		r := &p.rules[i]
+		if !r.appliesTo(user, isAuthenticated(user)) {
+			continue
+		}
+		verbs := []string{"*"}
+		if r.readonly {
+			verbs = readVerbs
+		}
+		if r.resource != "" && matches(r.namespace, namespace) {
+			all.Resources = append(all.Resources, kubeapi.ResourceRule{Verbs: verbs, Groups: []string{r.apiGroup}, Resources: []string{r.resource}})
+		}
+		if r.nonResourcePath != "" {
+			all.Paths = append(all.Paths, kubeapi.PathRule{Verbs: verbs, Paths: []string{r.nonResourcePath}})
+		}
+	}
+	return all, nil
+}
+
+// readVerbs are the verbs that a line with readonly allows.
+var readVerbs = []string{"get", "list", "watch"}
+
+func isAuthenticated(user kubeapi.User) bool {
+	return user.Name != "" && !slices.Contains(user.Groups, "system:unauthenticated")
 }
 
 func (r *rule) appliesTo(user kubeapi.User, authenticated bool) bool {
@@ -171,7 +201,7 @@ func (r *rule) appliesTo(user kubeapi.User, authenticated bool) bool {
 }
 
 func (r *rule) allows(a *kubeapi.Attributes) bool {
-	if r.readonly && a.Verb != "get" && a.Verb != "list" && a.Verb != "watch" {
+	if r.readonly && !slices.Contains(readVerbs, a.Verb) {
 		return false
 	}
 	if a.Path != "" {

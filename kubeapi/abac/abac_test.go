@@ -89,6 +89,24 @@ func allowed(t *testing.T, p *Policy, u kubeapi.User, what string) error {
 	return p.Authorize(t.Context(), u, attributes(what))
 }
 
+func TestRulesListWhatThePolicyAllows(t *testing.T) {
+	p := read(t,
+		`{"user":"ada","namespace":"*","resource":"*","apiGroup":"*"}`, `{"group":"admins","namespace":"team","resource":"pods","readonly":true}`,
+		`{"user":"*","nonResourcePath":"/flags*","readonly":true}`, `{"user":"ada","resource":"nodes"}`, `{"user":"eve","namespace":"*","resource":"secrets"}`)
+	for namespace, want := range map[string]string{
+		"team":  "{[{[*] [*] [*]} {[get list watch] [] [pods]}] [{[get list watch] [/flags*]}] false}",
+		"other": "{[{[*] [*] [*]}] [{[get list watch] [/flags*]}] false}",
+	} {
+		rules, err := p.RulesFor(t.Context(), kubeapi.User{Name: "ada", Groups: []string{"admins"}}, namespace)
+		if got := fmt.Sprint(rules); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", namespace, got, err, want)
+		}
+	}
+	if rules, err := p.RulesFor(t.Context(), kubeapi.Anonymous(), "team"); err != nil || rules.Resources != nil || rules.Paths != nil {
+		t.Errorf("anonymous: got %v, %v, want nothing", rules, err)
+	}
+}
+
 func TestAnonymousUsersMustBeNamed(t *testing.T) {
 	for spec, want := range map[string]bool{
 		`{"user":"*","resource":"pods"}`:                       false,

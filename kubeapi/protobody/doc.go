@@ -3,7 +3,7 @@
 //
 // The table kubernetes.txt describes the messages: every listable kind of the stable
 // versions of Kubernetes' API, every kind that has a scale, the options of a delete, and the
-// SelfSubjectAccessReview. A test in module interop generates the table from the Go types of
+// reviews with which users ask for their own rights. A test in module interop generates the table from the Go types of
 // Kubernetes' clients. Another test checks that objects of all these kinds are converted to
 // exactly the JSON that encoding/json produces. The package uses no generated code and no library.
 //

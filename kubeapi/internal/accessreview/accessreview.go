@@ -1,5 +1,5 @@
-// Package accessreview reads and writes SelfSubjectAccessReviews, with which a client asks what its
-// user may do (Kubernetes, "Authorization", Checking API access).
+// Package accessreview reads and writes SelfSubjectAccessReviews and SelfSubjectRulesReviews, with
+// which a client asks what its user may do (Kubernetes, "Authorization", Checking API access).
 package accessreview
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The type of a review.
+// The types of reviews.
 const (
-	Group   = "authorization.k8s.io"
-	Version = "v1"
-	Kind    = "SelfSubjectAccessReview"
-	Plural  = "selfsubjectaccessreviews"
+	Group     = "authorization.k8s.io"
+	Version   = "v1"
+	Kind      = "SelfSubjectAccessReview"
+	RulesKind = "SelfSubjectRulesReview"
 )
 
 // A Review is the question of a client. One of its two fields is set.
@@ -36,23 +36,10 @@ type PathAttributes struct{ Path, Verb string }
 
 // Parse reads a review from JSON. Its errors are those that the client receives.
 func Parse(data []byte) (*Review, error) {
-	var o struct {
-		APIVersion, Kind string
-		Spec             json.RawMessage
-	}
 	r := new(Review)
-	err := json.Unmarshal(data, &o)
-	if err == nil && o.Spec != nil {
-		r.spec = o.Spec
-		err = json.Unmarshal(o.Spec, r)
-	}
-	if err == nil && (o.Kind != "" && o.Kind != Kind || o.APIVersion != "" && o.APIVersion != Group+"/"+Version) {
-		err = fmt.Errorf("kind %q of %q", o.Kind, o.APIVersion)
-	}
-	if err != nil {
-		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "the request body must be a " + Kind + " of " + Group + "/" + Version, Err: err,
-		}
+	var err error
+	if r.spec, err = parse(data, Kind, r); err != nil {
+		return nil, err
 	}
 	if (r.Resource == nil) == (r.Path == nil) {
 		const field, why = "spec.resourceAttributes", "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -82,4 +69,60 @@ func (r *Review) Response(denied error) any {
 		Spec       json.RawMessage `json:"spec"`
 		Status     status          `json:"status"`
 	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: s}
+}
+
+// ParseRules reads a review of all rules from JSON, and returns the namespace that it asks about.
+// Its errors are those that the client receives.
+func ParseRules(data []byte) (namespace string, err error) {
+	var spec struct{ Namespace string }
+	if _, err := parse(data, RulesKind, &spec); err != nil {
+		return "", err
+	}
+	if spec.Namespace == "" {
+		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "no namespace on request"}
+	}
+	return spec.Namespace, nil
+}
+
+// parse reads an object of a kind from JSON, decodes its spec, if there is one, and returns it.
+func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
+	var o struct {
+		APIVersion, Kind string
+		Spec             json.RawMessage
+	}
+	err := json.Unmarshal(data, &o)
+	if err == nil && o.Spec != nil {
+		err = json.Unmarshal(o.Spec, spec)
+	}
+	if err == nil && (o.Kind != "" && o.Kind != kind || o.APIVersion != "" && o.APIVersion != Group+"/"+Version) {
+		err = fmt.Errorf("kind %q of %q", o.Kind, o.APIVersion)
+	}
+	if err != nil {
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "the request body must be a " + kind + " of " + Group + "/" + Version, Err: err,
+		}
+	}
+	return o.Spec, nil
+}
+
+// RulesResponse returns the answer to a review of all rules. The parameters resources and paths are
+// lists of rules; failure, which may be nil, is the reason why they are not complete.
+func RulesResponse[R, P any](resources []R, paths []P, incomplete bool, failure error) any {
+	type status struct {
+		Resources  []R    `json:"resourceRules"`
+		Paths      []P    `json:"nonResourceRules"`
+		Incomplete bool   `json:"incomplete"`
+		Error      string `json:"evaluationError,omitempty"`
+	}
+	s := status{Resources: resources, Paths: paths, Incomplete: incomplete}
+	if failure != nil {
+		s.Error = failure.Error()
+	}
+	return struct {
+		Kind       string   `json:"kind"`
+		APIVersion string   `json:"apiVersion"`
+		Metadata   struct{} `json:"metadata"`
+		Spec       struct{} `json:"spec"` // empty, as in Kubernetes
+		Status     status   `json:"status"`
+	}{Kind: RulesKind, APIVersion: Group + "/" + Version, Status: s}
 }

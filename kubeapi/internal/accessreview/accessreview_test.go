@@ -29,3 +29,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseRules(f *testing.F) {
+	f.Add([]byte(`{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"default"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if namespace, err := ParseRules(data); (namespace == "") == (err == nil) {
+			t.Fatalf("got namespace %q and error %v", namespace, err)
+		}
+	})
+}

@@ -102,6 +102,17 @@ func (a *Auth) Authorizer() kubeapi.Authorizer {
 	}
 }
 
+// Rules returns the function for kubeapi.Handler.RulesFor. It is nil if every user may do
+// everything.
+func (a *Auth) Rules() func(ctx context.Context, user kubeapi.User, namespace string) (kubeapi.Rules, error) {
+	if a.policy == nil {
+		return nil
+	}
+	return func(ctx context.Context, user kubeapi.User, namespace string) (kubeapi.Rules, error) {
+		return a.policy.Load().RulesFor(ctx, user, namespace)
+	}
+}
+
 // checkAddress returns an error if addr is not a loopback address and the endpoint requires
 // no credentials, unless --insecure is set.
 func (a *Auth) checkAddress(flag, addr string, asks bool) error {

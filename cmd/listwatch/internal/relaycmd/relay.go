@@ -132,7 +132,7 @@ func (s *relayServer) prepare(ctx context.Context) error {
 
 // relayResources relays resources at the paths of Kubernetes' API.
 func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
-	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Authorize: a.Authorizer(), Ready: s.ready}
+	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Authorize: a.Authorizer(), RulesFor: a.Rules(), Ready: s.ready}
 	if err := s.options.Configure(&api.Server, &s.Listeners); err != nil {
 		return err
 	}

@@ -73,9 +73,9 @@ func (s *set) call(contents [][]byte) error {
 	return nil
 }
 
-// AddTLS adds the files of a client's TLS configuration: CAs, a certificate and its key. The name of
-// the file with the CAs may be empty, and those of the other two. The returned function returns the
-// current configuration, which is base with the contents of the files.
+// AddTLS adds the files of a client's TLS configuration: CAs, a certificate and its key. A file
+// without a name is left out; the certificate and its key belong together. The returned function
+// returns the current configuration, which is base with the contents of the files.
 func (f *Files) AddTLS(base *tls.Config, ca, cert, key File) (func() *tls.Config, error) {
 	var named []File
 	for _, file := range []File{ca, cert, key} {

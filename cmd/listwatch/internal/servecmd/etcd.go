@@ -110,8 +110,8 @@ func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
 		reload.File{Flag: "--etcd-cert", Name: o.cert}, reload.File{Flag: "--etcd-key", Name: o.key})
 }
 
-// password returns a function for etcd.Options.PasswordFunc, or nil if there is no password. It adds
-// the file to files.
+// password returns a function for etcd.Options.PasswordFunc, or nil if there is no password. It
+// adds the file to files.
 func (o *etcdOptions) password(files *reload.Files) (func() string, error) {
 	if o.passwordFile == "" {
 		return nil, nil

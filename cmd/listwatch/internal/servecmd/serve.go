@@ -127,7 +127,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s.api.Authenticate, s.api.Authorize = access.Authenticator(), access.Authorizer()
+	s.api.Authenticate, s.api.Authorize, s.api.RulesFor = access.Authenticator(), access.Authorizer(), access.Rules()
 	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}
