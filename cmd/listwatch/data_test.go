@@ -157,6 +157,40 @@ func TestDeletedDataFileIsNoticed(t *testing.T) {
 	create(t, s.http, podsPath, "after")
 }
 
+func TestOverwrittenDataFileIsNoticed(t *testing.T) {
+	t.Parallel() // slow, because the server looks at the file every 2 s
+	dir := t.TempDir()
+	file, older := filepath.Join(dir, "test.db"), filepath.Join(dir, "older.db")
+	s := startServer(t, "--data", file, "--debug-addr", "127.0.0.1:0")
+	create(t, s.http, podsPath, "before")
+	if p := start(t, "backup", file, older, "--debug-url", s.debug); p.exit(t) != cli.ExitOK {
+		t.Fatal(p.stderr)
+	}
+	create(t, s.http, podsPath, "after")
+	backup, err := os.ReadFile(older)
+	if err == nil {
+		err = os.WriteFile(file, backup, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stderr.await(t, "a log line", s.ended, func(got string) bool {
+		return strings.Contains(got, "overwritten while it was open") && strings.Contains(got, file)
+	})
+	for _, r := range [][2]string{{http.MethodPost, podsPath}, {http.MethodGet, "/readyz"}} {
+		code, _, body := request(t, r[0], s.http+r[1], `{"metadata":{"name":"lost"}}`)
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "overwritten") || strings.Contains(body, file) {
+			t.Errorf("%s %s: got %d %s, want 503 without the path of the file", r[0], r[1], code, body)
+		}
+	}
+	requireStatus(t, http.StatusOK, http.MethodGet, s.http+podsPath+"/after")
+	s.interrupt()
+	s.exit(t)
+	restored := startServer(t, "--data", file, "--data-restored")
+	requireStatus(t, http.StatusOK, http.MethodGet, restored.http+podsPath+"/before")
+	requireStatus(t, http.StatusNotFound, http.MethodGet, restored.http+podsPath+"/after")
+}
+
 func TestBackupOfARunningServerCanBeRestored(t *testing.T) {
 	dir := t.TempDir()
 	file, out := filepath.Join(dir, "test.db"), filepath.Join(dir, "out.db")

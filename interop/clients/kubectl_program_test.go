@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -121,6 +122,29 @@ func TestKubectlAuthenticates(t *testing.T) {
 	}
 	if _, stderr, code := reader.try("", "get", "pods"); code != 0 || stderr != "No resources found in default namespace.\n" {
 		t.Errorf("got exit status %d and %q with the kubeconfig of docs/kubernetes.md", code, stderr)
+	}
+}
+
+func TestKubectlListsWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	tokens, policy := filepath.Join(t.TempDir(), "tokens"), filepath.Join(t.TempDir(), "policy")
+	for file, text := range map[string]string{
+		tokens: "eve-token,eve,1\n",
+		policy: `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"eve","namespace":"default","resource":"pods","readonly":true}}`,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	urls := startProgram(t, "--token-file", tokens, "--authorization-policy", policy, "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
+	u := newKubectlUser(t, "--server", urls[1], "--insecure-skip-tls-verify", "--token", "eve-token")
+	u.wantOutput("yes\n", "auth", "can-i", "list", "pods")
+	rows := tableRows(u.run("auth", "can-i", "--list"))
+	if want := "pods [] [] [get list watch]"; !slices.Contains(rows, want) {
+		t.Errorf("got the rows %q, want %q among them", rows, want)
+	}
+	if rows = tableRows(u.run("auth", "can-i", "--list", "-n", "other")); strings.Contains(strings.Join(rows, "\n"), "pods") {
+		t.Errorf("in another namespace: got the rows %q, want none for pods", rows)
 	}
 }
 

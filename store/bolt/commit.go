@@ -141,8 +141,8 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 // because the transaction may be in the file nevertheless: its last step may have failed
 // after the data was written. The next transaction starts by reverting the failed one.
 func (db *DB) write(writes []pendingWrite, trims []trim) error {
-	if db.isDisplaced() {
-		return errDisplaced()
+	if err := db.checkFile(); err != nil {
+		return err
 	}
 	err := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error {

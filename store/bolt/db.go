@@ -136,22 +136,18 @@ func (db *DB) Version() listwatch.Version { return db.revision.Version() }
 // the file was created or restored from a backup.
 func (db *DB) Epoch() string { return db.epoch }
 
-// Ready returns an error if all writes fail until an operator acts: the file was deleted or
-// replaced while it was open, it is damaged, or the database is closed. If the file returns to its
-// path, writes succeed again. The text of the error does not contain the path, so that a server can
+// Ready returns an error if all writes fail until an operator acts: the file was deleted, replaced
+// or overwritten while it was open, it is damaged, or the database is closed. If the file returns to
+// its path, writes succeed again. A file that was overwritten must be opened again. Ready notices an
+// overwrite by the size of the file and its headers, which any other writer changes. The text of the error does not contain the path, so that a server can
 // send it to clients. Ready waits for a transaction in progress.
 func (db *DB) Ready(context.Context) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	switch {
-	case db.file == nil:
+	if db.file == nil {
 		return errClosed()
-	case db.damage != nil:
-		return db.damage
-	case db.isDisplaced():
-		return errDisplaced()
 	}
-	return nil
+	return db.checkFile()
 }
 
 // Path returns the path that was passed to Open.

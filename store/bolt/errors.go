@@ -99,6 +99,14 @@ func errDisplaced() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open"}
 }
 
+// errOverwritten refuses writes that would mix the database with what somebody else has written to
+// its file.
+func errOverwritten() error {
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the data file was overwritten while it was open; reads continue from memory, but nothing more is written",
+	}
+}
+
 func corruptf(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Message: "the file is damaged", Err: fmt.Errorf(format, args...)}
 }

@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,6 +23,56 @@ var errUnreadable = errors.New("bbolt cannot read it")
 type file struct {
 	*bbolt.DB
 	handle *os.File // closed by DB.Close
+	// bbolt's Info reads the size of a page from the mapped file, which faults if the file has been
+	// truncated.
+	pageSize int
+	last     fingerprint
+}
+
+// A fingerprint is the part of a file that every transaction changes: its size, and the beginnings
+// of the two pages that name the newest transactions, with their checksums.
+type fingerprint struct {
+	size  int64
+	metas [2][metaBytes]byte
+}
+
+// metaBytes is more than the length of bbolt's header of a page and of its meta structure.
+const metaBytes = 128
+
+// fingerprint reads the current fingerprint, at the cost of three system calls. After an overwrite
+// the file may be too short for it, and then the rest is zero.
+func (f *file) fingerprint() (p fingerprint, err error) {
+	info, err := f.handle.Stat()
+	if err != nil {
+		return p, err
+	}
+	p.size = info.Size()
+	for i := range p.metas {
+		if _, err := f.handle.ReadAt(p.metas[i][:], int64(i*f.pageSize)); err != nil && !errors.Is(err, io.EOF) {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// Update performs a transaction. All transactions that write must use it, because otherwise
+// isOverwritten reports them.
+func (f *file) Update(do func(*bbolt.Tx) error) error {
+	defer f.remember() // also after a failure or a panic, which may have written a part
+	return f.DB.Update(do)
+}
+
+// remember keeps the fingerprint for isOverwritten.
+func (f *file) remember() {
+	if p, err := f.fingerprint(); err == nil {
+		f.last = p
+	}
+}
+
+// isOverwritten reports whether something else has written to the file since the last transaction.
+func (f *file) isOverwritten() bool {
+	p, err := f.fingerprint()
+	return err == nil && p != f.last // the next transaction reports an error
 }
 
 // abandon closes a file after a panic of bbolt. DB.Close could wait forever for a lock that
@@ -58,6 +109,8 @@ func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, c
 	if err != nil {
 		return nil, false, errors.Join(err, f.Close())
 	}
+	f.pageSize = f.Info().PageSize
+	f.remember()
 	named, err := os.Stat(path)
 	return f, err == nil && os.SameFile(locked, named), nil
 }

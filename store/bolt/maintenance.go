@@ -73,6 +73,10 @@ func (db *DB) Backup(path string) error {
 		db.mu.Unlock()
 		return errClosed()
 	}
+	if db.file.isOverwritten() {
+		db.mu.Unlock()
+		return errOverwritten()
+	}
 	tx, err := db.file.Begin(false)
 	db.mu.Unlock()
 	if err != nil {
@@ -138,7 +142,7 @@ func (db *DB) Size() (bytes, free int64) {
 
 // freeBytes returns the size of the free pages. db.mu must be held, unless Open has not returned.
 func (db *DB) freeBytes() int64 {
-	return int64(db.file.Stats().FreePageN) * int64(db.file.Info().PageSize)
+	return int64(db.file.Stats().FreePageN) * int64(db.file.pageSize)
 }
 
 // shrinkBatchBytes is the number of bytes that one transaction of a shrink copies.
@@ -193,6 +197,7 @@ func (db *DB) shrink() error {
 	next.NoSync = false
 	if err == nil {
 		err = next.Sync()
+		next.remember()
 	}
 	if err == nil {
 		err = db.copyMode(temporary)
@@ -216,14 +221,28 @@ func (db *DB) shrink() error {
 // the path of the database now names another file, such as a backup, which must not be
 // replaced.
 func (db *DB) copyMode(name string) error {
-	if db.isDisplaced() {
-		return errDisplaced()
+	if err := db.checkFile(); err != nil {
+		return err
 	}
 	info, err := db.file.handle.Stat()
 	if err != nil {
 		return err
 	}
 	return os.Chmod(name, info.Mode().Perm())
+}
+
+// checkFile returns an error if writes to the file would be lost, or would damage what somebody else
+// has written to it. db.mu must be held, unless Open has not returned.
+func (db *DB) checkFile() error {
+	switch {
+	case db.damage != nil:
+		return db.damage
+	case db.isDisplaced():
+		return errDisplaced()
+	case db.file.isOverwritten():
+		db.damage = errOverwritten()
+	}
+	return db.damage
 }
 
 // isDisplaced reports whether the path of the database names no file or another one. What is

@@ -77,6 +77,53 @@ func TestRestoredFileMustExist(t *testing.T) {
 	}
 }
 
+func TestOverwrittenFileIsLeftAlone(t *testing.T) {
+	other := open(t, bolt.Options{})
+	other.close()
+	for name, content := range map[string]func(now, before []byte) []byte{
+		"nothing":         func(_, _ []byte) []byte { return nil },
+		"half":            func(now, _ []byte) []byte { return now[:len(now)/2] },
+		"more":            func(now, _ []byte) []byte { return append(now, 0) },
+		"another program": func(now, _ []byte) []byte { return bytes.Repeat([]byte("x"), len(now)) },
+		"another file":    func(_, _ []byte) []byte { return readFile(t, other.path) },
+		"an older state":  func(_, before []byte) []byte { return before },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, bolt.Options{})
+			s.create("a")
+			before := readFile(t, s.path)
+			s.create("b")
+			if err := s.db.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := s.list(listwatch.Query{})
+			// Like cp, WriteFile keeps the file and replaces its content.
+			overwritten := content(readFile(t, s.path), before)
+			if err := os.WriteFile(s.path, overwritten, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, writeErr := s.pods.Create(t.Context(), pod("c", 0))
+			for what, err := range map[string]error{
+				"a write": writeErr, "Ready": s.db.Ready(t.Context()), "Shrink": s.db.Shrink(), "Backup": s.db.Backup(filepath.Join(t.TempDir(), "backup")),
+			} {
+				if !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "overwritten while it was open") {
+					t.Errorf("%s: got %v, want that the file was overwritten", what, err)
+				}
+			}
+			if size, _ := s.db.Size(); size != int64(len(overwritten)) {
+				t.Errorf("Size: got %d, want %d", size, len(overwritten))
+			}
+			if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
+				t.Errorf("the list has changed (-want +got):\n%s", diff)
+			}
+			s.close()
+			if !bytes.Equal(readFile(t, s.path), overwritten) {
+				t.Error("the database has changed the content that overwrote it")
+			}
+		})
+	}
+}
+
 // If an operator has replaced the open file with a backup, Shrink must not overwrite the
 // backup.
 func TestShrinkKeepsAReplacedFile(t *testing.T) {
