@@ -1,5 +1,6 @@
 // Package abac reads authorization policies in Kubernetes' ABAC format (Kubernetes, "Using ABAC
-// Authorization") and decides by them. [Policy.Authorize] is a [kubeapi.Authorizer], and [Policy.RulesFor] lists what it allows.
+// Authorization") and decides by them. [Policy.Authorize] is a [kubeapi.Authorizer], and
+// [Policy.RulesFor] lists what it allows.
 //
 // A policy has one JSON object on each line:
 //

@@ -99,8 +99,8 @@ func errDisplaced() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open"}
 }
 
-// errOverwritten refuses writes that would mix the database with what somebody else has written to
-// its file.
+// errOverwritten refuses writes that would mix the database with the content that another program
+// has written to its file.
 func errOverwritten() error {
 	return &listwatch.Error{
 		Code: listwatch.Unavailable, Message: "the data file was overwritten while it was open; reads continue from memory, but nothing more is written",

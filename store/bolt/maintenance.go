@@ -231,8 +231,8 @@ func (db *DB) copyMode(name string) error {
 	return os.Chmod(name, info.Mode().Perm())
 }
 
-// checkFile returns an error if writes to the file would be lost, or would damage what somebody else
-// has written to it. db.mu must be held, unless Open has not returned.
+// checkFile returns an error if writes to the file would be lost, or would damage what another
+// program has written to it. db.mu must be held, unless Open has not returned.
 func (db *DB) checkFile() error {
 	switch {
 	case db.damage != nil:
