@@ -3,6 +3,7 @@ package harness
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -137,4 +138,18 @@ func (e *Env) WriteEvery(pause time.Duration) (stop func()) {
 		close(quit)
 		wg.Wait()
 	})
+}
+
+// Repeat yields up to most numbers, from 0. On a slow machine, or with a slow target, it ends
+// after eight seconds, but not before it has yielded least, so that a case that only gains
+// certainty by repetition does not exceed its time limit.
+func Repeat(least, most int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		start := time.Now()
+		for i := 0; i < most && (i < least || time.Since(start) < 8*time.Second); i++ {
+			if !yield(i) {
+				return
+			}
+		}
+	}
 }

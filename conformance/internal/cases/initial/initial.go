@@ -200,7 +200,7 @@ func initialWritesDuring(e *harness.Env) {
 	})
 	stop := sync.OnceFunc(func() { close(writes); wg.Wait() })
 	defer stop()
-	for range opened {
+	for range harness.Repeat(10, opened) {
 		harness.SendN(writes, writesBefore)
 		s := e.Dial(harness.InitialEvents[1:])
 		var current session

@@ -3,7 +3,6 @@ package resume
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,13 +18,6 @@ func maxAttempts() int {
 	}
 	return 1000
 }
-
-// On a slow machine or client listThenWatch stops after slowAttempts, but not before
-// minAttempts, so that it does not exceed the time limit of a case.
-const (
-	minAttempts  = 50
-	slowAttempts = 8 * time.Second
-)
 
 // A listedWatch is a list and the first events of a watch from the version of the list.
 type listedWatch struct {
@@ -49,7 +41,7 @@ func listThenWatch(e *harness.Env) {
 
 	var all []listedWatch
 	list := newLister(e)
-	for start := time.Now(); len(all) < maxAttempts() && (len(all) < minAttempts || time.Since(start) < slowAttempts); {
+	for range harness.Repeat(50, maxAttempts()) {
 		var t listedWatch
 		harness.SendN(writes, before)
 		t.list = list()
