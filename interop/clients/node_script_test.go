@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/nodetest"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -26,24 +26,8 @@ const scriptDir = "testdata/node"
 // scriptTimeout limits the duration of a script.
 const scriptTimeout = time.Minute
 
-// installPackages installs the packages of the lock file, unless an earlier run has
-// installed them.
-var installPackages = sync.OnceValue(func() error {
-	locked, err := os.ReadFile("testdata/node/package-lock.json")
-	if err != nil {
-		return err
-	}
-	const installedLock = "testdata/node/node_modules/.installed" // a copy of the lock file
-	if old, err := os.ReadFile(installedLock); err == nil && bytes.Equal(old, locked) {
-		return nil
-	}
-	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	cmd.Dir = scriptDir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	return os.WriteFile(installedLock, locked, 0o644)
-})
+// installPackages installs the packages of the scripts.
+var installPackages = sync.OnceValue(func() error { return nodetest.Install(scriptDir) })
 
 // nodePath returns the Node binary that npm has installed with the client, or the binary in
 // the PATH if npm has none for this machine.
@@ -52,7 +36,7 @@ func nodePath(t *testing.T) string {
 	if err := installPackages(); err != nil {
 		kubetest.SkipMissing(t, "@kubernetes/client-node cannot be installed, which needs npm and the network: %v", err)
 	}
-	if found, _ := filepath.Glob("testdata/node/node_modules/node-*/bin/node"); len(found) > 0 {
+	if found, _ := filepath.Glob(scriptDir + "/node_modules/node-*/bin/node"); len(found) > 0 {
 		path, err := filepath.Abs(found[0])
 		if err != nil {
 			t.Fatal(err)

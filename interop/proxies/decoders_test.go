@@ -2,6 +2,8 @@
 
 package proxies
 
+//lint:file-ignore SA1019 see libraries_test.go
+
 import (
 	"bufio"
 	"crypto/sha256"
@@ -9,17 +11,23 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	coder "github.com/coder/websocket"
+	nhooyr "nhooyr.io/websocket"
+
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/interop/internal/nodetest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -38,35 +46,78 @@ type decoder struct {
 	proxy   map[string]string
 	// optional is true if the client is not required with CI=true.
 	optional bool
+	// hidesHeartbeats is true if the client receives heartbeats, but does not print them.
+	hidesHeartbeats bool
 }
 
 // gunzip makes nginx decompress for a client that does not accept gzip.
 var gunzip = map[string]string{"FAULT": "gunzip on; proxy_set_header Accept-Encoding gzip;"}
 
+// nodeDir holds the scripts for Node.js, and the packages that npm installs for them.
+const nodeDir = "testdata/node/"
+
 var (
 	curl = []string{"curl", "-sN", "-H", "Accept: text/event-stream"}
-	node = []string{"node", "--no-warnings"}
+	// Before version 22 Node.js has a WebSocket only with this flag.
+	node = []string{"node", "--no-warnings", "--experimental-websocket"}
 )
 
-// The WebSocket of Node.js needs version 22 or later.
 var decoders = []decoder{
 	{name: "Go", open: openGo},
-	{name: "curl", command: append(curl, "--compressed")},
-	{name: "curl through nginx", command: append(curl, "--compressed"), proxy: map[string]string{}},
+	{name: "our HTTP/1.1", open: openOurs(&chunked.Client{}), hidesHeartbeats: true},
+	{name: "our HTTP/2", open: openOurs(&h2.Client{}), hidesHeartbeats: true},
+	{name: "curl", command: with(curl, "--compressed")},
+	{name: "curl over HTTP/2", command: with(curl, "--compressed", "--http2-prior-knowledge")},
+	{name: "curl through nginx", command: with(curl, "--compressed"), proxy: map[string]string{}},
 	{name: "curl through nginx with gunzip", command: curl, proxy: gunzip},
-	{name: "fetch of Node.js", command: append(node, "testdata/fetch.mjs")},
-	{name: "http of Node.js", command: append(node, "testdata/http.mjs")},
-	{name: "zlib of Python", command: []string{"/usr/bin/python3", "testdata/zlib_watch.py"}},
-	{name: "aiohttp", command: []string{"/usr/bin/python3", "testdata/aiohttp_watch.py"}, needs: imports("aiohttp")},
+	{name: "fetch of Node.js", command: with(node, nodeDir+"fetch.mjs")},
+	{name: "http of Node.js", command: with(node, nodeDir+"http.mjs")},
+	python("zlib", "zlib_watch.py"),
+	python("gzip", "gzipfile_watch.py"),
+	python("urllib3", "urllib3_watch.py"),
+	python("requests", "requests_watch.py"),
+	python("aiohttp", "aiohttp_watch.py"),
+	{name: "Chromium", open: openChromium},
 
-	{name: "our WebSocket", open: openWebSocket, socket: true},
-	{name: "our WebSocket through nginx", open: openWebSocket, socket: true, proxy: map[string]string{}},
-	{name: "WebSocket of Node.js", command: append(node, "testdata/websocket.mjs"), needs: []string{"node", "-e", "WebSocket"}, socket: true, optional: true},
-	{name: "WebSocket of aiohttp", command: []string{"/usr/bin/python3", "testdata/aiohttp_watch.py"}, needs: imports("aiohttp"), socket: true},
-	{name: "websockets", command: []string{"/usr/bin/python3", "testdata/websockets_watch.py"}, needs: imports("websockets"), socket: true},
+	{name: "our WebSocket", open: openOurs(&websocket.Client{}), socket: true},
+	{name: "our WebSocket through nginx", open: openOurs(&websocket.Client{}), socket: true, proxy: map[string]string{}},
+	{name: "coder", open: openCoder(coder.CompressionContextTakeover), socket: true},
+	{name: "coder without context", open: openCoder(coder.CompressionNoContextTakeover), socket: true},
+	{name: "nhooyr", open: openNhooyr(nhooyr.CompressionContextTakeover), socket: true},
+	{name: "nhooyr without context", open: openNhooyr(nhooyr.CompressionNoContextTakeover), socket: true},
+	{name: "gorilla, always without context", open: openGorilla, socket: true},
+	{
+		name: "WebSocket of Node.js", command: with(node, nodeDir+"websocket.mjs"), socket: true,
+		needs: with(node, "-e", "WebSocket"), optional: true,
+	},
+	{name: "WebSocket of ws", command: with(node, nodeDir+"websocket.mjs", "ws"), socket: true, needs: imports("ws")},
+	{
+		name: "WebSocket of undici", command: with(node, nodeDir+"websocket.mjs", "undici"), socket: true,
+		needs: imports("undici"), optional: true, // it needs version 20.18.1
+	},
+	asSocket(python("aiohttp", "aiohttp_watch.py")),
+	asSocket(python("websockets", "websockets_watch.py")),
 }
 
-func imports(module string) []string { return []string{"/usr/bin/python3", "-c", "import " + module} }
+// with returns command with more arguments.
+func with(command []string, arguments ...string) []string { return slices.Concat(command, arguments) }
+
+// python returns a decoder that runs a script of testdata, which needs a module.
+func python(module, script string) decoder {
+	const python = "/usr/bin/python3"
+	return decoder{name: module, command: []string{python, "testdata/" + script}, needs: []string{python, "-c", "import " + module}}
+}
+
+// asSocket returns d with a URL for WebSocket.
+func asSocket(d decoder) decoder {
+	d.name, d.socket = "WebSocket of "+d.name, true
+	return d
+}
+
+// imports returns a command that imports a package of npm.
+func imports(name string) []string {
+	return with(node, "-e", "require('./"+nodeDir+"node_modules/"+name+"')")
+}
 
 // openGo lets net/http request gzip and decompress it.
 func openGo(t *testing.T, url string) io.Reader {
@@ -96,35 +147,11 @@ func get(t *testing.T, url, header, value string) *http.Response {
 	return response
 }
 
-func openWebSocket(t *testing.T, address string) io.Reader {
-	u, err := url.Parse(strings.Replace(address, "ws:", "http:", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	receiver, err := (&websocket.Client{}).Dial(t.Context(), &transport.Request{URL: u, Codings: transport.Codings()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { receiver.Close() })
-	r, w := io.Pipe()
-	go func() { // ends with the watch
-		for {
-			e, err := receiver.Receive()
-			if err != nil {
-				w.CloseWithError(err)
-				return
-			}
-			fmt.Fprintf(w, `{"type":"%s","object":%s}`+"\n", e.Type, e.Object)
-		}
-	}()
-	return r
-}
-
 // A reading is the output of a decoder: the lines with its events, and private lines, which no
 // other watch receives.
 type reading struct {
 	*testing.T
-	name            string
+	decoder
 	events, private chan string
 }
 
@@ -182,14 +209,14 @@ func (d decoder) start(t *testing.T, addr, query string) *reading {
 	}
 	url := "http://" + addr + "/things?" + query
 	if d.socket {
-		url = "ws://" + addr + "/things?" + query + "&allowWatchBookmarks=1"
+		url = "ws://" + addr + "/sockets?" + query + "&allowWatchBookmarks=1"
 	}
-	r := &reading{T: t, name: d.name, events: make(chan string, 100), private: make(chan string, 1)}
+	r := &reading{T: t, decoder: d, events: make(chan string, 100), private: make(chan string, 1)}
 	output := io.Reader(nil)
 	if d.open != nil {
 		output = d.open(t, url)
 	} else {
-		cmd := exec.CommandContext(t.Context(), d.command[0], append(d.command[1:], url)...)
+		cmd := exec.CommandContext(t.Context(), d.command[0], with(d.command[1:], url)...)
 		cmd.Stderr = t.Output()
 		stdout, err := cmd.StdoutPipe()
 		if err != nil {
@@ -226,54 +253,81 @@ func (d decoder) installed(t *testing.T) bool {
 // The clients join one after the other, in the middle of segments, and receive heartbeats or
 // bookmarks in between. Each must print each event before the next one is written.
 func TestDecodersReadSharedHistory(t *testing.T) {
-	c, server, addr := startSharing(t)
-	first, err := c.List(t.Context(), listwatch.Query{})
+	if err := nodetest.Install(nodeDir); err != nil {
+		t.Log(err) // the decoders that need a package of npm are not installed
+	}
+	s := startSharing(t)
+	first, err := s.things.List(t.Context(), listwatch.Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	query := fmt.Sprintf("watch=1&resourceVersion=%d", first.Version)
-	plain := (decoder{name: "uncompressed", open: openPlain}).start(t, addr, query)
+	plain := (decoder{name: "uncompressed", open: openPlain}).start(t, s.addr, query)
 	var readings []*reading
 	var past []string
 	for i := range 9*len(decoders) + 64 {
 		if d := i / 9; i%9 == 4 && d < len(decoders) && decoders[d].installed(t) {
-			r := decoders[d].start(t, addr, query)
+			r := decoders[d].start(t, s.addr, query)
 			for _, line := range past {
 				r.want(line)
 			}
 			readings = append(readings, r)
 		}
-		past = append(past, write(t, c, i, plain))
+		past = append(past, write(t, s.things, i, plain))
 		for _, r := range readings {
 			r.want(past[i])
 		}
 		if i%25 == 24 {
 			for _, r := range readings {
-				r.wantPrivate()
+				if !r.hidesHeartbeats {
+					r.wantPrivate()
+				}
 			}
 		}
 	}
-	checkBytes(t, server.Watches())
+	checkBytes(t, slices.Concat(s.http.Watches(), s.sockets.Watches()))
 }
 
-// startSharing serves a collection whose watches share history.
-func startSharing(t *testing.T) (c *store.Collection, server *watchserver.Server, addr string) {
+// A sharingServer has a collection whose watches share history: over HTTP at /things, and over
+// WebSocket at /sockets.
+type sharingServer struct {
+	addr          string
+	things        *store.Collection
+	http, sockets *watchserver.Server
+}
+
+func startSharing(t *testing.T) *sharingServer {
 	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{APIVersion: "v1", Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server = &watchserver.Server{
-		Source: c, SharedCompression: watchserver.ShareAlways,
-		Timing: watchserver.Timing{Heartbeat: 500 * time.Millisecond, Bookmark: 100 * time.Millisecond},
+	serve := func(heartbeat time.Duration) *watchserver.Server {
+		return &watchserver.Server{
+			Source: c, SharedCompression: watchserver.ShareAlways,
+			Timing: watchserver.Timing{Heartbeat: heartbeat, Bookmark: 100 * time.Millisecond},
+		}
 	}
+	// Over WebSocket a client has to answer a heartbeat before the next one, and a busy machine can
+	// stop a client for seconds.
+	s := &sharingServer{things: c, http: serve(500 * time.Millisecond), sockets: serve(10 * time.Second)}
 	mux := http.NewServeMux()
-	mux.Handle("/things", server)
-	s := httptest.NewServer(mux)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
+	mux.Handle("/things", s.http)
+	mux.Handle("/sockets", s.sockets)
+	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html") // openChromium appends a script
 	})
-	return c, server, s.Listener.Addr().String()
+	hs := httptest.NewUnstartedServer(mux)
+	hs.Config.Protocols = new(http.Protocols)
+	hs.Config.Protocols.SetHTTP1(true)
+	hs.Config.Protocols.SetUnencryptedHTTP2(true)
+	h2.Configure(hs.Config, transport.Options{})
+	hs.Start()
+	t.Cleanup(func() {
+		hs.CloseClientConnections()
+		hs.Close()
+	})
+	s.addr = hs.Listener.Addr().String()
+	return s
 }
 
 // checkBytes verifies that history was shared: in each compression a watch has received fewer bytes
