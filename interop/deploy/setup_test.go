@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -55,9 +56,10 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// isFree reports whether all ports in text, and those of etcd's members for each other, are free.
+// isFree reports whether all ports in text, those of etcd's members for each other, and those that
+// TestRollingRestartDisturbsNoWatcher adds are free.
 func (s *setup) isFree(text string) bool {
-	for _, m := range loopbackPort.FindAllStringSubmatch(text, -1) {
+	for _, m := range loopbackPort.FindAllStringSubmatch(text+fmt.Sprint(" 127.0.0.1:", h2Port), -1) {
 		port, _ := strconv.Atoi(m[1])
 		for p := port; p < port+2; p++ {
 			l, err := net.Listen("tcp", s.addr(p))
@@ -103,14 +105,36 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// buildPrograms builds listwatch and tryetcd into dir.
-func buildPrograms(t *testing.T, dir string) {
-	t.Helper()
+// buildFolder has the programs that build has built. It is set by TestMain.
+var buildFolder string
+
+// build builds listwatch and tryetcd once.
+var build = sync.OnceValue(func() error {
 	for _, p := range []string{"github.com/listwatch/listwatch/cmd/listwatch", "github.com/listwatch/listwatch/interop/tryetcd"} {
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", p).CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", p, err, out)
+		if out, err := exec.Command("go", "build", "-o", buildFolder+"/", p).CombinedOutput(); err != nil {
+			return fmt.Errorf("go build %s: %w\n%s", p, err, out)
 		}
 	}
+	return nil
+})
+
+// program returns the path of listwatch or tryetcd.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(buildFolder, name)
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if buildFolder, err = os.MkdirTemp("", "listwatch-deploy-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(buildFolder) // what remains is in the folder for temporary files
+	os.Exit(code)
 }
 
 // readyTimeout limits the time until a program is ready.
@@ -185,10 +209,10 @@ func (p *process) awaitReady(url string) {
 	}
 }
 
-// stop sends SIGTERM and waits until the process exits, which must succeed.
-func (p *process) stop() {
+// stop sends a signal and waits until the process exits, which must succeed.
+func (p *process) stop(signal os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.cmd.Process.Signal(signal); err != nil {
 		p.t.Fatal(err)
 	}
 	<-p.done

@@ -1,0 +1,134 @@
+package deploy
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A site is what docs/operations.md sets up, without Prometheus, and with a third server that is
+// not restarted.
+type site struct {
+	t     *testing.T
+	setup *setup
+	dir   string
+
+	servers        [2]*process
+	nginx          *process
+	front, frontH2 string // addresses of nginx
+	control        string // address of nginx for the third server
+	token          string
+}
+
+// Ports of the section, and three more.
+const (
+	etcdPort, nginxPort, firstServerPort, firstMetricsPort = 2379, 8080, 8081, 9464
+	h2Port, controlPort                                    = 8090, 8091
+)
+
+func startSite(t *testing.T) *site {
+	s := &site{t: t, setup: readSetup(t), dir: t.TempDir(), token: "0123456789abcdef"}
+	s.front, s.frontH2, s.control = s.setup.addr(nginxPort), s.setup.addr(h2Port), s.setup.addr(controlPort)
+	s.write("tokens", s.token+",admin,1\n")
+	s.write("server.yaml", s.setup.file(t, "server.yaml"))
+	s.write("nginx.conf", s.nginxConfig())
+	etcd := "http://" + s.setup.addr(etcdPort)
+	startProcess(t, s.dir, "etcd", program(t, "tryetcd"), "--members", "3", "--client", etcd).awaitReady(etcd + "/health")
+	for i := range s.servers {
+		s.startServer(i)
+	}
+	s.start(2)
+	s.nginx = startProcess(t, s.dir, "nginx", "nginx", "-p", s.dir, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off;")
+	s.nginx.awaitReady("http://" + s.control + "/readyz")
+	return s
+}
+
+func (s *site) write(name, text string) {
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// nginxConfig returns the configuration of the page, with a log of requests, and with two more
+// listeners: one for HTTP/2, and one for the third server.
+func (s *site) nginxConfig() string {
+	config := s.setup.file(s.t, "nginx.conf")
+	_, location, _ := strings.Cut(config, "location / {")
+	location, _, _ = strings.Cut(location, "}")
+	control := fmt.Sprintf("server { listen %s; access_log off; location / {%s} }\n    server {", s.control,
+		strings.Replace(location, "http://listwatch", "http://"+s.setup.addr(firstServerPort+2), 1))
+	for old, changed := range map[string]string{
+		"access_log off;\n":               "log_format t '$msec $request_time $request_method $status $request_uri'; access_log access.log t;\n",
+		"    server {":                    "    " + control,
+		"        listen " + s.front + ";": "        listen " + s.front + "; listen " + s.frontH2 + " http2;",
+	} {
+		if strings.Count(config, old) != 1 {
+			s.t.Fatalf("the nginx.conf of %s has %q not once:\n%s", operations, old, config)
+		}
+		config = strings.Replace(config, old, changed, 1)
+	}
+	return config
+}
+
+// start starts server i.
+func (s *site) start(i int) *process {
+	metrics := s.setup.addr(firstMetricsPort + i)
+	p := startProcess(s.t, s.dir, fmt.Sprint("server", i), program(s.t, "listwatch"), "serve", "--config", "server.yaml",
+		"--addr", s.setup.addr(firstServerPort+i), "--metrics-addr", metrics)
+	p.awaitReady("http://" + metrics + "/readyz")
+	return p
+}
+
+func (s *site) startServer(i int) { s.servers[i] = s.start(i) }
+
+// checkRequests checks the requests that began after the time began and went through nginx. It
+// fails the test if a client listed again, if it watched from the current state, or if fewer
+// watches were opened than there are watchers.
+func (s *site) checkRequests(began time.Time, watchers int) {
+	s.t.Helper()
+	file, err := os.Open(filepath.Join(s.dir, "access.log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	resumed, statuses := 0, make(map[int]int)
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var ended, took float64
+		var method, uri string
+		var status int
+		if _, err := fmt.Sscan(lines.Text(), &ended, &took, &method, &status, &uri); err != nil {
+			s.t.Fatalf("access.log: %v in %q", err, lines.Text())
+		}
+		if ended-took < float64(began.UnixMilli())/1000 {
+			continue
+		}
+		statuses[status]++
+		if method != http.MethodGet {
+			continue
+		}
+		u, err := url.Parse(uri)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		q := u.Query()
+		switch from := q.Get("resourceVersion"); {
+		case q.Get("watch") == "" || from == "" || from == "0" || q.Get("sendInitialEvents") == "true":
+			s.t.Errorf("a client did not resume, but sent GET %s", uri)
+		case status < 300:
+			resumed++
+		}
+	}
+	s.t.Logf("responses of nginx during and after the restarts, by status: %v", statuses)
+	if resumed < watchers {
+		s.t.Errorf("%d watches were resumed, want at least one for each of %d watchers", resumed, watchers)
+	}
+	if n := statuses[http.StatusBadGateway]; n > 0 {
+		s.t.Errorf("nginx found no server for %d requests", n)
+	}
+}

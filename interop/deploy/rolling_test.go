@@ -1,0 +1,69 @@
+package deploy
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The greatest delays of deliveries that a rolling restart may cause. The machine may be busy, so
+// the slowest of many probes is added: a probe writes, opens a watch and receives the write, over a
+// server that is not restarted.
+const (
+	maxDelay        = 3 * time.Second
+	maxDelayPercent = 1500 * time.Millisecond // of 99 percent of the deliveries
+)
+
+const (
+	writerCount         = 4
+	writerPause         = 50 * time.Millisecond
+	watchesPerTransport = 10
+)
+
+// TestRollingRestartDisturbsNoWatcher restarts the two servers of docs/operations.md, with the
+// configuration of that page, one after the other and under load.
+func TestRollingRestartDisturbsNoWatcher(t *testing.T) {
+	need(t, "nginx")
+	s := startSite(t)
+	writers := s.startWriters()
+	watchers := s.startWatchers()
+	p := s.startProbes()
+	for _, w := range watchers {
+		w.await(t, func() bool { return w.received > 20 })
+	}
+
+	began := time.Now()
+	for i := range s.servers {
+		s.servers[i].stop(syscall.SIGTERM)
+		s.startServer(i)
+	}
+	took := time.Since(began)
+
+	writers.stop()
+	for _, w := range watchers {
+		w.await(t, func() bool { return w.has(writers.last) })
+	}
+	slowest := p.stop()
+	for _, w := range watchers {
+		w.stop()
+	}
+	s.nginx.stop(syscall.SIGQUIT) // it writes its log before it exits
+	var delays []time.Duration
+	for _, w := range watchers {
+		if len(w.violations) > 0 {
+			t.Errorf("%s: %s", w.name, strings.Join(w.violations, "; "))
+		}
+		delays = append(delays, w.delays...)
+	}
+	s.checkRequests(began, len(watchers))
+	slices.Sort(delays)
+	greatest, percent := delays[len(delays)-1], delays[len(delays)*99/100]
+	t.Logf("%d watchers, %d deliveries, restarts took %v: greatest delay %v, 99 %% within %v; slowest probe of %d: %v; retried writes: %v",
+		len(watchers), len(delays), took, greatest, percent, p.count, slowest, writers.failures)
+	if greatest > maxDelay+slowest || percent > maxDelayPercent+slowest {
+		t.Errorf("deliveries were delayed by up to %v, and 99 %% by up to %v; want at most %v and %v, and %v more because the slowest probe took so long",
+			greatest, percent, maxDelay, maxDelayPercent, slowest)
+	}
+}
