@@ -95,8 +95,8 @@ func TestCompressedListsAreLimited(t *testing.T) {
 		respond func(int) listResponse
 		want    listwatch.Code
 	}{
-		"large object": {respondCompressed("gzip", head+`{"text":"`+strings.Repeat("a", 64<<20)), listwatch.Corrupt},
-		"large list":   {respondCompressed("gzip", head+"]"+strings.Repeat(" ", 64<<20)+"}"), listwatch.Corrupt},
+		"large object": {respondCompressed("gzip", head+`{"text":"`+strings.Repeat("a", 8<<20)), listwatch.Corrupt},
+		"large list":   {respondCompressed("gzip", head+"]"+strings.Repeat(" ", 8<<20)+"}"), listwatch.Corrupt},
 		"not gzip": {func(int) listResponse {
 			return listResponse{200, listBodyOf(7), http.Header{"Content-Encoding": {"gzip"}}}
 		}, listwatch.Corrupt},

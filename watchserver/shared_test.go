@@ -73,18 +73,18 @@ func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedC
 		var clients sync.WaitGroup
 		results := make([][]received, 8)
 		for i := range results {
-			w := f.watchCompressed(f.Client(transportName), "allowWatchBookmarks=1&timeoutSeconds=200", transport.Codings()...)
+			w := f.watchCompressed(f.Client(transportName), "allowWatchBookmarks=1&timeoutSeconds=100", transport.Codings()...)
 			clients.Go(func() { results[i] = w.readAll() })
 			f.putPods(7, 200*time.Millisecond)
 		}
-		f.putPods(300, 200*time.Millisecond)
+		f.putPods(150, 200*time.Millisecond)
 		watches := f.WatchServer.Watches()
 		for _, w := range watches {
 			bytes += w.Bytes
 		}
 		clients.Wait()
 		for i, r := range results {
-			if got, want := changes(r), changes(results[0]); i > 0 && fmt.Sprint(got[len(got)-300:]) != fmt.Sprint(want[len(want)-300:]) {
+			if got, want := changes(r), changes(results[0]); i > 0 && fmt.Sprint(got[len(got)-150:]) != fmt.Sprint(want[len(want)-150:]) {
 				t.Errorf("%s: client %d received other events than the first client", transportName, i)
 			}
 		}

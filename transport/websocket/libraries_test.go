@@ -63,7 +63,7 @@ func exchange(t *testing.T, server, client implementation, f framing.Framer, cod
 		<-sent // closing the connection may fail a Send whose event has arrived
 		stream.Sender.Close(transport.Abort)
 	}()
-	sizes := []int{0, 1, 60, 125, 126, 1 << 10, 0xFFFF, 0x10000, 1 << 20}
+	sizes := []int{0, 1, 60, 125, 126, 1 << 10, 0xFFFF, 0x10000, 3 << 16}
 	go func() { // ends after the last event
 		defer close(sent)
 		for i, size := range sizes {
