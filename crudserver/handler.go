@@ -133,7 +133,7 @@ func (h *Handler) pathOf(key listwatch.Key) string {
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
-	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
+	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
 		return err
 	}
 	o, err := h.Collection.Get(r.Context(), key)
@@ -153,7 +153,10 @@ func (h *Handler) writeObject(w http.ResponseWriter, r *http.Request, code int, 
 	if o.Version != 0 {
 		header.Set("ETag", fmt.Sprintf(`"%d"`, o.Version))
 	}
-	header.Set("Content-Type", "application/json")
+	// The error is nil, because get and readWrite have checked it.
+	mediaType, _ := watchserver.BodyType(r.Header.Values("Accept"))
+	header.Set("Content-Type", mediaType)
+	header.Add("Vary", "Accept")
 	header.Set("Cache-Control", "no-cache, private")
 	header.Set("X-Content-Type-Options", "nosniff")
 	// Pass the newline separately, because the data is shared and must not be modified.

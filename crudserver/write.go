@@ -97,7 +97,7 @@ func (h *Handler) wrote(r *http.Request, verb string, to *store.Collection, o *l
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
 // returns the collection to write to, which is a dry run if the query has dryRun=All.
 func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.Collection, body []byte, err error) {
-	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
+	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
 		return nil, nil, err
 	}
 	if r.Header.Get("If-None-Match") != "" {

@@ -55,6 +55,7 @@ func TestInvalidAcceptIsRejected(t *testing.T) {
 // HTTP.
 func TestNegotiate(t *testing.T) {
 	var none Framer
+	kube := CBORSeq{Kubernetes: true}
 	for _, c := range []struct {
 		accept   string // each line is a header
 		want     Framer
@@ -69,10 +70,10 @@ func TestNegotiate(t *testing.T) {
 		{"TEXT/Event-Stream", SSE{}, none},
 		{"application/json-seq", JSONSeq{}, none},
 		{"application/cbor-seq", CBORSeq{}, CBORSeq{}},
-		{"application/cbor", CBORSeq{}, CBORSeq{}},
+		{"application/cbor", kube, kube},
 		{"application/vnd.listwatch.json-prefixed", LengthPrefixed{}, none},
 		{"application/vnd.kubernetes.protobuf;stream=watch,application/json", JSON{}, JSON{}},
-		{"application/cbor, application/json", CBORSeq{}, CBORSeq{}},
+		{"application/cbor, application/json", kube, kube},
 		{"application/json, application/cbor", JSON{}, JSON{}},
 
 		// RFC 9110 12.4.2: a greater weight wins over the order.
@@ -96,7 +97,7 @@ func TestNegotiate(t *testing.T) {
 		{"*/*;q=0, application/json", JSON{}, JSON{}},
 		{"application/cbor;q=0, application/cbor-seq", CBORSeq{}, CBORSeq{}},
 		{"application/cbor, application/cbor-seq;q=0", none, none},
-		{"application/cbor, application/*;charset=utf-8;q=0", CBORSeq{}, CBORSeq{}},
+		{"application/cbor, application/*;charset=utf-8;q=0", kube, kube},
 
 		// Parameters.
 		{"application/json;charset=utf-8", JSON{}, JSON{}},
@@ -120,7 +121,7 @@ func TestNegotiate(t *testing.T) {
 		for messages, want := range map[bool]Framer{false: c.want, true: c.messages} {
 			got, err := Default().Negotiate(accept, messages)
 			if got != want || (err == nil) != (want != none) {
-				t.Errorf("%q, messages %v: got %T and %v, want %T", c.accept, messages, got, err, want)
+				t.Errorf("%q, messages %v: got %+v and %v, want %+v", c.accept, messages, got, err, want)
 			}
 			if e := listwatch.AsError(err); err != nil && (e.Code != listwatch.Unsupported || e.HTTPStatus() != http.StatusNotAcceptable ||
 				!strings.Contains(e.Message, "application/json, ") || messages == strings.Contains(e.Message, "available: application/json, text/event-stream")) {

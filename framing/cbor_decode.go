@@ -38,6 +38,17 @@ type cborHead struct {
 func (h cborHead) indefinite() bool { return h.info == infoIndefinite }
 
 func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
+	if err := c.readItem(in); err != nil {
+		return WatchEvent{}, err
+	}
+	if c.body.text[0] != '{' {
+		return WatchEvent{}, corrupt("CBOR: the event must be a map", nil)
+	}
+	return c.body.event(c.body.text)
+}
+
+// readItem converts one item to JSON.
+func (c *cborReader) readItem(in *input) error {
 	c.body.begin()
 	c.open = c.open[:0]
 	if cap(c.raw) > maxKeptBuffer {
@@ -53,13 +64,7 @@ func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
 			err = tooLarge(c.maxJSON)
 		}
 	}
-	if err != nil {
-		return WatchEvent{}, err
-	}
-	if c.body.text[0] != '{' {
-		return WatchEvent{}, corrupt("CBOR: the event must be a map", nil)
-	}
-	return c.body.event(c.body.text)
+	return err
 }
 
 // step reads the next item of the innermost open array or map, or its end.

@@ -11,10 +11,24 @@ import (
 	"github.com/listwatch/listwatch/internal/jsonscan"
 )
 
-// appendCBOR appends the JSON object src as CBOR. CBOR has the number of members before the
-// members, so appendCBOR reads src three times: to validate, to count and to write. Only
+// A cborForm is a way to represent JSON values that CBOR can represent in several ways.
+type cborForm struct {
+	// text is the major type of strings.
+	text byte
+	// number appends a JSON number.
+	number func(dst, text []byte) ([]byte, error)
+}
+
+// exactCBOR keeps numbers exactly. kubernetesCBOR is the form of [AppendCBOR].
+var (
+	exactCBOR      = cborForm{text: cborText, number: appendNumber}
+	kubernetesCBOR = cborForm{text: cborBytes, number: appendRoundedNumber}
+)
+
+// appendObject appends the JSON object src as CBOR. CBOR has the number of members before the
+// members, so appendObject reads src three times: to validate, to count and to write. Only
 // the first pass must handle invalid JSON.
-func appendCBOR(dst, src []byte) ([]byte, error) {
+func (form cborForm) appendObject(dst, src []byte) ([]byte, error) {
 	if err := checkObject(src); err != nil {
 		return dst, encodeError(listwatch.Invalid, "the object", err)
 	}
@@ -33,7 +47,7 @@ func appendCBOR(dst, src []byte) ([]byte, error) {
 			counts = counts[1:]
 		case '"':
 			end = stringEnd(src, i)
-			dst = appendStringItem(dst, src[i+1:end-1])
+			dst = form.appendString(dst, src[i+1:end-1])
 		case 't':
 			end, dst = i+len("true"), append(dst, cborSimple<<5|cborTrue)
 		case 'f':
@@ -42,7 +56,7 @@ func appendCBOR(dst, src []byte) ([]byte, error) {
 			end, dst = i+len("null"), append(dst, cborSimple<<5|cborNull)
 		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			end = numberEnd(src, i)
-			if dst, err = appendNumber(dst, src[i:end]); err != nil {
+			if dst, err = form.number(dst, src[i:end]); err != nil {
 				return dst, err
 			}
 		}
@@ -130,14 +144,15 @@ func appendHead(dst []byte, major byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, major|infoUint64), n)
 }
 
-func appendText[T string | []byte](dst []byte, text T) []byte {
-	return append(appendHead(dst, cborText, uint64(len(text))), text...)
+// appendText appends a string that is not JSON.
+func (form cborForm) appendText(dst []byte, text string) []byte {
+	return append(appendHead(dst, form.text, uint64(len(text))), text...)
 }
 
-// appendStringItem appends the JSON string raw, without its quotes, as a text item.
-func appendStringItem(dst, raw []byte) []byte {
+// appendString appends the JSON string raw, without its quotes.
+func (form cborForm) appendString(dst, raw []byte) []byte {
 	if n := jsonscan.PlainLength(raw); n == len(raw) {
-		return appendText(dst, raw)
+		return append(appendHead(dst, form.text, uint64(n)), raw...)
 	}
 	// Reserve room for the longest head, because the size of the head depends on the length of
 	// the decoded text.
@@ -146,7 +161,7 @@ func appendStringItem(dst, raw []byte) []byte {
 	dst = append(dst, room[:]...)
 	dst = appendUnescaped(dst, raw)
 	text := dst[start+len(room):]
-	head := appendHead(room[:0], cborText, uint64(len(text)))
+	head := appendHead(room[:0], form.text, uint64(len(text)))
 	copy(dst[start:], head)
 	n := copy(dst[start+len(head):], text)
 	return dst[:start+len(head)+n]

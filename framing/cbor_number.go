@@ -29,6 +29,20 @@ func appendNumber(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, len(digits) < len(text), digits)
 }
 
+// appendRoundedNumber appends a JSON number as Kubernetes' clients decode it, in JSON too: as
+// an integer of 64 bits with a sign, or else as the nearest float64. A number beyond float64
+// becomes an infinity, which these clients refuse as they refuse the number in JSON.
+func appendRoundedNumber(dst, text []byte) ([]byte, error) {
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		if n < 0 {
+			return appendHead(dst, cborNegative, uint64(-(n + 1))), nil
+		}
+		return appendHead(dst, cborUint, uint64(n)), nil
+	}
+	f, _ := strconv.ParseFloat(string(text), 64) // the only possible error is an infinity
+	return binary.BigEndian.AppendUint64(append(dst, cborSimple<<5|infoUint64), math.Float64bits(f)), nil
+}
+
 // appendInteger appends an integer. If negative is true, the integer must not be zero.
 func appendInteger(dst []byte, negative bool, digits []byte) ([]byte, error) {
 	if len(digits) <= 20 {

@@ -1,6 +1,14 @@
 package framing
 
-import "io"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
 
 // CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members
 // type and object. Objects are converted from JSON and back without passing through
@@ -27,7 +35,11 @@ import "io"
 // everywhere. As in Kubernetes, a byte string of UTF-8 becomes a string, and a byte string with
 // tag 22 becomes its base64 text. The JSON of a float is a float (1.0 and not 1). NaN,
 // infinities, undefined, names that are not strings, and all other tags are rejected.
-type CBORSeq struct{}
+type CBORSeq struct {
+	// Kubernetes encodes events as [AppendCBOR] does, for Kubernetes' clients, which request the
+	// media type application/cbor. Both forms are decoded in the same way.
+	Kubernetes bool
+}
 
 var _ SubprotocolFramer = CBORSeq{}
 
@@ -35,15 +47,19 @@ var _ SubprotocolFramer = CBORSeq{}
 func (CBORSeq) MediaType() string { return "application/cbor-seq" }
 
 // AppendEvent implements [Framer].
-func (CBORSeq) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
+func (c CBORSeq) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
 	}
-	out := appendHead(dst, cborMap, 2)
-	out = appendText(out, "type")
-	out = appendText(out, e.Type)
-	out = appendText(out, "object")
-	out, err := appendCBOR(out, e.Object)
+	form, out := exactCBOR, dst
+	if c.Kubernetes {
+		form, out = kubernetesCBOR, append(dst, CBORSelfDescribed...)
+	}
+	out = appendHead(out, cborMap, 2)
+	out = form.appendText(out, "type")
+	out = form.appendText(out, e.Type)
+	out = form.appendText(out, "object")
+	out, err := form.appendObject(out, e.Object)
 	if err != nil {
 		return dst, err
 	}
@@ -74,6 +90,68 @@ func (CBORSeq) Binary() bool { return true }
 
 // Subprotocol implements [SubprotocolFramer].
 func (CBORSeq) Subprotocol() string { return "listwatch.v1.cbor" }
+
+// CBORSelfDescribed is the head of the tag 55799, with which Kubernetes begins CBOR so that others
+// can recognize it (RFC 8949 3.4.6).
+const CBORSelfDescribed = "\xd9\xd9\xf7"
+
+// ErrTooLarge is the error of [CBORToJSON] if the JSON would exceed the limit.
+var ErrTooLarge = errors.New("the JSON exceeds the limit")
+
+// AppendCBOR appends a JSON object as CBOR for Kubernetes' clients (KEP-4222), in the form of
+// k8s.io/apimachinery/pkg/runtime/serializer/cbor but without [CBORSelfDescribed]:
+//
+//   - A string, also the name of a member, is a byte string. These clients decode the base64 in it
+//     if the field has the Go type []byte.
+//   - A number without a point and an exponent is an integer if it fits into 64 bits with a sign.
+//     Any other number is the nearest float64, because these clients refuse bignums. A number
+//     beyond float64 is an infinity, which these clients refuse, as they refuse the number in JSON.
+//
+// Members keep their order, and lengths are definite. If object is not a JSON object in UTF-8,
+// the error has code Invalid and dst is returned unchanged.
+func AppendCBOR(dst, object []byte) ([]byte, error) {
+	out, err := kubernetesCBOR.appendObject(dst, object)
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// CBORToJSON converts a body, which must be one CBOR map, to compact JSON by the rules of
+// [CBORSeq], so numbers keep their exact value. As in Kubernetes, no map may have two members
+// of the same name. If the JSON would have more than limit bytes, the error is [ErrTooLarge];
+// the limit must be positive. Any other error has code Invalid.
+func CBORToJSON(body []byte, limit int) ([]byte, error) {
+	c := cborReader{maxJSON: limit}
+	in := input{buf: body, limit: math.MaxInt}
+	if err := c.readItem(&in); err != nil {
+		if err == io.EOF {
+			return nil, invalidBody("it ends within an item")
+		}
+		if len(c.body.text) > limit {
+			return nil, ErrTooLarge
+		}
+		return nil, invalidBody(listwatch.StatusOf(err).Message)
+	}
+	text := c.body.text
+	if in.pos < len(body) {
+		return nil, invalidBody("it has data after the first item")
+	}
+	if text[0] != '{' {
+		return nil, invalidBody("it must be a map")
+	}
+	if len(text) > limit {
+		return nil, ErrTooLarge
+	}
+	if _, duplicates := rawjson.DropDuplicates(text); len(duplicates) > 0 {
+		return nil, invalidBody(fmt.Sprintf("it has more than one member %.100q", duplicates[0]))
+	}
+	return text, nil
+}
+
+func invalidBody(problem string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the CBOR of the body is invalid: " + problem}
+}
 
 // The major types (RFC 8949 3.1) and tags.
 const (

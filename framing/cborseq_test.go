@@ -28,7 +28,7 @@ func unhex(tb testing.TB, s string) []byte {
 // asCBOR converts a JSON value to CBOR in hexadecimal.
 func asCBOR(tb testing.TB, value string) (string, error) {
 	tb.Helper()
-	out, err := appendCBOR(nil, []byte(`{"":`+value+`}`))
+	out, err := exactCBOR.appendObject(nil, []byte(`{"":`+value+`}`))
 	if err != nil {
 		return "", err
 	}

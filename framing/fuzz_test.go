@@ -166,6 +166,43 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
+// FuzzCBORToJSON checks that a body becomes a JSON object within the limit or an error with a code,
+// and that the CBOR for Kubernetes of that object can be read.
+func FuzzCBORToJSON(f *testing.F) {
+	for _, seed := range cborSeeds {
+		f.Add([]byte(seed))
+	}
+	f.Add([]byte("\xa2\x41a\x01\x61a\x02"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		const limit = 1 << 12
+		object, err := CBORToJSON(body, limit)
+		if err != nil {
+			if err != ErrTooLarge && !errors.Is(err, listwatch.Invalid) {
+				t.Fatalf("got %v, want ErrTooLarge or Invalid", err)
+			}
+			return
+		}
+		if len(object) > limit || jsonscan.Validate(object) != nil {
+			t.Fatalf("got %s, want a JSON object of at most %d bytes", object, limit)
+		}
+		item, err := AppendCBOR(nil, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := CBORToJSON(item, 10*limit)
+		if err != nil {
+			if strings.Contains(err.Error(), "infinity") {
+				return
+			}
+			t.Fatalf("%s: %v", object, err)
+		}
+		again, err := AppendCBOR(nil, back)
+		if err != nil || !bytes.Equal(again, item) {
+			t.Fatalf("%s: encoded as % x first, and as % x (%v) after a round trip", object, item, again, err)
+		}
+	})
+}
+
 // FuzzAccept checks that every header results in a framer or in an error with a code.
 func FuzzAccept(f *testing.F) {
 	f.Add("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.5, */*;q=0.001")

@@ -113,9 +113,9 @@ func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 // The weight of a framer is the weight of the most specific range that matches it. Weight zero
 // excludes the framer. Among equal weights, the more specific range wins, then the range listed
 // first, then the framer registered first. So */*, or no Accept header, selects the first
-// framer. application/cbor matches application/cbor-seq, because Kubernetes' clients send it. A
-// range with parameters other than charset=utf-8 and stream=watch matches no framer, because it
-// requests another representation.
+// framer. application/cbor matches application/cbor-seq, because Kubernetes' clients send it:
+// they receive [CBORSeq] in their form. A range with parameters other than charset=utf-8 and
+// stream=watch matches no framer, because it requests another representation.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
 // media types. If an Accept header is invalid, the error has code Invalid; see [ParseAccept].
@@ -141,6 +141,9 @@ func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 	}
 	if best == nil {
 		return nil, notAcceptable(accept, available)
+	}
+	if best == (CBORSeq{}) && bestRank.specificity == matchesAlias {
+		return CBORSeq{Kubernetes: true}, nil
 	}
 	return best, nil
 }

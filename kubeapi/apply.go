@@ -53,9 +53,13 @@ func manager(r *http.Request, o options.Write) string {
 	return program[:min(len(program), validation.FieldManagerMaxLength)]
 }
 
-// apply handles a server-side apply. It creates the object if it does not exist.
-func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, data []byte) error {
-	config, err := h.readConfiguration(w, r, c, o, data)
+// apply handles a server-side apply of the configuration data, whose media type is YAML or CBOR. It
+// creates the object if it does not exist.
+func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, mediaType string, data []byte) error {
+	config, err := h.toJSON(r, mediaType, data)
+	if err == nil {
+		config, err = readConfiguration(w, c, o, config)
+	}
 	if err != nil {
 		return err
 	}
@@ -85,19 +89,11 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceReques
 	return err
 }
 
-// readConfiguration reads and checks the configuration in the body of an apply, which is YAML or
-// JSON, and converts it to compact JSON.
-func (h *Handler) readConfiguration(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, data []byte) ([]byte, error) {
-	limit := h.bodyBytes()
-	if limit <= 0 {
-		limit = max(DefaultMaxBodyBytes, 4*int64(len(data)))
-	}
-	config, err := h.yamlToJSON(r.Context(), data, limit)
-	if err != nil {
-		return nil, err
-	}
-	if config, err = compact(config); err != nil || config[0] != '{' {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration must be an object in YAML or JSON", Err: err}
+// readConfiguration checks the configuration of an apply, which is JSON, and compacts it.
+func readConfiguration(w http.ResponseWriter, c resourceRequest, o options.Write, data []byte) ([]byte, error) {
+	config, err := compact(data)
+	if err != nil || config[0] != '{' {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration must be an object in YAML, JSON or CBOR", Err: err}
 	}
 	if config, err = applyFieldValidation(w, o.FieldValidation, config, c.strictError); err != nil {
 		return nil, err

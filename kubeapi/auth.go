@@ -202,7 +202,7 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resourc
 		return err
 	}
 	defer end()
-	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
+	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
 		return err
 	}
 	body, err := h.readObject(w, r)
@@ -213,7 +213,7 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resourc
 	if err != nil {
 		return err
 	}
-	watchserver.WriteJSON(w, r, http.StatusCreated, response)
+	watchserver.WriteObject(w, r, http.StatusCreated, response)
 	return nil
 }
 

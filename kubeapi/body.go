@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"mime"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
@@ -25,7 +27,7 @@ import (
 )
 
 // readObject reads the body of a write and converts it to JSON. The Content-Type must be
-// JSON, YAML or Kubernetes' Protocol Buffers.
+// JSON, YAML, Kubernetes' Protocol Buffers or CBOR.
 func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	data, err := h.readBody(w, r)
 	if err != nil || len(data) == 0 {
@@ -35,6 +37,11 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	return h.toJSON(r, mediaType, data)
+}
+
+// toJSON converts a body of the given media type to JSON.
+func (h *Handler) toJSON(r *http.Request, mediaType string, data []byte) (out []byte, err error) {
 	limit := h.bodyBytes()
 	if limit <= 0 {
 		// Limit the JSON even if bodies are unlimited, because a small body can expand to
@@ -43,13 +50,21 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, er
 	}
 	switch mediaType {
 	case yamlType:
-		return h.yamlToJSON(r.Context(), data, limit)
+		out, err = h.yamlToJSON(r.Context(), data, limit)
 	case protobody.MediaType:
-		if data, err = protobody.ToJSON(data, limit); errors.Is(err, protobody.ErrTooLarge) {
-			err = watchserver.BodyTooLarge(limit)
-		}
+		out, err = protobody.ToJSON(data, limit)
+	case cborType:
+		out, err = framing.CBORToJSON(data, int(min(limit, math.MaxInt)))
+	default:
+		return data, nil
 	}
-	return data, err
+	if errors.Is(err, protobody.ErrTooLarge) || errors.Is(err, framing.ErrTooLarge) {
+		return nil, watchserver.BodyTooLarge(limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, h.Server.GrowBody(r, len(out)-len(data))
 }
 
 // yamlToJSON converts a YAML body to JSON of roughly limit bytes at most.
@@ -81,12 +96,14 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 const (
 	jsonType = "application/json"
 	yamlType = "application/yaml"
+	cborType = "application/cbor"
 )
 
-// bodyMediaType returns the media type of a body of the given Content-Type: JSON, YAML or Protocol
-// Buffers. It returns JSON for bodies without a meaningful type: no Content-Type at all, or the
-// type that curl -d always sends. A web page of another origin can send such a body without a
-// preflight request, but watchserver.CheckOrigin has already rejected such requests.
+// bodyMediaType returns the media type of a body of the given Content-Type: JSON, YAML,
+// Protocol Buffers or CBOR. It returns JSON for bodies without a meaningful type: no
+// Content-Type at all, or the type that curl -d always sends. A web page of another origin can
+// send such a body without a preflight request, but watchserver.CheckOrigin has already
+// rejected such requests.
 func bodyMediaType(contentType string) (string, error) {
 	if contentType == "" {
 		return jsonType, nil
@@ -96,13 +113,13 @@ func bodyMediaType(contentType string) (string, error) {
 	case err != nil:
 	case mediaType == jsonType, mediaType == "application/x-www-form-urlencoded":
 		return jsonType, nil
-	case mediaType == yamlType, mediaType == protobody.MediaType:
+	case mediaType == yamlType, mediaType == protobody.MediaType, mediaType == cborType:
 		return mediaType, nil
 	}
 	return "", &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml, %s",
-			contentType, protobody.MediaType),
+		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml, %s, %s",
+			contentType, protobody.MediaType, cborType),
 	}
 }
 

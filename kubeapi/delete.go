@@ -151,5 +151,5 @@ func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err erro
 }
 
 func writeSuccess(w http.ResponseWriter, r *http.Request, d listwatch.StatusDetails) {
-	watchserver.WriteJSON(w, r, http.StatusOK, listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
+	watchserver.WriteObject(w, r, http.StatusOK, listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
 }

@@ -197,8 +197,9 @@ type resourceRequest struct {
 	servedResource
 	route
 	// representation is the form of the objects in the response. If nil, the objects are
-	// sent unchanged.
+	// sent unchanged. mediaType is the type of the response.
 	representation watchserver.ListRepresentation
+	mediaType      string
 	started        time.Time
 }
 
@@ -238,7 +239,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	// Choose the representation before any write, so that the write is rejected if the
 	// client could not read its response.
 	offer := c.table.Represent(r)
-	if c.representation, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
+	if c.representation, c.mediaType, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
 		return offer(params, verb == "deletecollection")
 	}); err != nil {
 		return err

@@ -211,7 +211,9 @@ func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
 		{"application/x-www-form-urlencoded", 201},   // the default type of curl -d
 		{"application/vnd.kubernetes.protobuf", 400}, // the body is JSON, not protobuf
 		{"application/yaml", 201},                    // JSON is YAML
+		{"application/cbor", 400},                    // the body is JSON, not CBOR
 		{"application/apply-patch+yaml", 415},
+		{"application/cbor-seq", 415},
 		{"text/plain", 415},
 		{"a b", 415},
 	} {

@@ -116,9 +116,9 @@ func TestOpenAPIListsSupportedPatchTypes(t *testing.T) {
 		document, path string
 		want           []string
 	}{
-		{"/openapi/v3/api/v1", "/api/v1/namespaces/{namespace}/pods/{name}", []string{applyPatchType, jsonPatchType, mergePatchType, strategicPatchType}},
-		{"/openapi/v3/apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", []string{applyPatchType, jsonPatchType, mergePatchType, strategicPatchType}},
-		{"/openapi/v3/apis/demo.example.com/v1", "/apis/demo.example.com/v1/gadgets/{name}", []string{applyPatchType, jsonPatchType, mergePatchType}},
+		{"/openapi/v3/api/v1", "/api/v1/namespaces/{namespace}/pods/{name}", []string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType, strategicPatchType}},
+		{"/openapi/v3/apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", []string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType, strategicPatchType}},
+		{"/openapi/v3/apis/demo.example.com/v1", "/apis/demo.example.com/v1/gadgets/{name}", []string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType}},
 	} {
 		d := getJSON[openAPIDocument](t, a, c.document)
 		if got := slices.Sorted(maps.Keys(d.Paths[c.path]["patch"].Body.Content)); !slices.Equal(got, c.want) {

@@ -18,6 +18,7 @@ const (
 	mergePatchType     = "application/merge-patch+json"
 	strategicPatchType = "application/strategic-merge-patch+json"
 	applyPatchType     = "application/apply-patch+yaml"
+	applyCBORPatchType = "application/apply-patch+cbor"
 )
 
 // A patchFunc returns the JSON of an object after a patch. doc is compact.
@@ -28,9 +29,9 @@ type patchFunc func(doc []byte) ([]byte, error)
 // rejected, as Kubernetes does for custom resources.
 func patchTypes(t *schema.Type) []string {
 	if t == nil {
-		return []string{jsonPatchType, mergePatchType, applyPatchType}
+		return []string{jsonPatchType, mergePatchType, applyPatchType, applyCBORPatchType}
 	}
-	return []string{jsonPatchType, mergePatchType, strategicPatchType, applyPatchType}
+	return []string{jsonPatchType, mergePatchType, strategicPatchType, applyPatchType, applyCBORPatchType}
 }
 
 // patchSchema returns the schema for strategic merge patches of an object or subresource. It

@@ -108,7 +108,7 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 		{"a b", nil, plain},
 		{"application/json", objectMeta(), plain + ", application/strategic-merge-patch+json, application/apply-patch+yaml"},
 		{strategicPatchType, nil, "--type=merge or --type=json - accepted media types include: " + plain},
-		{"application/apply-patch+cbor", objectMeta(), "application/apply-patch+yaml"},
+		{"application/apply-patch+xml", objectMeta(), "application/apply-patch+yaml, application/apply-patch+cbor"},
 	} {
 		_, err := patchMediaType(&http.Request{Header: http.Header{"Content-Type": {c.mediaType}}}, c.schema)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) {

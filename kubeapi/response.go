@@ -1,11 +1,9 @@
 package kubeapi
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -52,42 +50,25 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 	if c.representation != nil {
 		body = c.representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
 	}
-	return c.writeJSON(w, r, code, body)
+	c.setHeaders(w)
+	// Pass the newline separately, because the data is shared and must not be modified.
+	watchserver.WriteBody(w, r, code, body, []byte{'\n'})
+	return nil
 }
 
 // writeList responds with a list of objects at version v in the requested representation.
 func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
-	metadata := table.AppendListMeta(nil, v)
-	var head []byte
-	if c.representation != nil {
-		head = c.representation.AppendListHead(nil, metadata)
-	} else {
-		head = fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[`, c.Kind, c.APIVersion(), metadata)
-	}
-	body := [][]byte{head} // refers to the objects, because a copy of all could be large
-	for i, o := range items {
-		if i > 0 {
-			body = append(body, []byte{','})
-		}
-		if c.representation != nil {
-			body = append(body, c.representation.AppendItem(nil, o))
-		} else {
-			body = append(body, o.Data)
-		}
-	}
-	return c.writeJSON(w, r, http.StatusOK, append(body, []byte("]}"))...)
+	c.setHeaders(w)
+	return watchserver.WriteList(w, r, c.collection.Describe(), listwatch.Page{Version: v, Items: items}, c.representation)
 }
 
-// writeJSON responds with a JSON body that consists of parts. It does not modify them.
-func (c resourceRequest) writeJSON(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) error {
+func (c resourceRequest) setHeaders(w http.ResponseWriter) {
 	h := w.Header()
 	if epoch := c.collection.Describe().Epoch; epoch != "" {
 		h.Set(transport.EpochHeader, epoch)
 	}
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", c.mediaType)
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	watchserver.WriteBody(w, r, code, append(parts, []byte{'\n'})...)
-	return nil
 }

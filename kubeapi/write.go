@@ -134,8 +134,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	if mediaType == applyPatchType {
-		return h.apply(w, r, c, o, data)
+	switch mediaType {
+	case applyPatchType:
+		return h.apply(w, r, c, o, yamlType, data)
+	case applyCBORPatchType:
+		return h.apply(w, r, c, o, cborType, data)
 	}
 	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
 		return applyFieldValidation(w, o.FieldValidation, patch, c.strictPatchError)

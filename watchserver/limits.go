@@ -183,6 +183,16 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	return data, nil
 }
 
+// GrowBody counts the memory for more bytes, by which a body that [Server.ReadBody] returned grew
+// when it was converted to JSON. The error has status 429.
+func (s *Server) GrowBody(r *http.Request, more int) error {
+	u, _ := r.Context().Value(usageKey{}).(*usage)
+	if u == nil || more <= 0 {
+		return nil
+	}
+	return u.take(budget.Amount{Bytes: bodyFactor * int64(more)})
+}
+
 // BodyTooLarge returns the error of status 413 that refuses a body of more than limit bytes.
 func BodyTooLarge(limit int64) error {
 	return &LimitError{"body_bytes", &listwatch.Error{

@@ -24,7 +24,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		return err
 	}
 	defer u.end()
-	representation, err := chooseJSONRepresentation(r, e.Represent, true)
+	representation, mediaType, err := chooseBody(r, e.Represent, true)
 	if err != nil {
 		return err
 	}
@@ -38,31 +38,47 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	if err != nil {
 		return err
 	}
-	start, err := listStart(listwatch.Describe(e.Source), page, representation)
-	if err != nil {
-		return err
-	}
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", mediaType)
 	h.Set("Cache-Control", "no-cache, private")
 	h.Add("Vary", "Accept")
 	var written int64
 	if r.Method != http.MethodHead {
-		written = s.writePage(w, r, start, page, representation)
+		if written, err = writePage(w, r, listwatch.Describe(e.Source), page, representation, s.Limits.WriteTimeout); err != nil {
+			return err
+		}
 	}
 	s.traceList(r, page, written, started)
 	return nil
 }
 
-// writePage writes the body of a list, whose bytes before its items are start. It returns the
-// number of bytes written.
-func (s *Server) writePage(
-	w http.ResponseWriter, r *http.Request, start []byte, page listwatch.Page, representation ListRepresentation,
-) int64 {
-	body := newResponseBody(w, r, http.StatusOK, cmp.Or(s.Limits.WriteTimeout, transport.DefaultWriteTimeout))
-	writeList(body, start, page.Items, representation)
+// WriteList responds to r with page as a list of objects of d, in the given representation
+// unless it is nil. The headers in w must contain the Content-Type; see [WriteBody]. An error
+// means that the list cannot be encoded and that nothing was written.
+func WriteList(w http.ResponseWriter, r *http.Request, d listwatch.Description, page listwatch.Page, representation ListRepresentation) error {
+	_, err := writePage(w, r, d, page, representation, 0)
+	return err
+}
+
+// writePage writes the body of a list, and returns the number of bytes written.
+func writePage(
+	w http.ResponseWriter, r *http.Request, d listwatch.Description, page listwatch.Page, representation ListRepresentation, timeout time.Duration,
+) (int64, error) {
+	start, err := listStart(d, page, representation)
+	if err != nil {
+		return 0, err
+	}
+	body := newResponseBody(w, r, http.StatusOK, cmp.Or(timeout, transport.DefaultWriteTimeout))
+	if w.Header().Get("Content-Type") != cborType {
+		writeList(body, start, page.Items, representation)
+	} else if err := writeCBORList(body, start, page.Items); err != nil {
+		if body.out != nil { // the client has a part of the list
+			panic(http.ErrAbortHandler)
+		}
+		return 0, err
+	}
 	body.Close() // an error means that the client has disconnected
-	return body.w.written
+	return body.w.written, nil
 }
 
 // listWithTimeout lists source within the timeout of the request.
@@ -79,15 +95,6 @@ func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (l
 	}
 	return page, err
 }
-
-// jsonOnly holds JSON, the only framing of lists and of single objects.
-var jsonOnly = func() *framing.Registry {
-	r, err := framing.NewRegistry(framing.JSON{})
-	if err != nil {
-		panic("watchserver: " + err.Error())
-	}
-	return r
-}()
 
 // listStart returns the bytes of a list before its items.
 func listStart(d listwatch.Description, page listwatch.Page, representation ListRepresentation) ([]byte, error) {
@@ -136,4 +143,24 @@ func writeList(w io.Writer, start []byte, items []*listwatch.Object, representat
 		w.Write(item)
 	}
 	w.Write([]byte("]}\n"))
+}
+
+// writeCBORList writes a list in CBOR, for Kubernetes' clients. start is JSON. An error means
+// that an object cannot be encoded.
+func writeCBORList(w io.Writer, start []byte, items []*listwatch.Object) error {
+	const beginArray, end = 0x9F, 0xFF // of indefinite length (RFC 8949 3.2.2)
+	scratch, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), slices.Concat(start, []byte("]}")))
+	if err != nil {
+		return err
+	}
+	scratch[len(scratch)-1] = beginArray // instead of the empty array
+	w.Write(scratch)
+	for _, o := range items {
+		if scratch, err = framing.AppendCBOR(scratch[:0], o.Data); err != nil {
+			return err
+		}
+		w.Write(scratch)
+	}
+	w.Write([]byte{end})
+	return nil
 }

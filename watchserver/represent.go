@@ -32,22 +32,56 @@ type ListRepresentation interface {
 // with it.
 type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
-// ChooseRepresentation returns the representation of single objects that the Accept headers
-// of r prefer. It returns nil if they prefer the objects themselves, in JSON. The error is
-// a *listwatch.Error. If r accepts nothing that is available, its code is Unsupported and
-// its status 406.
-func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepresentation, error) {
-	return chooseJSONRepresentation(r, offer, false)
+// ChooseRepresentation returns the representation of single objects that the Accept headers of
+// r prefer, and the media type of the response, for [WriteBody]. The representation is nil if
+// they prefer the objects themselves. The error is a *listwatch.Error. If r accepts nothing
+// that is available, its code is Unsupported and its status 406. offer may be nil.
+func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepresentation, string, error) {
+	return chooseBody(r, offer, false)
 }
 
-// chooseJSONRepresentation is like chooseRepresentation, for responses that are available only
-// in JSON. It refuses requests that do not accept JSON.
-func chooseJSONRepresentation(r *http.Request, offer RepresentationFunc, list bool) (ListRepresentation, error) {
-	representation, r, err := chooseRepresentation(r, jsonOnly, offer, list)
-	if err == nil {
-		err = RequireJSON(r.Header.Values("Accept"))
+// chooseBody chooses the representation and the media type of a response that is not a stream.
+// Representations other than the objects themselves are available only in JSON.
+func chooseBody(r *http.Request, offer RepresentationFunc, list bool) (ListRepresentation, string, error) {
+	representation, _, err := chooseRepresentation(r, bodyForms, offer, list)
+	if err != nil || representation != nil {
+		return representation, jsonType, err
 	}
-	return representation, err
+	mediaType, err := BodyType(r.Header.Values("Accept"))
+	return nil, mediaType, err
+}
+
+// The media types of responses that are not streams.
+const (
+	jsonType = "application/json"
+	cborType = "application/cbor"
+)
+
+// cborBody stands for one CBOR item in the negotiation.
+type cborBody struct{ framing.CBORSeq }
+
+func (cborBody) MediaType() string { return cborType }
+
+// bodyForms holds the media types of lists and of single objects. jsonOnly holds only JSON.
+var bodyForms, jsonOnly = newRegistry(framing.JSON{}, cborBody{}), newRegistry(framing.JSON{})
+
+func newRegistry(framers ...framing.Framer) *framing.Registry {
+	r, err := framing.NewRegistry(framers...)
+	if err != nil {
+		panic("watchserver: " + err.Error())
+	}
+	return r
+}
+
+// BodyType returns the media type of a response that is not a stream, for the given values of
+// Accept headers: application/json, or application/cbor if they prefer it. If they exclude
+// both, the error has code Unsupported and status 406.
+func BodyType(accept []string) (string, error) {
+	f, err := bodyForms.Negotiate(accept, false)
+	if err != nil {
+		return "", err
+	}
+	return f.MediaType(), nil
 }
 
 // RequireJSON returns an error with code Unsupported and status 406 if the given values of
@@ -70,11 +104,15 @@ func chooseRepresentation(
 	}
 	for _, m := range byPreference(ranges) {
 		plain := withoutRepresentation(m)
-		if _, err := framings.Negotiate([]string{plain.String()}, false); err != nil {
+		f, err := framings.Negotiate([]string{plain.String()}, false)
+		if err != nil {
 			continue
 		}
 		if len(plain.Params) == len(m.Params) {
 			break // r prefers the objects themselves
+		}
+		if f == framing.Framer(cborBody{}) {
+			continue
 		}
 		representation, err := offer(m.Params, list)
 		if err != nil {

@@ -2,6 +2,7 @@ package watchserver
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -63,24 +65,46 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 			h.Set("Retry-After", strconv.Itoa(retryAfter))
 		}
 	}
-	WriteJSON(w, r, status.Code, status)
+	WriteObject(w, r, status.Code, status)
+}
+
+// WriteObject is like [WriteJSON], but writes v, which must be an object, as CBOR if the Accept
+// headers of r prefer application/cbor.
+func WriteObject(w http.ResponseWriter, r *http.Request, code int, v any) {
+	body := marshal(v)
+	if mediaType, _ := BodyType(r.Header.Values("Accept")); mediaType == cborType {
+		if item, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), body); err == nil {
+			writeSmall(w, r, code, cborType, item)
+			return
+		}
+	}
+	writeSmall(w, r, code, jsonType, append(body, '\n'))
 }
 
 // WriteJSON responds to r with status code and v as JSON on one line. It panics if v cannot
 // be encoded. It writes no body for HEAD.
 func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
+	writeSmall(w, r, code, jsonType, append(marshal(v), '\n'))
+}
+
+func marshal(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic("watchserver: encode a response: " + err.Error())
 	}
+	return body
+}
+
+// writeSmall responds with a body that is not compressed.
+func writeSmall(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", mediaType)
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		w.Write(append(body, '\n')) // an error means that the client has disconnected
+		w.Write(body) // an error means that the client has disconnected
 	}
 }
 
@@ -121,7 +145,7 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout t
 	coding, _ := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
 	out := &deadlineWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout}
 	b := &responseBody{w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
-	if h.Get("Content-Type") == "application/json" && wantsPretty(r) {
+	if h.Get("Content-Type") == jsonType && wantsPretty(r) {
 		b.indenter = &rawjson.Indenter{W: responseBytes{b}}
 	}
 	return b
@@ -217,11 +241,20 @@ func (b *responseBody) Close() error {
 	return b.out.Flush()
 }
 
-// WriteBody responds to r with status code, the headers in w, and the concatenation of
-// parts. The body is compressed if it is larger than 32 KiB and the client accepts gzip, and
-// indented if it is JSON and the query has pretty=true.
-// WriteBody does not retain parts.
+// WriteBody responds to r with status code, the headers in w, and the concatenation of parts.
+// If the Content-Type in w is application/cbor, parts must be a JSON object, which WriteBody
+// converts to CBOR. The body is compressed if it is larger than 32 KiB and the client accepts
+// gzip, and indented if it is JSON and the query has pretty=true. WriteBody does not retain
+// parts.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
+	if w.Header().Get("Content-Type") == cborType {
+		item, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), bytes.Join(parts, nil))
+		if err != nil {
+			WriteError(w, r, err)
+			return
+		}
+		parts = [][]byte{item}
+	}
 	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
 	for _, p := range parts {
 		if _, err := b.Write(p); err != nil {

@@ -1,6 +1,8 @@
 package clients
 
 import (
+	stdcmp "cmp"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -67,18 +69,18 @@ func TestReadsFallBackToJSON(t *testing.T) {
 }
 
 // client-go's clientset writes protobuf unless its configuration names another content type.
-func TestJSONAndProtobufWritesAreEqual(t *testing.T) {
+func TestWritesAreEqualInAllContentTypes(t *testing.T) {
+	preferCBOR(t)
+	all := maps.Clone(contentTypes)
+	all["CBOR"] = func(c *rest.Config) { c.ContentType, c.AcceptContentTypes = cborType, cborType }
 	var first *appsv1.Deployment
-	for name, set := range contentTypes {
+	for name, set := range all {
 		t.Run(name, func(t *testing.T) {
 			c := kubetest.Start(t).Config(kubetest.HTTP1)
 			set(c)
 			var recorder requestRecorder
 			d := writeInAllWays(t, newClientset(t, recorder.record(c)).AppsV1().Deployments("default"))
-			want := runtime.ContentTypeProtobuf
-			if c.ContentType == runtime.ContentTypeJSON {
-				want = runtime.ContentTypeJSON
-			}
+			want := stdcmp.Or(c.ContentType, runtime.ContentTypeProtobuf)
 			written := 0
 			for _, r := range recorder.requests("") {
 				if r.Method == http.MethodGet {

@@ -78,14 +78,14 @@ func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 		// The metadata holds the annotation that marks the end of the initial events.
 		v.include = includeMetadata
 	}
-	dst = v.AppendListHead(dst, AppendListMeta(make([]byte, 0, 64), e.Object.Version))
+	dst = v.AppendListHead(dst, appendListMeta(make([]byte, 0, 64), e.Object.Version))
 	dst = v.AppendItem(dst, e.Object)
 	return append(dst, "]}"...)
 }
 
-// AppendListMeta appends the metadata of a list at version v, as JSON. The version is
+// appendListMeta appends the metadata of a list at version v, as JSON. The version is
 // omitted if it is zero, as in a dry run.
-func AppendListMeta(dst []byte, v listwatch.Version) []byte {
+func appendListMeta(dst []byte, v listwatch.Version) []byte {
 	if v == 0 {
 		return append(dst, "{}"...)
 	}
