@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -106,14 +105,11 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 	}
 }
 
-// closeAll closes the members at the same time. One after the other, the last ones would wait
-// for their lost majority.
+// closeAll closes one member after the other, so that each can hand its leadership over.
 func closeAll(members []*embed.Etcd) {
-	var wg sync.WaitGroup
 	for _, e := range members {
-		wg.Go(e.Close)
+		e.Close()
 	}
-	wg.Wait()
 }
 
 // checkUnused returns an error if another process uses the data in dir. Otherwise etcd
