@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
+	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
@@ -29,6 +30,16 @@ func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error)
 		return next, nil
 	case outOfRangeNumber(old) != "":
 		old = nil
+	}
+	// Kubernetes does not store empty maps. A patch may leave them, and no manager may own them.
+	for _, name := range []string{"labels", "annotations"} {
+		if string(rawjson.Lookup(next, "metadata", name)) != "{}" {
+			continue
+		}
+		var err error
+		if next, err = patch.Merge(next, []byte(`{"metadata":{"`+name+`":null}}`)); err != nil {
+			return nil, err
+		}
 	}
 	m, err := c.applier()
 	if err != nil {
@@ -67,7 +78,7 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceReques
 	var applied *listwatch.Object
 	for range 3 { // another writer may create or delete the object in between
 		applied, err = c.applyTo(r, to, o, config)
-		if !errors.Is(err, listwatch.NotFound) || c.subresource != "" || isVersioned(config) {
+		if !errors.Is(err, listwatch.NotFound) || c.subresource != "" {
 			break
 		}
 		if applied, err = c.applyNew(r, to, o, config); !errors.Is(err, listwatch.AlreadyExists) {
@@ -98,7 +109,12 @@ func readConfiguration(w http.ResponseWriter, c resourceRequest, o options.Write
 	if config, err = applyFieldValidation(w, o.FieldValidation, config, c.strictError); err != nil {
 		return nil, err
 	}
-	if name := metadataString(config, "name"); name != c.name {
+	if string(rawjson.Lookup(config, "metadata")) == "null" {
+		if config, err = patch.Merge(config, []byte(`{"metadata":{}}`)); err != nil {
+			return nil, err
+		}
+	}
+	if name := metadataString(config, "name"); name != "" && name != c.name {
 		return nil, c.nameMismatch("name", name, c.name)
 	}
 	if namespace := metadataString(config, "namespace"); c.Namespaced && namespace != "" && namespace != c.namespace {
@@ -107,8 +123,9 @@ func readConfiguration(w http.ResponseWriter, c resourceRequest, o options.Write
 	if err := c.checkTypes(config); err != nil {
 		return nil, err
 	}
-	if err := report(w, o.FieldValidation, c.unknownFields(nil, config), c.strictError); err != nil {
-		return nil, err
+	// Without a type no field can be merged.
+	if unknown := c.unknownFields(nil, config); unknown != nil {
+		return nil, c.strictError(strings.Join(unknown, ", "))
 	}
 	if c.subresource != "scale" {
 		return config, nil
@@ -127,13 +144,6 @@ func (c resourceRequest) scaleConfiguration(replicas int64) []byte {
 	return slices.Concat(head, c.scale.object(replicas)[1:])
 }
 
-// isVersioned reports whether the configuration demands a version, which only an existing object
-// can have.
-func isVersioned(config []byte) bool {
-	version := metadataString(config, "resourceVersion")
-	return version != "" && version != "0"
-}
-
 // applyTo applies the configuration to the existing object.
 func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o options.Write, config []byte) (*listwatch.Object, error) {
 	m, err := c.applier()
@@ -146,7 +156,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 		}
 		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
 		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
-		if err == nil && c.subresource == "status" {
+		if err == nil && c.subresource == "status" && apply.IsTracked(next) {
 			next, err = withStatusAndManagers(doc, next)
 		}
 		if err != nil {
@@ -169,6 +179,16 @@ func withStatusAndManagers(old, next []byte) ([]byte, error) {
 func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o options.Write, config []byte) (*listwatch.Object, error) {
 	if uid := metadataString(config, "uid"); uid != "" {
 		return nil, c.conflict(&listwatch.Object{Key: c.key()}, "uid mismatch: the provided object specified uid "+uid+", and no existing object was found")
+	}
+	if metadataString(config, "name") == "" {
+		return nil, c.nameMismatch("name", "", c.name)
+	}
+	if _, err := listwatch.ParseVersion(metadataString(config, "resourceVersion")); err != nil {
+		return nil, err
+	}
+	config, err := patch.Merge(config, withoutVersion)
+	if err != nil {
+		return nil, err
 	}
 	m, err := c.applier()
 	if err != nil {

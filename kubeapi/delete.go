@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,9 +40,19 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
-	conditions, err := c.conditions(r.Context(), o.Preconditions)
-	if err != nil {
-		return err
+	var conditions store.Preconditions
+	unsafe := o.IgnoreStoreReadErrorWithClusterBreakingPotential
+	if o.Preconditions != nil || unsafe != nil && *unsafe {
+		old, err := c.collection.Get(r.Context(), c.key())
+		if err != nil {
+			return err
+		}
+		if unsafe != nil && *unsafe {
+			return c.conflict(old, "the object can be read, so it must be deleted without ignoreStoreReadErrorWithClusterBreakingPotential")
+		}
+		if conditions, err = c.conditions(old, o.Preconditions); err != nil {
+			return err
+		}
 	}
 	last, err := from.Delete(r.Context(), c.key(), conditions)
 	if err != nil {
@@ -68,46 +77,39 @@ func markedStatus(o metav1.DeleteOptions) int {
 }
 
 // conditions converts the preconditions of a delete to preconditions of the store. Every
-// member that is present is a condition, even an empty one. If the current object does not fulfill
+// member that is present is a condition, even an empty one. If the object old does not fulfill
 // them, conditions returns an error.
-func (c resourceRequest) conditions(ctx context.Context, o *metav1.Preconditions) (p store.Preconditions, err error) {
+func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditions) (p store.Preconditions, err error) {
 	if o == nil {
 		return p, nil
 	}
-	old, err := c.collection.Get(ctx, c.key())
-	if err != nil {
-		return p, err
-	}
 	p = store.Preconditions{UID: metadataString(old.Data, "uid"), Version: old.Version}
 	if o.UID != nil && string(*o.UID) != p.UID {
-		return p, c.preconditionFailed("UID", string(*o.UID), p.UID)
+		return p, c.preconditionFailed(old, "UID", string(*o.UID), p.UID)
 	}
 	if o.ResourceVersion == nil {
 		p.Version = 0
 	} else if *o.ResourceVersion != old.Version.String() {
-		return p, c.preconditionFailed("ResourceVersion", *o.ResourceVersion, old.Version.String())
+		return p, c.preconditionFailed(old, "ResourceVersion", *o.ResourceVersion, old.Version.String())
 	}
 	return p, nil
 }
 
 // preconditionFailed returns the error of a delete. Its details have the kind and not the plural,
 // as in Kubernetes.
-func (c resourceRequest) preconditionFailed(what, want, got string) error {
-	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, c.name,
+func (c resourceRequest) preconditionFailed(old *listwatch.Object, what, want, got string) error {
+	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, old.Key.Name,
 		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
 }
 
 // deleteCollection handles a DELETE of all objects that the selectors in the query match.
-// It responds with the objects that it has deleted or marked for deletion. It is not a
+// It responds with the objects as they were before. It is not a
 // transaction: objects that are created meanwhile may remain, and if it fails, some objects
 // may already be deleted.
 func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	from, o, err := h.readDelete(w, r, c, options.DeleteCollection)
 	if err != nil {
 		return err
-	}
-	if p := o.Preconditions; p != nil && (p.UID != nil || p.ResourceVersion != nil) {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "preconditions are supported only for the delete of a single object"}
 	}
 	q, err := c.selection(r)
 	if err != nil {
@@ -118,12 +120,17 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 		return err
 	}
 	var deleted []*listwatch.Object
-	for _, o := range page.Items {
-		// Require the UID, because another object may have taken the name of o meanwhile.
-		last, err := from.Delete(r.Context(), o.Key, store.Preconditions{UID: metadataString(o.Data, "uid")})
+	for _, old := range page.Items {
+		conditions, err := c.conditions(old, o.Preconditions)
+		if err != nil {
+			return err
+		}
+		// Require the UID, because another object may have taken the name of old meanwhile.
+		conditions.UID = metadataString(old.Data, "uid")
+		_, err = from.Delete(r.Context(), old.Key, conditions)
 		switch {
 		case err == nil:
-			deleted = append(deleted, last)
+			deleted = append(deleted, old)
 		case !errors.Is(err, listwatch.NotFound) && !errors.Is(err, listwatch.Conflict):
 			return err
 		}

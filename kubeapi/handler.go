@@ -178,8 +178,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error
 		return noSuchPath(r)
 	}
 	s, ok := h.findResource(t.group, t.version, t.plural)
-	if !ok || s.scopeMismatch(t) || t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
+	if !ok || s.scopeMismatch(t) {
 		return noSuchPath(r)
+	}
+	if t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
+		return noSuchSubresource(r, s.Resource, t)
 	}
 	if s.NoCompression || h.Server.NoCompression {
 		r = transport.WithoutCompression(r)
@@ -211,7 +214,9 @@ func (c resourceRequest) key() listwatch.Key {
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceRequest, user User) error {
 	verb := c.verb(r)
 	if verb == "" {
-		return watchserver.MethodNotAllowed(r, c.allowedMethods())
+		err := watchserver.MethodNotAllowed(r, c.allowedMethods())
+		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}
+		return err
 	}
 	attributes := c.attributes(r, verb)
 	if verb == "list" || verb == "watch" {
@@ -266,6 +271,12 @@ func (h *Handler) wrote(r *http.Request, c resourceRequest, to *store.Collection
 		change.Key, change.Version = o.Key, o.Version
 	}
 	h.Server.TraceChange(r, change)
+}
+
+func noSuchSubresource(r *http.Request, s Resource, t route) error {
+	err := noSuchPath(r)
+	listwatch.AsError(err).Details = &listwatch.Details{Name: t.name, Group: s.Group, Kind: s.Plural}
+	return err
 }
 
 func noSuchPath(r *http.Request) error {

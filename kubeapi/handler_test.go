@@ -175,7 +175,7 @@ func TestInvalidRequestsFailAsInKubernetes(t *testing.T) {
 		{"delete with another UID", "DELETE", pods + "/there", `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
 		{"delete with another version", "DELETE", pods + "/there", `{"kind":"DeleteOptions","preconditions":{"resourceVersion":"1"}}`, "Conflict", 409},
 		{"delete with a body of the wrong kind", "DELETE", pods + "/there", `{"kind":"Pod"}`, "BadRequest", 400},
-		{"delete of a collection with preconditions", "DELETE", pods, `{"preconditions":{"uid":"x"}}`, "BadRequest", 400},
+		{"delete of a collection with preconditions", "DELETE", pods, `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
 		{"delete of a collection with a limit", "DELETE", pods + "?limit=1", "", "BadRequest", 400},
 		{"delete with an invalid label selector", "DELETE", pods + "?labelSelector=a%3D%3D%3Db", "", "BadRequest", 400},
 		{"delete with an unknown field selector", "DELETE", pods + "?fieldSelector=spec.x%3Db", "", "BadRequest", 400},

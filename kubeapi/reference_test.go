@@ -158,11 +158,15 @@ func TestUpdateCanRequireVersion(t *testing.T) {
 		}
 	})
 	path := r.Path("default")
-	created := a.want(t, 201, "POST", path, object("x"))
-	s := a.wantError(t, 422, "Invalid", "PUT", path+"/x", object("x"))
-	if s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Field != "metadata.resourceVersion" {
+	const plainX = `{"apiVersion":"demo.example.com/v1","kind":"Plain","metadata":{"name":"x"}}`
+	created := a.want(t, 201, "POST", path, plainX)
+	a.wantError(t, 404, "NotFound", "PUT", path+"/none", strings.Replace(plainX, `"x"`, `"none"`, 1))
+	s := a.wantError(t, 422, "Invalid", "PUT", path+"/x", plainX)
+	if s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Field != "metadata.resourceVersion" || s.Details.Kind != "plains" {
 		t.Errorf("got %+v, want a cause", s.Details)
 	}
+	a.wantError(t, 400, "BadRequest", "POST", path, object("y"))
+	a.wantError(t, 422, "Invalid", "POST", path, strings.Replace(plainX, "Plain", "Other", 1))
 	a.want(t, 200, "PUT", path+"/x", created)
 	a.want(t, 200, "PATCH", path+"/x", `{"spec":{}}`, "Content-Type", mergePatchType)
 }

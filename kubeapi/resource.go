@@ -51,8 +51,9 @@ type Resource struct {
 	// NoStatus is true if the objects have no status subresource, so that status is an ordinary
 	// field. Otherwise an update that has no status keeps the stored one.
 	NoStatus bool
-	// RequireVersion rejects an update without metadata.resourceVersion, as Kubernetes does for
-	// custom resources, so that no writer overwrites changes that it has not seen.
+	// RequireVersion rejects an update without metadata.resourceVersion, so that no writer
+	// overwrites changes that it has not seen, and objects without kind or apiVersion, as Kubernetes
+	// does for custom resources.
 	RequireVersion bool
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.

@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// withoutVersion is a merge patch for objects whose version has no effect, as in Kubernetes.
+var withoutVersion = []byte(`{"metadata":{"resourceVersion":null}}`)
+
 // create handles a POST to a collection.
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	o, data, err := h.readWrite(w, r, c, options.Create)
@@ -27,6 +30,11 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 	}
 	if err := c.validateObject(nil, data); err != nil {
 		return err
+	}
+	if o.DryRun {
+		if data, err = patch.Merge(data, withoutVersion); err != nil {
+			return err
+		}
 	}
 	to := c.target(o.DryRun)
 	if data, err = c.track(nil, data, manager(r, o)); err != nil {
@@ -59,13 +67,15 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 	if p.Version, err = listwatch.ParseVersion(metadataString(data, "resourceVersion")); err != nil {
 		return err
 	}
-	if c.RequireVersion && p.Version == 0 && c.subresource != "scale" {
-		return apistatus.Invalid(c.Group, c.Kind, c.name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
-		})
-	}
 	to := c.target(o.DryRun)
-	updated, err := c.update(r.Context(), to, p, manager(r, o), func(old []byte) ([]byte, error) { return c.keepStatus(old, data) })
+	updated, err := c.update(r.Context(), to, p, manager(r, o), func(old []byte) ([]byte, error) {
+		if c.RequireVersion && p.Version == 0 && c.subresource != "scale" {
+			return nil, apistatus.Invalid(c.Group, c.Plural, c.name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+			})
+		}
+		return c.keepStatus(old, data)
+	})
 	if err != nil {
 		return err
 	}
@@ -107,6 +117,9 @@ func (h *Handler) readWrite(
 	if data, err = applyFieldValidation(w, o.FieldValidation, data, c.strictError); err != nil {
 		return o, nil, err
 	}
+	if err := c.requireKind(data); err != nil {
+		return o, nil, err
+	}
 	if err := c.checkTypes(data); err != nil {
 		return o, nil, err
 	}
@@ -114,6 +127,25 @@ func (h *Handler) readWrite(
 		return o, nil, err
 	}
 	return o, dropRepeatedOwners(w, data), nil
+}
+
+// requireKind returns an error if the object lacks its kind or apiVersion, or has another kind,
+// where Kubernetes has no schema from which it could take them.
+func (c resourceRequest) requireKind(data []byte) error {
+	if !c.RequireVersion || c.subresource == "scale" || data[0] != '{' {
+		return nil
+	}
+	kind, kindErr := rawjson.String(rawjson.Lookup(data, "kind"))
+	version, versionErr := rawjson.String(rawjson.Lookup(data, "apiVersion"))
+	switch {
+	case kindErr != nil || versionErr != nil || kind == "" || version == "":
+		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the object must have the kind %q and the apiVersion %q", c.Kind, c.APIVersion())}
+	case kind != c.Kind && version == c.APIVersion():
+		return apistatus.Invalid(c.Group, kind, metadataString(data, "name"), field.ErrorList{
+			field.Invalid(field.NewPath("kind"), kind, "must be "+c.Kind),
+		})
+	}
+	return nil
 }
 
 // patch handles a PATCH of an object.

@@ -249,7 +249,8 @@ func TestDeleteChecksEveryPrecondition(t *testing.T) {
 		t.Errorf("got %q, want %q", s.Message, want)
 	}
 	a.wantError(t, 400, "BadRequest", "DELETE", pods+"/one", with(`{"resourceVersion":7}`))
-	a.wantError(t, 400, "BadRequest", "DELETE", pods, with(`{"resourceVersion":""}`))
+	a.wantError(t, 409, "Conflict", "DELETE", pods, with(`{"resourceVersion":""}`))
+	a.wantError(t, 409, "Conflict", "DELETE", pods+"/one?ignoreStoreReadErrorWithClusterBreakingPotential=true", "")
 	a.want(t, 200, "DELETE", pods+"/one", with(`{"uid":"`+m.UID+`","resourceVersion":"`+m.ResourceVersion+`"}`))
 }
 

@@ -131,6 +131,9 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 }
 
 func (d *Definition) addColumns(columns []v1.CustomResourceColumnDefinition) {
+	if len(columns) == 0 {
+		d.Columns = []table.Column{{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}}
+	}
 	for _, c := range columns {
 		d.Columns = append(d.Columns, table.Column{
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int(c.Priority), Path: c.JSONPath,
@@ -187,6 +190,6 @@ func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
 	if d.Schema.OpenAPI, err = json.Marshal(v.OpenAPIV3Schema); err != nil {
 		return err
 	}
-	d.Validate = newValidator(s)
+	d.Validate = newValidator(s, d.Scale)
 	return nil
 }

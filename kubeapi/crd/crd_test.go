@@ -51,8 +51,8 @@ func TestParseReadsEveryDeclaration(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	gadget := all[1]
-	if gadget.Namespaced || !gadget.NoStatus || gadget.Scale != nil || gadget.Columns != nil || gadget.Singular != "gadget" || gadget.Ignored != nil {
-		t.Errorf("got %+v, want a cluster-wide resource without subresources and columns", gadget)
+	if gadget.Namespaced || !gadget.NoStatus || gadget.Scale != nil || len(gadget.Columns) != 1 || gadget.Singular != "gadget" || gadget.Ignored != nil {
+		t.Errorf("got %+v, want a cluster-wide resource without subresources and with the age as the only column", gadget)
 	}
 }
 
@@ -116,7 +116,10 @@ func TestValidateFindsEveryFault(t *testing.T) {
 		`{"spec":{"color":"red","parts":[{"id":"a"},{"id":"a"}]}}`: `spec.parts[1]: Duplicate value: {"id":"a"}`,
 		`{"spec":{"color":"red","parts":[{}]}}`:                    "spec.parts[0].id: Required value",
 		`{"spec":{"color":"red","since":"today"}}`:                 `spec.since: Invalid value: "today": spec.since in body must be of type date-time: "today"`,
-		`{"spec":{"color":null}}`:                                  `spec.color: Invalid value: "null": spec.color in body must be of type string: "null"`,
+		`{"spec":{"color":null}}`:                                  "spec.color: Required value",
+		`{"spec":{"color":"red","tags":null}}`:                     "",
+		`{"spec":{"color":"red","replicas":1.0}}`:                  ".spec.replicas: Invalid value: 0: must be an integer in an object",
+		`{"spec":{"color":"red"},"status":{"replicas":-1}}`:        ".status.replicas: Invalid value: -1: must be a non-negative integer of 32 bits",
 	} {
 		var got []string
 		for _, e := range validate([]byte(doc)) {

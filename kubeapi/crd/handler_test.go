@@ -95,7 +95,7 @@ func TestWritesOfInvalidObjectsAreRefused(t *testing.T) {
 	}
 	wantText(t, a.want(t, 422, "POST", widgets, "application/json", widget("x", `{}`)),
 		`Widget.demo.example.com \"x\" is invalid: spec.color: Required value`, `"field":"spec.color"`)
-	a.want(t, 201, "POST", gadgets, "application/json", `{"metadata":{"name":"g"},"spec":7}`)
+	a.want(t, 201, "POST", gadgets, "application/json", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"g"},"spec":7}`)
 }
 
 func TestOldFaultsDoNotBlockOtherChanges(t *testing.T) {
@@ -129,8 +129,9 @@ func TestSubresourcesExistIfDeclared(t *testing.T) {
 	wantText(t, a.want(t, 200, "GET", widgets+"/w", "", ""), `"color":"red"`, `"selector":"a=b"`)
 	wantText(t, a.want(t, 200, "GET", widgets+"/w/scale", "", ""), `"spec":{"replicas":2},"status":{"replicas":1,"selector":"a=b"}`)
 	a.want(t, 200, "PATCH", widgets+"/w/scale", mergePatch, `{"spec":{"replicas":4}}`)
-	a.want(t, 201, "POST", gadgets, "application/json", `{"metadata":{"name":"g"}}`)
-	a.want(t, 404, "GET", gadgets+"/g/status", "", "")
+	a.want(t, 201, "POST", gadgets, "application/json", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"g"}}`)
+	wantText(t, a.want(t, 404, "GET", gadgets+"/g/status", "", ""), `"details":{"name":"g","group":"demo.example.com","kind":"gadgets"}`)
+	wantText(t, a.want(t, 405, "POST", widgets+"/w/status", "application/json", "{}"), `"details":{"group":"demo.example.com","kind":"widgets"}`)
 	a.want(t, 404, "GET", gadgets+"/g/scale", "", "")
 	wantText(t, a.want(t, 200, "GET", "/apis/demo.example.com/v1", "", ""), `"shortNames":["wd"]`, `"categories":["all","toys"]`, `"name":"widgets/scale"`)
 }
@@ -157,6 +158,48 @@ func TestApplyMergesListsByTheSchema(t *testing.T) {
 		`"parts":[{"id":"a","weight":1},{"id":"b","weight":2}]`, `"tags":["x","y"]`)
 	wantText(t, apply(409, "two", `{"parts":[{"id":"a","weight":3}]}`), `conflict with \"one\"`, `.spec.parts[id=\"a\"].weight`)
 	wantText(t, apply(409, "two", `{"frame":{"height":3}}`), `"field":".spec.frame"`)
+}
+
+func TestApplyWithoutNameChangesObject(t *testing.T) {
+	a := serve(t)
+	const nameless = `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":null,"spec":{"color":"red"}}`
+	a.want(t, 400, "PATCH", widgets+"/w?fieldManager=a", applyPatch, nameless)
+	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red"}`))
+	wantText(t, a.want(t, 200, "PATCH", widgets+"/w?fieldManager=a", applyPatch, nameless), `"name":"w"`)
+}
+
+func TestApplyOfUnknownFieldFails(t *testing.T) {
+	a := serve(t)
+	config := widget("w", `{"color":"red","colour":"red"}`)
+	wantText(t, a.want(t, 400, "PATCH", widgets+"/w?fieldManager=a&fieldValidation=Ignore", applyPatch, config), "spec.colour")
+}
+
+func TestStatusApplyKeepsEarlierManagers(t *testing.T) {
+	a := serve(t)
+	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red"}`))
+	none := a.want(t, 200, "PATCH", widgets+"/w/status?fieldManager=a", applyPatch, widget("w", `{"color":"blue"}`))
+	if strings.Contains(none, "managedFields") {
+		t.Errorf("got %s, want no write", none)
+	}
+	status := `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"w"},"status":{"replicas":1}}`
+	wantText(t, a.want(t, 200, "PATCH", widgets+"/w/status?fieldManager=a", applyPatch, status), `"manager":"before-first-apply"`)
+	wantText(t, a.want(t, 409, "PATCH", widgets+"/w?fieldManager=a", applyPatch, widget("w", `{"color":"blue"}`)), `.spec.color`)
+}
+
+func TestVersionOfCreateHasNoEffectInDryRun(t *testing.T) {
+	a := serve(t)
+	versioned := strings.Replace(widget("w", `{"color":"red"}`), `"w"`, `"w","resourceVersion":"7"`, 1)
+	a.want(t, 400, "POST", widgets, "application/json", versioned)
+	a.want(t, 201, "POST", widgets+"?dryRun=All", "application/json", versioned)
+	a.want(t, 201, "PATCH", widgets+"/w?fieldManager=a", applyPatch, versioned)
+}
+
+func TestNullLabelPatchOfTrackedObjectIsNoWrite(t *testing.T) {
+	a := serve(t)
+	created := a.want(t, 201, "PATCH", widgets+"/w?fieldManager=a", applyPatch, widget("w", `{"color":"red"}`))
+	if got := a.want(t, 200, "PATCH", widgets+"/w", mergePatch, `{"metadata":{"labels":{"b":null}}}`); got != created {
+		t.Errorf("got %s, want %s", got, created)
+	}
 }
 
 func TestStrategicMergePatchIsUnsupported(t *testing.T) {

@@ -2,11 +2,15 @@ package crd
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/listwatch/listwatch/kubeapi"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
@@ -17,7 +21,7 @@ import (
 
 // newValidator returns a function that checks the values of objects as Kubernetes checks those of
 // custom resources, except for CEL rules. It is safe for concurrent use.
-func newValidator(s *structural.Structural) func(object []byte) field.ErrorList {
+func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte) field.ErrorList {
 	openAPI := s.ToKubeOpenAPI()
 	prepare(openAPI)
 	validator := validate.NewSchemaValidator(openAPI, nil, "", strfmt.Default)
@@ -26,14 +30,32 @@ func newValidator(s *structural.Structural) func(object []byte) field.ErrorList 
 		if err := json.Unmarshal(object, &value); err != nil {
 			return field.ErrorList{field.Invalid(nil, "", err.Error())}
 		}
+		// Kubernetes drops null where the schema does not allow it.
+		defaulting.PruneNonNullableNullsWithoutDefaults(value, s)
 		var errs field.ErrorList
 		for _, err := range validator.Validate(value).Errors {
 			errs = append(errs, fieldError(err))
 		}
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s, value)...)
+		if scale != nil {
+			errs = append(errs, checkReplicas(value, scale.SpecReplicasPath)...)
+			errs = append(errs, checkReplicas(value, scale.StatusReplicasPath)...)
+		}
 		slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 		return errs
 	}
+}
+
+// checkReplicas checks the number of replicas at a path of an object that has a scale.
+func checkReplicas(object map[string]any, path string) field.ErrorList {
+	replicas, _, err := unstructured.NestedInt64(object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(field.NewPath(path), replicas, "must be an integer in an object")}
+	case replicas < 0 || replicas > math.MaxInt32:
+		return field.ErrorList{field.Invalid(field.NewPath(path), replicas, "must be a non-negative integer of 32 bits")}
+	}
+	return nil
 }
 
 // prepare changes s and the schemas in it for the validator, which does not know Kubernetes'

@@ -107,6 +107,16 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 	if err != nil {
 		return nil, err
 	}
+	before := live
+	if subresource != "" && old != nil && !IsTracked(old) {
+		// The manager of a subresource would attribute only the fields of the subresource.
+		empty, err := m.decode(nil)
+		if err != nil {
+			return nil, err
+		}
+		live = m.fields[""].UpdateNoErrors(empty, live, "before-first-apply").(*unstructured.Unstructured)
+		before = live.DeepCopy()
+	}
 	config := &unstructured.Unstructured{}
 	if err := json.Unmarshal(patch, &config.Object); err != nil {
 		return nil, invalid(err)
@@ -119,10 +129,24 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 		return nil, invalid(err)
 	}
 	result := applied.(*unstructured.Unstructured)
-	if old != nil && equalExceptTimes(live, result) {
+	if subresource == "status" && old != nil {
+		result = withStatus(before, result)
+	}
+	if old != nil && equalExceptTimes(before, result) {
 		return old, nil
 	}
 	return rawjson.Encode(result.Object)
+}
+
+// withStatus returns a copy of u with the status and the managedFields of other.
+func withStatus(u, other *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	delete(u.Object, "status")
+	if status, found := other.Object["status"]; found {
+		u.Object["status"] = status
+	}
+	u.SetManagedFields(other.GetManagedFields())
+	return u
 }
 
 func invalid(err error) error {
