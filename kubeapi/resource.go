@@ -52,8 +52,8 @@ type Resource struct {
 	// field. Otherwise an update that has no status keeps the stored one.
 	NoStatus bool
 	// RequireVersion rejects an update without metadata.resourceVersion, so that no writer
-	// overwrites changes that it has not seen, and objects without kind or apiVersion, as Kubernetes
-	// does for custom resources.
+	// overwrites changes that it has not seen, and objects without kind or apiVersion, as
+	// Kubernetes does for custom resources.
 	RequireVersion bool
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.

@@ -272,7 +272,9 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 			return nil, err
 		}
 		if err := c.checkTypes(out); err != nil {
-			return nil, patch.Inapplicable(err)
+			e := listwatch.AsError(patch.Inapplicable(err))
+			e.Details = &listwatch.Details{Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Field: "patch", Message: e.Error()}}}
+			return nil, e
 		}
 		return out, nil
 	}
