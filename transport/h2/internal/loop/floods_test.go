@@ -2,7 +2,9 @@ package loop
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -186,11 +188,42 @@ func TestHandlersOfResetStreamsAreLimited(t *testing.T) {
 		}
 		flood(t, handler, 2*budgetSize, func(f *http2.Framer, i int) error {
 			headers(f, i, true)
+			synctest.Wait() // until the handler runs, if it may
 			return f.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
 		})
 		if n := started.Load(); n != defaultStreams {
 			t.Errorf("%d handlers were started, want %d", n, defaultStreams)
 		}
 		close(release)
+	})
+}
+
+func TestResetStreamsCallNoHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		f := start(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) }, false)
+		client := f.dial(t)
+		defer client.Close()
+		framer := http2.NewFramer(client, client)
+		if _, err := client.Write([]byte(http2.ClientPreface)); err != nil {
+			t.Fatal(err)
+		}
+		if err := framer.WriteSettings(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		f.loop.mu.Lock()
+		defer f.loop.mu.Unlock()
+		for c := range f.loop.conns {
+			c.mu.Lock() // as the reader, which receives both frames before the handler begins
+			st := c.addStream(1)
+			c.openExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{end: true})
+			st.fail(errors.New("reset"))
+			c.mu.Unlock()
+		}
+		synctest.Wait()
+		if n := calls.Load(); n != 0 {
+			t.Errorf("got %d calls, want none", n)
+		}
 	})
 }

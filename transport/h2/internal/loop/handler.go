@@ -88,9 +88,13 @@ func (c *conn) startHandler(x *exchange) {
 	go x.serve() // ends when the handler returns
 }
 
-// serve calls the handler and completes the response.
+// serve calls the handler and completes the response. If the client has reset the stream before, a
+// flood of such streams costs no handlers.
 func (x *exchange) serve() {
 	defer x.returned()
+	if x.ended() {
+		return
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			x.recovered(p)
@@ -98,6 +102,14 @@ func (x *exchange) serve() {
 	}()
 	x.handler.ServeHTTP(x, x.req)
 	x.finish()
+}
+
+// ended reports whether the stream has ended.
+func (x *exchange) ended() bool {
+	c := x.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return x.st.err != nil
 }
 
 func (x *exchange) recovered(p any) {
