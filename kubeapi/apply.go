@@ -64,18 +64,12 @@ func manager(r *http.Request, o options.Write) string {
 	return program[:min(len(program), validation.FieldManagerMaxLength)]
 }
 
-// apply handles a server-side apply of the configuration data, whose media type is YAML or CBOR. It
-// creates the object if it does not exist.
-func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, mediaType string, data []byte) error {
-	config, err := h.toJSON(r, mediaType, data)
-	if err == nil {
-		config, err = readConfiguration(w, c, o, config)
-	}
-	if err != nil {
-		return err
-	}
+// apply handles a server-side apply of a configuration, which is compact JSON. It creates the
+// object if it does not exist.
+func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, config []byte) error {
 	to, code := c.target(o.DryRun), http.StatusOK
 	var applied *listwatch.Object
+	var err error
 	for range 3 { // another writer may create or delete the object in between
 		applied, err = c.applyTo(r, to, o, config)
 		if !errors.Is(err, listwatch.NotFound) || c.subresource != "" {
@@ -100,9 +94,20 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceReques
 	return err
 }
 
-// readConfiguration checks the configuration of an apply, which is JSON, and compacts it.
-func readConfiguration(w http.ResponseWriter, c resourceRequest, o options.Write, data []byte) ([]byte, error) {
-	config, err := compact(data)
+// readConfiguration checks the configuration of an apply of the given media type, and converts it
+// to compact JSON.
+func (h *Handler) readConfiguration(
+	w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, mediaType string, data []byte,
+) ([]byte, error) {
+	bodyType := yamlType
+	if mediaType == applyCBORPatchType {
+		bodyType = cborType
+	}
+	config, err := h.toJSON(r, bodyType, data)
+	if err != nil {
+		return nil, err
+	}
+	config, err = compact(config)
 	if err != nil || config[0] != '{' {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration must be an object in YAML, JSON or CBOR", Err: err}
 	}
@@ -150,7 +155,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 	if err != nil {
 		return nil, err
 	}
-	return to.Update(r.Context(), c.key(), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	return to.Update(r.Context(), c.key(), store.Preconditions{}, c.inTurn(r.Context(), func(old *listwatch.Object) ([]byte, error) {
 		if err := c.checkIdentity(old, config); err != nil {
 			return nil, err
 		}
@@ -163,7 +168,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 			return nil, err
 		}
 		return next, c.validateObject(doc, next)
-	})
+	}))
 }
 
 // withStatusAndManagers returns old with the status and the managedFields of next.
@@ -194,11 +199,14 @@ func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o optio
 	if err != nil {
 		return nil, err
 	}
-	object, err := m.Apply(c.subresource, nil, config, o.FieldManager, o.Force)
+	object, err := c.inTurn(r.Context(), func(*listwatch.Object) ([]byte, error) {
+		object, err := m.Apply(c.subresource, nil, config, o.FieldManager, o.Force)
+		if err != nil {
+			return nil, err
+		}
+		return object, c.validateObject(nil, object)
+	})(new(listwatch.Object))
 	if err != nil {
-		return nil, err
-	}
-	if err := c.validateObject(nil, object); err != nil {
 		return nil, err
 	}
 	return to.CreateIn(r.Context(), c.namespace, object)

@@ -205,12 +205,12 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resourc
 	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
 		return err
 	}
-	body, err := h.readObject(w, r)
+	body, endTurn, err := h.readObject(w, r)
 	if err != nil {
 		return err
 	}
 	response, err := respond(r.Context(), body)
-	if err != nil {
+	if endTurn(); err != nil {
 		return err
 	}
 	watchserver.WriteObject(w, r, http.StatusCreated, response)

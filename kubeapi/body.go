@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
@@ -27,12 +28,21 @@ import (
 )
 
 // readObject reads the body of a write and converts it to JSON. The Content-Type must be
-// JSON, YAML, Kubernetes' Protocol Buffers or CBOR.
-func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	data, err := h.readBody(w, r)
+// JSON, YAML, Kubernetes' Protocol Buffers or CBOR. The caller must call end, as for readBody.
+func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) (object []byte, end func(), err error) {
+	data, end, err := h.readBody(w, r)
 	if err != nil || len(data) == 0 {
-		return nil, err
+		return nil, end, err
 	}
+	if object, err = h.objectOf(r, data); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return object, end, nil
+}
+
+// objectOf converts the body data of r to JSON.
+func (h *Handler) objectOf(r *http.Request, data []byte) ([]byte, error) {
 	mediaType, err := bodyMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
@@ -88,9 +98,17 @@ func (h *Handler) bodyBytes() int64 {
 	return h.MaxBodyBytes
 }
 
-// readBody reads the body of a write and enforces the size limit.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return h.Server.ReadBody(w, r, h.bodyBytes())
+// readBody reads the body of a write and enforces the size limit. It then waits until a large body
+// may be processed. The caller must call end after that, and before it writes, unless there is an
+// error.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (data []byte, end func(), err error) {
+	if data, err = h.Server.ReadBody(w, r, h.bodyBytes()); err != nil {
+		return nil, nil, err
+	}
+	if end, err = budget.BeginTurn(r.Context(), len(data)); err != nil {
+		return nil, nil, err
+	}
+	return data, end, nil
 }
 
 const (

@@ -25,10 +25,11 @@ func (h *Handler) readDelete(
 	if err != nil {
 		return nil, o, err
 	}
-	data, err := h.readObject(w, r)
+	data, end, err := h.readObject(w, r)
 	if err != nil {
 		return nil, o, err
 	}
+	defer end()
 	o, err = read(q, data)
 	return c.target(len(o.DryRun) > 0), o, err
 }

@@ -204,6 +204,7 @@ type resourceRequest struct {
 	representation watchserver.ListRepresentation
 	mediaType      string
 	started        time.Time
+	bodyBytes      int // 0 until the body was read
 }
 
 func (c resourceRequest) key() listwatch.Key {

@@ -125,7 +125,7 @@ func clampInt32(v jsonvalue.Value) int32 {
 func (c resourceRequest) updateScale(
 	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
-	o, err := to.Update(ctx, c.key(), conditions, func(old *listwatch.Object) ([]byte, error) {
+	o, err := to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
 		before, err := c.scale.scaleOf(old)
 		if err != nil {
 			return nil, err
@@ -152,7 +152,7 @@ func (c resourceRequest) updateScale(
 			return next, nil // as in Kubernetes, where a scale only takes the replicas over
 		}
 		return c.track(doc, next, manager)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}

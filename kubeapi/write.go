@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
@@ -28,7 +29,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
-	if err := c.validateObject(nil, data); err != nil {
+	c.bodyBytes = len(data)
+	data, err = c.inTurn(r.Context(), func(*listwatch.Object) ([]byte, error) {
+		if err := c.validateObject(nil, data); err != nil {
+			return nil, err
+		}
+		return c.track(nil, data, manager(r, o))
+	})(new(listwatch.Object))
+	if err != nil {
 		return err
 	}
 	if o.DryRun {
@@ -37,9 +45,6 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 		}
 	}
 	to := c.target(o.DryRun)
-	if data, err = c.track(nil, data, manager(r, o)); err != nil {
-		return err
-	}
 	created, err := to.CreateIn(r.Context(), c.namespace, data)
 	if err != nil {
 		return err
@@ -56,6 +61,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 	if err != nil {
 		return err
 	}
+	c.bodyBytes = len(data)
 	// Without this check, a body without a name, which may be a mistake, would empty a subresource.
 	if name := metadataString(data, "name"); name != c.name {
 		return c.nameMismatch("name", name, c.name)
@@ -105,9 +111,11 @@ func (h *Handler) readWrite(
 	if o, err = read(q); err != nil {
 		return o, nil, err
 	}
-	if data, err = h.readObject(w, r); err != nil {
+	data, end, err := h.readObject(w, r)
+	if err != nil {
 		return o, nil, err
 	}
+	defer end()
 	if len(data) == 0 {
 		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body is empty; it must contain the object"}
 	}
@@ -162,20 +170,22 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	data, err := h.readBody(w, r)
+	data, end, err := h.readBody(w, r)
 	if err != nil {
 		return err
 	}
-	switch mediaType {
-	case applyPatchType:
-		return h.apply(w, r, c, o, yamlType, data)
-	case applyCBORPatchType:
-		return h.apply(w, r, c, o, cborType, data)
+	c.bodyBytes = len(data)
+	if mediaType == applyPatchType || mediaType == applyCBORPatchType {
+		config, err := h.readConfiguration(w, r, c, o, mediaType, data)
+		if end(); err != nil {
+			return err
+		}
+		return h.apply(w, r, c, o, config)
 	}
 	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
 		return applyFieldValidation(w, o.FieldValidation, patch, c.strictPatchError)
 	})
-	if err != nil {
+	if end(); err != nil {
 		return err
 	}
 	to := c.target(o.DryRun)
@@ -288,7 +298,7 @@ func (c resourceRequest) update(
 	if c.subresource == "scale" {
 		return c.updateScale(ctx, to, conditions, manager, p)
 	}
-	return to.Update(ctx, c.key(), conditions, func(old *listwatch.Object) ([]byte, error) {
+	return to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
 		// Another program that writes to the database may have stored duplicate members.
 		doc, _ := rawjson.DropDuplicates(old.Data)
 		next, err := p(doc)
@@ -307,7 +317,19 @@ func (c resourceRequest) update(
 			return nil, err
 		}
 		return c.track(doc, next, manager)
-	})
+	}))
+}
+
+// inTurn makes change, which changes an object, take a turn if the object or the request is large.
+func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.Object) ([]byte, error)) func(old *listwatch.Object) ([]byte, error) {
+	return func(old *listwatch.Object) ([]byte, error) {
+		end, err := budget.BeginTurn(ctx, c.bodyBytes+len(old.Data))
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		return change(old)
+	}
 }
 
 // checkIdentity returns an error if the name, namespace, UID or version of the new object,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -108,7 +109,12 @@ func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object
 // CreateIn is like Create, for a request that names the namespace. An object without a
 // namespace gets this one. An object with another namespace is Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
+	end, err := budget.BeginTurn(ctx, len(data))
+	if err != nil {
+		return nil, err
+	}
 	s, err := c.spec.parseSubmission(data, listwatch.Key{Namespace: namespace})
+	end()
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +155,7 @@ func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditi
 		if err != nil {
 			return nil, callerError{err}
 		}
-		draft, deletes, err := c.draftUpdate(old, data)
+		draft, deletes, err := c.draftUpdate(ctx, old, data)
 		if err != nil || draft == nil {
 			return old, err
 		}
@@ -174,7 +180,12 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 
 // ReplaceIf is like Replace, with the preconditions p in addition to those in data.
 func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p Preconditions, data []byte) (*listwatch.Object, error) {
+	end, err := budget.BeginTurn(ctx, len(data))
+	if err != nil {
+		return nil, err
+	}
 	own, err := c.preconditionsOf(data, key)
+	end()
 	switch {
 	case err != nil:
 		return nil, err
@@ -200,7 +211,12 @@ func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditi
 
 // draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
 // deletes reports whether the object must be deleted because it no longer has finalizers.
-func (c *Collection) draftUpdate(old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
+func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
+	end, err := budget.BeginTurn(ctx, len(data)+len(old.Data))
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	s, err := c.spec.parseSubmission(data, old.Key)
 	if err != nil {
 		return nil, false, err

@@ -89,16 +89,24 @@ type usageKey struct{}
 
 // Begin counts r, which s does not serve itself, against Limits.Requests. The caller must call end
 // when it has responded. Pass the returned request to [Server.ReadBody], which counts its body and
-// its write. An error has status 429.
+// its write. An error has status 429. Its context also makes large bodies and responses wait for a
+// processor, so that they do not delay the small ones and the watches.
 func (s *Server) Begin(r *http.Request) (counted *http.Request, end func(), err error) {
 	u := &usage{server: s, client: s.clientOf(r)}
 	if err := u.take(budget.Amount{Requests: 1}); err != nil {
 		return nil, nil, err
 	}
-	return r.WithContext(context.WithValue(r.Context(), usageKey{}, u)), u.end, nil
+	ctx := budget.WithTurns(context.WithValue(r.Context(), usageKey{}, u), &s.turns, u.client)
+	return r.WithContext(ctx), u.end, nil
 }
 
 func (u *usage) end() { u.server.budget.Return(u.client, u.taken) }
+
+// usageOf returns the usage of the request with the context ctx, or nil if Begin was not called.
+func usageOf(ctx context.Context) *usage {
+	u, _ := ctx.Value(usageKey{}).(*usage)
+	return u
+}
 
 // take takes more from the budget, until end is called.
 func (u *usage) take(more budget.Amount) error {
@@ -162,7 +170,7 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	if err := s.checkStored(r); err != nil {
 		return nil, err
 	}
-	u, _ := r.Context().Value(usageKey{}).(*usage)
+	u := usageOf(r.Context())
 	if u != nil && (limit < 0 || r.ContentLength <= limit) {
 		if err := u.takeBody(r, limit); err != nil {
 			return nil, err

@@ -12,18 +12,17 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // list responds with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
 	started := time.Now()
-	u := &usage{server: s, client: s.clientOf(r)}
-	if err := u.take(budget.Amount{Requests: 1}); err != nil {
+	r, end, err := s.Begin(r)
+	if err != nil {
 		return err
 	}
-	defer u.end()
+	defer end()
 	representation, mediaType, err := chooseBody(r, e.Represent, true)
 	if err != nil {
 		return err
@@ -33,7 +32,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		err = listwatch.CheckVersion(e.Source, page.Version)
 	}
 	if err == nil {
-		err = u.takeList(page.Items)
+		err = usageOf(r.Context()).takeList(page.Items)
 	}
 	if err != nil {
 		return err
@@ -69,8 +68,9 @@ func writePage(
 		return 0, err
 	}
 	body := newResponseBody(w, r, http.StatusOK, cmp.Or(timeout, transport.DefaultWriteTimeout))
+	defer body.w.endTurn()
 	if w.Header().Get("Content-Type") != cborType {
-		writeList(body, start, page.Items, representation)
+		_ = writeList(body, start, page.Items, representation) // an error means that the client has disconnected
 	} else if err := writeCBORList(body, start, page.Items); err != nil {
 		if body.out != nil { // the client has a part of the list
 			panic(http.ErrAbortHandler)
@@ -126,27 +126,33 @@ func listStart(d listwatch.Description, page listwatch.Page, representation List
 }
 
 // writeList writes a list. Items are always the last member, so the end is the same for all
-// lists.
-func writeList(w io.Writer, start []byte, items []*listwatch.Object, representation ListRepresentation) {
-	w.Write(start)
+// lists. It returns the first error of w.
+func writeList(w io.Writer, start []byte, items []*listwatch.Object, representation ListRepresentation) error {
+	_, err := w.Write(start)
 	var scratch []byte
 	comma := []byte{','}
 	for i, o := range items {
 		if i > 0 {
-			w.Write(comma)
+			_, err = w.Write(comma)
+		}
+		if err != nil {
+			return err
 		}
 		item := o.Data
 		if representation != nil {
 			scratch = representation.AppendItem(scratch[:0], o)
 			item = scratch
 		}
-		w.Write(item)
+		if _, err = w.Write(item); err != nil {
+			return err
+		}
 	}
-	w.Write([]byte("]}\n"))
+	_, err = w.Write([]byte("]}\n"))
+	return err
 }
 
 // writeCBORList writes a list in CBOR, for Kubernetes' clients. start is JSON. An error means
-// that an object cannot be encoded.
+// that an object cannot be encoded, and not that the client has disconnected.
 func writeCBORList(w io.Writer, start []byte, items []*listwatch.Object) error {
 	const beginArray, end = 0x9F, 0xFF // of indefinite length (RFC 8949 3.2.2)
 	scratch, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), slices.Concat(start, []byte("]}")))
@@ -159,7 +165,9 @@ func writeCBORList(w io.Writer, start []byte, items []*listwatch.Object) error {
 		if scratch, err = framing.AppendCBOR(scratch[:0], o.Data); err != nil {
 			return err
 		}
-		w.Write(scratch)
+		if _, err := w.Write(scratch); err != nil {
+			return nil
+		}
 	}
 	w.Write([]byte{end})
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -143,7 +144,10 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout t
 	h.Add("Vary", "Accept-Encoding")
 	// A client that accepts no available coding gets the body uncompressed.
 	coding, _ := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
-	out := &deadlineWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout}
+	out := &deadlineWriter{
+		ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout,
+		begin: func() (end func(), err error) { return budget.BeginTurn(r.Context(), budget.Large) },
+	}
 	b := &responseBody{w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
 	if h.Get("Content-Type") == jsonType && wantsPretty(r) {
 		b.indenter = &rawjson.Indenter{W: responseBytes{b}}
@@ -162,12 +166,30 @@ func wantsPretty(r *http.Request) bool {
 }
 
 // A deadlineWriter limits the duration of each write and not of the whole response, so that
-// it only disconnects clients that stop reading. It counts the bytes written.
+// it only disconnects clients that stop reading. It counts the bytes written. It interrupts the
+// turn of the request while it writes.
 type deadlineWriter struct {
 	http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration // no limit unless positive
 	written int64
+	begin   func() (end func(), err error) // begins a turn
+	end     func()                         // ends the turn; nil if there is none
+}
+
+func (d *deadlineWriter) beginTurn() (err error) {
+	d.end, err = d.begin()
+	return err
+}
+
+// endTurn ends the turn, and reports whether there was one.
+func (d *deadlineWriter) endTurn() bool {
+	if d.end == nil {
+		return false
+	}
+	d.end()
+	d.end = nil
+	return true
 }
 
 func (d *deadlineWriter) Write(p []byte) (int, error) {
@@ -175,8 +197,12 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 		// The error is ignored, because some ResponseWriters have no deadlines.
 		_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout))
 	}
+	had := d.endTurn()
 	n, err := d.ResponseWriter.Write(p)
 	d.written += int64(n)
+	if had && err == nil {
+		err = d.beginTurn()
+	}
 	return n, err
 }
 
@@ -206,8 +232,12 @@ func (b responseBytes) Write(p []byte) (int, error) {
 	return b.out.Write(p)
 }
 
-// beginLarge writes the headers of a large body and the bytes held so far.
+// beginLarge writes the headers of a large body and the bytes held so far. It begins a turn, which
+// Close ends.
 func (b *responseBody) beginLarge() error {
+	if err := b.w.beginTurn(); err != nil {
+		return err
+	}
 	if b.compress {
 		b.w.Header().Set("Content-Encoding", "gzip")
 	}
@@ -224,6 +254,7 @@ func (b *responseBody) beginLarge() error {
 
 // Close writes the rest of the body. An error means that the client has disconnected.
 func (b *responseBody) Close() error {
+	defer b.w.endTurn()
 	if b.out == nil {
 		b.w.Header().Set("Content-Length", strconv.Itoa(len(b.held)))
 		b.w.WriteHeader(b.code)

@@ -85,6 +85,7 @@ type Server struct {
 	watches  watchSet
 	rechecks atomic.Uint64 // the number of calls of Recheck
 	budget   budget.Budget
+	turns    budget.Turns
 	stored   storedMemory
 	timers   timers.Queue // wakes the streams
 

@@ -101,7 +101,7 @@ var moduleRules = []moduleRule{
 // in the root module must import none.
 var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
-	"kubeapi":       {"internal/rawjson"},
+	"kubeapi":       {"internal/budget", "internal/rawjson"},
 	"observe":       nil,
 	"conformance":   {"internal/compress", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": nil,

@@ -1,0 +1,117 @@
+package budget
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Turns limits the number of callers that compute at the same time, so that others find a free
+// processor. Waiting clients take turns, each in its own order, so that a client with many requests
+// does not delay the others. The zero value is ready to use. It is safe for concurrent use.
+type Turns struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	taken   int
+	waiting map[string][]chan struct{}
+	next    []string // the clients in waiting, in the order of their turns
+}
+
+type claimKey struct{}
+
+// A claim is the right of a request to wait for turns.
+type claim struct {
+	turns  *Turns
+	client string
+}
+
+// WithTurns returns a context with which [BeginTurn] takes the turns of client.
+func WithTurns(ctx context.Context, t *Turns, client string) context.Context {
+	return context.WithValue(ctx, claimKey{}, claim{t, client})
+}
+
+// Large is the size from which work takes a turn. Smaller work takes about a millisecond.
+const Large = 64 << 10
+
+// BeginTurn waits for a turn if ctx comes from [WithTurns] and the work is [Large], such as to
+// parse a body or to patch an object of size bytes. All processors but one are for such work. The
+// caller must call end, unless there is an error. In its turn it must wait for nothing: neither for
+// input or output nor for another turn. An error is that of ctx.
+func BeginTurn(ctx context.Context, size int) (end func(), err error) {
+	c, ok := ctx.Value(claimKey{}).(claim)
+	if !ok || size < Large {
+		return func() {}, nil
+	}
+	if err := c.turns.begin(ctx, c.client, max(1, runtime.GOMAXPROCS(0)-1)); err != nil {
+		return nil, err
+	}
+	return c.turns.end, nil
+}
+
+// begin waits until client has one of limit turns, or until ctx ends. The caller must call end
+// unless there is an error, which is that of ctx.
+func (t *Turns) begin(ctx context.Context, client string, limit int) error {
+	t.mu.Lock()
+	if t.taken < limit && len(t.next) == 0 {
+		t.taken++
+		t.mu.Unlock()
+		return nil
+	}
+	if t.waiting == nil {
+		t.waiting = make(map[string][]chan struct{})
+	}
+	if len(t.waiting[client]) == 0 {
+		t.next = append(t.next, client)
+	}
+	turn := make(chan struct{})
+	t.waiting[client] = append(t.waiting[client], turn)
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		t.leave(client, turn)
+		return ctx.Err()
+	}
+}
+
+// leave ends the wait for turn, or the turn if it has already begun.
+func (t *Turns) leave(client string, turn chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(t.waiting[client], turn)
+	if i < 0 {
+		t.pass()
+		return
+	}
+	if t.waiting[client] = slices.Delete(t.waiting[client], i, i+1); len(t.waiting[client]) == 0 {
+		delete(t.waiting, client)
+		t.next = slices.DeleteFunc(t.next, func(name string) bool { return name == client })
+	}
+}
+
+// end ends a turn.
+func (t *Turns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass()
+}
+
+// pass passes the turn to the next client. The caller holds mu.
+func (t *Turns) pass() {
+	if len(t.next) == 0 {
+		t.taken--
+		return
+	}
+	client := t.next[0]
+	t.next = slices.Delete(t.next, 0, 1)
+	queue := t.waiting[client]
+	close(queue[0])
+	if len(queue) == 1 {
+		delete(t.waiting, client)
+		return
+	}
+	t.waiting[client] = slices.Delete(queue, 0, 1)
+	t.next = append(t.next, client)
+}
