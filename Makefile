@@ -6,6 +6,7 @@ TARGET    ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
 RIVALS    ?=
+ATTACKTIME ?= 8s
 WATCHERS  ?= 1000
 ROUNDS    ?= 5
 OUT       ?= $(CURDIR)/.bin/rivals-results
@@ -60,6 +61,15 @@ fuzz:
 .PHONY: bench
 bench:
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem $(PACKAGES)
+
+# The attacks that need a server of their own, such as one with a data file.
+ATTACKS := TestAttacks|TestUnfinishedBodiesDoNotDelayShutdown|TestServerSurvivesTheEndOfItsOutput|TestDeletedDataFileIsNoticed
+ATTACKS := $(ATTACKS)|TestHeaderLimitsHoldForEveryRequest|TestCrossSiteWritesNeedAnAllowedOrigin|TestNoQueryIsLogged|TestDebugRoutesRefuseOtherPagesAndHosts
+
+## attack: attack a server next to an innocent client, ATTACKTIME for each attack (docs/reliability.md); takes seven minutes on a quiet machine
+.PHONY: attack
+attack:
+	@LISTWATCH_ATTACK_TIME=$(ATTACKTIME) go test -vet=off -count=1 -timeout=$(TIMEOUT) -run='^($(ATTACKS))$$' -v ./cmd/listwatch
 
 ## rivals: compare listwatch with other servers; RIVALS (names, comma-separated), WATCHERS and ROUNDS limit it, OUT gets table and plots
 .PHONY: rivals

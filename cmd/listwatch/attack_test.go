@@ -1,156 +1,201 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/watchserver/echo"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
 )
 
-// A client without credentials must not delay the end of the server.
-func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
-	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0")
-	address := strings.TrimPrefix(p.awaitURL(t), "http://")
-	for _, line := range []string{"POST /api/v1/namespaces/default/pods", "POST /nothing", "GET /js/listwatch.js", "PUT /js/"} {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", line)
-		if strings.HasPrefix(line, "GET") { // the others may still wait for the body
-			if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
+// attackTimeEnv is the environment variable with the duration of each attack, such as 10s. make
+// attack sets it. Without it the attacks are skipped, because they need the machine for themselves
+// and a server without the race detector.
+const attackTimeEnv = "LISTWATCH_ATTACK_TIME"
+
+const (
+	maxAttackMemory  = 256 << 20 // in addition to the memory before all attacks
+	maxInnocentDelay = 500 * time.Millisecond
+	// attackedBytes is the size of the collection that the attacks read.
+	attackedBytes = 20 << 20
+)
+
+// TestAttacks runs each attack in a process of its own, while an innocent client updates an object
+// fifty times a second and watches it. An attack must neither fill the server's memory nor delay
+// the innocent client. The first and the last line of the table are without an attack.
+func TestAttacks(t *testing.T) {
+	each, err := time.ParseDuration(os.Getenv(attackTimeEnv))
+	if err != nil {
+		t.Skip("run make attack")
 	}
-	start := time.Now()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if code, stderr := p.exit(); code != 0 || strings.Contains(stderr, "did not end in time") || time.Since(start) > 9*time.Second {
-		t.Errorf("exit code %d after %v, want 0 before the timeout of 10 s; stderr:\n%s", code, time.Since(start), stderr)
+	s := startAttackedServer(t)
+	before := s.memory("VmRSS")
+	t.Logf("%-24s %6s %9s %9s %9s  %s", "attack", "events", "p50", "p99", "memory", "responses to the attacker")
+	for _, a := range slices.Concat([]attack{{name: "none"}}, attacks, []attack{{name: "none"}}) {
+		t.Run(a.name, func(t *testing.T) {
+			delays, responses := s.runBeside(t, a, each)
+			slices.Sort(delays)
+			p50, p99 := delays[len(delays)/2], delays[len(delays)*99/100]
+			added := s.memory("VmHWM") - before
+			t.Logf("%-24s %6d %9v %9v %5d MiB  %s", a.name, len(delays), p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), added>>20, responses)
+			if p99 > maxInnocentDelay {
+				t.Errorf("the 99th percentile of the innocent client is %v, want at most %v", p99, maxInnocentDelay)
+			}
+			if added > maxAttackMemory {
+				t.Errorf("the server took %d MiB more than before all attacks, want at most %d", added>>20, maxAttackMemory>>20)
+			}
+		})
+	}
+	if code, _, body := request(t, "GET", s.url+configMap(innocentName), ""); code != http.StatusOK {
+		t.Errorf("the object of the innocent client: got %d %s, want 200", code, body)
+	}
+	_ = s.process.cmd.Process.Signal(syscall.SIGTERM)
+	if code, stderr := s.process.exit(); code != 0 || strings.Contains(stderr, attackSecret) || strings.Contains(stderr, "panic") {
+		t.Errorf("exit code %d, want 0; the log must have neither queries nor panics:\n%.5000s", code, stderr)
 	}
 }
 
-func TestHeaderLimitsHoldForEveryRequest(t *testing.T) {
-	origin := startServer(t)
-	relay := startRelay(t, "--upstream", origin.http, "--resource", "pods")
-	single := startRelay(t, "--upstream", origin.http+"/api/v1/pods")
-	const object = `{"metadata":{"name":"one"}}`
-	for _, r := range []struct{ method, url string }{
-		{"GET", origin.http + podsPath},
-		{"GET", origin.http + podsPath + "?watch=true"},
-		{"GET", origin.http + podsPath + "/one"},
-		{"POST", origin.http + podsPath},
-		{"PUT", origin.http + podsPath + "/one"},
-		{"DELETE", origin.http + podsPath},
-		{"GET", origin.http + "/"},
-		{"GET", origin.http + "/api"},
-		{"GET", origin.http + "/version"},
-		{"GET", origin.http + "/readyz"},
-		{"GET", origin.http + "/openapi/v2"},
-		{"GET", origin.http + "/nothing"},
-		{"GET", origin.http + "/js/listwatch.js"},
-		{"GET", origin.http + echo.Path},
-		{"GET", relay.http + "/api/v1/pods"},
-		{"GET", relay.http + "/readyz"},
-		{"GET", relay.http + "/nothing"},
-		{"GET", single.http + "/healthz"},
-		{"GET", single.http + "/nothing"},
-	} {
-		for _, c := range []struct {
-			header, value, query string
-			want                 int
-		}{
-			{"X-Long", strings.Repeat("x", 70_000), "", http.StatusRequestHeaderFieldsTooLarge},
-			{"X-None", "", strings.Repeat("x", 17_000), http.StatusRequestURITooLong},
-			{"Impersonate-User", "root", "", http.StatusForbidden},
-		} {
-			separator := "?"
-			if strings.Contains(r.url, "?") {
-				separator = "&"
-			}
-			req, err := http.NewRequest(r.method, r.url+separator+"x="+c.query, strings.NewReader(object))
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set(c.header, c.value)
-			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, _ := io.ReadAll(res.Body)
-			res.Body.Close()
-			if res.StatusCode != c.want || !strings.Contains(string(body), `"kind":"Status"`) {
-				t.Errorf("%s %s with %s: got %d %.200s, want %d", r.method, r.url, c.header, res.StatusCode, body, c.want)
-			}
-		}
-	}
-	if code, _, _ := request(t, "GET", origin.http+podsPath+"/one", ""); code != http.StatusNotFound {
-		t.Errorf("got %d, want 404: a refused request has written", code)
-	}
+// An attackedServer is a server in a process of its own.
+type attackedServer struct {
+	process    *process
+	url, debug string
+	remote     *client.Remote // the innocent client
+	innocent   *http.Client
 }
 
-func TestCrossSiteWritesNeedAnAllowedOrigin(t *testing.T) {
-	s := startServer(t, "--allow-origin", "https://friend.example.com")
-	for _, c := range []struct {
-		site, origin string
-		want         int
-	}{
-		{"cross-site", "", http.StatusForbidden},
-		{"same-site", "", http.StatusForbidden},
-		{"cross-site", "https://other.example.com", http.StatusForbidden},
-		{"cross-site", "https://friend.example.com", http.StatusCreated},
-		{"same-origin", "", http.StatusCreated},
-		{"none", "", http.StatusCreated},
-	} {
-		req, err := http.NewRequest("POST", s.http+podsPath, strings.NewReader(`{"metadata":{"generateName":"a-"}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Sec-Fetch-Site", c.site)
-		if c.origin != "" {
-			req.Header.Set("Origin", c.origin)
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != c.want {
-			t.Errorf("%s, origin %q: got %d, want %d", c.site, c.origin, res.StatusCode, c.want)
+func startAttackedServer(t *testing.T) *attackedServer {
+	debug := freeAddress(t)
+	// Requests of one client may hold half of the memory, and the garbage collector needs as much.
+	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", "256MiB", "--history-bytes", "32MiB",
+		"--max-connections", "4000", "--max-watches-per-client", "1000", "--quota-bytes", "64MiB", "--quota-objects", "5000")
+	s := &attackedServer{process: p, url: p.awaitURL(t), debug: "http://" + debug, innocent: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(s.innocent.CloseIdleConnections)
+	const size = 100 << 10
+	put := func(path, object string) {
+		if code, _, body := request(t, http.MethodPost, s.url+path, object); code != http.StatusCreated {
+			t.Fatalf("POST %s: got %d %.200s", path, code, body)
 		}
 	}
+	for i := range attackedBytes / size {
+		put(podsPath, largePod(fmt.Sprint("large-", i), size))
+	}
+	put(podsPath, `{"metadata":{"name":"list"},"list":[`+strings.Repeat("0,", 60_000)+`0]}`)
+	put(configMaps, `{"metadata":{"name":"`+innocentName+`"}}`)
+	s.remote = &client.Remote{URL: s.url + configMaps}
+	return s
 }
 
-func TestNoQueryIsLogged(t *testing.T) {
-	s := startServer(t, "-v", "--debug-addr", "127.0.0.1:0")
-	const secret = "verysecret"
-	for _, path := range []string{"/api/v1/pods?", "/nothing?", "/api/v1/pods?labelSelector=app%3D" + secret + "&"} {
-		request(t, "GET", s.http+path+"token="+secret, "")
+// memory returns a value of /proc/PID/status in bytes.
+func (s *attackedServer) memory(name string) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.cmd.Process.Pid))
+	if err != nil {
+		return 0 // not Linux
 	}
-	res, err := http.Get(s.http + "/api/v1/pods?watch=true&token=" + secret + "&labelSelector=app%3D" + secret)
+	_, rest, _ := bytes.Cut(data, []byte(name+":"))
+	kib, _ := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
+	return kib << 10
+}
+
+// forgetPeak makes VmHWM start at VmRSS again.
+func (s *attackedServer) forgetPeak() {
+	// An error means that the peak of the attacks before counts for the next ones, too.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.process.cmd.Process.Pid), []byte("5"), 0)
+}
+
+const (
+	configMaps   = "/api/v1/namespaces/innocent/configmaps"
+	innocentName = "innocent"
+)
+
+func configMap(name string) string { return configMaps + "/" + name }
+
+// runBeside runs a for d beside the innocent client. It returns the times from the start of each
+// write to its event, and the attacker's report.
+func (s *attackedServer) runBeside(t *testing.T, a attack, d time.Duration) (delays []time.Duration, responses string) {
+	t.Helper()
+	w, err := s.remote.Watch(t.Context(), listwatch.Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		_, _, body := request(t, "GET", s.debug+"/debug/watches", "")
-		if strings.Contains(body, secret) {
-			t.Errorf("/debug/watches has the query: %s", body)
+	defer w.Close()
+	s.forgetPeak()
+	end := time.Now().Add(d)
+	var out, errs bytes.Buffer
+	if a.run != nil {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), attackerEnv+"="+a.name, "URL="+s.url, "DEBUG="+s.debug, "TIME="+d.String(), fmt.Sprint("PID=", s.process.cmd.Process.Pid))
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(body, `"path":"/api/v1/pods"`) {
-			break
+		defer func() {
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("the attacker: %v\n%s", err, errs.String())
+			}
+			responses = strings.TrimSpace(out.String())
+		}()
+	}
+	for i := 0; time.Now().Before(end) || len(delays) < 10; i++ {
+		start, mark := time.Now(), fmt.Sprintf("%s %d", a.name, i)
+		s.update(t, mark)
+		await(t, w, mark)
+		delays = append(delays, time.Since(start))
+		time.Sleep(20*time.Millisecond - time.Since(start))
+	}
+	return delays, ""
+}
+
+// await waits for the event of the object with mark.
+func await(t *testing.T, w listwatch.Watcher, mark string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	for batch := make([]listwatch.Event, 16); ; {
+		n, err := w.Next(ctx, batch)
+		if err != nil {
+			t.Fatalf("the innocent watcher: %v", err)
+		}
+		for _, e := range batch[:n] {
+			if e.Object != nil && strings.Contains(string(e.Object.Data), `"at":"`+mark+`"`) {
+				return
+			}
 		}
 	}
-	res.Body.Close()
-	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool { return strings.Contains(text, "watch ended") })
-	if text := s.stderr.String(); strings.Contains(text, secret) || !strings.Contains(text, "path=/api/v1/pods") || !strings.Contains(text, "msg=refused") {
-		t.Errorf("got %s, want the paths without their queries", text)
+}
+
+// update writes the object of the innocent client. Refused writes are repeated, and so count as
+// delay.
+func (s *attackedServer) update(t *testing.T, mark string) {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); ; {
+		body := fmt.Sprintf(`{"metadata":{"name":%q},"data":{"at":%q}}`, innocentName, mark)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+configMap(innocentName), strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := s.innocent.Do(r)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, res.Body) // so that the next write uses the same connection
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+			err = fmt.Errorf("status %d", res.StatusCode)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the innocent client cannot write: %v; the server wrote:\n%.5000s", err, s.process.stderr)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

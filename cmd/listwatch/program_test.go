@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgramEnv) != "" {
 		main()
 	}
+	if attack := os.Getenv(attackerEnv); attack != "" {
+		runAttacker(attack)
+	}
 	leaktest.Main(m)
 }
 

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// attackerEnv is the environment variable with the name of the attack that the test binary runs
+// instead of its tests. URL, DEBUG, TIME and PID are its arguments.
+const attackerEnv = "LISTWATCH_ATTACKER"
+
+// The attacker has an address of its own, because limits hold for each client.
+const attackerAddress = "127.0.0.2"
+
+// attackSecret is in queries, which the server must not log.
+const attackSecret = "attack-secret"
+
+// An attack sends requests to a server until ctx ends.
+type attack struct {
+	name string
+	run  func(ctx context.Context, a *attacker)
+}
+
+// attacks are all attacks. Package observe, store/bolt and the other tests of this package have the
+// ones that need a server of their own.
+var attacks = slices.Concat(http1Attacks, http2Attacks, hostileRequests)
+
+// An attacker is the process of an attack.
+type attacker struct {
+	url, debug string
+	server     int // the process
+	client     *http.Client
+	mu         sync.Mutex
+	responses  map[string]int // guarded by mu; the number of responses by status
+	unexpected string         // guarded by mu
+}
+
+// runAttacker runs the attack with the given name, and exits.
+func runAttacker(name string) {
+	i := slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })
+	d, err := time.ParseDuration(os.Getenv("TIME"))
+	if err != nil || i < 0 {
+		fmt.Fprintln(os.Stderr, "unknown attack or time:", name, err)
+		os.Exit(2)
+	}
+	a := &attacker{url: os.Getenv("URL"), debug: os.Getenv("DEBUG"), responses: make(map[string]int)}
+	a.server, _ = strconv.Atoi(os.Getenv("PID"))
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(attackerAddress)}}
+	a.client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 100}}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	attacks[i].run(ctx, a)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, status := range slices.Sorted(maps.Keys(a.responses)) {
+		fmt.Printf("%s×%d ", status, a.responses[status])
+	}
+	if a.unexpected != "" {
+		fmt.Fprintln(os.Stderr, a.unexpected)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// count counts a response.
+func (a *attacker) count(status string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.responses[status]++
+}
+
+// fault reports that the server did what it must not do.
+func (a *attacker) fault(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unexpected = cmp.Or(a.unexpected, fmt.Sprintf(format, args...))
+}
+
+// parallel runs f n times at once, again and again, until ctx ends.
+func parallel(ctx context.Context, n int, f func()) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				f()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// dial opens a connection, which is closed when ctx ends. It returns nil if that fails.
+func (a *attacker) dial(ctx context.Context) net.Conn {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(attackerAddress)}}
+	c, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		time.Sleep(time.Millisecond)
+		return nil
+	}
+	context.AfterFunc(ctx, func() { c.Close() })
+	return c
+}
+
+// send sends a request, and drops the body of the response. header has names and values.
+func (a *attacker) send(ctx context.Context, method, path, body string, header ...string) (status int) {
+	r, err := http.NewRequestWithContext(ctx, method, a.url+path, strings.NewReader(body))
+	if err != nil {
+		a.fault("%v", err)
+		return 0
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	res, err := a.client.Do(r)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.count("error")
+		}
+		return 0
+	}
+	defer res.Body.Close()
+	a.count(strconv.Itoa(res.StatusCode))
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode
+}
+
+// exchange sends text on a connection of its own, and returns the status of the response, or 0 if
+// the server closes the connection without one.
+func (a *attacker) exchange(ctx context.Context, text string) (status int) {
+	c := a.dial(ctx)
+	if c == nil {
+		return 0
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, text); err != nil {
+		a.count("closed")
+		return 0
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		a.count("closed")
+		return 0
+	}
+	a.count(strconv.Itoa(res.StatusCode))
+	return res.StatusCode
+}
+
+// hold sends text on a connection of its own, and keeps it open without reading until ctx ends.
+func (a *attacker) hold(ctx context.Context, text string) {
+	if c := a.dial(ctx); c != nil {
+		_, _ = io.WriteString(c, text)
+		<-ctx.Done()
+	}
+}
+
+// holdUntilClosed is like hold, but reads, and returns when the server closes the connection.
+func (a *attacker) holdUntilClosed(ctx context.Context, text string) {
+	if c := a.dial(ctx); c != nil {
+		defer c.Close()
+		_, _ = io.WriteString(c, text)
+		_, _ = io.Copy(io.Discard, c)
+		if ctx.Err() == nil {
+			a.count("closed")
+		}
+	}
+}
