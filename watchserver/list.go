@@ -70,7 +70,8 @@ func writePage(
 	body := newResponseBody(w, r, http.StatusOK, cmp.Or(timeout, transport.DefaultWriteTimeout))
 	defer body.w.endTurn()
 	if w.Header().Get("Content-Type") != cborType {
-		_ = writeList(body, start, page.Items, representation) // an error means that the client has disconnected
+		// An error means that the client has disconnected.
+		_ = writeList(body, start, page.Items, representation)
 	} else if err := writeCBORList(body, start, page.Items); err != nil {
 		if body.out != nil { // the client has a part of the list
 			panic(http.ErrAbortHandler)
