@@ -28,8 +28,7 @@ func benchmarkReplace(b *testing.B, tracked bool) {
 	if err := h.Add(r, c); err != nil {
 		b.Fatal(err)
 	}
-	body := `{"metadata":{"name":"one","namespace":"default","labels":{"app":"web"},"annotations":{"note":"` + strings.Repeat("n", 300) + `"}},"spec":{"containers":[{"name":"web",` +
-		`"image":"registry.example/web:1.2.3","env":[` + strings.Repeat(`{"name":"A","value":"b"},`, 60) + `{"name":"Z","value":"z"}]}]}}`
+	body := benchPod()
 	do := func(method, path, mediaType, body string, code int) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -49,4 +48,10 @@ func benchmarkReplace(b *testing.B, tracked bool) {
 	for b.Loop() {
 		do(http.MethodPut, pods+"/one", "application/json", body, http.StatusOK)
 	}
+}
+
+// benchPod returns a pod of about 2 KiB.
+func benchPod() string {
+	return `{"metadata":{"name":"one","namespace":"default","labels":{"app":"web"},"annotations":{"note":"` + strings.Repeat("n", 300) + `"}},"spec":{"containers":[{"name":"web",` +
+		`"image":"registry.example/web:1.2.3","env":[` + strings.Repeat(`{"name":"A","value":"b"},`, 60) + `{"name":"Z","value":"z"}]}]}}`
 }
