@@ -7,9 +7,10 @@ import (
 
 // RequestsWebSocket reports whether r requests an upgrade to WebSocket, valid or not. An Upgrade
 // header that Connection does not name is none, and HTTP/1.0 has no upgrades
-// (rfc9110#section-7.8).
+// (rfc9110#section-7.8). An HTTP/2 server rejects these headers, but it may set them itself for an
+// extended CONNECT (rfc8441#section-5).
 func RequestsWebSocket(r *http.Request) bool {
-	return r.ProtoMajor == 1 && r.ProtoAtLeast(1, 1) &&
+	return r.ProtoAtLeast(1, 1) &&
 		HasToken(r.Header, "Connection", "upgrade") && HasToken(r.Header, "Upgrade", "websocket")
 }
 

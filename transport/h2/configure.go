@@ -17,8 +17,9 @@ type Config struct {
 	// and much more CPU for each event. By default the connection loop of this package replaces it.
 	NetHTTP bool
 	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441), unless NetHTTP is true. Browsers
-	// then use it for all WebSockets of the origin, so every handler of WebSockets must support
-	// CONNECT.
+	// then open all WebSockets of the origin as streams of one connection. Every handler sees the
+	// request that an HTTP/1.1 client would have sent: GET with Upgrade, and ProtoMajor 2. The
+	// http.ResponseWriter is an http.Hijacker, so WebSocket libraries for HTTP/1.1 work too.
 	ExtendedConnect bool
 }
 

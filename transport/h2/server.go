@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2/internal/loop"
 	"github.com/listwatch/listwatch/transport/internal/connio"
@@ -22,10 +23,9 @@ var plainEnvelope = &transport.Envelope{}
 // Name returns "h2".
 func (Server) Name() string { return "h2" }
 
-// Claims reports whether r is an HTTP/2 request other than CONNECT, which RFC 8441 uses for
-// WebSocket.
+// Claims reports whether r is an HTTP/2 request that neither opens a WebSocket nor is a CONNECT.
 func (Server) Claims(r *http.Request) bool {
-	return r.ProtoMajor == 2 && r.Method != http.MethodConnect
+	return r.ProtoMajor == 2 && r.Method != http.MethodConnect && !httpheader.RequestsWebSocket(r)
 }
 
 // Accept implements [transport.Server]. It removes headers that HTTP/2 forbids

@@ -8,9 +8,9 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A Server serves watches over WebSocket (RFC 6455) for HTTP/1.1 requests. It writes the same bytes
-// to all watchers, compressed or not, and many messages at once. The zero value is ready to use. It
-// is safe for concurrent use.
+// A Server serves watches over WebSocket (RFC 6455): over HTTP/1.1, and over HTTP/2 (RFC 8441) if
+// h2.Config permits it. It writes the same bytes to all watchers, compressed or not, and many
+// messages at once. The zero value is ready to use. It is safe for concurrent use.
 type Server struct {
 	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
 	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
@@ -23,8 +23,8 @@ var _ transport.Server = (*Server)(nil)
 // Name returns "websocket".
 func (*Server) Name() string { return "websocket" }
 
-// Claims reports whether r requests an upgrade to WebSocket, valid or not. HTTP/1.0
-// (rfc9110#section-7.8) and HTTP/2 have no upgrades.
+// Claims reports whether r requests an upgrade to WebSocket, valid or not. HTTP/1.0 has no upgrades
+// (rfc9110#section-7.8).
 func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
 // Accept upgrades the connection. The subprotocol selects the framing if it names one. Otherwise
@@ -52,7 +52,11 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	}
 	sender := newStream(conn, early, agreed.deflate, o)
 	sender.open(switchingProtocols(r, w.Header(), subprotocol, extensions), o)
-	return &transport.Stream{
+	stream := &transport.Stream{
 		Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach, Segments: agreed.sharesHistory,
-	}, nil
+	}
+	if c, ok := conn.(interface{ Go(f func()) }); ok {
+		stream.Go = c.Go // over HTTP/2, the connection's writer gives its streams their turns
+	}
+	return stream, nil
 }

@@ -23,9 +23,14 @@ const (
 // FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer
-	vector   bool // conn supports writev
+	stream   frameStream // conn, if it is a stream of HTTP/2
+	vector   bool        // conn supports writev
 	deadline WriteDeadline
 }
+
+// A frameStream keeps frames that its peer does not accept yet, without a copy. Its writes fail if
+// they have not finished by the deadline.
+type frameStream interface{ WriteFrames(frames [][]byte) error }
 
 // NewFrameWriter returns a FrameWriter for conn. A negative timeout means no limit.
 func NewFrameWriter(conn interface {
@@ -34,16 +39,21 @@ func NewFrameWriter(conn interface {
 }, timeout time.Duration,
 ) FrameWriter {
 	_, tcp := TCP(conn)
-	return FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
+	stream, _ := conn.(frameStream)
+	return FrameWriter{conn: conn, stream: stream, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
 }
 
 // Timeout returns the timeout.
 func (w *FrameWriter) Timeout() time.Duration { return w.deadline.Timeout }
 
 // WriteFrames writes frames in one write if possible. It may overwrite the slice, but not the
-// frames. With TLS no vector is used, because each of its elements would become a record and a
+// frames. They must not change any more. With TLS no vector is used, because each of its elements would become a record and a
 // system call.
 func (w *FrameWriter) WriteFrames(frames [][]byte) error {
+	if w.stream != nil {
+		w.deadline.Arm()
+		return w.stream.WriteFrames(frames)
+	}
 	if len(frames) > 1 && w.vector {
 		total := 0
 		for _, f := range frames {

@@ -24,8 +24,13 @@ func TuneTCP(conn net.Conn) {
 	}
 }
 
-// Cut closes conn without a TLS alert, which would block if the peer does not read.
+// Cut closes conn without a TLS alert, which would block if the peer does not read. It aborts a
+// stream of HTTP/2.
 func Cut(conn io.Closer) {
+	if s, ok := conn.(interface{ Abort() }); ok {
+		s.Abort()
+		return
+	}
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = t.NetConn()
 	}

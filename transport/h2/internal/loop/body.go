@@ -206,7 +206,9 @@ func (r requestBody) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	n := copy(p, b.data[len(b.data)-b.unread:])
-	b.unread -= n
+	if b.unread -= n; b.unread == 0 && b.ex.upgrade {
+		b.data = nil // a WebSocket is idle most of the time
+	}
 	b.grant(int32(n))
 	return n, nil
 }

@@ -17,6 +17,7 @@
 //     the writer. output.go: the bytes of the next write.
 //   - response.go and respond.go: the http.ResponseWriter. body.go: the body of a request.
 //   - handler.go: the goroutines of handlers. watch.go: streams without a goroutine.
+//   - tunnel.go: WebSockets (RFC 8441), as connections that handlers hijack.
 //
 // # Locks
 //

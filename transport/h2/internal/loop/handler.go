@@ -22,6 +22,8 @@ type exchange struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	head   bool // the method is HEAD
+	// upgrade is true if makeUpgrade has made the request.
+	upgrade bool
 
 	response response // owned by the handler
 	body     body     // guarded by the connection's mutex
@@ -49,6 +51,15 @@ func (c *conn) openExchange(st *stream, r *http.Request, b *headerBlock) {
 	switch {
 	case b.tooLarge:
 		x.handler = http.HandlerFunc(headersTooLarge)
+	case r.Header[protocolField] != nil:
+		if x.upgrade = r.Header[protocolField][0] == "websocket"; x.upgrade {
+			makeUpgrade(r)
+		} else {
+			x.handler = http.HandlerFunc(unknownProtocol)
+		}
+		if b.end {
+			x.body.err = io.EOF
+		}
 	case !b.end:
 		r.Body = requestBody{&x.body}
 		if httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
@@ -100,7 +111,11 @@ func (x *exchange) serve() {
 			x.recovered(p)
 		}
 	}()
-	x.handler.ServeHTTP(x, x.req)
+	var w http.ResponseWriter = x
+	if x.upgrade {
+		w = upgradeWriter{x}
+	}
+	x.handler.ServeHTTP(w, x.req)
 	x.finish()
 }
 
@@ -141,11 +156,13 @@ func (x *exchange) returned() {
 	if w := x.watch; w != nil && !w.detached {
 		w.abort()
 	}
-	x.finished = true
-	x.stopTimers()
-	x.body.closed = true
-	x.body.discard()
-	x.st.ex = nil
+	if !x.upgrade || x.watch == nil { // a tunnel outlives its handler
+		x.finished = true
+		x.stopTimers()
+		x.body.closed = true
+		x.body.discard()
+		x.st.ex = nil
+	}
 	x.cancel()
 	c.handlers--
 	for len(c.waiting) > 0 && c.handlers < int(c.settings.streams) {
@@ -162,6 +179,9 @@ func (x *exchange) fail(err error) {
 	x.body.fail(err)
 	if err != errClosed {
 		x.cancel()
+	}
+	if x.upgrade {
+		x.stopTimers()
 	}
 }
 

@@ -176,7 +176,8 @@ func (c *conn) receiveTrailers(st *stream, fields []hpack.HeaderField) error {
 	switch {
 	case st.remoteClosed:
 		return c.streamError(st.id, http2.ErrCodeStreamClosed)
-	case !b.end, b.invalid != nil, len(fields) > 0 && fields[0].IsPseudo():
+	case !b.end, b.invalid != nil, len(fields) > 0 && fields[0].IsPseudo(), st.ex != nil && st.ex.upgrade:
+		// After CONNECT there are no trailers either (RFC 9113, section 8.5).
 		return c.streamError(st.id, http2.ErrCodeProtocol)
 	}
 	if st.ex != nil && !b.tooLarge {
@@ -191,7 +192,7 @@ func (c *conn) receiveTrailers(st *stream, fields []hpack.HeaderField) error {
 func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
 	var method, scheme, authority, path, protocol string
 	pseudo := map[string]*string{
-		":method": &method, ":scheme": &scheme, ":authority": &authority, ":path": &path, ":protocol": &protocol,
+		":method": &method, ":scheme": &scheme, ":authority": &authority, ":path": &path, protocolField: &protocol,
 	}
 	for len(fields) > 0 && fields[0].IsPseudo() {
 		p, ok := pseudo[fields[0].Name]
@@ -224,10 +225,14 @@ func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
 			return nil, errTarget
 		}
 	}
-	if protocol != "" {
-		r.Header[":protocol"] = []string{protocol}
+	if err := setFields(r, fields); err != nil || protocol == "" {
+		return r, err
 	}
-	return r, setFields(r, fields)
+	if r.ContentLength >= 0 {
+		return nil, errLength // a tunnel has no content (RFC 9110, section 9.3.6)
+	}
+	r.Header[protocolField] = []string{protocol}
+	return r, nil
 }
 
 // setFields sets the header and what net/http derives from it.

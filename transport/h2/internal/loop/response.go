@@ -44,7 +44,13 @@ func (x *exchange) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
-	if status < 200 {
+	switch {
+	case x.upgrade && status == http.StatusSwitchingProtocols:
+		x.acceptTunnel(r.header)
+		return
+	case x.upgrade && status/100 == 2:
+		status = http.StatusNotImplemented // the handler ignores the upgrade, and 2xx would accept it
+	case status < 200:
 		x.sendInformational(status)
 		return
 	}

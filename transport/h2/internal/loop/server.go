@@ -14,8 +14,8 @@ import (
 
 // A Server serves the HTTP/2 connections of one http.Server. The zero value is ready to use.
 type Server struct {
-	// ExtendedConnect permits CONNECT with the pseudo-header :protocol (RFC 8441). A handler finds
-	// the protocol in the request's header ":protocol".
+	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441). A handler sees the request that an
+	// HTTP/1.1 client would have sent, and hijacks it.
 	ExtendedConnect bool
 
 	mu sync.Mutex

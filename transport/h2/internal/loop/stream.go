@@ -80,6 +80,7 @@ func (st *stream) sendLocked(frames [][]byte, end, wait, shared bool) error {
 		st.out = o
 	} else {
 		o.frames = append(o.frames, frames...)
+		o.shared = o.shared && shared
 		o.end = o.end || end
 	}
 	c.enqueue(st)

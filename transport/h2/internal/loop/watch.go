@@ -31,17 +31,23 @@ func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, openi
 	}
 	x.WriteHeader(http.StatusOK)
 	_ = x.sendHead(opening, false, false) // after an error the watch is done
+	watch := x.takeOver(timeout, detached)
+	if len(opening) > 0 {
+		_ = x.st.send([][]byte{opening}, false, false, true)
+	}
+	return watch
+}
+
+// takeOver makes the stream of x a watch.
+func (x *exchange) takeOver(timeout time.Duration, detached bool) *Watch {
 	c := x.st.c
-	watch := &Watch{st: x.st, timeout: max(0, timeout), detached: detached}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	watch := &Watch{st: x.st, timeout: max(0, timeout), detached: detached}
 	x.watch = watch
 	x.stopTimers()
 	if watch.done = x.st.err != nil; !watch.done {
 		x.st.watch = watch
-	}
-	c.mu.Unlock()
-	if len(opening) > 0 {
-		_ = x.st.send([][]byte{opening}, false, false, true)
 	}
 	return watch
 }

@@ -1,0 +1,175 @@
+// Package h2websocket lets tests open WebSockets over HTTP/2 (RFC 8441) with clients for HTTP/1.1.
+//
+// [Dial] returns connections to a gateway in this process, which translates between HTTP/1.1 and
+// HTTP/2 as a proxy does. The bytes of a WebSocket pass unchanged. [NewClient] makes a client of
+// package transport use the gateway.
+package h2websocket
+
+//lint:file-ignore SA1019 the clients of net/http cannot send an extended CONNECT
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/httpheader"
+	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// NewClient returns a client over n that opens each WebSocket on an HTTP/2 connection of its own.
+// The function newClient returns a client for HTTP/1.1.
+func NewClient(n transport.Network, newClient func(transport.Network) transport.Client) transport.Client {
+	return &client{n, newClient}
+}
+
+type client struct {
+	network   transport.Network
+	newClient func(transport.Network) transport.Client
+}
+
+// Name implements [transport.Client].
+func (c *client) Name() string { return c.newClient(c.network).Name() }
+
+// Dial implements [transport.Client]. The gateway needs no TLS, because it uses TLS to the server.
+func (c *client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	request, u := *r, *r.URL
+	request.URL = &u
+	n := c.network
+	if u.Scheme == "http" {
+		n.TLS = nil
+	} else if n.TLS == nil {
+		n.TLS = &tls.Config{ServerName: u.Hostname()}
+	}
+	u.Scheme = "http"
+	return c.newClient(transport.Network{Dial: Dial(n)}).Dial(ctx, &request)
+}
+
+// Dial returns a function that opens an HTTP/2 connection over n, and returns a connection for
+// HTTP/1.1 in clear text to its gateway. The HTTP/2 connection uses TLS if n.TLS is not nil. It
+// is closed when the returned connection is.
+func Dial(n transport.Network) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := n.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		g := &gateway{authority: addr, scheme: "http"}
+		if n.TLS != nil {
+			config := n.TLS.Clone()
+			config.NextProtos = []string{"h2"}
+			if config.ServerName == "" {
+				config.ServerName, _, _ = net.SplitHostPort(addr)
+			}
+			secure := tls.Client(conn, config)
+			if err := secure.HandshakeContext(ctx); err != nil {
+				conn.Close()
+				return nil, err
+			}
+			conn, g.scheme = secure, "https"
+		}
+		// A small window, as that of a client which wants the server to notice that it does not read.
+		t, err := http2.ConfigureTransports(&http.Transport{HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10}})
+		if err == nil {
+			g.server, err = t.NewClientConn(conn)
+		}
+		if err != nil {
+			conn.Close()
+			return nil, err
+		}
+		near, far := memnet.Pipe()
+		g.client = far
+		go g.serve() // until either connection ends
+		return near, nil
+	}
+}
+
+// A gateway passes the requests of a client to a server.
+type gateway struct {
+	client            *memnet.Conn
+	server            *http2.ClientConn
+	scheme, authority string
+}
+
+func (g *gateway) serve() {
+	defer g.server.Close()
+	defer g.client.Close()
+	in := bufio.NewReader(g.client)
+	for {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		isUpgrade := r.Method == http.MethodGet && httpheader.RequestsWebSocket(r)
+		r.URL.Scheme, r.URL.Host, r.RequestURI = g.scheme, g.authority, ""
+		key := r.Header.Get("Sec-Websocket-Key")
+		for _, name := range []string{"Connection", "Upgrade", "Keep-Alive", "Transfer-Encoding", "Sec-Websocket-Key"} {
+			r.Header.Del(name)
+		}
+		if isUpgrade {
+			r.Method, r.ContentLength, r.Body = http.MethodConnect, -1, requestBody{in, g.client}
+			r.Header[":protocol"] = []string{"websocket"}
+		}
+		resp, err := g.server.RoundTrip(r)
+		if err != nil {
+			g.client.Reset()
+			return
+		}
+		if isUpgrade && resp.StatusCode == http.StatusOK {
+			g.tunnel(resp, key)
+			return
+		}
+		resp.Proto, resp.ProtoMajor, resp.ProtoMinor, resp.Close = "HTTP/1.1", 1, 1, isUpgrade
+		err = resp.Write(g.client)
+		resp.Body.Close()
+		if err != nil || resp.Close {
+			return
+		}
+	}
+}
+
+// tunnel passes on what the server sends. The body of the request passes on what the client sends.
+func (g *gateway) tunnel(resp *http.Response, key string) {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	resp.Header.Set("Connection", "Upgrade")
+	resp.Header.Set("Upgrade", "websocket")
+	resp.Header.Set("Sec-Websocket-Accept", base64.StdEncoding.EncodeToString(sum[:]))
+	_, err := io.WriteString(g.client, "HTTP/1.1 101 Switching Protocols\r\n")
+	err = errors.Join(err, resp.Header.Write(g.client))
+	if err == nil {
+		_, err = io.WriteString(g.client, "\r\n")
+	}
+	if err == nil {
+		_, err = io.Copy(g.client, resp.Body)
+	}
+	resp.Body.Close()
+	if err != nil {
+		g.client.Reset()
+		return
+	}
+	_ = g.client.CloseWrite()
+	_ = g.client.SetReadDeadline(time.Time{})
+	_, _ = io.Copy(io.Discard, g.client) // closing with unread bytes would reset the connection
+}
+
+// A requestBody has the bytes that the client of a tunnel sends.
+type requestBody struct {
+	io.Reader
+	client *memnet.Conn
+}
+
+// Close interrupts Read: otherwise the stream would not end before the client sends something.
+func (b requestBody) Close() error { return b.client.SetReadDeadline(time.Unix(1, 0)) }
