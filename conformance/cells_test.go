@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/h2websocket"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -27,6 +28,7 @@ var serverConfigs = []serverConfig{
 	{"h2-loop", h2.Server{}, h2.Config{}},
 	{"h2-nethttp", h2.Server{}, h2.Config{NetHTTP: true}},
 	{"websocket-native", &websocket.Server{}, h2.Config{}},
+	{"websocket-h2", &websocket.Server{}, h2.Config{ExtendedConnect: true}},
 	{"websocket-gorilla", &gorilla.Server{}, h2.Config{}},
 	{"websocket-nhooyr", &nhooyr.Server{}, h2.Config{}},
 }
@@ -43,6 +45,9 @@ var clientConfigs = []clientConfig{
 		return &h2.Client{Network: n, PingInterval: testTimeout}
 	}},
 	{"websocket-native", "websocket", func(n transport.Network) transport.Client { return &websocket.Client{Network: n} }},
+	{"websocket-h2", "websocket", func(n transport.Network) transport.Client {
+		return h2websocket.NewClient(n, func(n transport.Network) transport.Client { return &websocket.Client{Network: n} })
+	}},
 	{"websocket-gorilla", "websocket", func(n transport.Network) transport.Client { return &gorilla.Client{Network: n} }},
 	{"websocket-nhooyr", "websocket", func(n transport.Network) transport.Client { return &nhooyr.Client{Network: n} }},
 }
@@ -57,12 +62,16 @@ type cell struct {
 	compression compression
 }
 
-// cells returns all cells, including those that cannot work.
+// cells returns all cells, including those that cannot work. A client uses WebSocket over HTTP/2 only
+// with a server that announces it.
 func cells() []cell {
 	var all []cell
 	for _, s := range serverConfigs {
 		for _, tls := range []bool{false, true} {
 			for _, c := range clientConfigs {
+				if c.name == "websocket-h2" && !s.http2.ExtendedConnect {
+					continue
+				}
 				for _, f := range framing.Default().Framers() {
 					for _, z := range compressions {
 						all = append(all, cell{s, tls, c, f, z})

@@ -21,10 +21,11 @@ type http2Request struct {
 	ended  bool   // END_STREAM has been received
 }
 
-// requestHTTP2 sends a request over c with prior knowledge of HTTP/2. It returns the
+// RequestHTTP2 sends a request over c with prior knowledge of HTTP/2. It returns the
 // response when its headers have been received.
-func (e *Env) requestHTTP2(c net.Conn, method, target string, header []string) *Response {
+func (e *Env) RequestHTTP2(c net.Conn, method, target string, header []string) *Response {
 	e.Helper()
+	target, header = e.complete(target, header)
 	r := &http2Request{framer: http2.NewFramer(c, c)}
 	r.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if err := r.send(c, e.URL.Scheme, method, target, header); err != nil {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/h2websocket"
 )
 
 // WatchRawIn is like WatchRaw for another framing. It skips the case if a server other than
@@ -102,13 +104,10 @@ func (e *Env) ALPN() []string {
 // RequestOn sends a request on c and reads the response headers.
 func (e *Env) RequestOn(c net.Conn, method, target string, header []string) *Response {
 	e.Helper()
-	if target == "" || target[0] == '?' {
-		target = e.URL.EscapedPath() + target
-	}
-	header = withDefaults(append([]string{"Host", e.URL.Host}, HeaderPairs(e.Header)...), header)
 	if e.Transport == "h2" {
-		return e.requestHTTP2(c, method, target, header)
+		return e.RequestHTTP2(c, method, target, header)
 	}
+	target, header = e.complete(target, header)
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s HTTP/1.1\r\n", method, target)
 	for i := 0; i < len(header); i += 2 {
@@ -121,6 +120,14 @@ func (e *Env) RequestOn(c net.Conn, method, target string, header []string) *Res
 		e.Fatal(err)
 	}
 	return e.readResponse(c, method)
+}
+
+// complete returns the target with its path, and the header with the defaults of the server.
+func (e *Env) complete(target string, header []string) (string, []string) {
+	if target == "" || target[0] == '?' {
+		target = e.URL.EscapedPath() + target
+	}
+	return target, withDefaults(append([]string{"Host", e.URL.Host}, HeaderPairs(e.Header)...), header)
 }
 
 // withDefaults returns header, preceded by the defaults that it does not override.
@@ -154,26 +161,24 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Connect opens a connection to the server. If the server uses TLS, the TLS handshake offers the
+// Connect opens a connection to the server, or to a gateway that opens WebSockets over HTTP/2. If the server uses TLS, the TLS handshake offers the
 // given protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
+	e.Helper()
+	if e.OpensOverHTTP2() {
+		return e.dial(e.dialOverHTTP2())
+	}
+	return e.ConnectDirectly(protocols...)
+}
+
+// ConnectDirectly is like Connect, but uses no gateway if WebSockets are opened over HTTP/2.
+func (e *Env) ConnectDirectly(protocols ...string) net.Conn {
 	e.Helper()
 	dial := e.Network.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	c, err := dial(context.Background(), "tcp", e.DialAddress())
-	if err != nil {
-		e.Fatal(err)
-	}
-	e.Cleanup(func() { c.Close() })
-	if e.Setup.FakeTime {
-		_ = c.SetDeadline(time.Now().Add(e.Patience()))
-	} else {
-		// Limit each read and write instead of the whole connection, because a case may take
-		// long on a slow machine.
-		c = &deadlineConn{c, e.Patience()}
-	}
+	c := e.dial(dial)
 	if !e.UsesTLS() {
 		return c
 	}
@@ -190,6 +195,37 @@ func (e *Env) Connect(protocols ...string) net.Conn {
 		e.Fatal(err)
 	}
 	return secure
+}
+
+// dial connects to the server and limits the time of the connection.
+func (e *Env) dial(dial func(ctx context.Context, network, addr string) (net.Conn, error)) net.Conn {
+	e.Helper()
+	c, err := dial(context.Background(), "tcp", e.DialAddress())
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { c.Close() })
+	if e.Setup.FakeTime {
+		_ = c.SetDeadline(time.Now().Add(e.Patience()))
+	} else {
+		// Limit each read and write instead of the whole connection, because a case may take
+		// long on a slow machine.
+		c = &deadlineConn{c, e.Patience()}
+	}
+	return c
+}
+
+// dialOverHTTP2 returns a function that connects to a gateway. The gateway opens WebSockets over
+// HTTP/2, and uses TLS if the server does.
+func (e *Env) dialOverHTTP2() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	n := e.Network
+	switch {
+	case !e.UsesTLS():
+		n.TLS = nil
+	case n.TLS == nil:
+		n.TLS = new(tls.Config)
+	}
+	return h2websocket.Dial(n)
 }
 
 // HeaderPairs returns the headers of h as a list of alternating names and values.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/listwatch/listwatch/internal/h2websocket"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -20,8 +21,9 @@ type Variant struct {
 	Transport  string // h1, h2 or ws
 	Server     transport.Server
 	newClient  func(transport.Network) transport.Client
-	serverOnly bool // differs from another variant only in this module's server
-	// HTTP2 configures HTTP/2 if the server is this module's.
+	serverOnly bool // runs against this module's server only
+	// HTTP2 configures HTTP/2 if the server is this module's. If it permits ExtendedConnect,
+	// clients open WebSockets over HTTP/2.
 	HTTP2 h2.Config
 }
 
@@ -32,15 +34,21 @@ var AllVariants = []Variant{
 	{Name: "h2", Transport: "h2", Server: h2.Server{}, newClient: newH2},
 	{Name: "h2-nethttp", Transport: "h2", Server: h2.Server{}, newClient: newH2, serverOnly: true, HTTP2: h2.Config{NetHTTP: true}},
 	{Name: "ws-native", Transport: "ws", Server: &websocket.Server{}, newClient: newWS},
+	{Name: "ws-h2", Transport: "ws", Server: &websocket.Server{}, newClient: newWSOverH2, serverOnly: true, HTTP2: h2.Config{ExtendedConnect: true}},
 	{Name: "ws-gorilla", Transport: "ws", Server: &gorilla.Server{}, newClient: newGorilla},
 	{Name: "ws-nhooyr", Transport: "ws", Server: &nhooyr.Server{}, newClient: newNhooyr},
 }
+
+// OpensOverHTTP2 reports whether clients open WebSockets over HTTP/2 (RFC 8441).
+func (w Variant) OpensOverHTTP2() bool { return w.HTTP2.ExtendedConnect }
 
 func newH1(n transport.Network) transport.Client { return &chunked.Client{Network: n} }
 
 func newH2(n transport.Network) transport.Client { return &h2.Client{Network: n} }
 
 func newWS(n transport.Network) transport.Client { return &websocket.Client{Network: n} }
+
+func newWSOverH2(n transport.Network) transport.Client { return h2websocket.NewClient(n, newWS) }
 
 func newGorilla(n transport.Network) transport.Client { return &gorilla.Client{Network: n} }
 

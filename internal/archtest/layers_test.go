@@ -39,7 +39,7 @@ var layers = []layer{
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
-	{"what the WebSocket transports share", []string{"transport/websocket/internal/wswatch"}},
+	{"what the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
 	{"transports, stores and caches", []string{"transport/*", "transport/websocket/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
 	{"what a server tells about requests", []string{"watchserver/echo"}},
@@ -91,7 +91,7 @@ var limits = []limit{
 		[]string{"transport/*", "transport/websocket/*", "transport/websocket/internal/wswatch"},
 		append([]string{
 			".", "framing", "transport", "transport/internal/connio", "transport/h2/internal/loop", "transport/websocket/internal/wswatch",
-			"internal/testhttp",
+			"internal/testhttp", "internal/h2websocket",
 		}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",
 	},
@@ -140,7 +140,7 @@ var dependencies = []dependency{
 	},
 	{
 		"golang.org/x/net/http2",
-		[]string{"transport/h2/internal/loop", "internal/h2peer", "conformance/..."},
+		[]string{"transport/h2/internal/loop", "internal/h2peer", "internal/h2websocket", "conformance/..."},
 		"only the connection loop and hostile test peers handle frames of HTTP/2",
 	},
 	{

@@ -32,16 +32,18 @@ func Path(t *testing.T) string {
 	return ""
 }
 
-// Open opens url in a new browser, which is killed at the end of the test.
-func Open(ctx context.Context, t *testing.T, url string) {
+// Open opens url in a new browser, which is killed at the end of the test. flags are additional
+// flags of Chromium.
+func Open(ctx context.Context, t *testing.T, url string, flags ...string) {
 	t.Helper()
 	home := t.TempDir()
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, Path(t),
-		"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+home, "--remote-debugging-port=0",
+	cmd := exec.CommandContext(ctx, Path(t), append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + home, "--remote-debugging-port=0",
 		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-		url)
+		url,
+	}, flags...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home)
 	// A browser has many processes that share its standard error, and Wait returns only
 	// when all have exited, so Cancel kills the whole process group.

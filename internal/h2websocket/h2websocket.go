@@ -17,6 +17,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -93,9 +94,25 @@ func Dial(n transport.Network) func(ctx context.Context, network, addr string) (
 		near, far := memnet.Pipe()
 		g.client = far
 		go g.serve() // until either connection ends
-		return near, nil
+		return clientEnd{near, far}, nil
 	}
 }
+
+// A clientEnd is the client's end of the connection to a gateway.
+type clientEnd struct {
+	*memnet.Conn
+	gateway *memnet.Conn
+}
+
+// Close lets the gateway read what was written before. Closing a memnet.Conn with unread bytes would
+// discard that.
+func (c clientEnd) Close() error {
+	_ = c.SetReadDeadline(longAgo)
+	_ = c.gateway.SetWriteDeadline(longAgo)
+	return c.CloseWrite()
+}
+
+var longAgo = time.Unix(1, 0)
 
 // A gateway passes the requests of a client to a server.
 type gateway struct {
@@ -155,6 +172,9 @@ func (g *gateway) tunnel(resp *http.Response, key string) {
 	if err == nil {
 		_, err = io.Copy(g.client, resp.Body)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the client has closed its end
+		_, err = io.Copy(io.Discard, resp.Body)
+	}
 	resp.Body.Close()
 	if err != nil {
 		g.client.Reset()
@@ -172,4 +192,4 @@ type requestBody struct {
 }
 
 // Close interrupts Read: otherwise the stream would not end before the client sends something.
-func (b requestBody) Close() error { return b.client.SetReadDeadline(time.Unix(1, 0)) }
+func (b requestBody) Close() error { return b.client.SetReadDeadline(longAgo) }

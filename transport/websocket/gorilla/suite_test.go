@@ -1,11 +1,14 @@
 package gorilla
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/h2websocket"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/transporttest"
 	"github.com/listwatch/listwatch/transport/websocket"
 )
@@ -31,5 +34,16 @@ func TestServerWithNativeClient(t *testing.T) {
 func TestNativeServerWithClient(t *testing.T) {
 	transporttest.Run(t, transporttest.Pair{
 		Server: &websocket.Server{}, Client: newClient, Framings: framings, Compressions: []string{"permessage-deflate"},
+	})
+}
+
+func TestServerOverHTTP2(t *testing.T) {
+	transporttest.Run(t, transporttest.Pair{
+		Server: &Server{},
+		Client: func(n transport.Network) transport.Client { return h2websocket.NewClient(n, newClient) },
+		Configure: func(srv *http.Server, o transport.Options) {
+			h2.Config{Options: o, ExtendedConnect: true}.Configure(srv)
+		},
+		Framings: framings, CannotSplitFrames: true,
 	})
 }

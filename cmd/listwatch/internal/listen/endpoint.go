@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/transport"
@@ -89,7 +88,9 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
 			}}
 		}
-		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log, o.limits.writeTimeout))
+		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log, h2.Config{
+			Options: transport.Options{WriteTimeout: o.limits.writeTimeout}, ExtendedConnect: o.webSocketOverHTTP2,
+		}))
 		return nil
 	}
 	if o.addr != "" {
@@ -147,11 +148,11 @@ func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	})
 }
 
-func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger, writeTimeout time.Duration) *Endpoint {
+func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger, http2 h2.Config) *Endpoint {
 	e := &Endpoint{listener: l, access: about, server: &http.Server{
 		Handler: withGuard(handler), TLSConfig: config, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
-	h2.Configure(e.server, transport.Options{WriteTimeout: writeTimeout})
+	http2.Configure(e.server)
 	scheme := "http"
 	if config != nil {
 		scheme = "https"

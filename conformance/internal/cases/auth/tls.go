@@ -139,7 +139,7 @@ func mutualTLS(e *harness.Env) {
 func rotateCertificate(e *harness.Env) {
 	e.Use(harness.InProcess)
 	serial := func() string {
-		c, ok := e.Connect(e.ALPN()...).(*tls.Conn)
+		c, ok := e.ConnectDirectly(e.ALPN()...).(*tls.Conn)
 		if !ok {
 			e.Fatal("the connection does not use TLS")
 		}

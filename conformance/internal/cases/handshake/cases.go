@@ -93,6 +93,12 @@ var Cases = []harness.Case{
 		Needs: harness.Writes, Run: wsSubprotocolChosen,
 	},
 	{
+		ID: "handshake/ws-over-h2", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
+		Rule: "a server that announces it accepts a WebSocket over HTTP/2 with 200 and without " +
+			"Sec-WebSocket-Accept, and refuses other protocols with 501 (RFC 8441 5, RFC 9220 3)",
+		Needs: harness.InProcess, Run: wsOverH2,
+	},
+	{
 		ID: "handshake/ws-client-checks-accept", Level: harness.Must, Subject: harness.Client, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
 		Rule: "a client rejects a response with a wrong Sec-WebSocket-Accept (RFC 6455 " +
 			"4.1)",

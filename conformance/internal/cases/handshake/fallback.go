@@ -54,10 +54,10 @@ func fallback(e *harness.Env) {
 
 func transportOf(r *http.Request) string {
 	switch {
-	case r.ProtoMajor == 2:
-		return "h2"
 	case r.Header.Get("Upgrade") != "":
 		return "ws"
+	case r.ProtoMajor == 2:
+		return "h2"
 	}
 	return "h1"
 }

@@ -35,6 +35,15 @@ var Mutants = []mutation.Mutant{
 			next.ServeHTTP(w, r)
 		})
 	}}},
+	{Name: "refuses-websocket-over-http2", Breaks: []string{"handshake/ws-over-h2"}, Defect: reference.Interceptors{Handler: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 && r.Header.Get("Upgrade") != "" {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}}},
 	{Name: "accepts-every-upgrade", Breaks: []string{
 		"handshake/h2c-upgrade-ignored", "handshake/ws-accept", "handshake/ws-connection-list", "handshake/ws-version",
 		"handshake/ws-no-key", "handshake/ws-bad-key", "handshake/ws-not-get", "handshake/error-before-upgrade", "handshake/ws-subprotocol-unknown",

@@ -44,11 +44,19 @@ func wsVersion(e *harness.Env) {
 	}
 }
 
+func skipOverHTTP2(e *harness.Env) {
+	if e.OpensOverHTTP2() {
+		e.Skipf("a handshake over HTTP/2 has no key (RFC 8441, section 5)")
+	}
+}
+
 func wsNoKey(e *harness.Env) {
+	skipOverHTTP2(e)
 	e.WatchRaw("", "Sec-WebSocket-Key", "").WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
 }
 
 func wsBadKey(e *harness.Env) {
+	skipOverHTTP2(e)
 	for _, header := range [][]string{
 		{"Sec-WebSocket-Key", "x"},
 		// a key of 15 bytes instead of 16
@@ -63,6 +71,21 @@ func wsBadKey(e *harness.Env) {
 		{"Sec-WebSocket-Key", harness.SampleKey, "Sec-WebSocket-Key", "AQIDBAUGBwgJCgsMDQ4PEA=="},
 	} {
 		e.WatchRaw("", header...).WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
+	}
+}
+
+func wsOverH2(e *harness.Env) {
+	if !e.OpensOverHTTP2() {
+		e.Skipf("the variant opens WebSockets over HTTP/1.1")
+	}
+	for protocol, want := range map[string]int{"websocket": http.StatusOK, "connect-udp": http.StatusNotImplemented} {
+		header := []string{":protocol", protocol, "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", harness.SampleKey}
+		a := e.RequestHTTP2(e.ConnectDirectly("h2"), http.MethodConnect, "?watch=1", header)
+		for _, name := range []string{"Sec-WebSocket-Accept", "Upgrade", "Connection"} {
+			if got := a.WantStatus(want).Values(name); got != nil {
+				e.Errorf("%s: got %s %q, want none", protocol, name, got)
+			}
+		}
 	}
 }
 

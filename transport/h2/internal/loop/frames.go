@@ -116,6 +116,7 @@ func (c *conn) streamError(id uint32, code http2.ErrCode) error {
 	} else {
 		c.out.reset(id, code)
 		c.remember(id)
+		c.wakeWriter()
 	}
 	return c.charge(costFrame)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
 // FuzzFrames sends sequences of frames to a connection that serves echoes and watches. At any time
@@ -18,13 +20,16 @@ import (
 // has disconnected: synctest fails if a goroutine remains.
 //
 // A frame is four bytes, for type, flags, stream and length, and its payload. HEADERS without a
-// payload are a request.
+// payload are a request, and with a payload of one byte the request for a WebSocket.
 func FuzzFrames(f *testing.F) {
 	const get, post, data, reset, settings, window, continuation = 1, 1, 0, 3, 4, 8, 9
 	f.Add([]byte{get, 5, 1, 0, window, 0, 1, 4, 0, 0, 1, 0, reset, 0, 1, 4, 0, 0, 0, 8})
 	f.Add([]byte{post, 4, 3, 0, data, 0, 3, 3, 'a', 'b', 'c', data, 1, 3, 0})
 	f.Add([]byte{get, 1, 1, 0, continuation, 4, 1, 0, settings, 0, 0, 6, 0, 4, 0, 0, 0, 0})
 	f.Add([]byte{get, 5, 1, 0, get, 5, 3, 0, get, 5, 5, 0, 6, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 7, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{get, 5, 7, 0, window, 0, 1, 4, 0, 0, 0, 0})
+	f.Add([]byte{get, 4, 1, 1, 0, data, 0, 1, 3, 'a', 'b', 'c', window, 0, 1, 4, 0, 0, 1, 0, data, 1, 1, 0})
+	f.Add([]byte{get, 4, 1, 1, 0, settings, 0, 0, 6, 0, 4, 0, 0, 0, 0, data, 0, 1, 2, 'a', 'b', get, 5, 1, 0})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		synctest.Test(t, func(t *testing.T) { sendFrames(t, input) })
 	})
@@ -47,8 +52,11 @@ func sendFrames(t *testing.T, input []byte) {
 		kind, flags, stream, n := http2.FrameType(input[0]%12), http2.Flags(input[1]), uint32(input[2]%16), min(int(input[3]), len(input)-4)
 		payload := input[4 : 4+n]
 		input = input[4+n:]
-		if kind == http2.FrameHeaders && n == 0 {
+		if kind == http2.FrameHeaders && n <= 1 {
 			payload, flags = request, flags&^(http2.FlagHeadersPadded|http2.FlagHeadersPriority)
+			if n == 1 {
+				payload = h2peer.HeaderBlock(connectFields("websocket")...)
+			}
 		}
 		err = framer.WriteRawFrame(kind, flags, stream, bytes.Clone(payload))
 		synctest.Wait()
@@ -66,6 +74,15 @@ func sendFrames(t *testing.T, input []byte) {
 }
 
 func echoOrWatch(w http.ResponseWriter, r *http.Request) {
+	if h, ok := w.(http.Hijacker); ok {
+		conn, _, _ := h.Hijack()
+		_, _ = io.WriteString(conn, switching)
+		go func() {
+			_, _ = io.Copy(conn, conn)
+			conn.Close()
+		}()
+		return
+	}
 	if r.ContentLength != 0 {
 		_, _ = io.Copy(w, r.Body)
 		return

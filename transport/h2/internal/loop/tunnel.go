@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -69,8 +68,8 @@ func (u upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // one end closes it. It remains open after the handler has returned.
 //
 // END_STREAM stands for the end of a TCP connection, and RST_STREAM for a reset (RFC 8441, section
-// 5). A deadline for reading that has expired cannot be moved. A write that has not finished by its
-// deadline resets the stream.
+// 5). A deadline for reading that has expired cannot be moved. A deadline for writing sets the time
+// after which the stream is reset if the client keeps its window empty.
 //
 // Within a function of Go, writes do not block: see Watch.
 type tunnel struct {
@@ -81,8 +80,6 @@ type tunnel struct {
 	// Owned by the writer.
 	isAccepted bool   // the response was sent
 	head       []byte // the beginning of the response, until it is complete
-
-	late bool // the write deadline has passed; guarded by the connection's mutex
 }
 
 // maxHead is the maximum size of the response that a handler writes to a tunnel.
@@ -149,9 +146,6 @@ func (t *tunnel) send(frames [][]byte, shared bool) error {
 	c := t.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.late {
-		return os.ErrDeadlineExceeded
-	}
 	if t.st.stepping && !shared {
 		frames = [][]byte{bytes.Clone(frames[0])} // what is left is sent after this call
 	}
@@ -203,12 +197,12 @@ func (t *tunnel) SetWriteDeadline(at time.Time) error {
 	c := t.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.late = false
-	t.x.setTimer(&t.x.writeTimer, at, func() {
-		if t.late = true; t.st.out != nil {
-			t.st.abort(http2.ErrCodeCancel, errStalled)
+	if t.timeout = 0; !at.IsZero() {
+		t.timeout = max(1, time.Until(at))
+		if until, ok := c.blocked[t.st]; ok && (until.IsZero() || at.Before(until)) {
+			c.block(t.st)
 		}
-	})
+	}
 	return nil
 }
 

@@ -12,12 +12,12 @@ import (
 type Watch struct {
 	// Immutable after construction.
 	st       *stream
-	timeout  time.Duration // for a client that opens no window; zero means no limit
 	detached bool
 
 	// Guarded by the connection's mutex.
-	onDone func()
-	done   bool // the stream has ended or Close was called
+	timeout time.Duration // for a client that opens no window; zero means no limit
+	onDone  func()
+	done    bool // the stream has ended or Close was called
 }
 
 // TakeOver turns the response of w into a watch. It sends status 200, the header of w and the bytes
