@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/h2websocket"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket"
 )
 
 func TestCurlWatches(t *testing.T) {
@@ -305,6 +309,28 @@ func TestNoCompressionFlag(t *testing.T) {
 		if got := h.Get("Content-Encoding"); got != want {
 			t.Errorf("%s: Content-Encoding %q, want %q", flag, got, want)
 		}
+	}
+}
+
+func TestWebSocketOverHTTP2Flag(t *testing.T) {
+	for flag, permitted := range map[string]bool{"--websocket-over-http2": true, "--verbose": false} {
+		s := startServer(t, "--addr", "127.0.0.1:0", flag)
+		u, err := url.Parse(s.http + "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := h2websocket.NewClient(transport.Network{}, func(n transport.Network) transport.Client { return &websocket.Client{Network: n} })
+		receiver, err := client.Dial(t.Context(), &transport.Request{URL: u})
+		if (err == nil) != permitted {
+			t.Errorf("%s: got %v from a WebSocket over HTTP/2", flag, err)
+		}
+		if err != nil {
+			continue
+		}
+		if e, err := receiver.Receive(); err != nil || e.Type != "BOOKMARK" {
+			t.Errorf("got %s, %v; want a bookmark", e.Type, err)
+		}
+		receiver.Close()
 	}
 }
 

@@ -159,6 +159,8 @@ func (g *gateway) serve() {
 }
 
 // tunnel passes on what the server sends. The body of the request passes on what the client sends.
+// However the stream ends, the client gets everything that has arrived, and then the end of the
+// connection.
 func (g *gateway) tunnel(resp *http.Response, key string) {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	resp.Header.Set("Connection", "Upgrade")
@@ -173,13 +175,9 @@ func (g *gateway) tunnel(resp *http.Response, key string) {
 		_, err = io.Copy(g.client, resp.Body)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) { // the client has closed its end
-		_, err = io.Copy(io.Discard, resp.Body)
+		_, _ = io.Copy(io.Discard, resp.Body)
 	}
 	resp.Body.Close()
-	if err != nil {
-		g.client.Reset()
-		return
-	}
 	_ = g.client.CloseWrite()
 	_ = g.client.SetReadDeadline(time.Time{})
 	_, _ = io.Copy(io.Discard, g.client) // closing with unread bytes would reset the connection
