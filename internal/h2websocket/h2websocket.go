@@ -82,7 +82,7 @@ func Dial(n transport.Network) func(ctx context.Context, network, addr string) (
 			}
 			conn, g.scheme = secure, "https"
 		}
-		// A small window, as that of a client which wants the server to notice that it does not read.
+		// The window is small, so that the server notices soon that the client does not read.
 		t, err := http2.ConfigureTransports(&http.Transport{HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10}})
 		if err == nil {
 			g.server, err = t.NewClientConn(conn)
@@ -104,8 +104,8 @@ type clientEnd struct {
 	gateway *memnet.Conn
 }
 
-// Close lets the gateway read what was written before. Closing a memnet.Conn with unread bytes would
-// discard that.
+// Close lets the gateway read what was written before. Closing a memnet.Conn with unread bytes
+// would discard that.
 func (c clientEnd) Close() error {
 	_ = c.SetReadDeadline(longAgo)
 	_ = c.gateway.SetWriteDeadline(longAgo)

@@ -56,7 +56,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	f.BoolVar(&o.insecure, "insecure", false, "allow addresses beyond loopback without credentials")
 	f.StringArrayVar(&o.allowedOrigins, "allow-origin", nil, "additional `origin` whose pages may use the server, such as http://127.0.0.1:* (repeatable)")
 	f.BoolVar(&o.noCompression, "no-compression", false, "never compress responses; use it if objects contain secrets next to text from other users")
-	f.BoolVar(&o.webSocketOverHTTP2, "websocket-over-http2", false, "permit WebSocket over HTTP/2 (RFC 8441): browsers then open all WebSockets on one connection per page's origin")
+	f.BoolVar(&o.webSocketOverHTTP2, "websocket-over-http2", false, "permit WebSocket over HTTP/2 (RFC 8441): browsers then open all WebSockets of an origin on one connection")
 	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve GET /metrics, /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`address` to serve GET /metrics, /healthz, /livez and /readyz on, without credentials; if empty, none")
 	f.StringVar(&o.auditLog, "audit-log", "", "`file` to append a line of JSON to for each write; if empty, none")
