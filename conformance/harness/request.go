@@ -161,8 +161,8 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Connect opens a connection to the server, or to a gateway that opens WebSockets over HTTP/2. If the
-// server uses TLS, the TLS handshake offers the given protocols.
+// Connect opens a connection to the server, or to a gateway that opens WebSockets over HTTP/2. If
+// the server uses TLS, the TLS handshake offers the given protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
 	e.Helper()
 	if e.OpensOverHTTP2() {

@@ -34,6 +34,7 @@ func ExampleExecute() {
 	// mine/labels/h2 pass
 	// mine/labels/h2-nethttp pass
 	// mine/labels/ws-native pass
+	// mine/labels/ws-h2 pass
 	// mine/labels/ws-gorilla pass
 	// mine/labels/ws-nhooyr pass
 }

@@ -58,7 +58,7 @@ func TestServerClaimsUpgrades(t *testing.T) {
 		{"Upgrade", "h2c", "HTTP/1.1", false},
 		{"Upgrade", "websocketx", "HTTP/1.1", false},
 		{"Upgrade", "websocket", "HTTP/1.0", false},
-		{"Upgrade", "websocket", "HTTP/2.0", false},
+		{"Upgrade", "websocket", "HTTP/2.0", true}, // how an extended CONNECT appears
 	}
 	for _, tt := range tests {
 		r := httptest.NewRequest("GET", "/", nil)

@@ -19,8 +19,8 @@ type connection interface {
 	SetWriteDeadline(t time.Time) error
 }
 
-// hijack hijacks the connection of w, or its stream over HTTP/2. It returns the bytes that the client
-// has sent after the request, and does not keep the buffers of net/http.
+// hijack hijacks the connection of w, or its stream over HTTP/2. It returns the bytes that the
+// client has sent after the request, and does not keep the buffers of net/http.
 func hijack(w http.ResponseWriter) (c connection, early []byte, err error) {
 	conn, buffers, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -13,8 +13,8 @@
 //   - conn.go: a connection, its goroutines and its end. timers.go: what is due at a time.
 //   - frames.go: the reader's dispatch, a method for each type of frame. headers.go: header
 //     blocks, and requests made of them. budget.go: what a peer may cost the server.
-//   - stream.go: the state of a stream, and what it sends. write.go: the order of the streams, and
-//     the writer. output.go: the bytes of the next write.
+//   - stream.go: the state of a stream, and what it sends. write.go: the order of the streams,
+//     the writer, and the bytes of its next write.
 //   - response.go and respond.go: the http.ResponseWriter. body.go: the body of a request.
 //   - handler.go: the goroutines of handlers. watch.go: streams without a goroutine.
 //   - tunnel.go: WebSockets (RFC 8441), as connections that handlers hijack.

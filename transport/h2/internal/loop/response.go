@@ -49,7 +49,7 @@ func (x *exchange) WriteHeader(status int) {
 		x.acceptTunnel(r.header)
 		return
 	case x.upgrade && status/100 == 2:
-		status = http.StatusNotImplemented // the handler ignores the upgrade, and 2xx would accept it
+		status = http.StatusNotImplemented // 2xx would accept an upgrade that the handler ignores
 	case status < 200:
 		x.sendInformational(status)
 		return
