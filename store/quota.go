@@ -22,6 +22,11 @@ func (e *QuotaError) Error() string { return e.Err.Error() }
 // Unwrap returns e.Err.
 func (e *QuotaError) Unwrap() error { return e.Err }
 
+// Quota returns the quotas of c, in which 0 means that there is none.
+func (c *Collection) Quota() (objects int, bytes int64) {
+	return max(c.spec.MaxObjects, 0), max(c.spec.MaxBytes, 0)
+}
+
 // A quota counts what the writes in progress add to a collection.
 type quota struct {
 	mu sync.Mutex

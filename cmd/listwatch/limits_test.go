@@ -15,19 +15,47 @@ import (
 )
 
 func TestBodyBeyondMaxBodyBytesGets413(t *testing.T) {
-	s := startServer(t, "--max-body-bytes", "1000B")
-	if code, _, body := request(t, "POST", s.http+podsPath, largePod("large", 1000)); code != http.StatusRequestEntityTooLarge {
-		t.Errorf("got %d %s, want 413", code, body)
+	s := startServer(t, "--max-body-bytes", "1000B", "--debug-addr", "127.0.0.1:0")
+	// A retry would fail, too.
+	if code, header, body := request(t, "POST", s.http+podsPath, largePod("large", 1000)); code != http.StatusRequestEntityTooLarge || header.Get("Retry-After") != "" {
+		t.Errorf("got %d %s, want 413 without Retry-After", code, body)
+	}
+	if metrics := requireStatus(t, 200, "GET", s.debug+"/metrics"); !strings.Contains(metrics, `listwatch_requests_refused_total{code="413",reason="body_bytes"} 1`) {
+		t.Error("the metrics do not have the refusal")
 	}
 	create(t, s.http, podsPath, "small")
 }
 
 func TestWriteTimeoutDisconnectsStalledClient(t *testing.T) {
-	s := startServer(t, "--write-timeout", "100ms")
+	s := startServer(t, "--write-timeout", "100ms", "--debug-addr", "127.0.0.1:0")
+	innocent, err := http.Get(s.http + podsPath + "?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer innocent.Body.Close()
+	read := make(chan bool)
+	go func() {
+		defer close(read)
+		lines := bufio.NewScanner(innocent.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), `"name":"after"`) {
+				read <- true
+				return
+			}
+		}
+	}()
 	stalledWatch(t, s)
 	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool {
 		return strings.Contains(text, `msg="watch ended"`) && strings.Contains(text, `reason="too slow"`)
 	})
+	create(t, s.http, podsPath, "after")
+	if !<-read {
+		t.Error("the watch of a client that reads did not continue")
+	}
+	if metrics := requireStatus(t, 200, "GET", s.debug+"/metrics"); !strings.Contains(metrics, `listwatch_watches_ended_total{reason="too_slow",transport="chunked"} 1`) {
+		t.Error("the metrics do not have the end of the stalled watch")
+	}
 }
 
 func TestShutdownTimeoutCutsStalledClient(t *testing.T) {

@@ -10,6 +10,8 @@ var (
 	historyRecords = newGauge("history_writes", "Writes in the history.", resourceLabels...)
 	historyBytes   = newGauge("history_bytes", "Estimated memory of the history.", resourceLabels...)
 	historyAge     = newMaximum("history_age_seconds", "Age of the oldest write in the history. A watch can resume from a version that is not older.", resourceLabels...)
+	objectsLimit   = newGauge("objects_limit", "Quota of objects of the collection; missing if there is none.", resourceLabels...)
+	bytesLimit     = newGauge("object_bytes_limit", "Quota of bytes of the collection; missing if there is none.", resourceLabels...)
 	newestVersion  = newMaximum("newest_version", "Version of the current state.", resourceLabels...)
 	frameBytes     = newGauge("frame_cache_bytes", "Bytes of the cached frames, which are encoded events.", resourceLabels...)
 	framesBuilt    = newCounter("frames_built_total", "Events encoded for the cache. All other events were sent from the cache.", resourceLabels...)
@@ -34,6 +36,11 @@ func (m *Metrics) collectCollections(s *scrape) {
 		labels, stats := valuesOf(m.labels.of(c.resource)), c.source.Stats()
 		s.set(objects, float64(stats.Objects), labels...)
 		s.set(objectBytes, float64(stats.ObjectBytes), labels...)
+		if c, ok := c.source.(interface{ Quota() (int, int64) }); ok {
+			objects, bytes := c.Quota()
+			setLimit(s, objectsLimit, int64(objects), labels...)
+			setLimit(s, bytesLimit, bytes, labels...)
+		}
 		s.set(historyRecords, float64(stats.Records), labels...)
 		s.set(historyBytes, float64(stats.HistoryBytes), labels...)
 		s.set(newestVersion, float64(stats.Newest), labels...)
@@ -45,5 +52,12 @@ func (m *Metrics) collectCollections(s *scrape) {
 			age = s.now.Sub(stats.OldestAt).Seconds()
 		}
 		s.set(historyAge, age, labels...)
+	}
+}
+
+// setLimit sets g unless limit means that there is none.
+func setLimit(s *scrape, g *gauge, limit int64, labels ...string) {
+	if limit > 0 {
+		s.set(g, float64(limit), labels...)
 	}
 }

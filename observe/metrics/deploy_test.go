@@ -52,6 +52,15 @@ func TestAlertsAndDashboardNameExistingMetrics(t *testing.T) {
 	if len(expressions) < 5 {
 		t.Errorf("found %d expressions in the alerts, want at least 5", len(expressions))
 	}
+	tests, err := os.ReadFile("../../deploy/prometheus/alerts_test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, alert := range regexp.MustCompile(`alert: (.*)`).FindAllStringSubmatch(string(rules), -1) {
+		if n := strings.Count(string(tests), "alertname: "+alert[1]+"\n"); n < 2 {
+			t.Errorf("alert %s: %d tests, want one in which it fires and one in which it does not", alert[1], n)
+		}
+	}
 	for _, e := range expressions {
 		if unknown := unknownMetrics(text, e[1]); len(unknown) > 0 || !metricName.MatchString(e[1]) {
 			t.Errorf("alert %q: unknown metrics %q", e[1], unknown)

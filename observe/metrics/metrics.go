@@ -45,6 +45,7 @@ type Metrics struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	servers     []*watchserver.Server
+	listeners   []func() (open, limit int64)
 	collections []collection
 	relayed     []relayed
 	informers   []informed

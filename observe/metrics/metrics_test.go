@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -209,6 +210,12 @@ func everything(t *testing.T) string {
 	f.server.TraceChange(f.request(t.Context(), "/", f.resource), watchserver.Change{Took: time.Millisecond})
 	f.Committed(3, time.Millisecond, nil)
 	f.Committed(0, time.Millisecond, errors.New("disk full"))
+	f.AddListener(func() (open, limit int64) { return 1, 2 })
+	limited, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{MaxObjects: 1, MaxBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.AddCollection(watchserver.Resource{Version: "v1", Name: "limited"}, limited)
 	f.AddStore(func() StoreStats {
 		return StoreStats{FileBytes: 1, FreeBytes: 1, Members: 3, HealthyMembers: 2, Lost: 1, Lag: 5}
 	})

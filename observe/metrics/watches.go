@@ -31,6 +31,9 @@ var (
 	storedMemory      = newGauge("stored_memory_bytes", "Estimated memory of objects and history.")
 	storedMemoryMost  = newGauge("stored_memory_limit_bytes", "Memory for objects and history; missing if there is no limit.")
 
+	connections     = newGauge("connections", "Open connections to the listeners of the API.")
+	connectionLimit = newGauge("connections_limit", "Maximum number of connections; missing if there is no limit.")
+
 	watchLimit = newGauge("watches_limit", "Maximum number of open watches; missing if there is no limit.")
 )
 
@@ -142,15 +145,26 @@ func (m *Metrics) AddServer(s *watchserver.Server) {
 	m.servers = append(m.servers, s)
 }
 
+// AddListener measures the connections of a listener. stats returns the number of open connections,
+// and their limit, or 0 if there is none. It is called for each scrape, possibly concurrently.
+func (m *Metrics) AddListener(stats func() (open, limit int64)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listeners = append(m.listeners, stats)
+}
+
 func (m *Metrics) collectWatches(s *scrape) {
 	newest := make(map[watchserver.Resource]listwatch.Version)
 	for _, c := range m.collections {
 		newest[c.resource] = max(newest[c.resource], c.source.Stats().Newest)
 	}
+	for _, stats := range m.listeners {
+		open, limit := stats()
+		s.set(connections, float64(open))
+		setLimit(s, connectionLimit, limit)
+	}
 	for _, server := range m.servers {
-		if server.Limits.Watches > 0 {
-			s.set(watchLimit, float64(server.Limits.Watches))
-		}
+		setLimit(s, watchLimit, int64(server.Limits.Watches))
 		s.set(draining, boolean(server.Draining()))
 		collectUsage(s, server)
 		for _, w := range server.Watches() {
@@ -179,9 +193,7 @@ func collectUsage(s *scrape, server *watchserver.Server) {
 		{storedMemory, storedMemoryMost, used.StoredBytes, limit.StoredBytes},
 	} {
 		s.set(m.gauge, float64(m.used))
-		if m.limit > 0 {
-			s.set(m.most, float64(m.limit))
-		}
+		setLimit(s, m.most, m.limit)
 	}
 }
 

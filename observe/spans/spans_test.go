@@ -2,7 +2,9 @@ package spans_test
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,9 +13,14 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/observe/spans"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -71,6 +78,51 @@ func TestSpansBelongToTheTraceOfTheClient(t *testing.T) {
 	}
 	if links := ended["watch"].Links(); len(links) != 1 || links[0].SpanContext.SpanID() != ended["watch open"].SpanContext().SpanID() {
 		t.Errorf("got links %v, want one to the opening of the watch", links)
+	}
+}
+
+func TestTraceContextTravelsOverEveryTransport(t *testing.T) {
+	network := transport.Network{TLS: &tls.Config{InsecureSkipVerify: true}}
+	for _, c := range []transport.Client{&chunked.Client{Network: network}, &h2.Client{Network: network}, &websocket.Client{Network: network}} {
+		recorder := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+		notes := memory.New[note]()
+		handler := &crudserver.Handler{Path: "/notes", Collection: notes.Untyped(), Server: &watchserver.Server{Trace: spans.Trace(provider)}}
+		listener := httptest.NewUnstartedServer(spans.Handler(handler))
+		listener.EnableHTTP2 = true
+		listener.StartTLS()
+		remote := &client.Remote{URL: listener.URL + "/notes", Network: network, Transports: []transport.Client{c}, Header: spans.Header(nil)}
+
+		ctx, parent := provider.Tracer("test").Start(t.Context(), "parent")
+		if _, err := (client.Collection[note]{Remote: remote}).Create(ctx, note{listwatch.Metadata{Name: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := remote.Watch(ctx, listwatch.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.Next(ctx, make([]listwatch.Event, 1)); n != 1 || err != nil {
+			t.Fatalf("%T: got %d events, %v, want one", c, n, err)
+		}
+		w.Close()
+		parent.End()
+		if err := handler.Server.Drain(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		remote.Close()
+		listener.Close()
+		var names []string
+		for _, span := range recorder.Ended() {
+			names = append(names, span.Name())
+			if got, want := span.SpanContext().TraceID(), parent.SpanContext().TraceID(); got != want {
+				t.Errorf("%T, %s: got trace %v, want the trace of the client, %v", c, span.Name(), got, want)
+			}
+		}
+		for _, want := range []string{"create", "watch open", "watch"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%T: got the spans %q, want %q among them", c, names, want)
+			}
+		}
 	}
 }
 

@@ -83,10 +83,12 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 			handler = requireLocalHost(handler)
 		}
 		if !about.debug && !about.metrics {
-			l = &limitedListener{Listener: l, max: int64(o.limits.connections), refused: func() {
+			limited := &limitedListener{Listener: l, max: o.limits.maxConnections(), refused: func() {
 				f.Metrics.ConnectionRefused()
 				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
 			}}
+			f.Metrics.AddListener(func() (open, limit int64) { return limited.open.Load(), limited.max })
+			l = limited
 		}
 		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log, h2.Config{
 			Options: transport.Options{WriteTimeout: o.limits.writeTimeout}, ExtendedConnect: o.webSocketOverHTTP2,

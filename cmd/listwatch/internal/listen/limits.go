@@ -29,9 +29,9 @@ type limitOptions struct {
 
 func (o *limitOptions) addFlags(f *pflag.FlagSet) {
 	o.memory = cli.ByteSize(defaultMemory())
-	f.IntVar(&o.connections, "max-connections", 0, "maximum `number` of connections to each of --addr and --tls-addr; further ones are closed; 0 means no limit")
-	f.IntVar(&o.watches, "max-watches", 0, "maximum `number` of open watches; 0 means no limit")
-	f.IntVar(&o.watchesPerClient, "max-watches-per-client", 0, "maximum `number` of open watches of one user, or of one address without users; 0 means no limit")
+	f.IntVar(&o.connections, "max-connections", 0, "maximum `number` of connections to each of --addr and --tls-addr; further ones are closed; 0 means the limit of open files but 256, a negative value no limit")
+	f.IntVar(&o.watches, "max-watches", 0, "maximum `number` of open watches; 0 means one for each 16KiB of --memory, a negative value no limit")
+	f.IntVar(&o.watchesPerClient, "max-watches-per-client", 0, "maximum `number` of open watches of one user, or of one address without users; 0 means half of --max-watches, a negative value no limit")
 	f.IntVar(&o.requests, "max-requests", watchserver.DefaultRequests, "maximum `number` of lists, reads and writes being served; a negative value means no limit")
 	f.IntVar(&o.writes, "max-writes", watchserver.DefaultWrites, "maximum `number` of writes being executed; a negative value means no limit")
 	f.Var(&o.memory, "memory", "`size` of the memory for objects, history, bodies and lists; by default half of the cgroup's limit, or 1GiB; a negative value means no limit")
@@ -53,10 +53,39 @@ func (o *limitOptions) configure(s *watchserver.Server) error {
 		}
 		s.TrustedProxies = append(s.TrustedProxies, p)
 	}
-	s.Limits.Watches, s.Limits.WatchesPerClient = o.watches, o.watchesPerClient
+	s.Limits.Watches, s.Limits.WatchesPerClient = o.maxWatches()
 	s.Limits.Requests, s.Limits.Writes, s.Limits.Memory = o.requests, o.writes, int64(o.memory)
 	s.Limits.WriteTimeout, s.Timing.DrainSpread = o.writeTimeout, o.drainSpread
 	return nil
+}
+
+// watchMemory is more than the memory of a watch at rest, so that all watches of the default limit
+// take no more than --memory.
+const watchMemory = 16 << 10
+
+// maxWatches returns the limits of watches. Like the limits of requests, the default leaves half of
+// the watches to other clients.
+func (o *limitOptions) maxWatches() (all, perClient int) {
+	all, perClient = o.watches, o.watchesPerClient
+	if all == 0 && o.memory > 0 {
+		all = int(o.memory / watchMemory)
+	}
+	if perClient == 0 && all > 0 {
+		perClient = (all + 1) / 2
+	}
+	return all, perClient
+}
+
+// reservedFiles are the open files that are left for the store, its peers, probes and metrics.
+const reservedFiles = 256
+
+// maxConnections returns the limit of connections, or 0 if there is none.
+func (o *limitOptions) maxConnections() int64 {
+	if o.connections != 0 {
+		return max(int64(o.connections), 0)
+	}
+	files := maxOpenFiles()
+	return max(files-reservedFiles, files/2)
 }
 
 // defaultMemory returns half of the memory limit of this process's cgroup, or 1 GiB if there is no
@@ -75,7 +104,7 @@ func defaultMemory() int64 {
 	return watchserver.DefaultMemory
 }
 
-// A limitedListener closes connections beyond max as soon as it accepts them.
+// A limitedListener counts connections, and closes those beyond max as soon as it accepts them.
 type limitedListener struct {
 	net.Listener
 	max     int64 // no limit unless positive
@@ -88,10 +117,10 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		tcp, ok := c.(*net.TCPConn)
-		if err != nil || l.max <= 0 || !ok {
+		if err != nil || !ok {
 			return c, err
 		}
-		if l.open.Add(1) <= l.max {
+		if n := l.open.Add(1); l.max <= 0 || n <= l.max {
 			return &countedConn{TCPConn: tcp, closed: func() { l.open.Add(-1) }}, nil
 		}
 		l.open.Add(-1)
