@@ -25,7 +25,7 @@ func (c *commitCounters) create(m *Metrics) {
 	c.took = m.histogram("store_commit_duration_seconds", "Duration of a commit, which in a file is one sync.", seconds)
 	c.batch = m.histogram("store_commit_writes", "Writes in one commit.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512})
 	c.failed = m.counter("store_commit_failures_total", "Commits that failed.")
-	c.failed.WithLabelValues() // so that there is a zero, without which the first failure is no increase
+	c.failed.WithLabelValues() // without a zero, the first failure would be no increase
 }
 
 // Committed records a commit. It is the hook Committed of bolt.Trace. For the hook of etcd.Trace,
