@@ -83,11 +83,11 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 			handler = requireLocalHost(handler)
 		}
 		if !about.debug && !about.metrics {
-			limited := &limitedListener{Listener: l, max: o.limits.maxConnections(), refused: func() {
+			limited := &transport.LimitedListener{Listener: l, Max: o.limits.maxConnections(), Refused: func() {
 				f.Metrics.ConnectionRefused()
 				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
 			}}
-			f.Metrics.AddListener(func() (open, limit int64) { return limited.open.Load(), limited.max })
+			f.Metrics.AddListener(func() (open, limit int64) { return limited.Open(), limited.Max })
 			l = limited
 		}
 		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log, h2.Config{

@@ -1,13 +1,10 @@
 package listen
 
 import (
-	"net"
 	"net/netip"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
@@ -102,45 +99,4 @@ func defaultMemory() int64 {
 		}
 	}
 	return watchserver.DefaultMemory
-}
-
-// A limitedListener counts connections, and closes those beyond max as soon as it accepts them.
-type limitedListener struct {
-	net.Listener
-	max     int64 // no limit unless positive
-	open    atomic.Int64
-	refused func()
-}
-
-// Accept returns the next connection that does not exceed the limit.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		tcp, ok := c.(*net.TCPConn)
-		if err != nil || !ok {
-			return c, err
-		}
-		if n := l.open.Add(1); l.max <= 0 || n <= l.max {
-			return &countedConn{TCPConn: tcp, closed: func() { l.open.Add(-1) }}, nil
-		}
-		l.open.Add(-1)
-		c.Close()
-		l.refused()
-	}
-}
-
-// A countedConn frees its place when it is closed.
-type countedConn struct {
-	*net.TCPConn
-	once   sync.Once
-	closed func()
-}
-
-// TCP returns the connection itself, so that transports use it as without the limit.
-func (c *countedConn) TCP() *net.TCPConn { return c.TCPConn }
-
-// Close closes the connection.
-func (c *countedConn) Close() error {
-	c.once.Do(c.closed)
-	return c.TCPConn.Close()
 }
