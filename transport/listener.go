@@ -7,8 +7,8 @@ import (
 )
 
 // A LimitedListener counts the connections of a listener, and closes those beyond Max as soon as it
-// accepts them, so that clients cannot take all open files of the process. It is safe for concurrent
-// use. Its fields must not be changed after the first Accept.
+// accepts them, so that clients cannot take all open files of the process. It is safe for
+// concurrent use. Its fields must not be changed after the first Accept.
 type LimitedListener struct {
 	net.Listener
 	// Max is the maximum number of open connections. If zero or negative, there is no limit.
