@@ -131,7 +131,11 @@ type podServer struct {
 
 func startPods(tb testing.TB, t transport.Server) *podServer {
 	tb.Helper()
-	p := &podServer{server: startServer(tb, listen(tb, false), t, false), random: rand.New(rand.NewPCG(1, 2))}
+	return newPods(startServer(tb, listen(tb, false), t, false))
+}
+
+func newPods(s *server) *podServer {
+	p := &podServer{server: s, random: rand.New(rand.NewPCG(1, 2))}
 	p.cond = sync.NewCond(&p.mu)
 	p.watch.Trace = &watchserver.Trace{Sent: p.sent}
 	return p

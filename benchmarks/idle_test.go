@@ -6,13 +6,17 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport/h2"
 )
 
 // BenchmarkIdle measures the memory of an idle watch: heap and stacks in use, resident
-// memory and goroutines, each divided by the 2,000 watches. "floor-tls" shows the memory of
+// memory and goroutines, each divided by the 5,000 watches. "floor-tls" shows the memory of
 // crypto/tls itself. More iterations do not change the result, so run it with -benchtime 1x.
 func BenchmarkIdle(b *testing.B) {
-	const watchers = 2000
+	const watchers = 5000
 	for _, c := range append(variants(), overTLS()...) {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
@@ -21,17 +25,60 @@ func BenchmarkIdle(b *testing.B) {
 				l := startLoad(b, c.clients, p.Addr(), watchers)
 				p.Publish() // after its first event a watch has allocated all its buffers
 				l.wait(1)
-				held := readFootprint()
-				b.ReportMetric((held.heap-before.heap)/watchers, "heap-B/watch")
-				b.ReportMetric((held.stack-before.stack)/watchers, "stack-B/watch")
-				b.ReportMetric((held.resident-before.resident)/watchers, "rss-B/watch")
-				b.ReportMetric((held.goroutines-before.goroutines)/watchers, "goroutines/watch")
+				readFootprint().minus(before).report(b, watchers)
 			}
 		})
 	}
 }
 
+// BenchmarkIdleStreams measures the memory of idle HTTP/2 watches, 100 on each connection, and the
+// time from a write until its only watcher has the event, which includes the line with which the
+// load process reports it. A million watches need 10,000 connections: twice as many files as usual
+// limits allow, and up to 3 GiB for both processes.
+func BenchmarkIdleStreams(b *testing.B) {
+	const events = 1000
+	for _, watchers := range []int{100_000, 1_000_000} {
+		for _, secure := range []bool{false, true} {
+			b.Run(fmt.Sprintf("watchers=%d/tls=%v", watchers, secure), func(b *testing.B) {
+				for b.Loop() {
+					s := startServer(b, listen(b, secure), h2.Server{}, true)
+					before := readFootprint()
+					c := clients{Kind: "frames", TLS: secure, Streams: 100, Refresh: 1 << 20, Quiet: watchers / events}
+					l := startLoad(b, c, s.Addr(), watchers)
+					readFootprint().minus(before).report(b, float64(watchers))
+					b.ReportMetric(residentBytes()/(1<<20), "rss-MiB")
+					measureSingleEvents(s, l, events).report(b, "event")
+				}
+			})
+		}
+	}
+}
+
+// measureSingleEvents writes objects in the namespaces n-0 and so on, one after the other, each of
+// which has one watcher.
+func measureSingleEvents(s *server, l *load, events int) (taken samples) {
+	for i := range events {
+		start := time.Now()
+		s.put(listwatch.Key{Namespace: fmt.Sprintf("n-%d", i), Name: "one"}, nil)
+		l.waitForDeliveries(1)
+		taken = append(taken, time.Since(start))
+	}
+	return taken
+}
+
 type footprint struct{ heap, stack, resident, goroutines float64 }
+
+func (f footprint) minus(g footprint) footprint {
+	return footprint{f.heap - g.heap, f.stack - g.stack, f.resident - g.resident, f.goroutines - g.goroutines}
+}
+
+// report reports f divided by the number of watches.
+func (f footprint) report(b *testing.B, watches float64) {
+	b.ReportMetric(f.heap/watches, "heap-B/watch")
+	b.ReportMetric(f.stack/watches, "stack-B/watch")
+	b.ReportMetric(f.resident/watches, "rss-B/watch")
+	b.ReportMetric(f.goroutines/watches, "goroutines/watch")
+}
 
 func readFootprint() footprint {
 	runtime.GC()

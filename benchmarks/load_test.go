@@ -39,6 +39,20 @@ type clients struct {
 	Streams int
 	// Refresh is the number of bytes after which a reader of kind "frames" refreshes a window.
 	Refresh int
+	// Quiet makes one of as many readers of kind "frames" watch a namespace of its own, "n-0" and so
+	// on, and all others the namespace "quiet". If zero, all of them watch all namespaces.
+	Quiet int
+}
+
+// query returns the query of the watch with the given number.
+func (c clients) query(number int) string {
+	switch {
+	case c.Quiet == 0:
+		return benchQuery
+	case number%c.Quiet == 0:
+		return fmt.Sprintf("%s&fieldSelector=metadata.namespace%%3Dn-%d", benchQuery, number/c.Quiet)
+	}
+	return benchQuery + "&fieldSelector=metadata.namespace%3Dquiet"
 }
 
 // mark occurs exactly once in every event that the benchmarks send, and nowhere else in a
@@ -60,10 +74,10 @@ func TestMain(m *testing.M) {
 // load controls a load process.
 type load struct {
 	testing.TB
-	in      io.Writer
-	out     *bufio.Reader
-	watched int
-	sent    int
+	in        io.Writer
+	out       *bufio.Reader
+	watched   int
+	delivered int
 }
 
 // startLoad starts a load process with the given number of clients and returns when all of
@@ -98,9 +112,12 @@ func startLoad(tb testing.TB, kind clients, addr string, watchers int) *load {
 }
 
 // wait blocks until every client has received the given number of further events.
-func (l *load) wait(events int) {
-	l.sent += events
-	fmt.Fprintln(l.in, l.sent*l.watched)
+func (l *load) wait(events int) { l.waitForDeliveries(events * l.watched) }
+
+// waitForDeliveries blocks until the clients together have received n further events.
+func (l *load) waitForDeliveries(n int) {
+	l.delivered += n
+	fmt.Fprintln(l.in, l.delivered)
 	l.expect("got")
 }
 
@@ -209,22 +226,22 @@ func requestOf(kind string) (request, name, value string) {
 func (l loadSpec) openAll(c *counter) error {
 	request, name, value := requestOf(l.Clients.Kind)
 	perConn := 1
-	open := func() error { return l.openRaw(request, c) }
+	open := func(int) error { return l.openRaw(request, c) }
 	if request == "" {
 		perConn = l.Clients.Streams
-		open = func() error { return l.openHTTP2(name, value, c) }
+		open = func(int) error { return l.openHTTP2(name, value, c) }
 		if l.Clients.Kind == "frames" {
-			open = func() error { return l.openFrames(c) }
+			open = func(number int) error { return l.openFrames(number*perConn, c) }
 		}
 	}
 	var group sync.WaitGroup
 	errs := make(chan error, l.Watchers)
 	slots := make(chan struct{}, 64)
-	for range l.Watchers / perConn {
+	for number := range l.Watchers / perConn {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if err := open(); err != nil {
+			if err := open(number); err != nil {
 				errs <- err
 			}
 		})

@@ -24,9 +24,10 @@ type frameReader struct {
 	stalled uint32         // a stream that is not counted, and whose window is never refreshed
 }
 
-// openFrames opens the watches of one connection with a frameReader.
-func (l loadSpec) openFrames(c *counter) error {
-	r, err := l.newFrameReader(c)
+// openFrames opens the watches of one connection with a frameReader. first is the number of the
+// first of these watches.
+func (l loadSpec) openFrames(first int, c *counter) error {
+	r, err := l.newFrameReader(first, c)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (l loadSpec) openFrames(c *counter) error {
 	return nil
 }
 
-func (l loadSpec) newFrameReader(c *counter) (*frameReader, error) {
+func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
 	conn, err := l.dial("h2")
 	if err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func (l loadSpec) newFrameReader(c *counter) (*frameReader, error) {
 	r.out.WriteString(http2.ClientPreface)
 	r.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(16 * r.refresh)})
 	r.framer.WriteWindowUpdate(0, 1<<30)
-	request := h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "bench", ":path", "/?"+benchQuery)
 	for i := range l.Clients.Streams {
+		request := h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "bench", ":path", "/?"+l.Clients.query(first+i))
 		r.framer.WriteHeaders(http2.HeadersFrameParam{
 			StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true, EndStream: true,
 		})

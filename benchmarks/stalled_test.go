@@ -117,7 +117,7 @@ func newStreamReader(tb testing.TB, stalled uint32) *streamReader {
 		l.Clients.Streams++
 	}
 	var err error
-	if s.frames, err = l.newFrameReader(s.count); err != nil {
+	if s.frames, err = l.newFrameReader(0, s.count); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { s.frames.conn.Close() })
