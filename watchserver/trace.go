@@ -272,7 +272,8 @@ func (s *stream) endReason(err error) EndReason {
 
 // describeRequest returns the description of r.
 func (s *Server) describeRequest(r *http.Request) Request {
-	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, Path: r.URL.EscapedPath(), RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
+	path := strings.Clone(r.URL.EscapedPath()) // a watch must not keep the query, which is longer
+	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, Path: path, RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
 }
 
 // Refuse responds to r with err, like [WriteError], and calls Trace.Refused. It is for handlers

@@ -6,6 +6,7 @@ import (
 
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // A Server serves watches over HTTP/1.1, and over HTTP/1.0 with a body that ends with the
@@ -60,7 +61,8 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		// Bytes that the client has sent after the request are dropped. The response ends
 		// the connection, so a client that pipelines must be prepared to repeat its
 		// requests (rfc9112#section-9.3.2).
-		if conn, _, err := h.Hijack(); err == nil {
+		if conn, buffers, err := h.Hijack(); err == nil {
+			connio.ReleaseBuffer(conn, buffers.Reader)
 			return startStream(conn, w.Header(), encoder, o), nil
 		}
 		// The connection cannot be hijacked, so use the standard path.

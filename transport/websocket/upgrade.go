@@ -32,6 +32,7 @@ func hijack(w http.ResponseWriter) (c connection, early []byte, err error) {
 		early, _ = buffers.Reader.Peek(n)
 		early = bytes.Clone(early)
 	}
+	connio.ReleaseBuffer(conn, buffers.Reader)
 	return conn, early, nil
 }
 

@@ -4,6 +4,8 @@
 package connio
 
 import (
+	"bufio"
+	"crypto/tls"
 	"io"
 	"net"
 	"slices"
@@ -156,4 +158,14 @@ func writePieces(p []byte, write func(p []byte) error) error {
 		p = p[n:]
 	}
 	return nil
+}
+
+// ReleaseBuffer frees the buffer of r, the reader of the hijacked connection conn, which net/http
+// would keep until the handler returns. r must not be used afterwards. A conn that is not of package
+// net or crypto/tls may read through r, which then keeps its buffer.
+func ReleaseBuffer(conn net.Conn, r *bufio.Reader) {
+	switch conn.(type) {
+	case *net.TCPConn, *tls.Conn:
+		*r = *bufio.NewReaderSize(nil, 0)
+	}
 }
