@@ -21,8 +21,8 @@ const maxSharedPercent = 13
 
 var allRows = flag.Bool("all", false, "measure shared history with all datasets and rates, and 1,000 watchers")
 
-// TestSharedHistoryMeetsItsAim measures the bytes on the wire of watchers that receive bookmarks, in
-// simulated time. Without -all it has only the dataset with an aim, and fewer watchers.
+// TestSharedHistoryMeetsItsAim measures the bytes on the wire of watchers that receive bookmarks,
+// in simulated time. Without -all it has only the dataset with an aim, and fewer watchers.
 func TestSharedHistoryMeetsItsAim(t *testing.T) {
 	for _, d := range datasets {
 		for _, rate := range []int{1, 5, 20} {

@@ -161,8 +161,8 @@ func writePieces(p []byte, write func(p []byte) error) error {
 }
 
 // ReleaseBuffer frees the buffer of r, the reader of the hijacked connection conn, which net/http
-// would keep until the handler returns. r must not be used afterwards. A conn that is not of package
-// net or crypto/tls may read through r, which then keeps its buffer.
+// would keep until the handler returns. r must not be used afterwards. A conn that is not of
+// package net or crypto/tls may read through r, which then keeps its buffer.
 func ReleaseBuffer(conn net.Conn, r *bufio.Reader) {
 	switch conn.(type) {
 	case *net.TCPConn, *tls.Conn:
