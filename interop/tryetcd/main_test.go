@@ -141,6 +141,7 @@ func TestThreeMembersKeepTheirData(t *testing.T) {
 }
 
 func TestTemporaryMembersUseFreePorts(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // the killed program leaves its files behind
 	_, endpoint := startProgram(t, "--members", "3", "--client", "http://127.0.0.1:0")
 	if members := memberCount(t, endpoint); members != 3 {
 		t.Errorf("got a cluster of %d members, want 3", members)
