@@ -161,11 +161,11 @@ func writePieces(p []byte, write func(p []byte) error) error {
 }
 
 // ReleaseBuffer frees the buffer of r, the reader of the hijacked connection conn, which net/http
-// would keep until the handler returns. r must not be used afterwards. A conn that is not of
-// package net or crypto/tls may read through r, which then keeps its buffer.
+// would keep until the handler returns. r must not be used afterwards. A conn that is neither TCP
+// nor TLS may read through r, which then keeps its buffer.
 func ReleaseBuffer(conn net.Conn, r *bufio.Reader) {
-	switch conn.(type) {
-	case *net.TCPConn, *tls.Conn:
+	_, isTLS := conn.(*tls.Conn)
+	if _, isTCP := TCP(conn); isTCP || isTLS {
 		*r = *bufio.NewReaderSize(nil, 0)
 	}
 }
