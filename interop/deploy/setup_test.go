@@ -158,7 +158,8 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	}
 	defer output.Close()
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, output, output
-	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)         // a killed process leaves its files behind
+	// A killed process leaves its files behind.
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // nginx starts processes of its own
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
