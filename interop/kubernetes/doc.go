@@ -5,6 +5,7 @@
 //   - patch_*: our strategic merge patch, compared with Kubernetes' implementation;
 //   - protobuf_*: our decoder of Protocol Buffers, compared with Kubernetes' encoder;
 //   - conformance_test.go: our conformance suite, run against a Kubernetes API server;
+//   - random_*: our server and a Kubernetes API server, compared by random requests;
 //   - relay_test.go: listwatch relay in front of a Kubernetes API server;
 //   - informer_*: our informer and client-go's informer, tested and benchmarked side by side.
 //

@@ -1,0 +1,95 @@
+//go:build !race
+
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// A difference is one part in which two answers to a request differ.
+type difference struct {
+	part string // code, reason, details, warnings, or the path of a field
+	// The values of the part.
+	kubernetes, ours any
+}
+
+func (d difference) String() string {
+	return fmt.Sprintf("%s: Kubernetes has %s, ours has %s", d.part, show(d.kubernetes), show(d.ours))
+}
+
+func show(v any) string {
+	text := fmt.Sprint(v)
+	if len(text) > 600 {
+		text = text[:600] + "…"
+	}
+	return text
+}
+
+// compareAnswers returns the differences of two answers. Only the codes count if they differ.
+func compareAnswers(kubernetes, ours answer) []difference {
+	if kubernetes.code != ours.code {
+		return []difference{{"code", fmt.Sprint(kubernetes.code, " ", kubernetes.body), fmt.Sprint(ours.code, " ", ours.body)}}
+	}
+	if kubernetes.body == "text" {
+		return nil // Kubernetes has no Status for paths that it does not know
+	}
+	all := compareTrees("", kubernetes.body, ours.body)
+	if kubernetes.code < 300 && !slices.Equal(kubernetes.warnings, ours.warnings) {
+		all = append(all, difference{"warnings", kubernetes.warnings, ours.warnings})
+	}
+	return all
+}
+
+// compareTrees returns the differences of two normalized JSON values at a path.
+func compareTrees(path string, kubernetes, ours any) (all []difference) {
+	if strings.HasSuffix(path, ".managedFields") {
+		return compareManagers(path, kubernetes, ours)
+	}
+	switch k := kubernetes.(type) {
+	case map[string]any:
+		o, ok := ours.(map[string]any)
+		if !ok {
+			break
+		}
+		names := maps.Clone(k)
+		maps.Copy(names, o)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			all = append(all, compareTrees(path+"."+name, k[name], o[name])...)
+		}
+		return all
+	case []any:
+		o, ok := ours.([]any)
+		if !ok || len(o) != len(k) {
+			break
+		}
+		for i := range k {
+			all = append(all, compareTrees(fmt.Sprintf("%s[%d]", path, i), k[i], o[i])...)
+		}
+		return all
+	}
+	if reflect.DeepEqual(kubernetes, ours) {
+		return nil
+	}
+	return []difference{{strings.TrimPrefix(path, "."), kubernetes, ours}}
+}
+
+// compareManagers compares managedFields. Our server has none before the first apply, and then one
+// entry for all earlier updates.
+func compareManagers(path string, kubernetes, ours any) []difference {
+	k, _ := kubernetes.([]manager)
+	o, ok := ours.([]manager)
+	if !ok {
+		return nil
+	}
+	if slices.ContainsFunc(o, func(m manager) bool { return m.name == "before-first-apply" }) {
+		k, o = foldUpdates(k), foldUpdates(o)
+	}
+	if fmt.Sprint(k) == fmt.Sprint(o) {
+		return nil
+	}
+	return []difference{{strings.TrimPrefix(path, "."), k, o}}
+}

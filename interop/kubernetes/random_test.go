@@ -1,0 +1,205 @@
+//go:build !race
+
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// The flags -rapid.checks and -rapid.seed replace these.
+const (
+	sequencesInCI = "500"
+	seedInCI      = "11"
+)
+
+var allDifferences = flag.Bool("all-differences", false, "list all classes of differences of random requests, instead of stopping at the first one")
+
+// A comparison sends requests to both servers.
+type comparison struct {
+	kubernetes, ours *comparedServer
+	used             map[*exception]int
+	requests, events int
+	classes          map[string]*class
+}
+
+// A class counts differences of the same kind. It has the shortest example.
+type class struct {
+	count       int
+	example     []string
+	differences []difference
+}
+
+func TestRandomRequestsAreAnsweredAsInKubernetes(t *testing.T) {
+	c := &comparison{kubernetes: startKubernetes(t), ours: startOurs(t), used: map[*exception]int{}, classes: map[string]*class{}}
+	for name, value := range map[string]string{"rapid.checks": sequencesInCI, "rapid.seed": seedInCI} {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := flag.Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sequences := 0
+	start := time.Now()
+	rapid.Check(t, func(r *rapid.T) {
+		steps := rapid.SliceOfN(genRequest(), 1, 30).Draw(r, "steps")
+		sequences++
+		if err := c.run(t.Context(), steps); err != nil {
+			r.Fatal(err)
+		}
+	})
+	t.Logf("%d sequences, %d requests, %d events, %v", sequences, c.requests, c.events, time.Since(start).Round(time.Millisecond))
+	c.report(t)
+	for _, e := range exceptions {
+		if c.used[e] == 0 && sequences >= 500 {
+			t.Errorf("no answers differ by the exception %v: remove it", e)
+		}
+	}
+}
+
+// report lists the classes of differences.
+func (c *comparison) report(t *testing.T) {
+	t.Helper()
+	var keys []string
+	for k := range c.classes {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(c.classes[b].count, c.classes[a].count) })
+	for _, k := range keys {
+		e := c.classes[k]
+		t.Errorf("%d times %s\n%v\n%s", e.count, k, e.differences, strings.Join(e.example, "\n"))
+	}
+}
+
+// both calls f for both servers at the same time.
+func (c *comparison) both(f func(s *comparedServer) error) error {
+	var wg sync.WaitGroup
+	var err error
+	wg.Go(func() { err = f(c.kubernetes) })
+	err2 := f(c.ours)
+	wg.Wait()
+	return cmp.Or(err, err2)
+}
+
+// A watchPair is a watch of both servers.
+type watchPair struct {
+	request
+	kubernetes, ours *openWatch
+}
+
+// run sends the steps of a sequence and returns an error that describes the first difference that
+// no exception explains.
+func (c *comparison) run(ctx context.Context, steps []request) (err error) {
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	c.kubernetes.begin()
+	c.ours.begin()
+	var watches []watchPair
+	defer func() {
+		for _, w := range watches {
+			w.kubernetes.stop()
+			w.ours.stop()
+		}
+	}()
+	var lines []string
+	for i, r := range steps {
+		r.body = strings.ReplaceAll(r.body, "@{step}", fmt.Sprint(i))
+		if err := c.prepare(ctx, r); err != nil {
+			return err
+		}
+		lines = append(lines, r.curl())
+		c.requests++
+		var k, o answer
+		var pair watchPair
+		pair.request = r
+		err := c.both(func(s *comparedServer) (err error) {
+			a, w := &k, &pair.kubernetes
+			if s == c.ours {
+				a, w = &o, &pair.ours
+			}
+			if r.watch == nil {
+				*a, err = s.send(ctx, r)
+			} else {
+				*w, *a, err = s.watch(ctx, r, len(watches))
+			}
+			return err
+		})
+		if pair.kubernetes != nil && pair.ours != nil {
+			watches = append(watches, pair)
+		} else if pair.kubernetes != nil {
+			pair.kubernetes.stop()
+		} else if pair.ours != nil {
+			pair.ours.stop()
+		}
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
+		}
+		same, err := c.explain(r, k, o, compareAnswers(k, o), lines)
+		if err != nil || !same {
+			return cmp.Or(err, c.both(func(s *comparedServer) error { return s.clean(ctx) }))
+		}
+	}
+	if err := c.both(func(s *comparedServer) error { return s.clean(ctx) }); err != nil {
+		return err
+	}
+	return c.compareEvents(ctx, watches, lines)
+}
+
+// prepare gets the versions to which a request refers. Kubernetes' cache is as new as a list that
+// was read before.
+func (c *comparison) prepare(ctx context.Context, r request) error {
+	var lists []string
+	for _, m := range reference.FindAllStringSubmatch(r.query, -1) {
+		if m[1] == "list" && c.ours.values[m[0][1:]] == "" {
+			lists = append(lists, "/apis/demo.example.com/v1/"+m[2])
+		}
+	}
+	if strings.Contains(r.query, "resourceVersion=0") {
+		for plural := range kinds {
+			lists = append(lists, collectionPath(plural, ""))
+		}
+	}
+	for _, path := range lists {
+		if err := c.both(func(s *comparedServer) error {
+			_, err := s.send(ctx, request{method: "GET", path: path})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareEvents ends the watches and compares their events.
+func (c *comparison) compareEvents(ctx context.Context, watches []watchPair, lines []string) error {
+	for i, w := range watches {
+		var k, o any
+		if err := c.both(func(s *comparedServer) (err error) {
+			if s == c.ours {
+				o, err = s.endWatch(ctx, w.ours, *w.watch, i)
+			} else {
+				k, err = s.endWatch(ctx, w.kubernetes, *w.watch, i)
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("%w\n%s\n%s", err, w.curl(), strings.Join(lines, "\n"))
+		}
+		if all, ok := o.([]any); ok {
+			c.events += len(all)
+		}
+		ok := answer{code: 200}
+		if same, err := c.explain(w.request, ok, ok, compareTrees("events", k, o), append(lines, "# events of "+w.curl())); err != nil || !same {
+			return err
+		}
+	}
+	return nil
+}
