@@ -222,7 +222,8 @@ func genApply(t *rapid.T, to target) request {
 	if rapid.IntRange(1, 3).Draw(t, "force?") == 1 {
 		r.addQuery(variant{"", "force=true"})
 	} else if len(r.traits) > 0 {
-		r.query = strings.Trim(r.query+"&force=true", "&") // servers find conflicts and faults in any order
+		// Servers find conflicts and faults in any order.
+		r.query = strings.Trim(r.query+"&force=true", "&")
 	}
 	r.addQuery(pick(t, "option", 85, writeOptions...))
 	r.addAccept(t)
