@@ -343,10 +343,12 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 			c = change{"version", c.path, `"1"`} // Kubernetes ignores a bad version here
 		}
 		if r.method == "PATCH" && (c.text == "null" || c.trait == "number 1e400") {
-			c = usualChanges[0] // Kubernetes neither prunes null in an apply nor reads 1e400 in YAML
+			// Kubernetes neither prunes null in an apply nor reads 1e400 in YAML.
+			c = usualChanges[0]
 		}
 		if to.subresource == "status" && strings.HasPrefix(c.path, "spec") {
-			c = usualChanges[0] // the spec is ignored, but Kubernetes needs its type to find managers
+			// The spec is ignored, but Kubernetes needs its type to find managers.
+			c = usualChanges[0]
 		}
 		o.set(c, to)
 		r.mark(c.trait)
