@@ -27,12 +27,12 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // detector only the variants of racedVariants are run.
 func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]harness.Ability{}
-	targets := map[string]harness.Target{}
-	for i, c := range All() {
+	targets, raced := map[string]harness.Target{}, racedVariants()
+	for _, c := range All() {
 		target := reference.New("listwatch", reference.Interceptors{})
 		target.Seed = *seed
 		if harness.RaceEnabled {
-			target.Variants = racedVariants(c, i)
+			target.Variants = raced[c.ID]
 		}
 		targets[c.ID] = target
 		t.Run(c.ID, func(t *testing.T) {
@@ -60,52 +60,59 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// racedVariants returns the variants in which a case runs under the race detector. These
-// are all variants if the case uses a single transport, and otherwise one variant per
-// transport. The choice rotates with turn, so that each group of cases still covers all
-// variants.
-func racedVariants(c harness.Case, turn int) []string {
-	if len(strings.Fields(c.Transports)) == 1 {
-		return harness.Variants()
-	}
-	byTransport := map[string][]string{}
-	for _, v := range harness.AllVariants {
-		byTransport[v.Transport] = append(byTransport[v.Transport], v.Name)
-	}
-	var chosen []string
-	for _, names := range byTransport {
-		chosen = append(chosen, names[turn%len(names)])
+// racedVariants returns the variants in which each case runs under the race detector. These
+// are all variants if the case uses a single transport, and otherwise one for each transport:
+// the one in which the fewest cases of its group run.
+func racedVariants() map[string][]string {
+	chosen, runs := map[string][]string{}, map[string]int{}
+	for _, c := range All() {
+		all := runner.Variants(c, reference.New("", reference.Interceptors{}))
+		if len(strings.Fields(c.Transports)) == 1 {
+			chosen[c.ID] = all
+			continue
+		}
+		byTransport := map[string][]string{}
+		for _, v := range all {
+			byTransport[harness.TransportOf(v)] = append(byTransport[harness.TransportOf(v)], v)
+		}
+		for _, names := range byTransport {
+			v := slices.MinFunc(names, func(a, b string) int { return runs[c.Group()+a] - runs[c.Group()+b] })
+			runs[c.Group()+v]++
+			chosen[c.ID] = append(chosen[c.ID], v)
+		}
 	}
 	return chosen
 }
 
 func TestRacedVariantsCoverTransportsAndGroups(t *testing.T) {
-	want, covered := map[string]bool{}, map[string]bool{}
-	for i, c := range All() {
-		target := reference.New("", reference.Interceptors{})
-		all := runner.Variants(c, target)
-		target.Variants = racedVariants(c, i)
-		some := runner.Variants(c, target)
-		on := func(variants []string) (transports []string) {
+	type scope struct{ group, transport string }
+	cases, covered := map[scope]int{}, map[scope]map[string]bool{}
+	want := map[scope]map[string]bool{}
+	raced := racedVariants()
+	for _, c := range All() {
+		add := func(to map[scope]map[string]bool, variants []string) (transports []string) {
 			for _, v := range variants {
-				transports = append(transports, harness.TransportOf(v))
+				s := scope{c.Group(), harness.TransportOf(v)}
+				if to[s] == nil {
+					to[s] = map[string]bool{}
+				}
+				to[s][v] = true
+				transports = append(transports, s.transport)
 			}
 			slices.Sort(transports)
 			return slices.Compact(transports)
 		}
-		if !slices.Equal(on(some), on(all)) {
-			t.Errorf("%s: got the transports %v, want %v", c.ID, on(some), on(all))
+		all := add(want, runner.Variants(c, reference.New("", reference.Interceptors{})))
+		if some := add(covered, raced[c.ID]); !slices.Equal(some, all) {
+			t.Errorf("%s: got the transports %v, want %v", c.ID, some, all)
 		}
-		for _, v := range all {
-			want[c.Group()+" "+v] = true
-		}
-		for _, v := range some {
-			covered[c.Group()+" "+v] = true
+		for _, transport := range all {
+			cases[scope{c.Group(), transport}]++
 		}
 	}
-	for pair := range want {
-		if !covered[pair] {
-			t.Errorf("no case covers %s", pair)
+	for s, variants := range want {
+		if got, least := len(covered[s]), min(len(variants), cases[s]); got < least {
+			t.Errorf("group %s runs in %d variants of %s, want %d", s.group, got, s.transport, least)
 		}
 	}
 }
