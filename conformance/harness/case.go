@@ -120,6 +120,9 @@ type Case struct {
 	// Transports lists the transports to which the rule applies: any of h1, h2 and ws,
 	// separated by spaces.
 	Transports string
+	// Applies reports whether the rule applies to a variant of these transports. If nil, it
+	// applies to all.
+	Applies func(Variant) bool
 	// Modes lists the modes in which the case runs, in this order.
 	Modes []Mode
 	// Rule states the rule in one sentence and cites its authority.

@@ -66,12 +66,12 @@ var Cases = []harness.Case{
 		Run: wsVersion,
 	},
 	{
-		ID: "handshake/ws-no-key", Level: harness.Must, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
+		ID: "handshake/ws-no-key", Level: harness.Must, Subject: harness.Server, Transports: "ws", Applies: hasKey, Modes: []harness.Mode{harness.RealTime},
 		Rule: "a handshake without a key gets 400 (RFC 6455 4.2.1)",
 		Run:  wsNoKey,
 	},
 	{
-		ID: "handshake/ws-bad-key", Level: harness.Must, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
+		ID: "handshake/ws-bad-key", Level: harness.Must, Subject: harness.Server, Transports: "ws", Applies: hasKey, Modes: []harness.Mode{harness.RealTime},
 		Rule: "a key that is not 16 bytes in base64 gets 400 (RFC 6455 4.2.1)",
 		Run:  wsBadKey,
 	},
@@ -93,7 +93,7 @@ var Cases = []harness.Case{
 		Needs: harness.Writes, Run: wsSubprotocolChosen,
 	},
 	{
-		ID: "handshake/ws-over-h2", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
+		ID: "handshake/ws-over-h2", Level: harness.Promise, Subject: harness.Server, Transports: "ws", Applies: harness.Variant.OpensOverHTTP2, Modes: []harness.Mode{harness.RealTime},
 		Rule: "a server that announces it accepts a WebSocket over HTTP/2 with 200 and without " +
 			"Sec-WebSocket-Accept, and refuses other protocols with 501 (RFC 8441 5, RFC 9220 3)",
 		Needs: harness.InProcess, Run: wsOverH2,

@@ -44,19 +44,15 @@ func wsVersion(e *harness.Env) {
 	}
 }
 
-func skipOverHTTP2(e *harness.Env) {
-	if e.OpensOverHTTP2() {
-		e.Skipf("a handshake over HTTP/2 has no key (RFC 8441, section 5)")
-	}
-}
+// hasKey reports whether the handshake of a WebSocket has a key, which it has not over HTTP/2
+// (rfc8441#section-5).
+func hasKey(w harness.Variant) bool { return !w.OpensOverHTTP2() }
 
 func wsNoKey(e *harness.Env) {
-	skipOverHTTP2(e)
 	e.WatchRaw("", "Sec-WebSocket-Key", "").WantHandshakeRefused(http.StatusBadRequest, "BadRequest")
 }
 
 func wsBadKey(e *harness.Env) {
-	skipOverHTTP2(e)
 	for _, header := range [][]string{
 		{"Sec-WebSocket-Key", "x"},
 		// a key of 15 bytes instead of 16
@@ -75,9 +71,7 @@ func wsBadKey(e *harness.Env) {
 }
 
 func wsOverH2(e *harness.Env) {
-	if !e.OpensOverHTTP2() {
-		e.Skipf("the variant opens WebSockets over HTTP/1.1")
-	}
+	e.Use(harness.InProcess) // to permit extended CONNECT
 	for protocol, want := range map[string]int{"websocket": http.StatusOK, "connect-udp": http.StatusNotImplemented} {
 		header := []string{":protocol", protocol, "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", harness.SampleKey}
 		a := e.RequestHTTP2(e.ConnectDirectly("h2"), http.MethodConnect, "?watch=1", header)
