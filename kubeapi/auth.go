@@ -2,20 +2,15 @@ package kubeapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/x509/pkix"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
-	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -190,9 +185,10 @@ func (r Resource) isReview() bool {
 	return r.Group == accessreview.Group && (r.Plural == accessReviews.Plural || r.Plural == rulesReviews.Plural)
 }
 
-// review serves a request for reviews, which every user may create. respond returns the response to
-// the object in body.
-func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resource, respond func(ctx context.Context, body []byte) (any, error)) error {
+// review serves a request for reviews, which every user may create. respond answers the review.
+func (h *Handler) review(w http.ResponseWriter, r *http.Request, user User, reviews Resource,
+	respond func(context.Context, User, *accessreview.Review) (any, error),
+) error {
 	if r.Method != http.MethodPost {
 		return watchserver.MethodNotAllowed(r, http.MethodPost)
 	}
@@ -209,8 +205,12 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resourc
 	if err != nil {
 		return err
 	}
-	response, err := respond(r.Context(), body)
+	review, err := accessreview.Parse(reviews.Kind, body)
 	if endTurn(); err != nil {
+		return err
+	}
+	response, err := respond(r.Context(), user, review)
+	if err != nil {
 		return err
 	}
 	watchserver.WriteObject(w, r, http.StatusCreated, response)
@@ -218,12 +218,8 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, reviews Resourc
 }
 
 // reviewAccess tells the user what the Authorizer says about the request that a review describes.
-func (h *Handler) reviewAccess(ctx context.Context, user User, body []byte) (any, error) {
-	review, err := accessreview.Parse(body)
-	if err != nil {
-		return nil, err
-	}
-	err = h.evaluate(ctx, user, review)
+func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessreview.Review) (any, error) {
+	err := h.evaluate(ctx, user, review)
 	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
 		return nil, err
 	}
@@ -231,16 +227,12 @@ func (h *Handler) reviewAccess(ctx context.Context, user User, body []byte) (any
 }
 
 // reviewRules tells the user which rules apply in a namespace.
-func (h *Handler) reviewRules(ctx context.Context, user User, body []byte) (any, error) {
-	namespace, err := accessreview.ParseRules(body)
-	if err != nil {
-		return nil, err
-	}
+func (h *Handler) reviewRules(ctx context.Context, user User, review *accessreview.Review) (any, error) {
 	rules := Rules{Resources: []ResourceRule{{everything, everything, everything}}, Paths: []PathRule{{everything, everything}}}
 	var failure error
 	switch {
 	case h.RulesFor != nil:
-		rules, failure = h.RulesFor(ctx, user, namespace)
+		rules, failure = h.RulesFor(ctx, user, review.Namespace)
 	case h.Authorize != nil:
 		rules, failure = Rules{Incomplete: true}, errors.New("the authorizer of this server cannot list its rules")
 	}
@@ -305,103 +297,4 @@ func selectedName(r *http.Request) string {
 	}
 	name, _ := fields.Equality(listwatch.FieldName)
 	return name
-}
-
-// Tokens maps bearer tokens to users. [ReadTokens] creates it. It is safe for concurrent
-// use.
-type Tokens struct {
-	users atomic.Pointer[tokenUsers]
-}
-
-// tokenUsers holds the users by the digests of their tokens, so that the time of a lookup reveals
-// nothing about the tokens.
-type tokenUsers map[[sha256.Size]byte]User
-
-// ReadTokens reads Kubernetes' static token file: CSV with one line per token that contains
-// the token, the user's name, the user's UID and optionally the groups, in one quoted field
-// and separated by commas. A line without a token or user, and a duplicate token, are
-// errors of code Invalid that name the line.
-func ReadTokens(r io.Reader) (*Tokens, error) {
-	t := new(Tokens)
-	if err := t.Replace(r); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// Replace reads a token file as [ReadTokens] does, and replaces all tokens by those of the file. If
-// it returns an error, the tokens stay the same. To end the watches whose tokens are missing, call
-// [watchserver.Server.Recheck] after it.
-func (t *Tokens) Replace(r io.Reader) error {
-	records := csv.NewReader(r)
-	records.FieldsPerRecord = -1
-	records.TrimLeadingSpace = true
-	users := make(tokenUsers)
-	for {
-		record, err := records.Read()
-		if errors.Is(err, io.EOF) {
-			t.users.Store(&users)
-			return nil
-		}
-		if err != nil {
-			return &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Err: err}
-		}
-		if err := users.add(record); err != nil {
-			line, _ := records.FieldPos(0)
-			return &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Message: fmt.Sprintf("line %d: %v", line, err)}
-		}
-	}
-}
-
-func (t tokenUsers) add(record []string) error {
-	if len(record) < 3 || len(record) > 4 {
-		return fmt.Errorf(`%d fields, want 3 or 4: token,user,uid,"group1,group2"`, len(record))
-	}
-	token, user := record[0], User{Name: record[1], UID: record[2]}
-	if token == "" || user.Name == "" {
-		return errors.New("the token and the user's name must not be empty")
-	}
-	if len(record) == 4 {
-		for g := range strings.SplitSeq(record[3], ",") {
-			if g = strings.TrimSpace(g); g != "" {
-				user.Groups = append(user.Groups, g)
-			}
-		}
-	}
-	digest := sha256.Sum256([]byte(token))
-	if _, twice := t[digest]; twice {
-		return errors.New("the token is also on an earlier line")
-	}
-	t[digest] = user
-	return nil
-}
-
-// Authenticate is an [Authenticator]. It takes the token from "Authorization: Bearer" or
-// from a WebSocket subprotocol, because browsers cannot set that header for WebSocket.
-func (t *Tokens) Authenticate(r *http.Request) (User, error) {
-	token, ok, err := bearerToken(r)
-	if err != nil || !ok {
-		return User{}, err
-	}
-	digest := sha256.Sum256([]byte(token))
-	user, err := t.find(digest)
-	user.Recheck = func() (User, error) { return t.find(digest) }
-	return user, err
-}
-
-func (t *Tokens) find(digest [sha256.Size]byte) (User, error) {
-	user, known := (*t.users.Load())[digest]
-	if !known {
-		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the bearer token is unknown"}
-	}
-	return user, nil
-}
-
-func bearerToken(r *http.Request) (token string, ok bool, err error) {
-	// Schemes are case-insensitive (rfc9110#section-11.1).
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") && token != "" {
-		return token, true, nil
-	}
-	return websocket.BearerToken(r)
 }

@@ -8,69 +8,30 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 )
 
-const tokenFile = `secret,ada,1,"admins, writers"
-"to,ken",bob,2
-third,eve,,
-`
-
-func readTokens(t *testing.T, text string) *Tokens {
+// authenticate returns an Authenticator for three users.
+func authenticate(t *testing.T) Authenticator {
 	t.Helper()
-	tokens, err := ReadTokens(strings.NewReader(text))
+	tokens, err := tokenfile.Read(strings.NewReader("secret,ada,1\n\"to,ken\",bob,2\nthird,eve,\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tokens
-}
-
-func TestReadTokensParsesKubernetesFormat(t *testing.T) {
-	tokens := readTokens(t, tokenFile)
-	for token, want := range map[string]User{
-		"secret": {Name: "ada", UID: "1", Groups: []string{"admins", "writers"}},
-		"to,ken": {Name: "bob", UID: "2"},
-		"third":  {Name: "eve"},
-	} {
-		got, err := tokens.Authenticate(&http.Request{Header: http.Header{"Authorization": {"bearer  " + token}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.Recheck = nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("token %s: %s", token, diff)
-		}
-	}
-	for _, c := range []struct{ text, want string }{
-		{"a,b", "line 1: 2 fields"},
-		{"a,b,c\n,b,c", "line 2: the token"},
-		{"a,,c", "line 1: the token and the user's name"},
-		{"a,b,c\na,d,e", "line 2: the token is also on an earlier line"},
-		{`a,"b`, "quote"},
-	} {
-		_, err := ReadTokens(strings.NewReader(c.text))
-		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got %v, want Invalid with %q", c.text, err, c.want)
-		}
-	}
-}
-
-func FuzzReadTokens(f *testing.F) {
-	f.Add(tokenFile)
-	f.Fuzz(func(t *testing.T, text string) {
-		tokens, err := ReadTokens(strings.NewReader(text))
-		if (tokens == nil) == (err == nil) {
-			t.Errorf("got tokens %v and error %v", tokens, err)
-		}
-	})
+	return tokens.Authenticate
 }
 
 func TestRequestsNeedCredentials(t *testing.T) {
-	a := startServer(t, func(h *Handler) { h.Authenticate = readTokens(t, tokenFile).Authenticate })
+	a := startServer(t, func(h *Handler) { h.Authenticate = authenticate(t) })
 	upgrade := []string{
 		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==",
 	}
@@ -123,7 +84,7 @@ func TestFirstOfStopsAtFirstResult(t *testing.T) {
 func TestDeniedRequestsAreForbidden(t *testing.T) {
 	var requests []Attributes
 	a := startServer(t, func(h *Handler) {
-		h.Authenticate = readTokens(t, tokenFile).Authenticate
+		h.Authenticate = authenticate(t)
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
 			requests = append(requests, at)
 			if u.Name == "eve" {
@@ -181,7 +142,7 @@ func TestForbiddenMessageNamesSubresource(t *testing.T) {
 func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 	var asked Attributes
 	a := startServer(t, func(h *Handler) {
-		h.Authenticate = readTokens(t, tokenFile).Authenticate
+		h.Authenticate = authenticate(t)
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
 			asked = at
 			switch {
@@ -307,29 +268,26 @@ func TestOpenPathsAreOpen(t *testing.T) {
 	}
 }
 
-func TestReplacedTokensAreRechecked(t *testing.T) {
-	tokens := readTokens(t, tokenFile)
-	user := func(token string) User {
-		u, err := tokens.Authenticate(&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}})
-		if err != nil {
-			t.Fatal(err)
+func TestAccessReviewHoldsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := make(chan struct{})
+		var asking atomic.Int64
+		h := &Handler{Authorize: func(context.Context, User, Attributes) error {
+			asking.Add(1)
+			<-ask
+			return nil
+		}}
+		body := `{"x":"` + strings.Repeat("x", 100_000) + `","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`
+		requests := 4 * runtime.GOMAXPROCS(0)
+		for range requests {
+			go func() { // ends when ask is closed
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", accessReviews.Path(""), strings.NewReader(body)))
+			}()
 		}
-		return u
-	}
-	ada, eve := user("secret"), user("third")
-	if err := tokens.Replace(strings.NewReader("secret,ada,1,readers\nnew,eve,3\nhalf")); !errors.Is(err, listwatch.Invalid) {
-		t.Errorf("got %v for a bad file, want Invalid", err)
-	}
-	if u, err := eve.Recheck(); err != nil || u.Name != "eve" {
-		t.Errorf("got %v, %v after a bad file, want eve", u, err)
-	}
-	if err := tokens.Replace(strings.NewReader("secret,ada,1,readers\nnew,eve,3\n")); err != nil {
-		t.Fatal(err)
-	}
-	if u, err := ada.Recheck(); err != nil || !cmp.Equal(u.Groups, []string{"readers"}) {
-		t.Errorf("got %v, %v; want ada with her new group", u, err)
-	}
-	if _, err := eve.Recheck(); !errors.Is(err, listwatch.Unauthorized) {
-		t.Errorf("got %v for a token that is gone, want Unauthorized", err)
-	}
+		synctest.Wait()
+		if got := asking.Load(); got != int64(requests) {
+			t.Errorf("%d of %d reviews with large bodies ask the Authorizer at once, want all", got, requests)
+		}
+		close(ask)
+	})
 }

@@ -28,7 +28,7 @@
 // subresource. Package watchserver serves lists and watches. body.go reads request bodies,
 // and package protobody converts Protocol Buffers. Package schema has the types of fields,
 // and package strategicpatch applies strategic merge patches. discovery.go and openapi.go
-// implement discovery, and auth.go authentication and authorization. Package crd reads
-// CustomResourceDefinitions, and package abac policies. Package table renders
-// tables with the columns that kubectl shows, and metadata-only responses.
+// implement discovery, and auth.go authentication and authorization. Package tokenfile reads
+// tokens, package abac policies, and package crd CustomResourceDefinitions. Package table
+// renders tables with the columns that kubectl shows, and metadata-only responses.
 package kubeapi

@@ -169,9 +169,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error
 	}
 	switch r.URL.Path {
 	case accessReviews.Path(""):
-		return h.review(w, r, accessReviews, func(ctx context.Context, body []byte) (any, error) { return h.reviewAccess(ctx, user, body) })
+		return h.review(w, r, user, accessReviews, h.reviewAccess)
 	case rulesReviews.Path(""):
-		return h.review(w, r, rulesReviews, func(ctx context.Context, body []byte) (any, error) { return h.reviewRules(ctx, user, body) })
+		return h.review(w, r, user, rulesReviews, h.reviewRules)
 	}
 	t, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {

@@ -194,7 +194,7 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 // GrowBody counts the memory for more bytes, by which a body that [Server.ReadBody] returned grew
 // when it was converted to JSON. The error has status 429.
 func (s *Server) GrowBody(r *http.Request, more int) error {
-	u, _ := r.Context().Value(usageKey{}).(*usage)
+	u := usageOf(r.Context())
 	if u == nil || more <= 0 {
 		return nil
 	}

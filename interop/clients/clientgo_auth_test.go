@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -19,7 +20,7 @@ import (
 // allowed to read in namespace one.
 func startWithUsers(t *testing.T) *kubetest.Server {
 	t.Helper()
-	tokens := must(kubeapi.ReadTokens(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
+	tokens := must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
 	s := kubetest.Start(t)
 	s.Restart(func() {
 		s.API.Authenticate = tokens.Authenticate

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 	"github.com/listwatch/listwatch/store"
 	"k8s.io/client-go/rest"
 )
@@ -133,7 +134,7 @@ func TestNodeWatchReportsARefusal(t *testing.T) {
 
 func TestNodeAuthenticates(t *testing.T) {
 	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget")
-	tokens, err := kubeapi.ReadTokens(strings.NewReader("secret,alice,1\n"))
+	tokens, err := tokenfile.Read(strings.NewReader("secret,alice,1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,12 @@ const (
 	RulesKind = "SelfSubjectRulesReview"
 )
 
-// A Review is the question of a client. One of its two fields is set.
+// A Review is the question of a client. Of its fields, one is set: in a review of Kind what the
+// request is for, and in one of RulesKind the namespace.
 type Review struct {
-	Resource *ResourceAttributes `json:"resourceAttributes"`
-	Path     *PathAttributes     `json:"nonResourceAttributes"`
+	Resource  *ResourceAttributes `json:"resourceAttributes"`
+	Path      *PathAttributes     `json:"nonResourceAttributes"`
+	Namespace string              `json:"namespace"`
 
 	spec json.RawMessage
 }
@@ -34,14 +36,20 @@ type ResourceAttributes struct {
 // PathAttributes describe a request for another path.
 type PathAttributes struct{ Path, Verb string }
 
-// Parse reads a review from JSON. Its errors are those that the client receives.
-func Parse(data []byte) (*Review, error) {
+// Parse reads a review of kind, which is Kind or RulesKind, from JSON. Its errors are those that
+// the client receives.
+func Parse(kind string, data []byte) (*Review, error) {
 	r := new(Review)
 	var err error
-	if r.spec, err = parse(data, Kind, r); err != nil {
+	if r.spec, err = parse(data, kind, r); err != nil {
 		return nil, err
 	}
-	if (r.Resource == nil) == (r.Path == nil) {
+	switch {
+	case kind == RulesKind:
+		if r.Namespace == "" {
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "no namespace on request"}
+		}
+	case (r.Resource == nil) == (r.Path == nil):
 		const field, why = "spec.resourceAttributes", "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 		return nil, &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
@@ -52,7 +60,7 @@ func Parse(data []byte) (*Review, error) {
 	return r, nil
 }
 
-// Response returns the answer to r, with the reason for a denial.
+// Response returns the answer to a review of one request, with the reason for a denial.
 func (r *Review) Response(denied error) any {
 	type status struct {
 		Allowed bool   `json:"allowed"`
@@ -69,19 +77,6 @@ func (r *Review) Response(denied error) any {
 		Spec       json.RawMessage `json:"spec"`
 		Status     status          `json:"status"`
 	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: s}
-}
-
-// ParseRules reads a review of all rules from JSON, and returns the namespace that it asks about.
-// Its errors are those that the client receives.
-func ParseRules(data []byte) (namespace string, err error) {
-	var spec struct{ Namespace string }
-	if _, err := parse(data, RulesKind, &spec); err != nil {
-		return "", err
-	}
-	if spec.Namespace == "" {
-		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "no namespace on request"}
-	}
-	return spec.Namespace, nil
 }
 
 // parse reads an object of a kind from JSON, decodes its spec, if there is one, and returns it.

@@ -9,7 +9,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`))
 	f.Add([]byte(`{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := Parse(data)
+		r, err := Parse(Kind, data)
 		if (r == nil) == (err == nil) {
 			t.Fatalf("got review %v and error %v", r, err)
 		}
@@ -23,7 +23,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(response)
+		again, err := Parse(Kind, response)
 		if err != nil || (again.Path == nil) != (r.Path == nil) || r.Path != nil && *again.Path != *r.Path || r.Resource != nil && *again.Resource != *r.Resource {
 			t.Errorf("the response %s has another spec than %s: %v", response, data, err)
 		}
@@ -33,8 +33,12 @@ func FuzzParse(f *testing.F) {
 func FuzzParseRules(f *testing.F) {
 	f.Add([]byte(`{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"default"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if namespace, err := ParseRules(data); (namespace == "") == (err == nil) {
-			t.Fatalf("got namespace %q and error %v", namespace, err)
+		r, err := Parse(RulesKind, data)
+		if (r == nil) == (err == nil) {
+			t.Fatalf("got review %v and error %v", r, err)
+		}
+		if err == nil && r.Namespace == "" {
+			t.Errorf("got a review without a namespace from %q", data)
 		}
 	})
 }

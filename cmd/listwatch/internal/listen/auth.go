@@ -13,13 +13,14 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/abac"
+	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 )
 
 // Auth determines which clients may use the server. Its files are read again when they change.
 type Auth struct {
 	insecure bool
 	tls      tlsOptions
-	tokens   *kubeapi.Tokens                  // nil if there are no tokens
+	tokens   *tokenfile.Tokens                // nil if there are no tokens
 	cas      *atomic.Pointer[trustedCAs]      // nil if TLS endpoints request no client certificates
 	policy   *atomic.Pointer[abac.Policy]     // nil if every user may do everything
 	pair     *atomic.Pointer[tls.Certificate] // the certificate of the server
@@ -30,7 +31,7 @@ type Auth struct {
 func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	a := &Auth{insecure: o.insecure, tls: o.tls, pair: new(atomic.Pointer[tls.Certificate])}
 	if o.tokenFile != "" {
-		a.tokens = new(kubeapi.Tokens)
+		a.tokens = new(tokenfile.Tokens)
 		err := files.Add(func(contents [][]byte) error { return a.tokens.Replace(bytes.NewReader(contents[0])) }, reload.File{Flag: "--token-file", Name: o.tokenFile})
 		if err != nil {
 			return nil, err
