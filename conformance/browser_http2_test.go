@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	_ "embed"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"sync"
@@ -45,18 +44,7 @@ func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
 	var mu sync.Mutex
 	requests := map[[2]string]int{} // the number of requests by protocol and client's address
 	reports := make(chan socketsReport, 3)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /page", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write(socketsPage)
-	})
-	mux.HandleFunc("POST /report", func(_ http.ResponseWriter, r *http.Request) {
-		var got socketsReport
-		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
-			t.Errorf("invalid report from the page: %v", err)
-		}
-		reports <- got
-	})
+	mux := newPageMux(t, socketsPage, func(got socketsReport) { reports <- got })
 	mux.HandleFunc("GET /things", func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		requests[[2]string{r.Proto, r.RemoteAddr}]++

@@ -40,16 +40,7 @@ type reportServer struct {
 func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
 	o := &reportServer{reports: make(chan pageReport, 8)}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /page", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write(page)
-	})
-	mux.HandleFunc("POST /report", func(w http.ResponseWriter, r *http.Request) {
-		var got pageReport
-		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
-			t.Errorf("invalid report from the page: %v", err)
-		}
+	mux := newPageMux(t, page, func(got pageReport) {
 		if _, again := o.seenStages.LoadOrStore(got.Stage, true); !again {
 			o.reports <- got
 		}
@@ -65,6 +56,23 @@ func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	o.url = o.server.URL
 	t.Cleanup(o.server.Close)
 	return o
+}
+
+// newPageMux serves page, and calls received with each report of type R that the page posts.
+func newPageMux[R any](t *testing.T, page []byte, received func(R)) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /page", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write(page)
+	})
+	mux.HandleFunc("POST /report", func(_ http.ResponseWriter, r *http.Request) {
+		var got R
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Errorf("invalid report from the page: %v", err)
+		}
+		received(got)
+	})
+	return mux
 }
 
 // awaitReport returns the next report, which must be of the given stage.

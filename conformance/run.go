@@ -236,6 +236,21 @@ func (r *Report) OK() bool {
 		(r.Mutants == nil || r.Mutants.OK()) && (r.Robustness == nil || r.Robustness.OK())
 }
 
+// FailTest fails t for each run whose verdict is a failure, with all that is known about it, and
+// returns the number of runs that passed, so that a test can require a number of them.
+func (r *Report) FailTest(t testing.TB) (passed int) {
+	t.Helper()
+	for _, o := range r.Outcomes {
+		switch {
+		case o.Verdict == runner.Pass:
+			passed++
+		case o.Verdict.IsFailure():
+			t.Errorf("%s: %s: %q %s\n%s\n%s", o.Name(), o.Verdict, o.Messages, o.Reason, o.Rule, strings.Join(o.Timeline, "\n"))
+		}
+	}
+	return passed
+}
+
 // SetupFailed reports whether no case could start, so that the report says nothing about
 // the target.
 func (r *Report) SetupFailed() bool {

@@ -13,7 +13,6 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
@@ -148,20 +147,12 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 
 // countPasses runs the selected cases, fails t for each failure or warning, and returns the
 // number of passes.
-func countPasses(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
+func countPasses(t *testing.T, target conformance.Target, o conformance.Options) int {
 	t.Helper()
 	o.Strict = true
 	r, err := conformance.Execute(t.Context(), target, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, out := range r.Outcomes {
-		switch {
-		case out.Verdict == runner.Pass:
-			passed++
-		case out.Verdict.IsFailure():
-			t.Errorf("%s: %s: %q %s\n%s", out.Name(), out.Verdict, out.Messages, out.Reason, strings.Join(out.Timeline, "\n"))
-		}
-	}
-	return passed
+	return r.FailTest(t)
 }

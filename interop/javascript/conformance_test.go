@@ -5,13 +5,11 @@ package javascript
 import (
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/browsertest"
 )
 
@@ -61,16 +59,7 @@ func checkJavaScriptClient(t *testing.T, command string, o conformance.Options) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	passed := 0
-	for _, out := range r.Outcomes {
-		switch {
-		case out.Verdict == runner.Pass:
-			passed++
-		case out.Verdict.IsFailure():
-			t.Errorf("%s: %s: %q %s\n%s", out.Name(), out.Verdict, out.Messages, out.Reason, strings.Join(out.Timeline, "\n"))
-		}
-	}
-	if passed < 24 {
+	if passed := r.FailTest(t); passed < 24 {
 		t.Errorf("%d cases passed, want at least 24", passed)
 	}
 }

@@ -54,22 +54,14 @@ func serveUntil(t *testing.T, wrap func(http.Handler) http.Handler) (base string
 
 // countPasses runs the server cases, fails t for each failure or warning, and returns the
 // number of passes.
-func countPasses(t *testing.T, target conformance.Target, o conformance.Options) (passed int) {
+func countPasses(t *testing.T, target conformance.Target, o conformance.Options) int {
 	t.Helper()
 	o.Subject, o.Strict = harness.Server, true
 	r, err := conformance.Execute(t.Context(), target, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, out := range r.Outcomes {
-		switch {
-		case out.Verdict == runner.Pass:
-			passed++
-		case out.Verdict.IsFailure():
-			t.Errorf("%s: %s: %q %s", out.Name(), out.Verdict, out.Messages, out.Reason)
-		}
-	}
-	return passed
+	return r.FailTest(t)
 }
 
 func TestKubernetesTargetPasses(t *testing.T) {
