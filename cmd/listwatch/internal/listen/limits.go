@@ -3,6 +3,7 @@ package listen
 import (
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -53,7 +54,21 @@ func (o *limitOptions) configure(s *watchserver.Server) error {
 	s.Limits.Watches, s.Limits.WatchesPerClient = o.maxWatches()
 	s.Limits.Requests, s.Limits.Writes, s.Limits.Memory = o.requests, o.writes, int64(o.memory)
 	s.Limits.WriteTimeout, s.Timing.DrainSpread = o.writeTimeout, o.drainSpread
+	o.limitHeap()
 	return nil
+}
+
+// minHeap is what the program needs in any case.
+const minHeap = 128 << 20
+
+// limitHeap makes the garbage collector work harder when the process takes nine tenths of twice
+// --memory: once for what the flag counts, and once for the watches, which the default of
+// --max-watches limits to as much. Without it Go keeps what a burst of requests has freed.
+// GOMEMLIMIT has precedence.
+func (o *limitOptions) limitHeap() {
+	if o.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(max(int64(o.memory)/10*18, minHeap))
+	}
 }
 
 // watchMemory is more than the memory of a watch at rest, so that all watches of the default limit
