@@ -49,6 +49,7 @@ type watchCounts struct {
 	cutsInEvent      int // cuts in the middle of an event
 	replayedEvents   int // events received after a resume but written before it
 	replayingResumes int // resumes followed by replayed events
+	timedOutDials    int // dials that were repeated
 }
 
 func (t *watchCounts) add(o watchCounts) {
@@ -57,6 +58,7 @@ func (t *watchCounts) add(o watchCounts) {
 	t.cutsInEvent += o.cutsInEvent
 	t.replayedEvents += o.replayedEvents
 	t.replayingResumes += o.replayingResumes
+	t.timedOutDials += o.timedOutDials
 }
 
 // A session in the watcher's own cell is cut after ownCellMinBytes and up to
@@ -115,7 +117,7 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 	resumed, head := w.counts.cuts > 0, w.matrix.log.newestVersion()
 	r := w.request(s, l.cell.framing)
 	l.cell.addTo(r)
-	receiver, err := client.Dial(ctx, r)
+	receiver, err := w.dial(ctx, client, r)
 	if err != nil {
 		return false, err
 	}
@@ -144,6 +146,20 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 			}
 			w.counts.replayedEvents++
 		}
+	}
+}
+
+// dial is like c.Dial, but repeats a dial that has timed out, and counts it. The clients limit the
+// time for the TLS handshake and the response headers, and no option changes that. On a busy machine
+// hundreds of watchers that connect at the same time exceed these limits.
+func (w *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transport.Request) (transport.Receiver, error) {
+	for {
+		receiver, err := c.Dial(ctx, r)
+		var timeout interface{ Timeout() bool }
+		if err == nil || ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() {
+			return receiver, err
+		}
+		w.counts.timedOutDials++
 	}
 }
 

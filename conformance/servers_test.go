@@ -45,7 +45,7 @@ func startServer(t *testing.T, source listwatch.Source, config serverConfig, tls
 			s.Timing.Heartbeat, s.Limits.WriteTimeout = testTimeout, testTimeout
 		},
 		ConfigureHTTP: func(s *http.Server) {
-			s.Protocols = protocols
+			s.Protocols, s.ReadHeaderTimeout = protocols, testTimeout
 		},
 		HTTP2: http2,
 	})
