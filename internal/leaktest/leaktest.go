@@ -17,8 +17,11 @@ import (
 )
 
 // timeout is the time that goroutines have to end after the last test. Goroutines often end
-// some time after the test has closed their connection.
+// some time after the test has closed their connection. See wait for what counts as time.
 const timeout = 5 * time.Second
+
+// interval is the time between two looks at the goroutines.
+const interval = 10 * time.Millisecond
 
 // Main runs the tests of m and exits the process. If the tests pass but goroutines are
 // left, Main prints their stacks and exits with status 1. While fuzzing, it does not check
@@ -32,7 +35,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// report waits until all goroutines have ended or limit has passed, writes the stacks of the
+// report waits for all goroutines to end, as wait does, writes the stacks of the
 // remaining ones to w, and returns the exit status.
 func report(w io.Writer, limit time.Duration) int {
 	left := wait(limit)
@@ -49,19 +52,19 @@ func fuzzing() bool {
 	return target != nil && target.Value.String() != "" || worker != nil && worker.Value.String() == "true"
 }
 
-// wait waits until no goroutine is left and returns nil. If some are still left when the
-// time limit has passed, it returns their stacks.
-func wait(limit time.Duration) []string {
-	tick := time.NewTicker(10 * time.Millisecond)
+// wait waits until no goroutine is left and returns nil. If some are still left when the time limit
+// has passed, it returns their stacks. The limit is a number of looks, an interval apart: while a
+// busy machine does not run this process, its goroutines cannot end, and no time counts.
+func wait(limit time.Duration) (left []string) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	deadline := time.Now().Add(limit)
-	for {
-		left := others()
-		if len(left) == 0 || time.Now().After(deadline) {
-			return left
+	for range limit / interval {
+		if left = others(); len(left) == 0 {
+			return nil
 		}
 		<-tick.C
 	}
+	return left
 }
 
 // others returns the stacks of all goroutines except the caller, main, and the goroutines of
