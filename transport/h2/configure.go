@@ -41,7 +41,7 @@ func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Confi
 //   - A connection ends if it accepts no byte for c.WriteTimeout. Otherwise a stalled connection
 //     would block its handlers forever.
 //   - 10 s for a client to send the headers of a request, and 5 min until an idle connection is
-//     closed.
+//     closed. The loop uses a longer ReadHeaderTimeout for the start of a connection, too.
 //
 // Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it for
 // itself.

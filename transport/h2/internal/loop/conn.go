@@ -117,7 +117,7 @@ func (c *conn) serve(ctx context.Context) {
 	connio.TuneTCP(c.nc)
 	c.timer = time.AfterFunc(time.Hour, c.tick)
 	defer c.timer.Stop()
-	_ = c.nc.SetReadDeadline(time.Now().Add(prefaceTimeout))
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.settings.prefaceTimeout))
 	c.open(shuttingDown)
 	err := c.readPreface()
 	if err == nil {
@@ -133,14 +133,14 @@ func (c *conn) open(shuttingDown bool) {
 	now := time.Now()
 	c.lastFrame = now
 	c.budget.refilled = now
-	c.timers.settings = now.Add(settingsTimeout)
+	c.timers.settings = now.Add(c.settings.settingsTimeout)
 	c.timers.idleSince = now
 	c.out.settings(c.settings.frame())
 	if n := c.recv.limit - c.recv.open; n > 0 {
 		c.recv.open += n
 		c.out.windowUpdate(0, uint32(n))
 	}
-	c.armAt(now.Add(settingsTimeout))
+	c.armAt(c.timers.settings)
 	if shuttingDown {
 		c.goAway()
 	}

@@ -91,9 +91,9 @@ const (
 	defaultWindow      = 1 << 20
 	defaultTable       = 4096
 	defaultPingTimeout = 15 * time.Second
-	prefaceTimeout     = 10 * time.Second
-	settingsTimeout    = 15 * time.Second
-	stallTimeout       = 5 * time.Minute // for a server without an idle timeout
+	prefaceTimeout     = 10 * time.Second // or http.Server.ReadHeaderTimeout, if that is longer
+	settingsTimeout    = 15 * time.Second // likewise
+	stallTimeout       = 5 * time.Minute  // for a server without an idle timeout
 )
 
 // firstWindow is the window of a stream for the body of its request. It grows up to
@@ -109,6 +109,8 @@ type settings struct {
 	decoderTable, encoderTable   uint32
 	pingInterval, pingTimeout    time.Duration
 	writeTimeout                 time.Duration // for a write that makes no progress
+	prefaceTimeout               time.Duration // for the client's first bytes
+	settingsTimeout              time.Duration // for the acknowledgment of the SETTINGS
 	idleTimeout                  time.Duration
 	stallTimeout                 time.Duration // for an ordinary response whose window stays empty
 	requestTimeout, responseTime time.Duration // http.Server.ReadTimeout and WriteTimeout
@@ -134,6 +136,7 @@ func settingsOf(s *Server, hs *http.Server) *settings {
 		pingInterval: max(0, c.SendPingTimeout), pingTimeout: cmp.Or(max(0, c.PingTimeout), defaultPingTimeout),
 		writeTimeout: max(0, c.WriteByteTimeout), idleTimeout: idle, stallTimeout: cmp.Or(idle, stallTimeout),
 		requestTimeout: max(0, hs.ReadTimeout), responseTime: max(0, hs.WriteTimeout),
+		prefaceTimeout: max(prefaceTimeout, hs.ReadHeaderTimeout), settingsTimeout: max(settingsTimeout, hs.ReadHeaderTimeout),
 		prohibitedCiphers: c.PermitProhibitedCipherSuites, countError: c.CountError, extendedConnect: s.ExtendedConnect,
 	}
 }

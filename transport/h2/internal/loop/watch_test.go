@@ -295,24 +295,26 @@ func TestConnectionsAreCheckedForLife(t *testing.T) {
 }
 
 func TestSettingsMustBeAcknowledged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := start(t, (&watches{}).ServeHTTP, false)
-		conn := f.dial(t)
-		framer := http2.NewFramer(conn, conn)
-		fmt.Fprint(conn, http2.ClientPreface)
-		framer.WriteSettings()
-		begin := time.Now()
-		for {
-			frame, err := framer.ReadFrame()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if g, ok := frame.(*http2.GoAwayFrame); ok {
-				if g.ErrCode != http2.ErrCodeSettingsTimeout || time.Since(begin) != settingsTimeout {
-					t.Errorf("got %v after %v", g, time.Since(begin))
+	for header, want := range map[time.Duration]time.Duration{0: settingsTimeout, time.Minute: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			f := start(t, (&watches{}).ServeHTTP, false, func(hs *http.Server) { hs.ReadHeaderTimeout = header })
+			conn := f.dial(t)
+			framer := http2.NewFramer(conn, conn)
+			fmt.Fprint(conn, http2.ClientPreface)
+			framer.WriteSettings()
+			begin := time.Now()
+			for {
+				frame, err := framer.ReadFrame()
+				if err != nil {
+					t.Fatal(err)
 				}
-				return
+				if g, ok := frame.(*http2.GoAwayFrame); ok {
+					if g.ErrCode != http2.ErrCodeSettingsTimeout || time.Since(begin) != want {
+						t.Errorf("got %v after %v, want the GOAWAY after %v", g, time.Since(begin), want)
+					}
+					return
+				}
 			}
-		}
-	})
+		})
+	}
 }
