@@ -149,9 +149,9 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 	}
 }
 
-// dial is like c.Dial, but repeats a dial that has timed out, and counts it. The clients limit the
-// time for the TLS handshake and the response headers, and no option changes that. On a busy machine
-// hundreds of watchers that connect at the same time exceed these limits.
+// dial is like c.Dial, but repeats a dial that has timed out, and counts it. The clients limit
+// the time for the TLS handshake and the response headers, and no option changes that. The many
+// watchers that connect at the same time exceed these limits on a busy machine.
 func (w *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transport.Request) (transport.Receiver, error) {
 	for {
 		receiver, err := c.Dial(ctx, r)
