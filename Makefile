@@ -128,6 +128,11 @@ long-fuzz:
 long-robustness:
 	@go run ./cmd/listwatch conformance self --faults 10m
 
+## long-variants: nightly: the conformance cases in the variants and over the sources that make test leaves out
+.PHONY: long-variants
+long-variants:
+	@go test $(RACE) -vet=off -count=1 -timeout 1h ./conformance/internal/cases ./conformance/internal/sources -all
+
 ## long-crash: nightly: ten minutes of SIGKILL for a server that writes to a file
 .PHONY: long-crash
 long-crash:

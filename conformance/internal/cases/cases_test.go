@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"flag"
 	"go/ast"
 	"go/parser"
@@ -17,21 +18,24 @@ import (
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
-var seed = flag.Uint64("seed", 0, "seed of the random cases; if 0, each draws its own")
+var (
+	seed        = flag.Uint64("seed", 0, "seed of the random cases; if 0, each draws its own")
+	allVariants = flag.Bool("all", false, "run every variant under the race detector, too")
+)
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestCases runs every case in every variant of its transports, as subtests such as
 // TestCases/handshake/accept-q/ws-gorilla. A run without a filter also fails if a variant
 // was left out, or if a case does not declare the abilities that it uses. Under the race
-// detector only the variants of racedVariants are run.
+// detector and without -all, only the variants of racedVariants are run.
 func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]harness.Ability{}
 	targets, raced := map[string]harness.Target{}, racedVariants()
 	for _, c := range All() {
 		target := reference.New("listwatch", reference.Interceptors{})
 		target.Seed = *seed
-		if harness.RaceEnabled {
+		if harness.RaceEnabled && !*allVariants {
 			target.Variants = raced[c.ID]
 		}
 		targets[c.ID] = target
@@ -60,59 +64,64 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// racedVariants returns the variants in which each case runs under the race detector. These
-// are all variants if the case uses a single transport, and otherwise one for each transport:
-// the one in which the fewest cases of its group run.
+// racedVariants returns the variants in which each case runs under the race detector. A case
+// of a single transport tests its implementations, so it runs in all of them. The rule of
+// any other case does not depend on the transport, so it runs in one variant: the one in
+// which the fewest cases of its group run, and of several such variants, the one that fits
+// the fewest cases. make long-variants runs the others.
 func racedVariants() map[string][]string {
-	chosen, runs := map[string][]string{}, map[string]int{}
+	chosen, runs, fits := map[string][]string{}, map[string]int{}, map[string]int{}
 	for _, c := range All() {
-		all := runner.Variants(c, reference.New("", reference.Interceptors{}))
-		if len(strings.Fields(c.Transports)) == 1 {
-			chosen[c.ID] = all
-			continue
+		chosen[c.ID] = runner.Variants(c, reference.New("", reference.Interceptors{}))
+		if !isForOneTransport(c) {
+			for _, v := range chosen[c.ID] {
+				fits[c.Group()+v]++
+			}
 		}
-		byTransport := map[string][]string{}
-		for _, v := range all {
-			byTransport[harness.TransportOf(v)] = append(byTransport[harness.TransportOf(v)], v)
-		}
-		for _, names := range byTransport {
-			v := slices.MinFunc(names, func(a, b string) int { return runs[c.Group()+a] - runs[c.Group()+b] })
+	}
+	for _, c := range All() {
+		if all := chosen[c.ID]; len(all) > 0 && !isForOneTransport(c) {
+			v := slices.MinFunc(all, func(a, b string) int {
+				a, b = c.Group()+a, c.Group()+b
+				return cmp.Or(runs[a]-runs[b], fits[a]-fits[b])
+			})
 			runs[c.Group()+v]++
-			chosen[c.ID] = append(chosen[c.ID], v)
+			chosen[c.ID] = []string{v}
 		}
 	}
 	return chosen
 }
 
-func TestRacedVariantsCoverTransportsAndGroups(t *testing.T) {
-	type scope struct{ group, transport string }
-	cases, covered := map[scope]int{}, map[scope]map[string]bool{}
-	want := map[scope]map[string]bool{}
+func isForOneTransport(c harness.Case) bool { return len(strings.Fields(c.Transports)) == 1 }
+
+func TestRacedVariantsCoverEachGroup(t *testing.T) {
+	cases, covered, want := map[string]int{}, map[string]map[string]bool{}, map[string]map[string]bool{}
 	raced := racedVariants()
 	for _, c := range All() {
-		add := func(to map[scope]map[string]bool, variants []string) (transports []string) {
-			for _, v := range variants {
-				s := scope{c.Group(), harness.TransportOf(v)}
-				if to[s] == nil {
-					to[s] = map[string]bool{}
-				}
-				to[s][v] = true
-				transports = append(transports, s.transport)
+		all := runner.Variants(c, reference.New("", reference.Interceptors{}))
+		switch got := raced[c.ID]; {
+		case isForOneTransport(c):
+			if !slices.Equal(got, all) {
+				t.Errorf("%s: got the variants %v, want %v", c.ID, got, all)
 			}
-			slices.Sort(transports)
-			return slices.Compact(transports)
+			continue
+		case len(got) == 0 && len(all) > 0:
+			t.Errorf("%s runs in no variant", c.ID)
 		}
-		all := add(want, runner.Variants(c, reference.New("", reference.Interceptors{})))
-		if some := add(covered, raced[c.ID]); !slices.Equal(some, all) {
-			t.Errorf("%s: got the transports %v, want %v", c.ID, some, all)
+		if want[c.Group()] == nil {
+			want[c.Group()], covered[c.Group()] = map[string]bool{}, map[string]bool{}
 		}
-		for _, transport := range all {
-			cases[scope{c.Group(), transport}]++
+		for _, v := range all {
+			want[c.Group()][v] = true
+		}
+		for _, v := range raced[c.ID] {
+			covered[c.Group()][v] = true
+			cases[c.Group()]++
 		}
 	}
-	for s, variants := range want {
-		if got, least := len(covered[s]), min(len(variants), cases[s]); got < least {
-			t.Errorf("group %s runs in %d variants of %s, want %d", s.group, got, s.transport, least)
+	for group, variants := range want {
+		if got, least := len(covered[group]), min(len(variants), cases[group]); got < least {
+			t.Errorf("group %s runs in %d variants, want %d", group, got, least)
 		}
 	}
 }

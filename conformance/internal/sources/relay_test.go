@@ -105,7 +105,7 @@ func TestRelayIsASource(t *testing.T) {
 }
 
 func TestRelayOfURLIsASource(t *testing.T) {
-	if testing.Short() || harness.RaceEnabled {
+	if testing.Short() || harness.RaceEnabled && !*all {
 		t.Skip("slow; the in-process test covers most of it")
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
