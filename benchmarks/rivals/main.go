@@ -53,6 +53,8 @@ func compare(args []string) error {
 	flags := flag.NewFlagSet("rivals", flag.ExitOnError)
 	names := flags.String("rivals", "", "comma-separated `names`; if empty, all rivals")
 	flags.IntVar(&o.Watchers, "watchers", o.Watchers, "`number` of watchers")
+	flags.IntVar(&o.Objects, "objects", o.Objects, "`number` of objects in the initial state")
+	flags.IntVar(&o.StallEvents, "stall-events", o.StallEvents, "`number` of events next to a stalled reader")
 	flags.IntVar(&o.Rounds, "rounds", 5, "`number` of rounds, whose medians are reported")
 	flags.StringVar(&o.Kubernetes, "kubernetes", "", "test `binary` of interop/rivals, which runs the Kubernetes API server")
 	dir := flags.String("out", "", "`directory` for the table, the plots and the results as JSON")
@@ -62,8 +64,8 @@ func compare(args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.Watchers < 1 || o.Rounds < 1 {
-		return fmt.Errorf("-watchers %d -rounds %d: both must be positive", o.Watchers, o.Rounds)
+	if min(o.Watchers, o.Rounds, o.Objects, o.StallEvents) < 1 {
+		return fmt.Errorf("-watchers %d -rounds %d -objects %d -stall-events %d: all must be positive", o.Watchers, o.Rounds, o.Objects, o.StallEvents)
 	}
 	results, err := runner.Run(selected, o)
 	if err != nil {

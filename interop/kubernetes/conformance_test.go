@@ -26,12 +26,28 @@ var slowCases = []string{
 var silentCases = []string{"framing/ws-rsv", "framing/ws-control-rules", "limit/ws-client-floods"}
 
 func TestKubernetesIsConformant(t *testing.T) {
+	known, names := testKubernetes(t, apiserver.Start(t), 100)
+	for _, p := range known.Unmatched(names) {
+		t.Errorf("known_failures.txt: no case is called %s", p)
+	}
+}
+
+func TestKubernetesIsConformantOverOurHTTP2(t *testing.T) {
+	testKubernetes(t, startLoopServer(t).Server, 40, "h2")
+}
+
+// testKubernetes runs the cases in the given variants, or in several if there are none. At least
+// the given number of runs must pass. It returns the names of all runs.
+func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...string) (*conformance.KnownFailures, []string) {
+	t.Helper()
 	known, err := conformance.ReadKnownFailures("known_failures.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := apiserver.Start(t)
 	target := openTarget(t, s)
+	if len(variants) > 0 {
+		target.Variants = variants
+	}
 	t.Log(target.Notes)
 	outcomes := runCases(t, target, conformance.Options{KnownFailures: known, Skip: slices.Concat(slowCases, silentCases)})
 	target.Patience = 300 * time.Millisecond
@@ -45,13 +61,11 @@ func TestKubernetesIsConformant(t *testing.T) {
 			t.Errorf("%s: %s: %s\n%s %q", o.Name(), o.Verdict, o.Rule, o.Reason, o.Messages)
 		}
 	}
-	for _, p := range known.Unmatched(names) {
-		t.Errorf("known_failures.txt: no case is called %s", p)
-	}
 	t.Log(counts)
-	if counts[runner.Pass] < 100 {
-		t.Errorf("got %d passed runs, want at least 100", counts[runner.Pass])
+	if counts[runner.Pass] < passes {
+		t.Errorf("got %d passed runs, want at least %d", counts[runner.Pass], passes)
 	}
+	return known, names
 }
 
 // openTarget creates a custom resource for the cases, and returns a target for it at s.

@@ -4,7 +4,9 @@
 //   - metadata_*: our validation of objects, compared with Kubernetes' typed clients;
 //   - patch_*: our strategic merge patch, compared with Kubernetes' implementation;
 //   - protobuf_*: our decoder of Protocol Buffers, compared with Kubernetes' encoder;
-//   - conformance_test.go: our conformance suite, run against a Kubernetes API server;
+//   - conformance_test.go: our conformance suite, run against a Kubernetes API server,
+//     on its own HTTP/2 and on ours;
+//   - h2loop_*: a Kubernetes API server on our HTTP/2, tested with client-go;
 //   - random_*: our server and a Kubernetes API server, compared by random requests;
 //   - relay_test.go: listwatch relay in front of a Kubernetes API server;
 //   - informer_*: our informer and client-go's informer, tested and benchmarked side by side.

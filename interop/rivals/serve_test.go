@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"syscall"
@@ -16,9 +17,12 @@ import (
 
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// serveEnv is the environment variable that makes TestServe run a server.
+// serveEnv is the environment variable that makes TestServe run a server. With the value h2 the
+// server uses our HTTP/2, and with every other value that of the library.
 const serveEnv = "LISTWATCH_RIVALS_SERVE"
 
 func TestMain(m *testing.M) {
@@ -36,7 +40,11 @@ type usage struct {
 // the usage of this process after each line of its standard input, until that ends. Without
 // serveEnv, it only tests that this works.
 func TestServe(t *testing.T) {
-	s := apiserver.StartWith(t, etcdtest.StartProcess(t).URL)
+	o := apiserver.Options{Etcd: etcdtest.StartProcess(t).URL}
+	if os.Getenv(serveEnv) == "h2" {
+		o.Configure = func(hs *http.Server) { h2.Configure(hs, transport.Options{}) }
+	}
+	s := apiserver.StartWith(t, o)
 	if os.Getenv(serveEnv) == "" {
 		if u := readUsage(t); u.CPU <= 0 || u.Resident <= 0 {
 			t.Errorf("got usage %+v, want positive values", u)

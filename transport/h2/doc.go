@@ -3,8 +3,10 @@
 // negotiated by ALPN over TLS, and used with prior knowledge in clear text
 // (rfc9113#section-3).
 //
-// Start with [Server] to serve watches and with [Client] to dial them. Both use the HTTP/2
-// implementation of net/http, so the server works behind any middleware. Call [Configure] for
-// the http.Server, because only its fields can limit the time for which a stalled connection
-// blocks its handlers.
+// Start with [Server] to serve watches and with [Client] to dial them. Call [Configure] for the
+// http.Server: it replaces net/http's HTTP/2 by the connection loop of this package, in which a watch
+// needs no goroutine and shares its writes with others, and it sets the timeouts that keep a
+// stalled connection from blocking its handlers. The loop serves every handler and all middleware.
+// docs/middleware.md shows how Kubernetes' API server uses it. Server also works with the HTTP/2
+// implementation of net/http, which Client uses.
 package h2

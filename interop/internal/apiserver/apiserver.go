@@ -5,8 +5,10 @@ package apiserver
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +35,10 @@ import (
 // token is the bearer token of the only user.
 const token = "the-token-of-a-test"
 
+// shutdownGrace limits the time until the watches end at the shutdown of a server. Without it, the
+// server waits for its clients to end them.
+const shutdownGrace = 5 * time.Second
+
 // startTimeout limits the time until the server is ready.
 const startTimeout = time.Minute
 
@@ -47,6 +53,17 @@ type Server struct {
 	CA []byte
 	// Etcd is the URL of the server's etcd.
 	Etcd string
+
+	shutdown func()
+}
+
+// Options configure StartWith. The zero value is ready to use.
+type Options struct {
+	// Etcd is the URL of an etcd for the server's data. If empty, the server has an etcd of its own.
+	Etcd string
+	// Configure configures the http.Server that serves the API server's handler. If nil, the API
+	// server creates and configures one itself.
+	Configure func(*http.Server)
 }
 
 // Config returns a configuration of client-go for s, with rate limits that are too high to
@@ -60,13 +77,16 @@ func (s *Server) Config() *rest.Config {
 // Start starts a Server that is stopped at the end of the test, and returns when it is ready.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	return StartWith(t, etcdtest.Start(t, nil).URL)
+	return StartWith(t, Options{})
 }
 
-// StartWith is like Start, for a server that keeps its data in the given etcd.
-func StartWith(t testing.TB, etcd string) *Server {
+// StartWith is like Start, with options.
+func StartWith(t testing.TB, opts Options) *Server {
 	t.Helper()
-	s := &Server{Token: token, Etcd: etcd}
+	if opts.Etcd == "" {
+		opts.Etcd = etcdtest.Start(t, nil).URL
+	}
+	s := &Server{Token: token, Etcd: opts.Etcd}
 	o := options.NewCustomResourceDefinitionsServerOptions(nil, nil)
 	o.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
 	secure := o.RecommendedOptions.SecureServing
@@ -84,10 +104,14 @@ func StartWith(t testing.TB, etcd string) *Server {
 	if s.CA, err = os.ReadFile(filepath.Join(secure.ServerCert.CertDirectory, secure.ServerCert.PairName+".crt")); err != nil {
 		t.Fatal(err)
 	}
-	run(t, config)
+	s.run(t, config, opts.Configure)
 	s.awaitReady(t)
 	return s
 }
+
+// Shutdown shuts the server down as kube-apiserver does after SIGTERM, and returns when it has
+// ended. The first call counts. A Server is shut down at the end of its test at the latest.
+func (s *Server) Shutdown() { s.shutdown() }
 
 // configure converts options to a configuration, without the features that need a kube-apiserver:
 // delegated authentication and authorization, admission webhooks, and priority and fairness.
@@ -114,6 +138,7 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 		}
 	}
 	admit(&generic.Config)
+	generic.ShutdownWatchTerminationGracePeriod = shutdownGrace
 	namer := openapi.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
@@ -132,22 +157,32 @@ func admit(c *genericserver.Config) {
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 }
 
-// run runs the server until the test ends.
-func run(t testing.TB, c *apiserver.Config) {
+// run runs the server until it is shut down.
+func (s *Server) run(t testing.TB, c *apiserver.Config, configure func(*http.Server)) {
 	t.Helper()
 	server, err := c.Complete().New(genericserver.NewEmptyDelegate())
 	if err != nil {
 		t.Fatal(err)
 	}
+	prepared, served := server.GenericAPIServer.PrepareRun(), make(<-chan struct{})
+	if configure != nil {
+		if served, err = serve(server.GenericAPIServer, configure); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.GenericAPIServer.PrepareRun().RunWithContext(ctx) }()
-	t.Cleanup(func() {
+	go func() { ended <- prepared.RunWithContext(ctx) }()
+	s.shutdown = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("API server: %v", err)
 		}
+		if configure != nil {
+			<-served
+		}
 	})
+	t.Cleanup(s.shutdown)
 }
 
 // awaitReady waits until the server reports that it is ready.

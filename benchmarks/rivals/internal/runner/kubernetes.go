@@ -17,7 +17,8 @@ import (
 )
 
 // KubernetesEnv is the environment variable that makes the test binary of interop/rivals run a
-// Kubernetes API server, whose etcd is another process.
+// Kubernetes API server, whose etcd is another process. Its value names the HTTP/2: h2 is that of
+// transport/h2, and library that of the API server's library.
 const KubernetesEnv = "LISTWATCH_RIVALS_SERVE"
 
 // kubernetesStart limits the time until etcd and the API server are ready.
@@ -43,12 +44,15 @@ type kubernetesServer struct {
 	token  string
 }
 
-// startKubernetes starts binary, the test binary of interop/rivals.
-func startKubernetes(binary string, objects int) (server, error) {
+// kubernetesServers maps the servers of rivals to values of KubernetesEnv.
+var kubernetesServers = map[string]string{"kubernetes": "library", "kubernetes-h2": "h2"}
+
+// startKubernetes starts binary, the test binary of interop/rivals, with a value of KubernetesEnv.
+func startKubernetes(binary, http2 string, objects int) (server, error) {
 	if binary == "" {
 		return nil, errors.New("the Kubernetes API server needs -kubernetes; make rivals builds it")
 	}
-	p, err := start([]string{KubernetesEnv + "=1"}, binary, "-test.run=^TestServe$")
+	p, err := start([]string{KubernetesEnv + "=" + http2}, binary, "-test.run=^TestServe$")
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,8 @@ type pair struct {
 func (r *run) start(objects int) (*pair, error) {
 	var s server
 	var err error
-	if r.rival.server == "kubernetes" {
-		s, err = startKubernetes(r.kubernetes, objects)
+	if http2, ok := kubernetesServers[r.rival.server]; ok {
+		s, err = startKubernetes(r.kubernetes, http2, objects)
 	} else {
 		s, err = startOwn(r.rival, objects)
 	}

@@ -13,7 +13,7 @@ type Rival struct {
 	// Name selects the rival on the command line, and Label names it in the table.
 	Name, Label string
 
-	server string // a name in servers.All, or "kubernetes"
+	server string // a name in servers.All, or in kubernetesServers
 	client string // see clients.Target
 }
 
@@ -27,6 +27,7 @@ var Rivals = []Rival{
 	{"centrifuge", "centrifuge, WebSocket", "centrifuge", "centrifuge"},
 	{"grpc", "grpc-go, prepared messages", "grpc", "grpc"},
 	{"kubernetes", "Kubernetes API server, HTTP/2, TLS", "kubernetes", "h2-tls"},
+	{"kubernetes-h2", "Kubernetes API server on our HTTP/2, TLS", "kubernetes-h2", "h2-tls"},
 	{"listwatch-chunked", "listwatch, HTTP/1.1", "listwatch", "http1"},
 	{"listwatch-websocket", "listwatch, WebSocket", "listwatch", "websocket"},
 	{"listwatch-h2", "listwatch, HTTP/2", "listwatch", "h2"},

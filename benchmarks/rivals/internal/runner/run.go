@@ -11,7 +11,8 @@ import (
 type Options struct {
 	Work
 	Rounds int
-	// Kubernetes is the test binary of interop/rivals. It is needed only for that rival.
+	// Kubernetes is the test binary of interop/rivals. It is needed only for the rivals that
+	// are Kubernetes API servers.
 	Kubernetes string
 	// Progress receives a line before and after each rival.
 	Progress io.Writer

@@ -1,0 +1,56 @@
+//go:build !race
+
+package apiserver
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+)
+
+// serve serves the handler of g at its listener from an http.Server that configure has set up. It
+// must be called between g.PrepareRun and RunWithContext, which still decides when the server shuts
+// down. The returned channel is closed when all requests have ended.
+func serve(g *server.GenericAPIServer, configure func(*http.Server)) (<-chan struct{}, error) {
+	secure := g.SecureServingInfo
+	listener, idle := secure.Listener, &idleListener{addr: secure.Listener.Addr(), closed: make(chan struct{})}
+	secure.Listener = idle
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	certificates := dynamiccertificates.NewDynamicServingCertificateController(config, secure.ClientCA, secure.Cert, secure.SNICerts, nil)
+	if err := certificates.RunOnce(); err != nil {
+		return nil, err
+	}
+	go certificates.Run(1, idle.closed)
+	config.GetConfigForClient = certificates.GetConfigForClient
+	hs := &http.Server{Handler: g.Handler, TLSConfig: config}
+	configure(hs)
+	stopped, _, err := server.RunServer(hs, listener, g.ShutdownTimeout, idle.closed)
+	return stopped, err
+}
+
+// An idleListener accepts no connections. The API server's own http.Server gets it. The API server
+// closes it when it is time to refuse connections, which no exported field reports.
+type idleListener struct {
+	addr   net.Addr
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *idleListener) Accept() (net.Conn, error) {
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (l *idleListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *idleListener) Addr() net.Addr { return l.addr }
