@@ -59,7 +59,7 @@ type Server struct {
 
 // Options configure StartWith. The zero value is ready to use.
 type Options struct {
-	// Etcd is the URL of an etcd for the server's data. If empty, the server has an etcd of its own.
+	// Etcd is the URL of an etcd for the server's data. If empty, the server has one of its own.
 	Etcd string
 	// Configure configures the http.Server that serves the API server's handler. If nil, the API
 	// server creates and configures one itself.
