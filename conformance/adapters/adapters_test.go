@@ -19,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
+// patience is longer than the default, because a busy machine must not make a test fail.
+const patience = time.Minute
+
 func TestReadKubeconfig(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -62,7 +65,7 @@ users:
 }
 
 func TestExecServer(t *testing.T) {
-	p, err := adapters.ExecServer(t.Context(), testbuild.Program(t, "../testdata/hookserver"), os.Stderr, 0)
+	p, err := adapters.ExecServer(t.Context(), testbuild.Program(t, "../testdata/hookserver"), os.Stderr, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +131,7 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer known.Close()
-			p, err := adapters.ExecClient(t.Context(), test.program+" "+filepath.Join(dir, test.adapter), os.Stderr, 0)
+			p, err := adapters.ExecClient(t.Context(), test.program+" "+filepath.Join(dir, test.adapter), os.Stderr, patience)
 			if err != nil {
 				t.Fatal(err)
 			}

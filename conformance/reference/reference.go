@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -116,9 +117,13 @@ func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, 
 	})
 }
 
+// patience is the Target.Patience of reference servers. It is long because they run in the process
+// of the test: a busy machine makes a case wait, and that must not make it fail.
+const patience = time.Minute
+
 func newTarget(name string, abilities harness.Ability, w Interceptors, open func(harness.T, harness.Setup) collection) harness.Target {
 	return harness.Target{
-		Name: name, Abilities: abilities, SupportsFakeTime: true, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
+		Name: name, Abilities: abilities, SupportsFakeTime: true, Patience: patience, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
 		Open: func(t harness.T, s harness.Setup) *harness.Instance {
 			t.Helper()
 			o := &referenceServer{T: t, setup: s, wrap: w, things: open(t, s)}

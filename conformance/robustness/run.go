@@ -78,7 +78,7 @@ func newSeed() uint64 { return rand.Uint64N(1<<32) + 1 }
 
 // socketTimings are short, so that many faults fit into seconds.
 var socketTimings = timings{
-	duration: 4 * time.Second, maxOvertime: 2 * time.Minute, pause: 10 * time.Millisecond, faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
+	duration: 4 * time.Second, maxOvertime: 8 * time.Minute, pause: 10 * time.Millisecond, faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
 	watchTimeout: time.Second, heartbeatInterval: 500 * time.Millisecond, writeTimeout: time.Second, idleTimeout: 700 * time.Millisecond, connectionFault: 300 * time.Millisecond,
 }
 

@@ -80,7 +80,7 @@ func TestServerWithoutConfigMapsUsesCustomResource(t *testing.T) {
 	d := &crdServer{db: memory.Open(memory.Options{}), api: &kubeapi.Handler{}}
 	server := httptest.NewServer(d)
 	defer server.Close()
-	c, err := adapters.Kube(t.Context(), server.URL, "", adapters.Options{})
+	c, err := adapters.Kube(t.Context(), server.URL, "", patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
@@ -14,6 +15,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
+
+// patient waits longer than the default, because a busy machine must not make a test fail.
+var patient = adapters.Options{Timeout: time.Minute}
 
 // serve starts a server with the built-in resources and returns its URL.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
@@ -66,7 +70,7 @@ func countPasses(t *testing.T, target conformance.Target, o conformance.Options)
 
 func TestKubernetesTargetPasses(t *testing.T) {
 	base := serve(t, nil)
-	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{})
+	c, err := adapters.Kube(t.Context(), base, "", patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +86,7 @@ func TestKubernetesTargetPasses(t *testing.T) {
 }
 
 func TestURLTargetPasses(t *testing.T) {
-	target, err := adapters.URL(t.Context(), serve(t, nil)+"/api/v1/pods", adapters.Options{})
+	target, err := adapters.URL(t.Context(), serve(t, nil)+"/api/v1/pods", patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +108,11 @@ func requireOrigin(next http.Handler) http.Handler {
 
 func TestRequiredOriginIsSent(t *testing.T) {
 	at := serve(t, requireOrigin)
-	cluster, err := adapters.Kube(t.Context(), at, "configmaps", adapters.Options{})
+	cluster, err := adapters.Kube(t.Context(), at, "configmaps", patient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byURL, err := adapters.URL(t.Context(), at+"/api/v1/configmaps", adapters.Options{})
+	byURL, err := adapters.URL(t.Context(), at+"/api/v1/configmaps", patient)
 	if err != nil {
 		t.Fatal(err)
 	}
