@@ -30,6 +30,7 @@ import (
 type service struct {
 	*testing.T
 	url      string
+	server   *watchserver.Server
 	settings *store.Typed[Setting]
 	metrics  *prometheus.Registry
 	spans    *tracetest.SpanRecorder
@@ -53,10 +54,10 @@ func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*
 		T: t, settings: memory.New[Setting](), metrics: prometheus.NewRegistry(), spans: tracetest.NewSpanRecorder(),
 		ended: make(chan watchserver.Watch, 1), done: make(chan struct{}, 1),
 	}
-	server := &watchserver.Server{Source: s.settings, Trace: &watchserver.Trace{
+	s.server = &watchserver.Server{Source: s.settings, Trace: &watchserver.Trace{
 		Closed: func(_ context.Context, w watchserver.Watch, _ watchserver.EndReason, _ error) { s.ended <- w },
 	}}
-	router := newRouter(server, s.metrics, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans)), log.New(s, "", 0))
+	router := newRouter(s.server, s.metrics, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans)), log.New(s, "", 0))
 	handler := outer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { s.done <- struct{}{} }()
 		router.ServeHTTP(w, r)
@@ -121,11 +122,15 @@ func TestMiddlewareSeesTheWholeWatch(t *testing.T) {
 		t.Run(path.name, func(t *testing.T) {
 			s := start(t, path.outer, path.configure)
 			began := time.Now()
-			r := s.watch(path.client, "timeoutSeconds=1")
+			r := s.watch(path.client)
 			if n, _ := s.number("http_in_flight_requests"); n != 1 {
 				t.Errorf("got %v requests in flight during the watch, want 1", n)
 			}
 			s.put(r)
+			<-time.After(watchTime) // the length of the watch is what the test is about
+			if err := s.server.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
 			if _, err := r.Receive(); err != io.EOF {
 				t.Errorf("got %v, want the clean end of the watch", err)
 			}
@@ -140,7 +145,7 @@ func TestMiddlewareSeesThatTheClientLeaves(t *testing.T) {
 		t.Run(path.name, func(t *testing.T) {
 			s := start(t, path.outer, path.configure)
 			began := time.Now()
-			r := s.watch(path.client, "")
+			r := s.watch(path.client)
 			s.put(r)
 			<-time.After(watchTime) // the length of the watch is what the test is about
 			r.Close()
@@ -178,9 +183,9 @@ func TestPagesSendTokensAndReadTheEpoch(t *testing.T) {
 	}
 }
 
-func (s *service) watch(c transport.Client, query string) transport.Receiver {
+func (s *service) watch(c transport.Client) transport.Receiver {
 	s.Helper()
-	u, err := url.Parse(s.url + "/settings?watch=1&" + query)
+	u, err := url.Parse(s.url + "/settings?watch=1")
 	if err != nil {
 		s.Fatal(err)
 	}
