@@ -166,7 +166,7 @@ func (s *pageServer) lastWatch(transport string) url.Values {
 // transport.
 func TestPageFollowsTheCollection(t *testing.T) {
 	browsertest.Path(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s := newPageServer(t)
 	s.put(t, "a", 1)

@@ -64,7 +64,7 @@ func TestDashboardShowsTheFlags(t *testing.T) {
 		t.Errorf("the page has %d lines, want at most 60 (%v)", lines, err)
 	}
 	browsertest.Path(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	server, shown := browsertest.Probe(t, startDashboard(t), "/", probe)
 	await := func(step, status, flags string) {

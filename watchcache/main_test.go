@@ -73,7 +73,7 @@ func (f *fixture) watch(q listwatch.Query) listwatch.Watcher {
 // "ADDED a 7" has the type, the name and the version.
 func (f *fixture) wantEvents(w listwatch.Watcher, want ...string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), 5*time.Minute)
 	defer cancel()
 	for i, text := range want {
 		var next [1]listwatch.Event
@@ -97,7 +97,7 @@ func describe(e listwatch.Event) string {
 // wantEnd reads w, which must fail with the code.
 func (f *fixture) wantEnd(w listwatch.Watcher, code listwatch.Code) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), 5*time.Minute)
 	defer cancel()
 	n, err := w.Next(ctx, make([]listwatch.Event, 1))
 	if n != 0 || !errors.Is(err, code) {

@@ -165,7 +165,7 @@ func testWatch(t *testing.T, source, remote listwatch.Source, write func()) {
 // read reads the events of the first object and of the writes.
 func read(t *testing.T, w listwatch.Watcher) []listwatch.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var events []listwatch.Event
 	for len(events) < 1+writes {

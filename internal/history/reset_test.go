@@ -28,7 +28,7 @@ func TestResetExpiresOpenWatches(t *testing.T) {
 	l.Reset([]*listwatch.Object{kept, thing(b, 90, nil, "n1")}, 100)
 	select {
 	case <-woken:
-	case <-time.After(10 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("a waiting watcher was not woken")
 	}
 	for name, c := range map[string]*Cursor{"a watcher that has read every event": idle, "a lagging watcher": slow} {
