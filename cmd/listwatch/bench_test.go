@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
@@ -47,7 +48,7 @@ func TestBenchMeasuresEachTransport(t *testing.T) {
 	s := startServer(t)
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, notes := runCommand(t, cli.ExitOK, "bench", "configmaps", "--server", s.http, "--transport", "chunked,h2,websocket",
-		"--watchers", "5", "--rate", "200", "--duration", "200ms", "--size", "2KiB", "-o", "json", "--html", page)
+		"--watchers", "5", "--rate", "50", "--duration", "1s", "--timeout", "2m", "--size", "2KiB", "-o", "json", "--html", page)
 	results := benchResults(t, out)
 	if len(results) != 3 {
 		t.Fatalf("got %d results, want 3: %s", len(results), out)
@@ -93,11 +94,15 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 	origin := startServer(t)
 	create(t, origin.http, "/api/v1/namespaces/default/configmaps", "one")
 	r := startRelay(t, "--upstream", origin.http, "--resource", "configmaps")
-	b := start(t, "bench", "configmaps", "--server", r.http, "--watchers", "3", "--duration", "2s", "-o", "json")
+	watch := start(t, "watch", r.http+"/api/v1/configmaps")
+	b := start(t, "bench", "configmaps", "--server", r.http, "--watchers", "3", "--duration", "1h", "--timeout", "2m", "-o", "json")
 	b.stderr.await(t, "the measurement", b.ended, func(text string) bool { return strings.Contains(text, "measuring for") })
 	for i := range 10 {
 		create(t, origin.http, "/api/v1/namespaces/default/configmaps", fmt.Sprint("more-", i))
 	}
+	watch.stdout.await(t, "the last event", watch.ended, func(text string) bool { return strings.Contains(text, "more-9") })
+	<-time.After(time.Second) // nothing shows that the other watchers of the relay have it, too
+	b.interrupt()
 	if code := b.exit(t); code != cli.ExitOK {
 		t.Fatalf("exit code %d, stderr %s; want 0", code, b.stderr)
 	}
@@ -113,7 +118,7 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 func TestBenchReportsAServerThatGoesAway(t *testing.T) {
 	s := startServer(t)
 	watch := start(t, "watch", s.http+"/api/v1/configmaps")
-	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "300ms")
+	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "3s")
 	watch.stdout.await(t, "an update", watch.ended, func(text string) bool { return strings.Contains(text, "MODIFIED") })
 	s.interrupt()
 	if code := b.exit(t); code != cli.ExitFailure {

@@ -44,7 +44,7 @@ type consoleView struct {
 
 func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	browsertest.Path(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	debug := new(url.URL)
 	proxy, shown := browsertest.Probe(t, debug, "/console/", consoleProbe)

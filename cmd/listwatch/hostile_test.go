@@ -9,14 +9,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/listwatch/listwatch/watchserver/echo"
 )
 
 // A client without credentials must not delay the end of the server.
 func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
-	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0")
+	// Even a busy machine needs less than this timeout, and it is shorter than that of the bodies.
+	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--shutdown-timeout", "25s")
 	address := strings.TrimPrefix(p.awaitURL(t), "http://")
 	for _, line := range []string{"POST /api/v1/namespaces/default/pods", "POST /nothing", "GET /js/listwatch.js", "PUT /js/"} {
 		c, err := net.Dial("tcp", address)
@@ -31,10 +31,9 @@ func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
 			}
 		}
 	}
-	start := time.Now()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if code, stderr := p.exit(); code != 0 || strings.Contains(stderr, "did not end in time") || time.Since(start) > 9*time.Second {
-		t.Errorf("exit code %d after %v, want 0 before the timeout of 10 s; stderr:\n%s", code, time.Since(start), stderr)
+	if code, stderr := p.exit(); code != 0 || strings.Contains(stderr, "did not end in time") {
+		t.Errorf("exit code %d, want 0 before the timeout of 25 s; stderr:\n%s", code, stderr)
 	}
 }
 

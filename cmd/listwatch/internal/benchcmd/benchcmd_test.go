@@ -74,7 +74,7 @@ func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, ar
 	}))
 	defer s.Close()
 	var out, notes bytes.Buffer
-	args = append([]string{s.URL + "/flags", "--watchers", "1", "--duration", "100ms", "--timeout", "200ms", "--transport", "chunked"}, args...)
+	args = append([]string{s.URL + "/flags", "--watchers", "1", "--duration", "500ms", "--timeout", "2m", "--transport", "chunked"}, args...)
 	code = cli.Execute(t.Context(), New(), args, strings.NewReader(""), &out, &notes)
 	if page, err := flags.Untyped().List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("got objects %v, error %v; want none", page.Items, err)
@@ -92,7 +92,8 @@ func TestBenchReportsFaultyServers(t *testing.T) {
 		{"repeated", func(e []listwatch.Event) []listwatch.Event { return append(e, e[3]) }, "received twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, out, notes := runBench(t, c.change)
+			// The command waits for the events that never arrive, so the timeout is short.
+			code, out, notes := runBench(t, c.change, "--duration", "1s", "--timeout", "2s")
 			if code != cli.ExitFailure || !strings.Contains(notes, c.want) || !strings.Contains(out, "missed") {
 				t.Errorf("exit code %d, stdout %s, stderr %s; want code 1 and %q", code, out, notes, c.want)
 			}
