@@ -15,7 +15,7 @@ func Flags() []string {
 	var flags []string
 	info, _ := debug.ReadBuildInfo()
 	for _, s := range info.Settings {
-		if slices.Contains([]string{"-race", "-trimpath"}, s.Key) {
+		if slices.Contains([]string{"-race", "-trimpath", "-gcflags"}, s.Key) {
 			flags = append(flags, s.Key+"="+s.Value)
 		}
 	}
