@@ -1,23 +1,34 @@
 package benchmarks
 
 import (
+	"flag"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
 )
+
+// idleProfile is the file to which BenchmarkIdleStreams writes a heap profile. Set -memprofilerate
+// 512 for a useful sample.
+var idleProfile = flag.String("idleprofile", "", "write a heap profile of idle watches to `file`")
 
 // BenchmarkIdle measures the memory of an idle watch: heap and stacks in use, resident
 // memory and goroutines, each divided by the 5,000 watches. "floor-tls" shows the memory of
 // crypto/tls itself. More iterations do not change the result, so run it with -benchtime 1x.
 func BenchmarkIdle(b *testing.B) {
 	const watchers = 5000
-	for _, c := range append(variants(), overTLS()...) {
+	tunnels := variant{"websocket-h2-detached", clients{Kind: "frames", Streams: 100, Refresh: 4 << 10, Tunnels: true}, func(tb testing.TB, l net.Listener) publisher {
+		return startServerWith(tb, l, &websocket.Server{}, true, h2.Config{ExtendedConnect: true})
+	}}
+	for _, c := range append(append(variants(), tunnels), overTLS()...) {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				p := c.serve(b)
@@ -47,10 +58,25 @@ func BenchmarkIdleStreams(b *testing.B) {
 					l := startLoad(b, c, s.Addr(), watchers)
 					readFootprint().minus(before).report(b, float64(watchers))
 					b.ReportMetric(residentBytes()/(1<<20), "rss-MiB")
+					writeIdleProfile(b)
 					measureSingleEvents(s, l, events).report(b, "event")
 				}
 			})
 		}
+	}
+}
+
+func writeIdleProfile(b *testing.B) {
+	if *idleProfile == "" {
+		return
+	}
+	f, err := os.Create(*idleProfile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	if err := pprof.WriteHeapProfile(f); err != nil {
+		b.Fatal(err)
 	}
 }
 

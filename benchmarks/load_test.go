@@ -39,6 +39,8 @@ type clients struct {
 	Streams int
 	// Refresh is the number of bytes after which a reader of kind "frames" refreshes a window.
 	Refresh int
+	// Tunnels makes readers of kind "frames" open WebSockets over HTTP/2.
+	Tunnels bool
 	// Quiet makes one of as many readers of kind "frames" watch a namespace of its own, "n-0" and
 	// so on, and all others the namespace "quiet". If zero, all of them watch all namespaces.
 	Quiet int

@@ -7,8 +7,7 @@ import (
 	"net"
 
 	"golang.org/x/net/http2"
-
-	"github.com/listwatch/listwatch/internal/h2peer"
+	"golang.org/x/net/http2/hpack"
 )
 
 // A frameReader is a lean HTTP/2 client with many watches on one connection. It sends all window
@@ -52,10 +51,17 @@ func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
 	r.out.WriteString(http2.ClientPreface)
 	r.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(16 * r.refresh)})
 	r.framer.WriteWindowUpdate(0, 1<<30)
+	// One encoder for all requests, as in other clients, so that their headers are equal entries of
+	// the table that both ends keep.
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
 	for i := range l.Clients.Streams {
-		request := h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "bench", ":path", "/?"+l.Clients.query(first+i))
+		block.Reset()
+		for _, f := range l.Clients.header(first + i) {
+			encoder.WriteField(f)
+		}
 		r.framer.WriteHeaders(http2.HeadersFrameParam{
-			StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true, EndStream: true,
+			StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndHeaders: true, EndStream: !l.Clients.Tunnels,
 		})
 	}
 	for responses := 0; responses < l.Clients.Streams; {
@@ -68,6 +74,19 @@ func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
 		}
 	}
 	return r, nil
+}
+
+// header returns the header of the request for the watch with the given number.
+func (c clients) header(number int) []hpack.HeaderField {
+	header := []hpack.HeaderField{
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "bench"},
+		{Name: ":path", Value: "/?" + c.query(number)},
+	}
+	if c.Tunnels {
+		header[0].Value = "CONNECT"
+		header = append(header, hpack.HeaderField{Name: ":protocol", Value: "websocket"}, hpack.HeaderField{Name: "sec-websocket-version", Value: "13"})
+	}
+	return header
 }
 
 // next reads a frame and counts its events. It writes when everything that has arrived was read.

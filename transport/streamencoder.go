@@ -32,8 +32,13 @@ func (c *Compressors) InUse() int { return c.c.Lent() }
 // sent exactly this text, and no other text in between. The StreamEncoder keeps track of that.
 // In all other cases it uses the frames of the [Encoder], which do not refer to earlier text.
 type StreamEncoder struct {
-	encoder     *Encoder
-	compressors *framecache.Compressors // nil if the stream has no segments
+	encoder       *Encoder
+	*segmentation // nil if the stream has no segments, so that most StreamEncoders are small
+}
+
+// A segmentation is the place of a stream in the segments of its feed.
+type segmentation struct {
+	compressors *framecache.Compressors // immutable
 
 	feed     *framecache.Feed     // the feed of the newest event
 	sequence *framecache.Sequence // its segments; nil if feed is nil
@@ -48,7 +53,7 @@ type StreamEncoder struct {
 func (s *Stream) NewStreamEncoder(compressors *Compressors) *StreamEncoder {
 	e := &StreamEncoder{encoder: s.Encoder}
 	if s.Segments && compressors != nil && s.Encoder.canShareHistory() {
-		e.compressors = compressors.c
+		e.segmentation = &segmentation{compressors: compressors.c}
 	}
 	return e
 }
@@ -61,7 +66,7 @@ func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
 	if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
 		return s.private(s.privateEncoder().Event(e))
 	}
-	if s.compressors == nil || node == nil || c != s.encoder {
+	if s.segmentation == nil || node == nil || c != s.encoder {
 		return s.private(c.Event(e))
 	}
 	s.join(node.Feed())
@@ -93,7 +98,7 @@ func (s *StreamEncoder) BeforeSegment(e listwatch.Event) ([]byte, error) {
 // privateEncoder returns the Encoder for data that no other stream receives. Such data stays out of
 // the client's history if the transport permits that.
 func (s *StreamEncoder) privateEncoder() *Encoder {
-	if h := s.encoder.envelope.History; h != nil && s.compressors != nil {
+	if h := s.encoder.envelope.History; h != nil && s.segmentation != nil {
 		return s.encoder.WithEnvelope(h.Private)
 	}
 	return s.encoder
@@ -101,7 +106,7 @@ func (s *StreamEncoder) privateEncoder() *Encoder {
 
 // private notes that frame does not belong to a segment.
 func (s *StreamEncoder) private(frame []byte, err error) ([]byte, error) {
-	if len(frame) > 0 && s.encoder.entersHistory(frame) {
+	if s.segmentation != nil && len(frame) > 0 && s.encoder.entersHistory(frame) {
 		s.segment = nil
 	}
 	return frame, err
@@ -150,17 +155,22 @@ func (s *StreamEncoder) WireSize(frame []byte) int { return s.encoder.WireSize(f
 
 // StartsSegment reports whether the last frame of Event was the first one of a segment. Private
 // text costs nothing before such a frame.
-func (s *StreamEncoder) StartsSegment() bool { return s.segment != nil && s.next == 1 }
+func (s *StreamEncoder) StartsSegment() bool {
+	return s.segmentation != nil && s.segment != nil && s.next == 1
+}
 
 // InSegment reports whether the next frame will probably refer to the frames before it, so that
 // private text would put the stream out of its segment. It is false if private text bypasses the
 // history.
 func (s *StreamEncoder) InSegment(now time.Time) bool {
-	return s.segment != nil && s.encoder.envelope.History == nil && s.segment.Continues(s.next, now)
+	return s.segmentation != nil && s.segment != nil && s.encoder.envelope.History == nil && s.segment.Continues(s.next, now)
 }
 
 // Close releases the resources of s. Calling it again has no effect.
 func (s *StreamEncoder) Close() {
+	if s.segmentation == nil {
+		return
+	}
 	if s.sequence != nil {
 		s.sequence.Leave()
 	}

@@ -110,11 +110,6 @@ type Stream struct {
 	// a goroutine of its own if the stream is detached. It may return a few seconds after
 	// Sender.Close if the peer does not answer the end.
 	Serve func()
-	// Go runs f on another goroutine as soon as Send can make progress, or the stream is done. f
-	// should call Send about once and use Go again for more, so that a transport can serve the
-	// streams of a connection in turn. If nil, the transport has no preference, and the user
-	// starts a goroutine.
-	Go func(f func())
 	// Detached is true if the stream continues after the handler has returned, and does not end
 	// with the request's context: it spans several requests, or [Options].Detach was set.
 	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
@@ -159,13 +154,22 @@ func (s *Stream) Done() <-chan struct{} {
 type Sender interface {
 	// Send writes and flushes frames in order, in one write if possible. It may overwrite the
 	// slice, but does not modify the frames. They must not change afterwards: within a function
-	// of Stream.Go, Send keeps what cannot be written yet. After an error the stream is broken, and
-	// only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded] if the peer
+	// of Scheduler.Go, Send keeps what cannot be written yet. After an error the stream is broken,
+	// and only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded] if the peer
 	// accepted no byte within the write timeout.
 	Send(frames [][]byte) error
 	// Close ends the stream and releases its resources. It returns within the write timeout.
 	// Further calls have no effect, but may return the error of the first call.
 	Close(end End) error
+}
+
+// A Scheduler is a Sender whose transport serves many streams on one connection, and decides when
+// each of them sends. The user of any other Sender calls Send on a goroutine of its own.
+type Scheduler interface {
+	Sender
+	// Go runs f on another goroutine as soon as Send can make progress, or the stream is done. f
+	// should call Send about once and use Go again for more, so that the streams take turns.
+	Go(f func())
 }
 
 // An End determines how a server ends a stream.

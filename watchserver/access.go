@@ -53,7 +53,7 @@ func accept(user User, err error) (User, error) {
 		return User{}, err
 	case user.Name == "":
 		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no credentials"}
-	case isDue(user.Expires, time.Now()):
+	case !user.Expires.IsZero() && !time.Now().Before(user.Expires):
 		return User{}, errCredentialsExpired()
 	}
 	return user, nil

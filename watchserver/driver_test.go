@@ -78,17 +78,18 @@ func (s steppedServer) Accept(w http.ResponseWriter, r *http.Request, o transpor
 		return nil, err
 	}
 	stream.Sender = sendCounter{stream.Sender, s.steps}
-	stream.Go = func(f func()) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.scheduled = append(s.scheduled, f)
-	}
 	return stream, nil
 }
 
 type sendCounter struct {
 	transport.Sender
 	*steps
+}
+
+func (c sendCounter) Go(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scheduled = append(c.scheduled, f)
 }
 
 func (c sendCounter) Send(frames [][]byte) error {

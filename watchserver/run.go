@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -45,28 +46,26 @@ func (s *stream) wake() {
 }
 
 func (s *stream) schedule() {
-	if s.runSoon != nil {
-		s.runSoon(s.driveFunc)
+	if t, ok := s.sender.(transport.Scheduler); ok {
+		t.Go(s.driveFunc)
 		return
 	}
 	go s.driveFunc()
 }
 
-// drive takes steps until nothing is pending or due. With runSoon it takes one step and schedules
-// itself for the next, so that the transport can serve other streams in between.
+// drive takes steps until nothing is pending or due.
 func (s *stream) drive() {
+	growStack(0)
 	for s.advance() {
-		if s.runSoon != nil {
-			s.runSoon(s.driveFunc)
-			return
-		}
 	}
 }
 
-// driveAlone is drive on a goroutine of its own.
-func (s *stream) driveAlone() {
-	growStack(0)
-	s.drive()
+// driveScheduled takes one step and schedules the next, so that the transport can serve other
+// streams in between.
+func (s *stream) driveScheduled() {
+	if s.advance() {
+		s.schedule()
+	}
 }
 
 // growStack makes the stack large enough for a write. A driver often begins with the smallest
@@ -121,8 +120,8 @@ func (s *stream) advance() (more bool) {
 		}
 	}()
 	s.driver.Store(driverRunning) // any wake until now is covered by this step
-	now := time.Now()
-	var again time.Time
+	now := s.server.timers.Now()
+	var again timers.Time
 	err := s.open()
 	if err == nil {
 		err = s.checkTransport(now)
@@ -134,7 +133,7 @@ func (s *stream) advance() (more bool) {
 	case err != nil:
 		s.end(endFor(err), err)
 		return false
-	case again.Equal(now):
+	case again == now:
 		return true
 	}
 	s.arm(again, now)
@@ -144,10 +143,10 @@ func (s *stream) advance() (more bool) {
 // open calls Trace.Opened and sends the opening of the framing, when it is called for the first
 // time.
 func (s *stream) open() error {
-	if s.opened {
+	if s.started {
 		return nil
 	}
-	s.opened = true
+	s.started = true
 	if t := s.server.Trace; t != nil && t.Opened != nil {
 		t.Opened(s.ctx, s.describe())
 	}
@@ -160,10 +159,10 @@ func (s *stream) open() error {
 }
 
 // checkTransport handles a disconnect, and the wish of the transport to complete the stream.
-func (s *stream) checkTransport(now time.Time) error {
+func (s *stream) checkTransport(now timers.Time) error {
 	select {
 	case <-s.finishing:
-		if s.endAt.IsZero() || now.Before(s.endAt) {
+		if s.endAt == 0 || now < s.endAt {
 			s.endAt = now
 		}
 	default:
@@ -175,16 +174,15 @@ func (s *stream) checkTransport(now time.Time) error {
 		return errClientGone
 	}
 	// Some transports are done when ctx ends. Their clients can still receive the error.
-	s.failAt(now, contextError(s.ctx))
+	s.failAt(time.Now(), contextError(s.ctx))
 	return nil
 }
 
 // arm makes the poller wake the stream, and the timer at the time again unless that is zero.
-func (s *stream) arm(again, now time.Time) {
+func (s *stream) arm(again, now timers.Time) {
 	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the
 	// timer after each event.
-	if !again.IsZero() && (again.Before(s.timerAt) || !s.timerAt.After(now)) {
-		s.timerAt = again
+	if set := s.timer.At(); again != 0 && (again < set || set <= now) {
 		s.server.timers.Set(&s.timer, again)
 	}
 	s.poller.Wake(s.timer.Call)
@@ -232,7 +230,7 @@ func (s *stream) guard(f func()) {
 
 func (s *stream) logPanic(p any) {
 	s.server.logger().Error("watchserver: panic in a watch",
-		"path", s.info.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		"path", s.origin.Value().request.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
 // errInternal is the error that a client receives after a panic.
@@ -251,7 +249,7 @@ func (s *stream) reason(cause error) error {
 	if errors.Is(cause, errComplete) {
 		return nil
 	}
-	if f := s.dueFailure(time.Now()); f != nil && f.err != errComplete && !errors.Is(cause, f.err) {
+	if f := s.dueFailure(); f != nil && f.err != errComplete && !errors.Is(cause, f.err) {
 		return errors.Join(f.err, cause) // the error could not be sent
 	}
 	return cause
@@ -263,10 +261,8 @@ func (s *stream) end(end transport.End, cause error) {
 	reason := s.reason(cause)
 	s.guard(func() { s.poller.Close() })
 	s.encoder.Close()
-	s.guard(func() { s.abort = s.sender.Close(end) })
-	if end != transport.Abort {
-		s.abort = nil
-	}
+	var abort error
+	s.guard(func() { abort = s.sender.Close(end) })
 	if f := s.failure.Load(); f != nil {
 		s.server.timers.Stop(&f.abort)
 	}
@@ -277,6 +273,9 @@ func (s *stream) end(end transport.End, cause error) {
 	}
 	s.server.watches.removed()
 	if s.closed != nil {
+		if end == transport.Abort {
+			s.abort = abort
+		}
 		close(s.closed)
 	}
 }
@@ -300,7 +299,7 @@ func randomBetween(low, high time.Duration) time.Duration {
 }
 
 // isDue reports whether t has been reached. A zero t means never.
-func isDue(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+func isDue(t, now timers.Time) bool { return t != 0 && now >= t }
 
 // lastBookmarkBefore is the time between the last bookmark of a stream and its end, as in
 // kube-apiserver.
@@ -309,13 +308,13 @@ const lastBookmarkBefore = 2 * time.Second
 // nextBookmark returns the time of the bookmark that follows one sent at the time now: about
 // an interval later, or shortly before the end. It returns the zero time if no bookmark
 // follows.
-func (s *stream) nextBookmark(now time.Time) time.Time {
+func (s *stream) nextBookmark(now timers.Time) timers.Time {
 	interval := s.server.Timing.orDefault(s.server.Timing.Bookmark, DefaultBookmark)
 	if !s.bookmarks || interval < 0 {
-		return time.Time{}
+		return 0
 	}
 	next := now.Add(randomBetween(interval*3/4, interval*5/4))
-	if last := s.endAt.Add(-lastBookmarkBefore); !s.endAt.IsZero() && last.After(now) && last.Before(next) {
+	if last := s.endAt.Add(-lastBookmarkBefore); s.endAt != 0 && last > now && last < next {
 		return last
 	}
 	return next
@@ -327,9 +326,9 @@ const maxBookmarkDelay = 10 * time.Second
 
 // deferBookmark reports whether the bookmark that is due at now waits for the next segment, and
 // sets its new time. The last bookmark before the end does not wait.
-func (s *stream) deferBookmark(now time.Time) bool {
+func (s *stream) deferBookmark(now timers.Time) bool {
 	at := now.Add(maxBookmarkDelay)
-	if s.bookmarkDeferred || !s.encoder.InSegment(now) || !s.endAt.IsZero() && at.After(s.endAt.Add(-lastBookmarkBefore)) {
+	if s.bookmarkDeferred || !s.encoder.InSegment(s.server.timers.StdTime(now)) || s.endAt != 0 && at > s.endAt.Add(-lastBookmarkBefore) {
 		return false
 	}
 	s.bookmarkAt, s.bookmarkDeferred = at, true
@@ -339,7 +338,7 @@ func (s *stream) deferBookmark(now time.Time) bool {
 // addBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
 // sendBookmark, it omits a bookmark that would be before the events already sent: the event is then
 // one of several with the same version.
-func (s *stream) addBookmark(b *batch, at listwatch.Version, now time.Time) error {
+func (s *stream) addBookmark(b *batch, at listwatch.Version, now timers.Time) error {
 	if at < s.lastSent {
 		return nil
 	}
@@ -355,18 +354,19 @@ func (s *stream) addBookmark(b *batch, at listwatch.Version, now time.Time) erro
 
 // nextDue returns the earliest time at which s has something to send, or the zero time if
 // there is none.
-func (s *stream) nextDue() time.Time {
+func (s *stream) nextDue() timers.Time {
 	next := s.endAt
-	for _, t := range [...]time.Time{s.bookmarkAt, s.heartbeatAt} {
-		if next.IsZero() || !t.IsZero() && t.Before(next) {
+	consider := func(t timers.Time) {
+		if next == 0 || t != 0 && t < next {
 			next = t
 		}
 	}
-	if at := s.drainAt.Load(); at != nil && (next.IsZero() || at.Before(next)) {
-		next = *at
-	}
-	if f := s.failure.Load(); f != nil && (next.IsZero() || f.at.Before(next)) {
-		next = f.at
+	consider(s.bookmarkAt)
+	consider(s.heartbeatAt)
+	consider(timers.Time(s.drainAt.Load()))
+	if f := s.failure.Load(); f != nil {
+		// The wall clock may have been set since failAt.
+		consider(s.server.timers.Now().Add(min(time.Until(f.at), maxDuration)))
 	}
 	return next
 }

@@ -244,7 +244,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e Endpoint) error
 	if expires := UserOf(r.Context()).Expires; !expires.IsZero() && (e.Until.IsZero() || expires.Before(e.Until)) {
 		e.Until, e.UntilError = expires, nil
 	}
-	if isDue(e.Until, time.Now()) {
+	if !e.Until.IsZero() && !time.Now().Before(e.Until) {
 		return e.untilError()
 	}
 	if err := authorizer(e.Authorize).check(r.Context(), UserOf(r.Context())); err != nil {

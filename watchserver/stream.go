@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/timers"
@@ -15,57 +16,74 @@ import (
 
 // A stream is one open watch. Its driver calls step, which blocks only in writes. The driver runs
 // on a goroutine that exists only while the stream has something to send.
+//
+// A stream is small, because a million of them may be idle: it shares what streams have in common,
+// and its times take eight bytes.
 type stream struct {
 	// Immutable after construction.
 	server *Server
 	poller listwatch.Poller
-	// sender and the next three fields, which may be nil, are those of the transport.Stream.
-	sender    transport.Sender
-	runSoon   func(f func()) // Stream.Go
-	finishing <-chan struct{}
-	progress  func(events int, resume listwatch.Version)
-	ownsConn  bool // the transport reads the connection
-	// ctx has the values of the request. It ends with the request, unless the stream is detached.
-	ctx       context.Context
-	authorize authorizer // Endpoint.Authorize
-	info      Watch      // its counters are unused; see describe
-	bookmarks bool       // the client allows bookmarks
-	source    listwatch.Source
-	closed    chan struct{} // closed when the stream has ended; nil if nothing waits for it
-
-	// driveFunc is drive or driveAlone. It is evaluated once, because each evaluation allocates.
+	sender transport.Sender
+	source listwatch.Source
+	origin unique.Handle[origin]
+	id     uint64 // Watch.ID
+	opened timers.Time
+	*attachment
+	// driveFunc is drive, or driveScheduled if sender is a transport.Scheduler. It is evaluated
+	// once, because each evaluation allocates.
 	driveFunc func()
+	ownsConn  bool // the transport reads the connection
+	bookmarks bool // the client allows bookmarks
 
+	slot         int32        // the index in watchSet.streams, guarded by its mutex
 	driver       atomic.Int32 // a driverState
 	disconnected atomic.Bool  // the transport has called back
 
 	// Owned by the driver.
-	encoder      *transport.StreamEncoder
-	opened       bool
-	timer        timers.Entry // its Call is wake
-	timerAt      time.Time    // the time for which timer was set, possibly in the past
-	endAt        time.Time    // when the watch times out; zero if it has no timeout
-	reportedSync bool         // Stream.Progress was called with a version
-	batchBytes   int
-	bookmarkAt   time.Time // when the next bookmark is due; zero if none is
+	started      bool // see open
+	reportedSync bool // Stream.Progress was called with a version
 	// bookmarkDeferred is true while the bookmark waits for the next segment
 	bookmarkDeferred bool
-	heartbeatAt      time.Time         // when the next heartbeat is due; zero if none is
+	encoder          *transport.StreamEncoder
+	timer            timers.Entry      // its Call is wake
+	endAt            timers.Time       // when the watch times out; zero if it has no timeout
+	bookmarkAt       timers.Time       // when the next bookmark is due; zero if none is
+	heartbeatAt      timers.Time       // when the next heartbeat is due; zero if none is
 	lastSent         listwatch.Version // the last version sent; zero during the initial events
 
 	// Written by the driver, read by any goroutine.
 	events, bytes, sentVersion atomic.Int64
-	// writingSince is the start of the current write, in nanoseconds since info.Opened. It is
-	// zero if no write is in progress.
+	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in
+	// progress.
 	writingSince atomic.Int64
 
-	// when the stream ends because of a drain; nil without a drain
-	drainAt atomic.Pointer[time.Time]
+	// when the stream ends because of a drain, a timers.Time; zero without a drain
+	drainAt atomic.Int64
 	// when and why the stream ends with an error; nil if failAt was not called
 	failure atomic.Pointer[failure]
-
-	abort error // the error of the sender's Close; written before closed is closed
 }
+
+// An origin is the part of the description of a watch that its stream shares with other streams,
+// such as those of its connection.
+type origin struct {
+	request                           Request
+	transport, mediaType, compression string
+}
+
+// An attachment connects a stream to its request, its handler and its transport. Most detached
+// streams need nothing of it, and share the value detached.
+type attachment struct {
+	// ctx has the values of the request. It ends with the request, unless the stream is detached.
+	ctx       context.Context
+	authorize authorizer // Endpoint.Authorize
+	// finishing and progress are Finish and Progress of the transport.Stream. They may be nil.
+	finishing <-chan struct{}
+	progress  func(events int, resume listwatch.Version)
+	closed    chan struct{} // closed when the stream has ended; nil if nothing waits for it
+	abort     error         // the error of the sender's Close; written before closed is closed
+}
+
+var detached = &attachment{ctx: context.Background()}
 
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.
 type batch struct {
@@ -93,14 +111,14 @@ var (
 // After an error the stream has ended and nothing more may be sent. The error is
 // errComplete, errDraining, or the reason, which was sent to the client as an ERROR event
 // if that was possible.
-func (s *stream) step(now time.Time) (again time.Time, err error) {
+func (s *stream) step(now timers.Time) (again timers.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
-	if f := s.dueFailure(now); f != nil {
+	if f := s.dueFailure(); f != nil {
 		return now, s.finishWith(b, f.err, now)
 	}
 	// Load drainAt before Poll, so that all events committed before the drain are sent.
-	drainAt := s.drainAt.Load()
+	drainAt := timers.Time(s.drainAt.Load())
 	n, err := s.poller.Poll(b.events[:])
 	b.polled = n
 	if n > 0 {
@@ -119,7 +137,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 	if err != nil {
 		return now, s.fail(b, err, now)
 	}
-	if isDue(s.endAt, now) || drainAt != nil && isDue(*drainAt, now) {
+	if isDue(s.endAt, now) || isDue(drainAt, now) {
 		return now, s.finish(b, now)
 	}
 	if isDue(s.bookmarkAt, now) && !s.deferBookmark(now) {
@@ -137,7 +155,7 @@ func (s *stream) step(now time.Time) (again time.Time, err error) {
 }
 
 // send encodes events and writes them, in one write unless they exceed batchBytes.
-func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
+func (s *stream) send(b *batch, events []listwatch.Event, now timers.Time) error {
 	count := 0
 	for i := range events {
 		var frame []byte
@@ -153,11 +171,11 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			return s.fail(b, err, now)
 		}
 		size := s.encoder.WireSize(frame)
-		if len(b.frames) > 0 && b.bytes+size > s.batchBytes {
+		if len(b.frames) > 0 && b.bytes+size > s.server.batchBytes() {
 			if err := s.flush(b, count, now); err != nil {
 				return err
 			}
-			count, now = 0, time.Now()
+			count, now = 0, s.server.timers.Now()
 		}
 		if s.bookmarkDeferred && s.encoder.StartsSegment() {
 			if err := s.addBookmark(b, events[i].Version-1, now); err != nil {
@@ -166,7 +184,7 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 			count++
 		}
 		b.add(frame, size)
-		if at := events[i].Committed; b.committed.IsZero() && !at.Before(s.info.Opened) {
+		if at := events[i].Committed; b.committed.IsZero() && s.server.timers.Time(at) >= s.opened {
 			b.committed = at
 		}
 		count++
@@ -180,15 +198,15 @@ func (s *stream) send(b *batch, events []listwatch.Event, now time.Time) error {
 // flush writes the frames of b. The parameter count is the number of events among them, and now is
 // the time at which their step began. Without a Trace it also counts as the start of the write,
 // because reading the clock costs as much as the rest of flush.
-func (s *stream) flush(b *batch, count int, now time.Time) error {
+func (s *stream) flush(b *batch, count int, now timers.Time) error {
 	if len(b.frames) == 0 {
 		return nil
 	}
 	start, t := now, s.server.Trace
 	if t != nil && t.Sent != nil {
-		start = time.Now()
+		start = s.server.timers.Now()
 	}
-	s.writingSince.Store(max(1, int64(start.Sub(s.info.Opened))))
+	s.writingSince.Store(int64(start))
 	err := s.sender.Send(b.frames)
 	s.writingSince.Store(0)
 	s.events.Add(int64(count))
@@ -197,7 +215,7 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 	if t != nil && t.Sent != nil {
 		s.traceWrite(b, count, start, err)
 	}
-	if !s.heartbeatAt.IsZero() {
+	if s.heartbeatAt != 0 {
 		s.heartbeatAt = now.Add(s.server.heartbeat())
 	}
 	b.reset()
@@ -208,9 +226,9 @@ func (s *stream) flush(b *batch, count int, now time.Time) error {
 }
 
 // traceWrite calls Trace.Sent for a write that started at start.
-func (s *stream) traceWrite(b *batch, events int, start time.Time, err error) {
+func (s *stream) traceWrite(b *batch, events int, start timers.Time, err error) {
 	end := time.Now()
-	w := Write{Events: events, Bytes: b.bytes, Took: end.Sub(start), Err: err}
+	w := Write{Events: events, Bytes: b.bytes, Took: end.Sub(s.server.timers.StdTime(start)), Err: err}
 	if !b.committed.IsZero() {
 		w.Lag = end.Sub(b.committed)
 	}
@@ -228,7 +246,7 @@ type pendingPoller interface{ PendingError() error }
 
 // finish ends a stream cleanly because its time is up or the server drains, with a last
 // bookmark if the client allows bookmarks.
-func (s *stream) finish(b *batch, now time.Time) error {
+func (s *stream) finish(b *batch, now timers.Time) error {
 	if p, ok := s.poller.(pendingPoller); ok && p.PendingError() != nil {
 		// A clean end would imply that no event has happened since the requested version.
 		return s.fail(b, p.PendingError(), now)
@@ -236,7 +254,7 @@ func (s *stream) finish(b *batch, now time.Time) error {
 	if err := s.sendBookmark(b, now); err != nil {
 		return err
 	}
-	if s.drainAt.Load() != nil {
+	if s.drainAt.Load() != 0 {
 		return errDraining
 	}
 	return errComplete
@@ -244,7 +262,7 @@ func (s *stream) finish(b *batch, now time.Time) error {
 
 // finishWith ends a stream for a reason outside of its Source: with a last bookmark if the client
 // allows bookmarks, and then with cause as an ERROR event, or cleanly if cause is errComplete.
-func (s *stream) finishWith(b *batch, cause error, now time.Time) error {
+func (s *stream) finishWith(b *batch, cause error, now timers.Time) error {
 	if cause == errComplete {
 		return s.finish(b, now)
 	}
@@ -255,7 +273,7 @@ func (s *stream) finishWith(b *batch, cause error, now time.Time) error {
 }
 
 // fail ends a stream whose Source returned cause: cleanly if cause is io.EOF.
-func (s *stream) fail(b *batch, cause error, now time.Time) error {
+func (s *stream) fail(b *batch, cause error, now timers.Time) error {
 	if errors.Is(cause, io.EOF) {
 		return errComplete
 	}
@@ -264,7 +282,7 @@ func (s *stream) fail(b *batch, cause error, now time.Time) error {
 
 // sendErrorEvent sends cause as an ERROR event. It returns cause, joined with any error of
 // sending it.
-func (s *stream) sendErrorEvent(b *batch, cause error, now time.Time) error {
+func (s *stream) sendErrorEvent(b *batch, cause error, now timers.Time) error {
 	frame, err := s.encoder.Error(cause)
 	if err == nil {
 		b.add(frame, s.encoder.WireSize(frame))
@@ -275,7 +293,7 @@ func (s *stream) sendErrorEvent(b *batch, cause error, now time.Time) error {
 
 // sendBookmark sends a bookmark if the client allows bookmarks and the poller's position is
 // not before the events already sent.
-func (s *stream) sendBookmark(b *batch, now time.Time) error {
+func (s *stream) sendBookmark(b *batch, now timers.Time) error {
 	at := s.poller.Position()
 	if !s.bookmarks || at == 0 || at < s.lastSent {
 		return nil
@@ -285,7 +303,7 @@ func (s *stream) sendBookmark(b *batch, now time.Time) error {
 }
 
 // sendHeartbeat sends a heartbeat if the framing has one.
-func (s *stream) sendHeartbeat(b *batch, now time.Time) error {
+func (s *stream) sendHeartbeat(b *batch, now timers.Time) error {
 	if heartbeat := s.encoder.Heartbeat(s.resumeVersion()); len(heartbeat) > 0 {
 		b.add(heartbeat, s.encoder.WireSize(heartbeat))
 		if err := s.flush(b, 0, now); err != nil {
@@ -316,11 +334,15 @@ func (s *stream) resumeVersion() listwatch.Version {
 
 // describe returns the current state of s.
 func (s *stream) describe() Watch {
-	w := s.info
-	w.Events, w.Bytes, w.Version = s.events.Load(), s.bytes.Load(), listwatch.Version(s.sentVersion.Load())
-	w.CaughtUp = s.driver.Load() == driverIdle
-	if since := s.writingSince.Load(); since != 0 {
-		w.Writing = time.Since(w.Opened) - time.Duration(since)
+	o := s.origin.Value()
+	w := Watch{
+		Request: o.request, ID: s.id, Transport: o.transport, MediaType: o.mediaType, Compression: o.compression,
+		Opened: s.server.timers.StdTime(s.opened),
+		Events: s.events.Load(), Bytes: s.bytes.Load(), Version: listwatch.Version(s.sentVersion.Load()),
+		CaughtUp: s.driver.Load() == driverIdle,
+	}
+	if since := timers.Time(s.writingSince.Load()); since != 0 {
+		w.Writing = time.Duration(s.server.timers.Now() - since)
 	}
 	return w
 }

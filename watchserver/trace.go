@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/timers"
 )
 
 // A Trace has hooks for logging, metrics and tracing, which a [Server] calls. Each hook may be
@@ -249,11 +250,11 @@ const (
 // endReason returns the reason for the end of s with the error err.
 func (s *stream) endReason(err error) EndReason {
 	_, sending := errors.AsType[*sendError](err)
-	drainAt := s.drainAt.Load()
+	drainAt := timers.Time(s.drainAt.Load())
 	switch {
 	case err == nil:
 		return EndComplete
-	case errors.Is(err, errDraining), (sending || errors.Is(err, errClientGone)) && drainAt != nil && isDue(*drainAt, time.Now()):
+	case errors.Is(err, errDraining), (sending || errors.Is(err, errClientGone)) && isDue(drainAt, s.server.timers.Now()):
 		return EndDrained
 	case errors.Is(err, listwatch.Expired):
 		return EndExpired

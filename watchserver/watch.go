@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"time"
+	"unique"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -30,11 +30,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 			s.watches.release(info.Client)
 		}
 	}()
-	st, out, err := s.open(w, r, e, q)
+	st, out, err := s.open(w, r, e, q, info)
 	if err != nil {
 		return err
 	}
-	st.info.Request = info
 	s.watches.add(st)
 	added = true
 	if s.rechecks.Load() != e.rechecks { // Recheck may have missed st
@@ -56,7 +55,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	return nil
 }
 
-func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q request) (*stream, *transport.Stream, error) {
+func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q request, info Request) (*stream, *transport.Stream, error) {
 	representation, r, err := chooseRepresentation(r, s.framings(), e.Represent, false)
 	if err != nil {
 		return nil, nil, err
@@ -79,23 +78,32 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		out.Encoder = out.Encoder.WithRepresentation(representation)
 	}
 	st := newStream(s, e.Source, q, watcher, out)
-	st.authorize = e.Authorize
-	st.info = Watch{
-		Transport: transportName, MediaType: out.Encoder.Framer.MediaType(), Opened: time.Now(),
-		Compression: out.Encoder.Compression(),
+	st.origin = unique.Make(origin{
+		request: info, transport: transportName,
+		mediaType: out.Encoder.Framer.MediaType(), compression: out.Encoder.Compression(),
+	})
+	st.attachment = s.attach(r, e, out)
+	return st, out, nil
+}
+
+// attach returns the attachment of the stream out, which keeps the request only if that is needed.
+func (s *Server) attach(r *http.Request, e Endpoint, out *transport.Stream) *attachment {
+	keepsRequest := s.Trace != nil || e.Authorize != nil || UserOf(r.Context()).Recheck != nil
+	if out.Detached && !keepsRequest && out.Finish == nil && out.Progress == nil {
+		return detached
 	}
+	a := &attachment{ctx: r.Context(), authorize: e.Authorize, finishing: out.Finish, progress: out.Progress}
 	switch {
 	case !out.Detached:
-		st.ctx = r.Context()
-	case s.Trace != nil, e.Authorize != nil, UserOf(r.Context()).Recheck != nil:
-		st.ctx = context.WithoutCancel(r.Context())
-	default: // do not keep the request
-		st.ctx = context.Background()
+	case keepsRequest:
+		a.ctx = context.WithoutCancel(a.ctx)
+	default:
+		a.ctx = detached.ctx
 	}
 	if !out.Detached || out.Finish != nil {
-		st.closed = make(chan struct{})
+		a.closed = make(chan struct{})
 	}
-	return st, out, nil
+	return a
 }
 
 // isStreamError reports whether the server accepts a watch that cannot start because of err,
@@ -131,17 +139,16 @@ func (s *Server) transportOptions() transport.Options {
 }
 
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
-	now := time.Now()
+	now := s.timers.Now()
 	st := &stream{
-		server: s, sender: out.Sender, encoder: out.NewStreamEncoder(s.sharedCompressors()), runSoon: out.Go, finishing: out.Finish, progress: out.Progress,
-		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks, source: source, batchBytes: cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes),
+		server: s, sender: out.Sender, source: source, opened: now, encoder: out.NewStreamEncoder(s.sharedCompressors()),
+		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks,
 	}
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
-	if st.driveFunc = st.driveAlone; out.Go != nil {
+	if _, ok := out.Sender.(transport.Scheduler); ok {
+		st.driveFunc = st.driveScheduled
+	} else {
 		st.driveFunc = st.drive
-	}
-	if st.batchBytes < 0 {
-		st.batchBytes = math.MaxInt
 	}
 	if poller, ok := w.(listwatch.Poller); ok {
 		st.poller = poller
@@ -159,6 +166,14 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 		st.heartbeatAt = now.Add(s.heartbeat())
 	}
 	return st
+}
+
+// batchBytes returns Limits.BatchBytes, or its default.
+func (s *Server) batchBytes() int {
+	if n := cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes); n > 0 {
+		return n
+	}
+	return math.MaxInt
 }
 
 // SharedCompression selects the watches of a collection whose events are compressed with the

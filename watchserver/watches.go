@@ -17,7 +17,7 @@ import (
 type watchSet struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	streams  map[*stream]struct{}
+	streams  []*stream
 	clients  map[string]int // the number of watches of each client, open or opening
 	count    int            // the sum of the values of clients
 	closing  int            // removed watches whose Trace.Closed has not returned
@@ -57,7 +57,6 @@ func (w *watchSet) reserve(client string, l Limits) error {
 	}
 	if w.clients == nil {
 		w.clients = make(map[string]int)
-		w.streams = make(map[*stream]struct{})
 	}
 	w.clients[client]++
 	w.count++
@@ -91,10 +90,11 @@ func (w *watchSet) add(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lastID++
-	s.info.ID = w.lastID
-	w.streams[s] = struct{}{}
+	s.id = w.lastID
+	s.slot = int32(len(w.streams))
+	w.streams = append(w.streams, s)
 	if w.draining { // the drain began after reserve
-		s.drain(time.Now())
+		s.drain(s.server.timers.Now())
 	}
 }
 
@@ -103,9 +103,15 @@ func (w *watchSet) add(s *stream) {
 func (w *watchSet) remove(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.streams, s)
+	last := len(w.streams) - 1
+	moved := w.streams[last]
+	w.streams[s.slot], moved.slot = moved, s.slot
+	w.streams[last] = nil
+	if w.streams = w.streams[:last]; cap(w.streams) > 4*last+64 { // many watches have ended
+		w.streams = slices.Clone(w.streams)
+	}
 	w.closing++
-	w.releaseLocked(s.info.Client)
+	w.releaseLocked(s.origin.Value().request.Client)
 }
 
 // removed is called after remove, when Trace.Closed has returned.
@@ -129,11 +135,7 @@ func (s *Server) Draining() bool { return s.watches.isDraining() }
 func (w *watchSet) all() []*stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make([]*stream, 0, len(w.streams))
-	for s := range w.streams {
-		all = append(all, s)
-	}
-	return all
+	return slices.Clone(w.streams)
 }
 
 // startDraining makes reserve refuse all further watches. The returned channel is closed
@@ -163,7 +165,7 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 // returns ctx.Err().
 func (s *Server) Drain(ctx context.Context) error {
 	empty := s.watches.startDraining()
-	now := time.Now()
+	now := s.timers.Now()
 	period := max(s.Timing.DrainSpread, 0)
 	if deadline, ok := ctx.Deadline(); ok {
 		// Reserve a tenth of the time for the last watches to end.
@@ -178,7 +180,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, st := range s.watches.all() {
-		st.drain(time.Now())
+		st.drain(s.timers.Now())
 		st.sender.Close(transport.Abort) // a blocked write fails, and the stream ends
 	}
 	select {
@@ -193,8 +195,8 @@ func (s *Server) Drain(ctx context.Context) error {
 const abortTimeout = time.Second
 
 // drain makes s end at time t.
-func (s *stream) drain(t time.Time) {
-	s.drainAt.Store(&t)
+func (s *stream) drain(t timers.Time) {
+	s.drainAt.Store(int64(t))
 	s.wake()
 }
 
@@ -226,7 +228,7 @@ type failure struct {
 func (s *stream) failAt(at time.Time, err error) {
 	next := &failure{at: at, err: err}
 	next.abort.Call = func() { go s.sender.Close(transport.Abort) }
-	s.server.timers.Set(&next.abort, later(at, time.Now()).Add(abortTimeout))
+	s.server.timers.Set(&next.abort, max(s.server.timers.Time(at), s.server.timers.Now()).Add(abortTimeout))
 	for {
 		old := s.failure.Load()
 		if old != nil && !at.Before(old.at) {
@@ -244,17 +246,10 @@ func (s *stream) failAt(at time.Time, err error) {
 	}
 }
 
-// later returns the later one of two times.
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// dueFailure returns the failure of s if its time has been reached, and otherwise nil.
-func (s *stream) dueFailure(now time.Time) *failure {
-	if f := s.failure.Load(); f != nil && !now.Before(f.at) {
+// dueFailure returns the failure of s if its time has been reached, and otherwise nil. It reads the
+// clock itself, because credentials expire by the wall clock, which can be set.
+func (s *stream) dueFailure() *failure {
+	if f := s.failure.Load(); f != nil && !time.Now().Before(f.at) {
 		return f
 	}
 	return nil

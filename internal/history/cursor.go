@@ -13,31 +13,32 @@ import (
 // any goroutine. All other methods must be called by one reader.
 type Cursor struct {
 	// Immutable after construction.
-	log   *Log
-	feed  *feed
-	start start
+	feed *feed
 
 	// Owned by the reader.
-	phase    phase
-	err      error             // the error that every later Poll returns
-	after    listwatch.Version // events up to this version are not returned
-	node     *node             // the last node read
-	snapshot snapshotReader    // used in phase readingSnapshot
-	backlog  backlog           // used in phase readingLog
-	wait     *startWait        // used in phase awaitingStart
-	signal   chan struct{}     // wakes Next; made when Next first waits
+	err    error             // the error that every later Poll returns
+	after  listwatch.Version // events up to this version are not returned
+	node   *node             // the last node read
+	start  *start            // nil in phase readingFeed, so that an idle cursor is small
+	signal chan struct{}     // wakes Next; made when Next first waits
+	phase  phase
 
 	closed atomic.Bool
 
 	wakeEntry // guarded by the mutex of feed.wakeups
 }
 
-// start holds the options of a query that still matter after the cursor joined a feed.
+// start holds what a cursor needs until it reads its feed.
 type start struct {
+	// The options of the query that still matter after the cursor joined a feed.
 	atVersion     bool
 	version       listwatch.Version // the start version, if atVersion is true
 	initialEvents bool
 	bookmarks     bool
+
+	wait     *startWait     // used in phase awaitingStart
+	snapshot snapshotReader // used in phase readingSnapshot
+	backlog  backlog        // used in phase readingLog
 }
 
 // A phase is a step in the life of a Cursor. The package comment has a diagram.
@@ -62,14 +63,14 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.version()
-	c := &Cursor{log: l, feed: l.feeds.join(newSelection(q), now)}
-	c.start = start{
+	c := &Cursor{feed: l.feeds.join(newSelection(q), now)}
+	c.start = &start{
 		atVersion: q.Start == listwatch.At, version: q.Version,
 		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
 	}
 	if c.start.atVersion && c.start.version > now {
-		c.wait = newStartWait(l.revision, c.start.version)
-		l.addStartWait(c.wait)
+		c.start.wait = newStartWait(l.revision, c.start.version)
+		l.addStartWait(c)
 		return c, nil
 	}
 	if err := c.begin(); err != nil {
@@ -83,23 +84,29 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 // begin enters the phase that follows awaitingStart. It is called when the start version
 // has been reached, with log.mu held.
 func (c *Cursor) begin() error {
-	l := c.log
-	c.after, c.node, c.phase = l.version(), c.feed.chain.newest, readingFeed
+	l, s := c.feed.log, c.start
+	c.after, c.node = l.version(), c.feed.chain.newest
 	switch {
-	case c.start.initialEvents:
-		c.phase, c.snapshot.tree = readingSnapshot, l.state.snapshot()
-	case !c.start.atVersion:
-	case c.start.version < l.records.floor:
-		return expired(c.start.version, l.records.floor)
-	case c.start.version >= c.feed.start:
-		c.after = c.start.version
+	case s.initialEvents:
+		c.phase, s.snapshot.tree = readingSnapshot, l.state.snapshot()
+		return nil
+	case !s.atVersion:
+	case s.version < l.records.floor:
+		return expired(s.version, l.records.floor)
+	case s.version >= c.feed.start:
+		c.after = s.version
 		c.node = c.feed.chain.find(c.after)
 	default:
-		c.after = c.start.version
-		c.phase, c.backlog = readingLog, backlog{next: l.records.numberAfter(c.after), end: l.records.next}
+		c.after = s.version
+		c.phase, s.backlog = readingLog, backlog{next: l.records.numberAfter(c.after), end: l.records.next}
+		return nil
 	}
+	c.readFeed()
 	return nil
 }
+
+// readFeed enters the last phase.
+func (c *Cursor) readFeed() { c.phase, c.start = readingFeed, nil }
 
 // Poll implements [listwatch.Poller].
 func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
@@ -161,7 +168,7 @@ func (c *Cursor) Wake(f func()) {
 	switch {
 	case c.err != nil:
 	case c.phase == awaitingStart:
-		armed = c.wait.arm(f)
+		armed = c.start.wait.arm(f)
 	case c.phase == readingFeed:
 		armed = c.feed.wakeups.arm(c, f)
 	}
@@ -172,18 +179,18 @@ func (c *Cursor) Wake(f func()) {
 
 // isReady reports whether Poll has an event or an error to return in phase readingFeed.
 func (c *Cursor) isReady() bool {
-	return c.closed.Load() || c.node.next.Load() != nil || c.log.closedWith() != nil
+	return c.closed.Load() || c.node.next.Load() != nil || c.feed.log.closedWith() != nil
 }
 
 // Position implements [listwatch.Poller].
 func (c *Cursor) Position() listwatch.Version {
 	switch c.phase {
 	case readingLog:
-		return max(c.log.versionBefore(c.backlog.next), c.after)
+		return max(c.feed.log.versionBefore(c.start.backlog.next), c.after)
 	case readingFeed:
 		// Load the revision first, because every event up to it that concerns c is then in
 		// the feed.
-		revision := c.log.revision.Version()
+		revision := c.feed.log.revision.Version()
 		switch next := c.node.next.Load(); next {
 		case nil:
 			return max(revision, c.after, c.node.record.Version)
@@ -202,7 +209,7 @@ func (c *Cursor) PendingError() error {
 	if c.phase != awaitingStart {
 		return nil
 	}
-	return tooLarge(c.start.version, c.log.revision.Version())
+	return tooLarge(c.start.version, c.feed.log.revision.Version())
 }
 
 // Close implements [listwatch.Watcher].
@@ -210,14 +217,15 @@ func (c *Cursor) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	wake := c.feed.wakeups.disarm(c)
-	if c.wait != nil && wake == nil {
-		wake = c.wait.cancel()
+	l, wake := c.feed.log, c.feed.wakeups.disarm(c)
+	l.mu.Lock()
+	wait := l.startWaits[c] // the reader owns c.start
+	delete(l.startWaits, c)
+	l.feeds.leave(c.feed, time.Now())
+	l.mu.Unlock()
+	if wait != nil {
+		wake = wait.cancel()
 	}
-	c.log.mu.Lock()
-	delete(c.log.startWaits, c.wait)
-	c.log.feeds.leave(c.feed, time.Now())
-	c.log.mu.Unlock()
 	if wake != nil {
 		wake()
 	}

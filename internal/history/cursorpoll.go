@@ -25,17 +25,17 @@ func newStartWait(r *Revision, v listwatch.Version) *startWait {
 	return w
 }
 
-// addStartWait registers w so that CloseWithError ends it. If the log is already closed,
-// addStartWait ends w. l.mu must be held.
-func (l *Log) addStartWait(w *startWait) {
+// addStartWait registers the startWait of c so that CloseWithError ends it. If the log is already
+// closed, addStartWait ends it. l.mu must be held.
+func (l *Log) addStartWait(c *Cursor) {
 	if l.closedWith() != nil {
-		w.end()
+		c.start.wait.end()
 		return
 	}
 	if l.startWaits == nil {
-		l.startWaits = make(map[*startWait]struct{})
+		l.startWaits = make(map[*Cursor]*startWait)
 	}
-	l.startWaits[w] = struct{}{}
+	l.startWaits[c] = c.start.wait
 }
 
 func (w *startWait) end() {
@@ -80,14 +80,15 @@ func (w *startWait) cancel() func() {
 // If the wait for the start version has ended, pollStartWait moves c to its next phase or makes
 // c fail.
 func (c *Cursor) pollStartWait() {
-	if !c.wait.isOver() {
+	wait := c.start.wait
+	if !wait.isOver() {
 		return
 	}
-	c.wait.cancel()
-	l := c.log
+	wait.cancel()
+	l := c.feed.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.startWaits, c.wait)
+	delete(l.startWaits, c)
 	if c.err = l.closedWith(); c.err != nil {
 		return
 	}
@@ -105,7 +106,7 @@ type snapshotReader struct {
 }
 
 func (c *Cursor) pollSnapshot(dst []listwatch.Event) (n int) {
-	s, r := &c.feed.selection, &c.snapshot
+	s, r := &c.feed.selection, &c.start.snapshot
 	done := true
 	s.scan(r.tree, r.last, func(o *listwatch.Object) bool {
 		if !s.matches(o) {
@@ -114,23 +115,23 @@ func (c *Cursor) pollSnapshot(dst []listwatch.Event) (n int) {
 		if done = n < len(dst); !done {
 			return false
 		}
-		dst[n] = initialEvent(o, c.log.initialFrames)
+		dst[n] = initialEvent(o, c.feed.log.initialFrames)
 		n++
 		r.last = o.Key
 		return true
 	})
 	if done {
-		c.phase, c.snapshot = snapshotRead, snapshotReader{}
+		c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
 	}
 	return n
 }
 
 func (c *Cursor) pollSynced(dst []listwatch.Event) (n int) {
-	c.phase = readingFeed
-	if !c.start.bookmarks {
+	bookmarks := c.start.bookmarks
+	if c.readFeed(); !bookmarks {
 		return 0
 	}
-	dst[0] = listwatch.NewBookmark(c.log.description, c.after, true)
+	dst[0] = listwatch.NewBookmark(c.feed.log.description, c.after, true)
 	return 1
 }
 
@@ -144,12 +145,12 @@ type backlog struct {
 // the first element of dst.
 func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 	var buf [128]*record
-	b := &c.backlog
+	b := &c.start.backlog
 	for n < len(dst) && b.next < b.end {
-		c.log.mu.Lock()
-		count, ok := c.log.records.copyRange(b.next, b.end, buf[:])
-		floor := c.log.records.floor
-		c.log.mu.Unlock()
+		c.feed.log.mu.Lock()
+		count, ok := c.feed.log.records.copyRange(b.next, b.end, buf[:])
+		floor := c.feed.log.records.floor
+		c.feed.log.mu.Unlock()
 		if !ok {
 			c.err = fellBehind(floor)
 			return n
@@ -169,7 +170,7 @@ func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 	if b.next == b.end {
 		// c.node was the newest node of the feed when the backlog was determined, so the
 		// feed continues exactly where the backlog ends.
-		c.phase = readingFeed
+		c.readFeed()
 	}
 	return n
 }
@@ -197,14 +198,14 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	for n < len(dst) {
 		// Call closedWith first: if it reports that the log is closed, every record is
 		// already in the feed, so no event is missed.
-		closed := c.log.closedWith()
+		closed := c.feed.log.closedWith()
 		next := c.node.next.Load()
 		if next == nil {
 			c.err = closed
 			break
 		}
 		if next == cutLink {
-			c.err = fellBehind(c.log.Stats().Oldest)
+			c.err = fellBehind(c.feed.log.Stats().Oldest)
 			break
 		}
 		if (hasEvents || n > 0) && next.record.Version != c.node.record.Version && !next.groupFits(len(dst)-n) {

@@ -11,6 +11,7 @@ import (
 // A feed holds the events of one selection. All watchers of the selection share it.
 type feed struct {
 	// Immutable after construction.
+	log       *Log
 	selection selection
 	start     listwatch.Version // the feed contains records after this version
 
@@ -19,8 +20,8 @@ type feed struct {
 	wakeups wakeList   // has a lock of its own
 }
 
-func newFeed(s selection, start listwatch.Version, budget *framecache.Budget) *feed {
-	return &feed{selection: s, start: start, chain: newChain(start, framecache.NewFeed(budget))}
+func newFeed(l *Log, s selection, start listwatch.Version) *feed {
+	return &feed{log: l, selection: s, start: start, chain: newChain(start, framecache.NewFeed(l.recordFrames))}
 }
 
 // A node is one event of a feed.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // A feedIndex holds the feeds of a log, and finds the feeds that a write may concern. It is
@@ -16,7 +15,7 @@ type feedIndex struct {
 	idle        []idleFeed // feeds that lost their last watcher, in order of time
 	watchers    int
 	unpublished []*feed // feeds with appended nodes
-	budget      *framecache.Budget
+	log         *Log    // immutable
 }
 
 // An indexEntry holds the feedIndex's data about one feed.
@@ -37,9 +36,9 @@ type idleFeed struct {
 // that reconnects earlier resumes in the same feed.
 const feedIdleTimeout = 30 * time.Second
 
-// newFeedIndex returns an empty index. The frames of its nodes count against budget.
-func newFeedIndex(budget *framecache.Budget) feedIndex {
-	return feedIndex{budget: budget, bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
+// newFeedIndex returns the empty index of l.
+func newFeedIndex(l *Log) feedIndex {
+	return feedIndex{log: l, bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
 }
 
 // join adds a watcher to the feed of s and returns the feed. A new feed starts at the given
@@ -48,7 +47,7 @@ func (x *feedIndex) join(s selection, start listwatch.Version) *feed {
 	key := s.key()
 	f := x.bySelection[key]
 	if f == nil {
-		f = newFeed(s, start, x.budget)
+		f = newFeed(x.log, s, start)
 		x.bySelection[key] = f
 		f.entry.terms = s.terms()
 		for _, t := range f.entry.terms {

@@ -57,7 +57,7 @@ type Log struct {
 	records    recordRing
 	feeds      feedIndex
 	newest     listwatch.Version // version of the newest record; the start version of an empty log
-	startWaits map[*startWait]struct{}
+	startWaits map[*Cursor]*startWait
 }
 
 // New returns an empty Log that starts at the version of o.Revision.
@@ -76,7 +76,7 @@ func New(o Options) *Log {
 	l.newest = l.revision.Version()
 	l.state = newState()
 	l.records.floor = l.newest
-	l.feeds = newFeedIndex(l.recordFrames)
+	l.feeds = newFeedIndex(l)
 	return l
 }
 
@@ -171,8 +171,10 @@ func (l *Log) CloseWithError(err error) {
 	l.startWaits = nil
 	l.mu.Unlock()
 	l.waker.start()
-	for w := range waits {
-		w.end()
+	for _, w := range waits {
+		if wake := w.cancel(); wake != nil {
+			wake()
+		}
 	}
 }
 

@@ -236,7 +236,7 @@ func (w *walk) read() {
 		floor := w.log.Stats().Oldest
 		// A cursor that reads the log cannot know whether a dropped record concerned its
 		// selection, so it expires in any case.
-		overtaken := r.phase == readingLog && r.backlog.next < w.log.records.first()
+		overtaken := r.phase == readingLog && r.start.backlog.next < w.log.records.first()
 		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
 			w.Fatalf("poll: %v with floor %d, and %+v still to come", err, floor, r.want)
 		}

@@ -16,16 +16,18 @@ type wakeList struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	waiting []*Cursor // the cursors armed since the last call of take
-	round   uint64    // the number of calls of take that emptied waiting
+	round   uint32    // the number of calls of take that emptied waiting; it may wrap around
 	spare   []*Cursor // an empty slice for the next round
 }
 
 // A wakeEntry is the entry of a cursor in the wakeList of its feed. It is guarded by
 // wakeList.mu.
 type wakeEntry struct {
-	wake  func() // nil if the cursor is not armed
-	round uint64 // the round in which the cursor was armed
-	slot  int    // the index of the cursor in wakeList.waiting; only valid in the round above
+	wake func() // nil if the cursor is not armed
+	// round is the round in which the cursor was armed. It is compared with rounds that are still
+	// being woken, so 32 bits suffice.
+	round uint32
+	slot  int32 // the index of the cursor in wakeList.waiting; only valid in the round above
 }
 
 // arm registers wake, which is called once when the next event arrives. It returns false if c
@@ -38,7 +40,7 @@ func (l *wakeList) arm(c *Cursor, wake func()) bool {
 	}
 	e := &c.wakeEntry
 	if e.wake == nil || e.round != l.round {
-		e.round, e.slot = l.round, len(l.waiting)
+		e.round, e.slot = l.round, int32(len(l.waiting))
 		l.waiting = append(l.waiting, c)
 	}
 	e.wake = wake
@@ -84,7 +86,7 @@ type wakeBatch struct {
 	// Immutable after construction.
 	list    *wakeList
 	cursors []*Cursor // each element belongs to the goroutine that took it
-	round   uint64
+	round   uint32
 
 	taken int // number of cursors that a goroutine has taken; guarded by waker.mu
 	woken int // number of cursors woken; guarded by list.mu

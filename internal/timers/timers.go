@@ -15,14 +15,52 @@ import (
 // A Queue holds the entries that are set. The zero value is ready to use. It is safe for concurrent
 // use, and must not be copied.
 type Queue struct {
+	startOnce sync.Once
+	start     time.Time // the time for which a Time is zero; see init
+
 	mu sync.Mutex
 	// Guarded by mu.
 	set     byTime
-	start   time.Time   // the times of entries are relative to it; zero before the first Set
 	runtime *time.Timer // calls fire; nil before the first Set
 	armed   bool        // runtime is set
-	fireAt  time.Duration
+	fireAt  Time
 }
+
+// A Time is a time in nanoseconds since a moment shortly before the first use of its Queue. Zero
+// can mean never, because no later time is zero. It takes a third of the memory of a [time.Time].
+type Time int64
+
+// The range of a Time leaves room to add any duration to it that is not absurd.
+const (
+	minTime = -maxTime
+	maxTime = 1 << 62
+)
+
+// init sets start.
+func (q *Queue) init() {
+	q.startOnce.Do(func() { q.start = time.Now().Add(-time.Second) })
+}
+
+// Now returns the current time.
+func (q *Queue) Now() Time {
+	q.init()
+	return Time(time.Since(q.start))
+}
+
+// Time returns t as a Time of q. Times more than 146 years away are moved closer.
+func (q *Queue) Time(t time.Time) Time {
+	q.init()
+	return Time(min(max(t.Sub(q.start), minTime), maxTime))
+}
+
+// StdTime returns t, a Time of q, as a time.Time.
+func (q *Queue) StdTime(t Time) time.Time {
+	q.init()
+	return q.start.Add(time.Duration(t))
+}
+
+// Add returns t+d.
+func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
 // An Entry calls a function once each time it is set. An Entry must not be copied, and must always
 // be used with the same Queue.
@@ -32,19 +70,21 @@ type Entry struct {
 	Call func()
 
 	// Guarded by Queue.mu.
-	at   time.Duration
-	slot int // the index in Queue.set plus one; zero if the Entry is not set
+	at   Time // written by Set only
+	slot int  // the index in Queue.set plus one; zero if the Entry is not set
 }
+
+// At returns the time of the last call of Set, or zero before the first call. It must not be called
+// during Set.
+func (e *Entry) At() Time { return e.at }
 
 // Set makes e call its function at the given time, on any goroutine, and replaces an earlier time
 // that has not been reached.
-func (q *Queue) Set(e *Entry, at time.Time) {
+func (q *Queue) Set(e *Entry, at Time) {
+	q.init()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.start.IsZero() {
-		q.start = time.Now()
-	}
-	e.at = at.Sub(q.start)
+	e.at = at
 	if e.slot == 0 {
 		heap.Push(&q.set, e)
 	} else {
@@ -74,7 +114,7 @@ func (q *Queue) arm() {
 		return
 	}
 	q.armed, q.fireAt = true, q.set[0].at
-	wait := q.fireAt - time.Since(q.start)
+	wait := time.Duration(q.fireAt - q.Now())
 	if q.runtime == nil {
 		q.runtime = time.AfterFunc(wait, q.fire)
 	} else {
@@ -87,7 +127,7 @@ func (q *Queue) fire() {
 	q.mu.Lock()
 	q.armed = false
 	var due []func()
-	for now := time.Since(q.start); len(q.set) > 0 && q.set[0].at <= now; {
+	for now := q.Now(); len(q.set) > 0 && q.set[0].at <= now; {
 		due = append(due, heap.Pop(&q.set).(*Entry).Call)
 	}
 	q.arm()

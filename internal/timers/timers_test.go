@@ -49,7 +49,7 @@ func TestEntriesFireAtTheirTime(t *testing.T) {
 					q.Stop(&entries[i])
 				} else {
 					want[i] = time.Now().Add(wait)
-					q.Set(&entries[i], want[i])
+					q.Set(&entries[i], q.Time(want[i]))
 				}
 				time.Sleep(time.Duration(s[2]) * time.Second)
 				check()
@@ -73,10 +73,10 @@ func TestEntryCanSetItselfAgain(t *testing.T) {
 		start, n := time.Now(), 0
 		e.Call = func() {
 			if n++; n < 10 {
-				q.Set(&e, time.Now().Add(time.Second))
+				q.Set(&e, q.Now().Add(time.Second))
 			}
 		}
-		q.Set(&e, start.Add(-time.Hour)) // in the past: at once
+		q.Set(&e, q.Time(start.Add(-time.Hour))) // in the past: at once
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
 		if n != 10 {
@@ -88,7 +88,7 @@ func TestEntryCanSetItselfAgain(t *testing.T) {
 func BenchmarkSet(b *testing.B) {
 	var q Queue
 	entries := make([]Entry, 100_000)
-	start := time.Now().Add(time.Hour)
+	start := q.Now().Add(time.Hour)
 	i := 0
 	for b.Loop() {
 		q.Set(&entries[i%len(entries)], start.Add(time.Duration(i*7919%100_003)*time.Millisecond))

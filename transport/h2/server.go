@@ -31,7 +31,7 @@ func (Server) Claims(r *http.Request) bool {
 // Accept implements [transport.Server]. It removes headers that HTTP/2 forbids
 // (rfc9113#section-8.2.2), except Connection, whose value "close" makes the server send GOAWAY.
 //
-// If w is the connection loop's own, the stream has no goroutine: see [transport.Stream].Go. The
+// If w is the connection loop's own, the stream has no goroutine: see [transport.Scheduler]. The
 // client must accept a byte of pending data within the write timeout; otherwise the stream is
 // reset.
 //
@@ -47,28 +47,26 @@ func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options
 		w.Header().Del(name)
 	}
 	coding := encoder.NewStreamCoding()
-	if watch := loop.TakeOver(w, o.WriteTimeoutOrDefault(), o.Detach, coding.Header()); watch != nil {
-		return &transport.Stream{
-			Sender: &sender{watch: watch, coding: coding}, Encoder: encoder, OnDone: watch.OnDone, Go: watch.Go, Detached: o.Detach, Segments: o.Segments,
-		}, nil
+	if watch := loop.TakeOver(w, o.WriteTimeoutOrDefault(), o.Detach, coding.Header()); watch.IsValid() {
+		out := &transport.Stream{
+			Sender: sender{watch}, Encoder: encoder, OnDone: watch.OnDone, Detached: o.Detach, Segments: o.Segments,
+		}
+		if coding != nil {
+			out.Sender = &codingSender{sender: sender{watch}, coding: coding}
+		}
+		return out, nil
 	}
 	return transport.OpenResponse(w, r, o, encoder)
 }
 
-// A sender is the Sender of a stream of the connection loop.
-type sender struct {
-	watch  *loop.Watch
-	mu     sync.Mutex              // guards the state of coding: Close may be called during Send
-	coding *transport.StreamCoding // nil if there is none
-}
+// A sender is the Sender of a stream of the connection loop, without a content coding.
+type sender struct{ watch loop.Watch }
+
+// Go implements [transport.Scheduler].
+func (s sender) Go(f func()) { s.watch.Go(f) }
 
 // Send implements [transport.Sender].
-func (s *sender) Send(frames [][]byte) error {
-	if s.coding != nil {
-		s.mu.Lock()
-		s.coding.Apply(frames)
-		s.mu.Unlock()
-	}
+func (s sender) Send(frames [][]byte) error {
 	if err := s.watch.Send(frames); err != nil {
 		return connio.SendError(err)
 	}
@@ -77,14 +75,36 @@ func (s *sender) Send(frames [][]byte) error {
 
 // Close implements [transport.Sender]. It does not wait: the connection's writer sends what is
 // left.
-func (s *sender) Close(end transport.End) error {
+func (s sender) Close(end transport.End) error { return s.close(end, nil) }
+
+func (s sender) close(end transport.End, trailer []byte) error {
 	if end == transport.Abort {
 		s.watch.Abort()
-		return nil
+	} else {
+		s.watch.Close(trailer)
 	}
+	return nil
+}
+
+// A codingSender is a sender with a content coding.
+type codingSender struct {
+	sender
+	mu     sync.Mutex // guards the state of coding: Close may be called during Send
+	coding *transport.StreamCoding
+}
+
+// Send implements [transport.Sender].
+func (s *codingSender) Send(frames [][]byte) error {
+	s.mu.Lock()
+	s.coding.Apply(frames)
+	s.mu.Unlock()
+	return s.sender.Send(frames)
+}
+
+// Close implements [transport.Sender].
+func (s *codingSender) Close(end transport.End) error {
 	s.mu.Lock()
 	trailer := s.coding.Trailer()
 	s.mu.Unlock()
-	s.watch.Close(trailer)
-	return nil
+	return s.close(end, trailer)
 }

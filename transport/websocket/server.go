@@ -55,8 +55,20 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	stream := &transport.Stream{
 		Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach, Segments: agreed.sharesHistory,
 	}
-	if c, ok := conn.(interface{ Go(f func()) }); ok {
-		stream.Go = c.Go // over HTTP/2, the connection's writer gives its streams their turns
+	if c, ok := conn.(scheduler); ok {
+		stream.Sender = scheduledStream{sender, c}
 	}
 	return stream, nil
 }
+
+// A scheduler is the connection of a tunnel. Its writer gives the streams of an HTTP/2 connection
+// their turns.
+type scheduler interface{ Go(f func()) }
+
+// A scheduledStream is a stream over a scheduler.
+type scheduledStream struct {
+	*stream
+	scheduler
+}
+
+var _ transport.Scheduler = scheduledStream{}

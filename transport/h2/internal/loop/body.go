@@ -69,7 +69,7 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 	if !c.recv.take(n) {
 		return connError{http2.ErrCodeFlowControl, "DATA exceeds the connection's window"}
 	}
-	st := c.streams[f.StreamID]
+	st := c.streams.find(f.StreamID)
 	if st == nil || st.remoteClosed {
 		c.grant(n)
 		if st == nil && c.isRemembered(f.StreamID) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type conn struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	streams map[uint32]*stream
+	streams streamList
 	lastID  uint32 // the highest stream of the client
 	closing bool   // the connection closes when the output is written
 	dead    bool   // the connection is closed
@@ -83,8 +84,7 @@ const (
 func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler) *conn {
 	c := &conn{
 		server: s, hs: hs, handler: h, settings: settingsOf(s, hs), nc: nc, tls: state,
-		remote: nc.RemoteAddr().String(), streams: make(map[uint32]*stream),
-		sendWindow: initialWindow, peerWindow: initialWindow, peerFrame: defaultFrameSize,
+		remote: nc.RemoteAddr().String(), sendWindow: initialWindow, peerWindow: initialWindow, peerFrame: defaultFrameSize,
 	}
 	timeout := c.settings.writeTimeout
 	if timeout == 0 {
@@ -252,7 +252,7 @@ func (c *conn) disconnect(err error) {
 var longAgo = time.Unix(1, 0)
 
 func (c *conn) failStreams(err error) {
-	for _, st := range c.streams {
+	for _, st := range slices.Clone(c.streams) { // fail removes the stream
 		st.fail(err)
 	}
 	c.waiting = nil
@@ -261,7 +261,7 @@ func (c *conn) failStreams(err error) {
 // addStream adds the stream with the number id.
 func (c *conn) addStream(id uint32) *stream {
 	st := &stream{c: c, id: id}
-	c.streams[id] = st
+	c.streams = append(c.streams, st)
 	c.timers.idleSince = time.Time{}
 	if !c.active {
 		c.active = true
@@ -271,11 +271,11 @@ func (c *conn) addStream(id uint32) *stream {
 }
 
 func (c *conn) removeStream(st *stream) {
-	delete(c.streams, st.id)
+	c.streams.remove(st)
 	if len(c.streams) > 0 || c.dead || c.closing {
 		return
 	}
-	c.streams = make(map[uint32]*stream) // a map never shrinks
+	c.streams = nil
 	c.active = false
 	c.reportState(http.StateIdle)
 	if c.goAwayState == goAwayRefused {

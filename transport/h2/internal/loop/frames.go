@@ -111,7 +111,7 @@ func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
 
 // streamError resets a stream because of what the client has sent.
 func (c *conn) streamError(id uint32, code http2.ErrCode) error {
-	if st := c.streams[id]; st != nil {
+	if st := c.streams.find(id); st != nil {
 		st.abort(code, errMalformed)
 	} else {
 		c.out.reset(id, code)
@@ -177,7 +177,7 @@ func (c *conn) receiveReset(f *http2.RSTStreamFrame) error {
 	if c.isIdle(f.StreamID) {
 		return connError{http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened"}
 	}
-	if st := c.streams[f.StreamID]; st != nil {
+	if st := c.streams.find(f.StreamID); st != nil {
 		st.fail(errReset)
 	}
 	return c.charge(costFrame)
@@ -202,7 +202,7 @@ func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {
 	if c.isIdle(f.StreamID) {
 		return connError{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened"}
 	}
-	if st := c.streams[f.StreamID]; st != nil {
+	if st := c.streams.find(f.StreamID); st != nil {
 		if st.window()+n > maxWindow {
 			return c.streamError(st.id, http2.ErrCodeFlowControl)
 		}

@@ -107,7 +107,8 @@ func (c *conn) check(t *testing.T) {
 	if len(c.streams) > int(c.settings.streams) || c.handlers > int(c.settings.streams) {
 		t.Errorf("%d streams and %d handlers, want %d at most", len(c.streams), c.handlers, c.settings.streams)
 	}
-	for id, st := range c.streams {
+	for _, st := range c.streams {
+		id := st.id
 		if st.err != nil || st.window() > maxWindow || id != st.id || id > c.lastID || id%2 == 0 {
 			t.Errorf("stream %d: %+v", id, st)
 		}

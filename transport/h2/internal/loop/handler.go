@@ -33,7 +33,7 @@ type exchange struct {
 	expects    bool // the client expects 100 Continue
 	headSent   bool // the final status was sent
 	finished   bool // the handler has returned
-	watch      *Watch
+	taken      bool // the response is a Watch or a tunnel
 	readTimer  *time.Timer
 	writeTimer *time.Timer
 }
@@ -153,10 +153,10 @@ func (x *exchange) returned() {
 	c := x.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := x.watch; w != nil && !w.detached {
-		w.abort()
+	if x.taken && !x.st.detached {
+		x.st.abortWatch()
 	}
-	if !x.upgrade || x.watch == nil { // a tunnel outlives its handler
+	if !x.upgrade || !x.taken { // a tunnel outlives its handler
 		x.finished = true
 		x.stopTimers()
 		x.body.closed = true

@@ -143,7 +143,7 @@ func (c *conn) receiveBlock() error {
 	if b.selfDependent {
 		return connError{http2.ErrCodeProtocol, "a stream depends on itself"}
 	}
-	if st := c.streams[b.stream]; st != nil {
+	if st := c.streams.find(b.stream); st != nil {
 		return c.receiveTrailers(st, fields)
 	}
 	if b.stream <= c.lastID {

@@ -38,7 +38,7 @@ func (x *exchange) Header() http.Header { return x.response.header }
 // WriteHeader implements http.ResponseWriter. It sends a status of 1xx at once.
 func (x *exchange) WriteHeader(status int) {
 	r := &x.response
-	if r.status != 0 || x.watch != nil {
+	if r.status != 0 || x.taken {
 		return
 	}
 	if status < 100 || status > 999 {
@@ -71,7 +71,7 @@ func (x *exchange) WriteHeader(status int) {
 // connection's buffer.
 func (x *exchange) Write(p []byte) (int, error) {
 	r := &x.response
-	if x.watch != nil {
+	if x.taken {
 		return 0, http.ErrHijacked
 	}
 	if r.status == 0 {
@@ -108,7 +108,7 @@ func (x *exchange) Flush() { _ = x.FlushError() }
 
 // FlushError is for http.ResponseController.
 func (x *exchange) FlushError() error {
-	if x.watch != nil {
+	if x.taken {
 		return http.ErrHijacked
 	}
 	if x.response.status == 0 {
@@ -147,7 +147,7 @@ func (x *exchange) sendBody(p []byte, end bool) error {
 
 // finish completes the response after the handler has returned.
 func (x *exchange) finish() {
-	if x.watch != nil {
+	if x.taken {
 		return
 	}
 	r := &x.response

@@ -55,7 +55,7 @@ func (u upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := u.exchange
 	isAccepted := x.response.status == http.StatusOK
 	switch {
-	case x.watch != nil:
+	case x.taken:
 		return nil, nil, http.ErrHijacked
 	case x.response.status != 0 && !isAccepted:
 		return nil, nil, errors.New("http2: the handler has already refused the WebSocket")
@@ -73,7 +73,7 @@ func (u upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 //
 // Within a function of Go, writes do not block: see Watch.
 type tunnel struct {
-	*Watch
+	Watch
 	// Immutable after construction.
 	x *exchange
 
@@ -173,7 +173,7 @@ func (t *tunnel) end(reset bool) {
 	t.x.body.discard()
 	if reset || t.st.out != nil {
 		t.st.abort(http2.ErrCodeCancel, errAborted)
-	} else if !t.done {
+	} else if !t.st.done {
 		_ = t.st.sendLocked(nil, true, false, true) // it has failed already
 	}
 }
@@ -197,8 +197,8 @@ func (t *tunnel) SetWriteDeadline(at time.Time) error {
 	c := t.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.timeout = 0; !at.IsZero() {
-		t.timeout = max(1, time.Until(at))
+	if t.st.stall = 0; !at.IsZero() {
+		t.st.stall = max(1, time.Until(at))
 		if until, ok := c.blocked[t.st]; ok && (until.IsZero() || at.Before(until)) {
 			c.block(t.st)
 		}

@@ -8,26 +8,21 @@ import (
 )
 
 // A Watch is a response that needs no goroutine. It is safe for concurrent use, except that only
-// one goroutine may call Send at a time.
-type Watch struct {
-	// Immutable after construction.
-	st       *stream
-	detached bool
+// one goroutine may call Send at a time. The zero Watch is invalid.
+type Watch struct{ st *stream }
 
-	// Guarded by the connection's mutex.
-	timeout time.Duration // for a client that opens no window; zero means no limit
-	onDone  func()
-	done    bool // the stream has ended or Close was called
-}
+// IsValid reports whether w is not zero.
+func (w Watch) IsValid() bool { return w.st != nil }
 
 // TakeOver turns the response of w into a watch. It sends status 200, the header of w and the bytes
-// of opening. It returns nil if w does not come from this package or was used already. If detached
-// is true, the watch continues after the handler has returned. The timeout is the time after which
-// the stream is reset if the client keeps its window empty; a negative one means no limit.
-func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, opening []byte) *Watch {
+// of opening. It returns the zero Watch if w does not come from this package or was used already.
+// If detached is true, the watch continues after the handler has returned. The timeout is the time
+// after which the stream is reset if the client keeps its window empty; a negative one means no
+// limit.
+func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, opening []byte) Watch {
 	x, ok := w.(*exchange)
-	if !ok || x.response.status != 0 || x.watch != nil || x.head {
-		return nil
+	if !ok || x.response.status != 0 || x.taken || x.head {
+		return Watch{}
 	}
 	x.WriteHeader(http.StatusOK)
 	_ = x.sendHead(opening, false, false) // after an error the watch is done
@@ -39,27 +34,25 @@ func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, openi
 }
 
 // takeOver makes the stream of x a watch.
-func (x *exchange) takeOver(timeout time.Duration, detached bool) *Watch {
+func (x *exchange) takeOver(timeout time.Duration, detached bool) Watch {
 	c := x.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	watch := &Watch{st: x.st, timeout: max(0, timeout), detached: detached}
-	x.watch = watch
+	st := x.st
+	x.taken = true
 	x.stopTimers()
-	if watch.done = x.st.err != nil; !watch.done {
-		x.st.watch = watch
-	}
-	return watch
+	st.watched, st.detached, st.stall, st.done = true, detached, max(0, timeout), st.err != nil
+	return Watch{st}
 }
 
 // Go makes the connection's writer call f once, without the connection's mutex, when the stream
 // may send. f must not block; it sends with Send. If the stream has ended, f is called on a
 // goroutine of its own. There must not be another function that was not called yet.
-func (w *Watch) Go(f func()) {
+func (w Watch) Go(f func()) {
 	c := w.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.done || w.st.err != nil {
+	if w.st.done || w.st.err != nil {
 		go f()
 		return
 	}
@@ -72,10 +65,10 @@ func (w *Watch) Go(f func()) {
 // Send sends frames, which must not change any more. Within a function of Go it does not block:
 // what cannot be sent yet is kept, and no function of Go is called until it has been sent.
 // Otherwise Send waits. It returns an error if the stream has ended.
-func (w *Watch) Send(frames [][]byte) error {
+func (w Watch) Send(frames [][]byte) error {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
-	if w.done && w.st.err == nil {
+	if w.st.done && w.st.err == nil {
 		return errClosed
 	}
 	return w.st.sendLocked(frames, false, !w.st.stepping, true)
@@ -83,48 +76,48 @@ func (w *Watch) Send(frames [][]byte) error {
 
 // Close completes the stream after what was sent, followed by trailer. It does not wait. It has no
 // effect if the stream has ended.
-func (w *Watch) Close(trailer []byte) {
+func (w Watch) Close(trailer []byte) {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
-	if !w.done {
-		w.finish()
+	if !w.st.done {
+		w.st.finishWatch()
 		_ = w.st.sendLocked([][]byte{trailer}, true, false, true)
 	}
 }
 
 // Abort resets the stream. It has no effect after Close.
-func (w *Watch) Abort() {
+func (w Watch) Abort() {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
-	w.abort()
+	w.st.abortWatch()
 }
 
-func (w *Watch) abort() {
-	if !w.done {
-		w.st.abort(http2.ErrCodeInternal, errAborted)
+func (st *stream) abortWatch() {
+	if !st.done {
+		st.abort(http2.ErrCodeInternal, errAborted)
 	}
 }
 
 // OnDone registers f, which is called once, on a goroutine of its own, when the stream has ended or
 // Close was called.
-func (w *Watch) OnDone(f func()) {
+func (w Watch) OnDone(f func()) {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
-	if w.done {
+	if w.st.done {
 		go f()
 		return
 	}
-	w.onDone = f
+	w.st.onDone = f
 }
 
-// finish calls the function of OnDone.
-func (w *Watch) finish() {
-	if w.done {
+// finishWatch calls the function of OnDone.
+func (st *stream) finishWatch() {
+	if st.done {
 		return
 	}
-	w.done = true
-	if f := w.onDone; f != nil {
-		w.onDone = nil
+	st.done = true
+	if f := st.onDone; f != nil {
+		st.onDone = nil
 		go f()
 	}
 }

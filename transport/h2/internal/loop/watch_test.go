@@ -31,7 +31,7 @@ func (c countingConn) Write(p []byte) (int, error) {
 // watches is a handler that makes each response a detached watch.
 type watches struct {
 	mu  sync.Mutex
-	all []*Watch // guarded by mu
+	all []Watch // guarded by mu
 }
 
 func (h *watches) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -42,7 +42,7 @@ func (h *watches) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // openWatches opens n watches on one connection of a scripted client.
-func openWatches(t *testing.T, n int, settings ...http2.Setting) (*h2peer.Peer, []*Watch, *fixture) {
+func openWatches(t *testing.T, n int, settings ...http2.Setting) (*h2peer.Peer, []Watch, *fixture) {
 	t.Helper()
 	h := &watches{}
 	f := start(t, h.ServeHTTP, false, func(hs *http.Server) { hs.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10000} })
