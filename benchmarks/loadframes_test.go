@@ -79,7 +79,9 @@ func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
 // header returns the header of the request for the watch with the given number.
 func (c clients) header(number int) []hpack.HeaderField {
 	header := []hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "bench"},
+		{Name: ":method", Value: "GET"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":authority", Value: "bench"},
 		{Name: ":path", Value: "/?" + c.query(number)},
 	}
 	if c.Tunnels {
