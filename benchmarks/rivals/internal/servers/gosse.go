@@ -9,7 +9,8 @@ import (
 )
 
 // A goSSEServer uses the default provider of tmaxmax/go-sse. The initial state is sent before the
-// subscription, because the library replays only to clients that come back.
+// subscription, because the provider sends to one client at a time. Only its last object is sent by
+// the provider, so that a client that has the whole state is subscribed.
 type goSSEServer struct {
 	provider sse.Joe
 	state    []event.Object
@@ -17,6 +18,9 @@ type goSSEServer struct {
 
 func startGoSSE(l net.Listener, state []event.Object) (Server, error) {
 	s := &goSSEServer{state: state}
+	if n := len(state); n > 0 {
+		s.state, s.provider.Replayer = state[:n-1], lastObject{goSSEMessage(state[n-1].Added())}
+	}
 	serveHTTP(l, s)
 	return s, nil
 }
@@ -41,6 +45,18 @@ func (s *goSSEServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = s.provider.Subscribe(r.Context(), sse.Subscription{Client: session, Topics: []string{sse.DefaultTopic}})
+}
+
+// A lastObject replays the last object of the initial state to each new subscriber.
+type lastObject struct{ message *sse.Message }
+
+func (o lastObject) Put(m *sse.Message, _ []string) (*sse.Message, error) { return m, nil }
+
+func (o lastObject) Replay(s sse.Subscription) error {
+	if err := s.Client.Send(o.message); err != nil {
+		return err
+	}
+	return s.Client.Flush()
 }
 
 func goSSEMessage(data []byte) *sse.Message {
