@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -31,9 +30,9 @@ func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error)
 	case outOfRangeNumber(old) != "":
 		old = nil
 	}
-	// Kubernetes does not store empty maps. A patch may leave them, and no manager may own them.
-	for _, name := range []string{"labels", "annotations"} {
-		if string(rawjson.Lookup(next, "metadata", name)) != "{}" {
+	// Kubernetes stores no empty maps and lists of the metadata, so no manager may own them.
+	for _, name := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+		if value := string(rawjson.Lookup(next, "metadata", name)); value != "{}" && value != "[]" && value != "null" {
 			continue
 		}
 		var err error
@@ -67,6 +66,7 @@ func manager(r *http.Request, o options.Write) string {
 // apply handles a server-side apply of a configuration, which is compact JSON. It creates the
 // object if it does not exist.
 func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, config []byte) error {
+	c.isApply = true
 	to, code := c.target(o.DryRun), http.StatusOK
 	var applied *listwatch.Object
 	var err error
@@ -114,10 +114,8 @@ func (h *Handler) readConfiguration(
 	if config, err = applyFieldValidation(w, o.FieldValidation, config, c.strictError); err != nil {
 		return nil, err
 	}
-	if string(rawjson.Lookup(config, "metadata")) == "null" {
-		if config, err = patch.Merge(config, []byte(`{"metadata":{}}`)); err != nil {
-			return nil, err
-		}
+	if config, err = normalizeConfiguration(config); err != nil {
+		return nil, err
 	}
 	if name := metadataString(config, "name"); name != "" && name != c.name {
 		return nil, c.nameMismatch("name", name, c.name)
@@ -128,6 +126,9 @@ func (h *Handler) readConfiguration(
 	if err := c.checkTypes(config); err != nil {
 		return nil, err
 	}
+	if _, err := listwatch.ParseVersion(metadataString(config, "resourceVersion")); err != nil {
+		return nil, err
+	}
 	// Without a type no field can be merged.
 	if unknown := c.unknownFields(nil, config); unknown != nil {
 		return nil, c.strictError(strings.Join(unknown, ", "))
@@ -135,18 +136,40 @@ func (h *Handler) readConfiguration(
 	if c.subresource != "scale" {
 		return config, nil
 	}
-	replicas, err := c.readScale(config)
-	if err != nil {
-		return nil, err
+	return c.scaleConfiguration(config)
+}
+
+// normalizeConfiguration changes a configuration, which is compact JSON, as Kubernetes does: null
+// becomes empty metadata, and a creationTimestamp has no effect, not even an invalid one.
+func normalizeConfiguration(config []byte) ([]byte, error) {
+	var err error
+	if string(rawjson.Lookup(config, "metadata")) == "null" {
+		config, err = patch.Merge(config, []byte(`{"metadata":{}}`))
 	}
-	return c.scaleConfiguration(replicas), nil
+	if err == nil && metadataString(config, "creationTimestamp") != "" {
+		config, err = patch.Merge(config, []byte(`{"metadata":{"creationTimestamp":null}}`))
+	}
+	return config, err
 }
 
 // scaleConfiguration returns the configuration of the object that a configuration of its scale
-// stands for.
-func (c resourceRequest) scaleConfiguration(replicas int64) []byte {
-	head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q},`, c.APIVersion(), c.Kind, c.name)
-	return slices.Concat(head, c.scale.object(replicas)[1:])
+// stands for. It keeps the preconditions.
+func (c resourceRequest) scaleConfiguration(scale []byte) ([]byte, error) {
+	replicas, err := c.readScale(scale)
+	if err != nil {
+		return nil, err
+	}
+	config := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q`, c.APIVersion(), c.Kind, c.name)
+	for _, name := range []string{"uid", "resourceVersion"} {
+		if value := metadataString(scale, name); value != "" {
+			config = fmt.Appendf(config, `,%q:%q`, name, value)
+		}
+	}
+	config = append(config, "}}"...)
+	if rawjson.Lookup(scale, "spec", "replicas") == nil {
+		return config, nil // the number stays, unless the manager had applied it before
+	}
+	return patch.Merge(config, c.scale.object(replicas))
 }
 
 // applyTo applies the configuration to the existing object.
@@ -160,24 +183,21 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 			return nil, err
 		}
 		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
-		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
-		if err == nil && c.subresource == "status" && apply.IsTracked(next) {
-			next, err = withStatusAndManagers(doc, next)
+		if c.RequireVersion && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
+			return nil, c.missingVersion()
 		}
+		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
 		if err != nil {
 			return nil, err
 		}
+		if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil && c.scale.defaultReplicas == noReplicas {
+			// As in Kubernetes, a number that its manager no longer applies becomes zero.
+			if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
+				return nil, err
+			}
+		}
 		return next, c.validateObject(doc, next)
 	}))
-}
-
-// withStatusAndManagers returns old with the status and the managedFields of next.
-func withStatusAndManagers(old, next []byte) ([]byte, error) {
-	out, err := withStatus(old, next)
-	if err != nil {
-		return nil, err
-	}
-	return jsonvalue.SetMetadata(out, "managedFields", rawjson.Lookup(next, "metadata", "managedFields")), nil
 }
 
 // applyNew creates the object from the configuration.
@@ -187,9 +207,6 @@ func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o optio
 	}
 	if metadataString(config, "name") == "" {
 		return nil, c.nameMismatch("name", "", c.name)
-	}
-	if _, err := listwatch.ParseVersion(metadataString(config, "resourceVersion")); err != nil {
-		return nil, err
 	}
 	config, err := patch.Merge(config, withoutVersion)
 	if err != nil {

@@ -148,8 +148,8 @@ func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
 	}
 	applied := a.applied(t, 200, gadgets+"/x", "m", config(`{"c":9007199254740993}`))
 	wantManagers(t, applied, "before-first-apply Update", "m Apply")
-	if !strings.Contains(applied, `"b":9007199254740993,"c":9007199254740993`) {
-		t.Errorf("got %s, want the exact numbers", applied)
+	if !strings.Contains(applied, `"spec":{"b":9007199254740993,"a":1.0,"list":[1,2],"c":9007199254740993}`) {
+		t.Errorf("got %s, want the members as they were, and the exact numbers", applied)
 	}
 	// Other writes change nothing but the managedFields.
 	body := `{"metadata":{"name":"x"},"spec":{"z":1.0,"c":9007199254740993,"b":18446744073709551617}}`
@@ -167,6 +167,26 @@ func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
 	wantManagers(t, status, "before-first-apply Update", "controller Update status", "m Apply", "patcher Update", "updater Update")
 	reset := a.want(t, 200, "PATCH", gadgets+"/x", `{"metadata":{"managedFields":[{}]}}`, "Content-Type", mergePatchType)
 	wantManagers(t, reset)
+}
+
+func TestApplyKeepsOrderAndSpelling(t *testing.T) {
+	a := startServer(t, nil)
+	const spec = `"spec":{"z":1.50,"b":18446744073709551617,"a":{"y":1,"x":[{"d":1,"c":1e2}]}}`
+	a.want(t, 201, "POST", gadgets, `{"status":{"s":2,"r":1},`+spec+`,"metadata":{"name":"x"}}`)
+	config := `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":{"z":1.5},"status":{"r":1}}`
+	for _, path := range []string{gadgets + "/x", gadgets + "/x/status"} {
+		tracked := a.applied(t, 200, path, "m", config)
+		if !strings.Contains(tracked, spec) || !strings.Contains(tracked, `"generation":1`) || !strings.Contains(tracked, `"status":{"s":2,"r":1}`) {
+			t.Errorf("%s: got %s, want the same content and generation", path, tracked)
+		}
+		if again := a.applied(t, 200, path, "m", config); again != tracked {
+			t.Errorf("%s: got %s, want no write", path, again)
+		}
+	}
+	changed := a.applied(t, 200, gadgets+"/x", "m", strings.Replace(config, `{"z":1.5}`, `{"z":1.5,"n":2,"a":{"w":3}}`, 1))
+	if !strings.Contains(changed, `"spec":{"z":1.50,"b":18446744073709551617,"a":{"y":1,"x":[{"d":1,"c":1e2}],"w":3},"n":2}`) {
+		t.Errorf("got %s, want only the new members changed", changed)
+	}
 }
 
 func TestApplyToStatusChangesOnlyStatus(t *testing.T) {
@@ -213,4 +233,25 @@ func TestScaleIsTrackedIfReplicasAreManaged(t *testing.T) {
 	a.applied(t, 200, deployments+"/web", "ada", strings.Replace(unmanaged, "paused: true", "paused: true, replicas: 3", 1))
 	a.want(t, 200, "PATCH", webScale+"?fieldManager=bob", `{"spec":{"replicas":4}}`, "Content-Type", mergePatchType)
 	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "ada Apply", "bob Update scale")
+}
+
+func TestOddConfigurationsApplyAsInKubernetes(t *testing.T) {
+	a := startServer(t, nil)
+	config := func(metadata string) string {
+		return `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"` + metadata + `},"spec":{}}`
+	}
+	got := a.applied(t, 201, gadgets+"/x", "m", config(`,"creationTimestamp":"today"`))
+	if m := metadata(t, got); m.CreationTimestamp == nil {
+		t.Errorf("got %+v, want a creationTimestamp", m)
+	}
+	a.wantError(t, 400, "BadRequest", "PATCH", gadgets+"/x?fieldManager=m", config(`,"resourceVersion":"abc"`), "Content-Type", applyType)
+}
+
+func TestApplyToScaleWithoutReplicasKeepsThem(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", deployments, webDeployment)
+	const scale = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"}}`
+	if got := a.applied(t, 200, webScale, "m", scale); !strings.Contains(got, `"spec":{"replicas":2}`) {
+		t.Errorf("got %s, want the replicas unchanged", got)
+	}
 }

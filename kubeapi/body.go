@@ -240,7 +240,7 @@ func (c resourceRequest) strictError(problems string) error {
 
 // strictPatchError is like strictError, for a patch or its result.
 func (c resourceRequest) strictPatchError(problems string) error {
-	return patch.Inapplicable(errors.New(problems))
+	return patch.InvalidResult(errors.New(problems))
 }
 
 // unknownFields returns a message for each field of the object data that the schema does not have,

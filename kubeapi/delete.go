@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -136,26 +138,57 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 			return err
 		}
 	}
-	err = c.writeList(w, r, page.Version, deleted)
+	page.Items = deleted
+	err = c.writeList(w, r, page)
 	h.wrote(r, c, from, nil)
 	return err
 }
 
-// selection parses the selectors of the query. It rejects unsupported parameters that would
-// reduce the number of deleted objects.
+// selection parses the selectors and the page of the query. It rejects unsupported parameters that
+// would reduce the number of deleted objects.
 func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err error) {
 	params := r.URL.Query()
-	for _, name := range []string{"limit", "continue", "resourceVersion", "resourceVersionMatch", "shardSelector"} {
+	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "shardSelector"} {
 		if v := params.Get(name); v != "" && v != "0" {
 			return q, &listwatch.Error{Code: listwatch.Invalid, Message: name + " is not supported for deletes of a collection"}
 		}
 	}
-	q.Namespace = c.namespace
+	q.Namespace, q.Continue = c.namespace, params.Get("continue")
+	if text := params.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil {
+			return q, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("limit: %q must be an integer", text)}
+		}
+	}
 	if q.Labels, err = listwatch.ParseLabelSelector(params.Get("labelSelector")); err != nil {
 		return q, err
 	}
-	q.Fields, err = listwatch.ParseFieldSelector(params.Get("fieldSelector"))
-	return q, err
+	if q.Fields, err = listwatch.ParseFieldSelector(params.Get("fieldSelector")); err != nil {
+		return q, err
+	}
+	return q, c.checkSelectedFields(r)
+}
+
+// checkSelectedFields returns an error for field selectors that Kubernetes refuses: those that use
+// the namespace of objects that have none, and on the path of an object those that do not select
+// its name.
+func (c resourceRequest) checkSelectedFields(r *http.Request) error {
+	text := r.URL.Query().Get("fieldSelector")
+	if text == "" {
+		return nil
+	}
+	s, err := listwatch.ParseFieldSelector(text)
+	if err != nil {
+		return nil // other code reports the error
+	}
+	if !c.Namespaced && slices.Contains(s.Paths(), listwatch.FieldNamespace) {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("field selector: field label not supported: %q: objects of %s have no namespace", listwatch.FieldNamespace, c.QualifiedName()),
+		}
+	}
+	if name, _ := s.Equality(listwatch.FieldName); c.name != "" && name != c.name {
+		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("field selector: it must select %s=%s, the name in the path", listwatch.FieldName, c.name)}
+	}
+	return nil
 }
 
 func writeSuccess(w http.ResponseWriter, r *http.Request, d listwatch.StatusDetails) {

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -90,7 +91,11 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	}
 	s := servedResource{Resource: r.withDefaults(), collection: c, table: t}
 	if r.Scale != nil {
-		if s.scale, err = r.Scale.compile(); err != nil {
+		age := table.AgeColumn()
+		if r.RequireVersion { // as in Kubernetes, custom resources have another type of column
+			age = table.Column{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}
+		}
+		if s.scale, err = r.Scale.compile(age); err != nil {
 			return err
 		}
 	}
@@ -205,6 +210,8 @@ type resourceRequest struct {
 	mediaType      string
 	started        time.Time
 	bodyBytes      int // 0 until the body was read
+	isApply        bool
+	warn           func(text string) // adds a warning to the response
 }
 
 func (c resourceRequest) key() listwatch.Key {
@@ -221,6 +228,9 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	}
 	attributes := c.attributes(r, verb)
 	if verb == "list" || verb == "watch" {
+		if err := c.checkSelectedFields(r); err != nil {
+			return cmp.Or(h.authorize(r.Context(), user, attributes), err)
+		}
 		e := watchserver.Endpoint{
 			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.table.Represent(r),
 			SharedCompression: c.SharedCompression,
@@ -250,6 +260,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	}); err != nil {
 		return err
 	}
+	c.warn = func(text string) { warn(w, text) }
 	switch verb {
 	case "get":
 		return c.get(w, r)

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,59 @@ func TestInvalidOptionsChangeNothing(t *testing.T) {
 	}
 }
 
+func TestBodyOfDeleteReplacesQuery(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, object("x"))
+	for _, query := range []string{"dryRun=All", "dryRun=", "dryRun=None"} {
+		a.want(t, 200, "DELETE", pods+"/x?"+query, `{}`)
+		a.want(t, 200, "GET", pods+"/x", "")
+	}
+	a.want(t, 200, "DELETE", pods+"/x?propagationPolicy=Bad&uid=other&gracePeriodSeconds=x", `{}`)
+	a.wantError(t, 404, "NotFound", "GET", pods+"/x", "")
+}
+
+func TestDeleteOfCollectionHasPages(t *testing.T) {
+	a := startServer(t, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		a.want(t, 201, "POST", pods, object(name))
+	}
+	var page struct {
+		Metadata struct{ Continue string }
+		Items    []json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(a.want(t, 200, "DELETE", pods+"?limit=1", "")), &page); err != nil || len(page.Items) != 1 {
+		t.Fatalf("got %+v, %v, want the first object", page, err)
+	}
+	a.wantError(t, 404, "NotFound", "GET", pods+"/a", "")
+	a.want(t, 200, "DELETE", pods+"?limit=1&continue="+page.Metadata.Continue, "")
+	a.wantError(t, 404, "NotFound", "GET", pods+"/b", "")
+	a.wantError(t, 422, "Invalid", "DELETE", pods+"?ignoreStoreReadErrorWithClusterBreakingPotential=true", "")
+	a.want(t, 200, "DELETE", pods+"?limit=-1", "")
+	a.wantError(t, 404, "NotFound", "GET", pods+"/c", "")
+}
+
+func TestWatchParameterNeedsList(t *testing.T) {
+	a := startServer(t, nil)
+	want := a.want(t, 201, "POST", pods, object("x"))
+	for _, query := range []string{"watch", "watch=1", "watch=maybe"} {
+		if got := a.want(t, 200, "GET", pods+"/x?"+query, ""); got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
+	a.want(t, 200, "DELETE", pods+"?watch=true", "")
+	a.wantError(t, 404, "NotFound", "GET", pods+"/x", "")
+}
+
+func TestClusterWideObjectsAreNotSelectedByNamespace(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", gadgets, object("x"))
+	for _, query := range []string{"", "&watch=1"} {
+		a.wantError(t, 400, "BadRequest", "GET", gadgets+"?fieldSelector=metadata.namespace!%3Da"+query, "")
+	}
+	a.wantError(t, 400, "BadRequest", "DELETE", gadgets+"?fieldSelector=metadata.name%3Dx,metadata.namespace%3D", "")
+	a.want(t, 200, "GET", gadgets+"/x", "")
+}
+
 func TestDeleteOfFinalizedObjectIsAccepted(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","finalizers":["example.com/a"]}}`)
@@ -94,12 +148,12 @@ func TestUnacceptableAcceptIsRejected(t *testing.T) {
 func TestListOptionsAreReadLikeKubernetes(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("x"))
-	for _, query := range []string{"pretty=yes", "limit=99999999999", "limit=%2B1", "timeoutSeconds=99999999999", "timeoutSeconds=%2B1"} {
+	for _, query := range []string{"pretty=yes", "limit=99999999999", "limit=%2B1", "limit=-1", "timeoutSeconds=99999999999", "timeoutSeconds=%2B1"} {
 		if got := a.want(t, 200, "GET", pods+"?"+query, ""); !strings.Contains(got, `"x"`) {
 			t.Errorf("%s: got %s, want the list", query, got)
 		}
 	}
-	for _, query := range []string{"limit=-1", "limit=x", "timeoutSeconds=9223372036854775808"} {
+	for _, query := range []string{"limit=x", "timeoutSeconds=-1", "timeoutSeconds=9223372036854775808"} {
 		a.wantError(t, 400, "BadRequest", "GET", pods+"?"+query, "")
 	}
 }

@@ -82,7 +82,7 @@ func TestMalformedPatchesAreRejected(t *testing.T) {
 		{jsonPatchType, `[1]`, 400},
 		{jsonPatchType, `[{"op":"add"}]`, 422},
 		{jsonPatchType, `[{"op":"frob","path":"/a"}]`, 422},
-		{jsonPatchType, `[{"op":"add","path":"/a"}]`, 422},
+		{jsonPatchType, `[{"op":"copy","path":"/a"}]`, 422},
 		{jsonPatchType, `[{"op":"move","path":"/a"}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":1}]`, 422},
 		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, 422},
@@ -119,7 +119,8 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 
 func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 	for _, patch := range []string{
-		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/b","value":1}]`, `[{"op":"add","path":"/l/9","value":1}]`,
+		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/l/1","value":1}]`, `[{"op":"replace","path":"/l/-","value":1}]`,
+		`[{"op":"replace","path":"/b/c","value":1}]`, `[{"op":"add","path":"/l/9","value":1}]`,
 		`[{"op":"add","path":"/l/-1","value":1}]`, `[{"op":"test","path":"/a","value":2}]`, `[{"op":"copy","from":"/b","path":"/c"}]`,
 		`[{"op":"add","path":"/a/b/c","value":1}]`,
 	} {
@@ -127,6 +128,14 @@ func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 422 || !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %s, %v, want 422", patch, got, err)
 		}
+	}
+}
+
+// RFC 6902 refuses such a patch, but users of Kubernetes rely on it.
+func TestJSONPatchIsAsLenientAsInKubernetes(t *testing.T) {
+	got, err := applyPatch(t, jsonPatchType, `{"a":1,"l":[1]}`, `[{"op":"replace","path":"/b","value":2},{"op":"replace","path":"/l/0","value":3},{"op":"add","path":"/c"}]`)
+	if want := `{"a":1,"l":[3],"b":2,"c":null}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestInvalidWritesFailWithCausesOfKubernetes(t *testing.T) {
 		{method: "PATCH", body: `{"kind":"Service"}`, mediaType: mergePatchType, code: 422, kind: "Pod", causes: []string{"kind"}},
 		{method: "PATCH", body: `{"apiVersion":"v2"}`, mediaType: mergePatchType, code: 422, kind: "Pod", causes: []string{"apiVersion"}},
 		{method: "PATCH", body: `[{"op":"bad","path":"/a"}]`, mediaType: jsonPatchType, code: 422},
-		{method: "PATCH", body: `[{"op":"add","path":"/a"}]`, mediaType: jsonPatchType, code: 422},
+		{method: "PATCH", body: `[{"op":"copy","path":"/a"}]`, mediaType: jsonPatchType, code: 422},
 		{method: "PATCH", body: `[{"op":"remove"}]`, mediaType: jsonPatchType, code: 422},
 		{method: "DELETE", body: `{"preconditions":{"uid":"other"}}`, code: 409, kind: "Pod"},
 		{method: "DELETE", body: `{"preconditions":{"resourceVersion":"999"}}`, code: 409, kind: "Pod"},
@@ -39,8 +39,8 @@ func TestInvalidWritesFailWithCausesOfKubernetes(t *testing.T) {
 	}
 	for _, c := range []refusal{
 		{body: `{"spec":{}}`, code: 422, kind: "Pod", causes: []string{"metadata.name"}},
-		{body: `{"metadata":{"name":"y","generateName":"A-"}}`, code: 422, kind: "Pod", causes: []string{"metadata.generateName"}},
-		{body: `{"metadata":{"generateName":"A-"}}`, code: 422, kind: "Pod", causes: []string{"metadata.generateName", "metadata.name"}},
+		{body: `{"metadata":{"name":"y","generateName":"AB-"}}`, code: 422, kind: "Pod", causes: []string{"metadata.generateName"}},
+		{body: `{"metadata":{"generateName":"AB-"}}`, code: 422, kind: "Pod", causes: []string{"metadata.generateName", "metadata.name"}},
 		{body: strings.Replace(eventOwner, `"x"`, `"y"`, 1), code: 422, kind: "Pod", causes: []string{"metadata.ownerReferences[0]"}},
 	} {
 		c.method, c.path = "POST", pods
@@ -167,8 +167,25 @@ func TestUpdateCanRequireVersion(t *testing.T) {
 	}
 	a.wantError(t, 400, "BadRequest", "POST", path, object("y"))
 	a.wantError(t, 422, "Invalid", "POST", path, strings.Replace(plainX, "Plain", "Other", 1))
+	a.wantError(t, 404, "NotFound", "PUT", path+"/none", strings.NewReplacer(`"x"`, `"none"`, "Plain", "Other").Replace(plainX))
+	a.wantError(t, 422, "Invalid", "PUT", path+"/x", strings.Replace(created, "Plain", "Other", 1))
 	a.want(t, 200, "PUT", path+"/x", created)
-	a.want(t, 200, "PATCH", path+"/x", `{"spec":{}}`, "Content-Type", mergePatchType)
+	const short = `{"metadata":{"finalizers":["short","example.com","orphan","example.com/a"]}}`
+	for _, want := range []int{2, 0} { // the second patch adds none
+		res := a.do(t, "PATCH", path+"/x", short, "Content-Type", mergePatchType)
+		if w := res.Header["Warning"]; res.StatusCode != 200 || len(w) != want {
+			t.Errorf("got %d with warnings %q, want %d warnings of short finalizers", res.StatusCode, w, want)
+		}
+	}
+}
+
+func TestVersionThatIsNoneIsIgnoredOnCreate(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","resourceVersion":"abc","selfLink":"/other"}}`)
+	a.wantError(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"y","resourceVersion":"7"}}`)
+	if got := a.want(t, 200, "GET", pods+"/x", ""); strings.Contains(got, "abc") || strings.Contains(got, "selfLink") {
+		t.Errorf("got %s, want a version of the server and no selfLink", got)
+	}
 }
 
 func TestUnknownFieldsAreReported(t *testing.T) {

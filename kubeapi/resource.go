@@ -66,9 +66,10 @@ type Resource struct {
 	NoStrategicPatch bool
 	// Validate returns the faults of an object that a write would store, which is then rejected
 	// with status 422. It replaces the type checks of Schema. object is compact JSON, whose
-	// metadata may lack what the server sets. If nil, values are not checked. Validate is called
-	// concurrently.
-	Validate func(object []byte) field.ErrorList
+	// metadata may lack what the server sets. After an apply, nulls is true: as in Kubernetes, a
+	// member that is null where the schema does not allow it is then a fault, and otherwise
+	// ignored. If Validate is nil, values are not checked. Validate is called concurrently.
+	Validate func(object []byte, nulls bool) field.ErrorList
 }
 
 // APIVersion returns the apiVersion of the objects, such as "v1" or "apps/v1".

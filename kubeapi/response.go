@@ -56,10 +56,10 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 	return nil
 }
 
-// writeList responds with a list of objects at version v in the requested representation.
-func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, v listwatch.Version, items []*listwatch.Object) error {
+// writeList responds with a page of objects in the requested representation.
+func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
 	c.setHeaders(w)
-	return watchserver.WriteList(w, r, c.collection.Describe(), listwatch.Page{Version: v, Items: items}, c.representation)
+	return watchserver.WriteList(w, r, c.collection.Describe(), page, c.representation)
 }
 
 func (c resourceRequest) setHeaders(w http.ResponseWriter) {

@@ -136,17 +136,17 @@ func (c resourceRequest) verbForMethod(r *http.Request) string {
 		return subresourceVerb(r.Method)
 	}
 	switch {
-	case c.watch || watchserver.WantsWatch(r):
-		// The watch server rejects other methods on watch paths. A write with a stray watch
-		// parameter counts as a write.
-		if c.watch || r.Method == http.MethodGet || r.Method == http.MethodHead {
+	case c.watch:
+		return "watch" // the watch server rejects other methods
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		// As in Kubernetes, the parameter watch has an effect only on a list.
+		switch {
+		case c.name != "":
+			return "get"
+		case watchserver.WantsWatch(r):
 			return "watch"
 		}
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		if c.name == "" {
-			return "list"
-		}
-		return "get"
+		return "list"
 	}
 	switch {
 	case r.Method == http.MethodPost && c.isCollection():
@@ -157,7 +157,7 @@ func (c resourceRequest) verbForMethod(r *http.Request) string {
 		return "patch"
 	case r.Method == http.MethodDelete && c.name != "":
 		return "delete"
-	case r.Method == http.MethodDelete && c.isCollection() && !watchserver.WantsWatch(r):
+	case r.Method == http.MethodDelete && c.isCollection():
 		return "deletecollection"
 	}
 	return ""

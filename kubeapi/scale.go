@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -27,7 +28,8 @@ type Scale struct {
 	// ".spec.replicas". An update of the scale changes this number.
 	SpecReplicasPath string
 	// DefaultReplicas is the number of desired replicas of an object that does not specify
-	// a number.
+	// a number. If negative, such an object has no scale: a read fails with status 500, and a
+	// patch must set the number, as for custom resources in Kubernetes.
 	DefaultReplicas int32
 	// StatusReplicasPath is the path of the number of actual replicas, such as
 	// ".status.replicas". If an object has no such member, the number is zero.
@@ -47,8 +49,11 @@ type scaleSpec struct {
 	table                              *table.Table
 }
 
-func (s Scale) compile() (*scaleSpec, error) {
+func (s Scale) compile(age table.Column) (*scaleSpec, error) {
 	p := &scaleSpec{defaultReplicas: s.DefaultReplicas}
+	if s.DefaultReplicas < 0 {
+		p.defaultReplicas = noReplicas
+	}
 	var err error
 	if p.replicas, err = jsonvalue.ParseMemberPath(s.SpecReplicasPath); err != nil {
 		return nil, err
@@ -64,7 +69,7 @@ func (s Scale) compile() (*scaleSpec, error) {
 	p.table, err = table.New([]table.Column{
 		{Name: "Desired", Type: "integer", Description: "The desired number of replicas.", Path: ".spec.replicas"},
 		{Name: "Available", Type: "integer", Description: "The observed number of replicas.", Path: ".status.replicas"},
-		table.AgeColumn(),
+		age,
 	})
 	return p, err
 }
@@ -89,8 +94,23 @@ type scaleObject struct {
 	} `json:"status"`
 }
 
-// scaleOf returns the scale of o.
+// noReplicas stands for a missing number of desired replicas, as in Kubernetes.
+const noReplicas = math.MinInt32
+
+// scaleOf returns the scale of o, which must have a number of desired replicas.
 func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
+	s, err := p.patchable(o)
+	if err != nil || clampInt32(jsonvalue.Value(s.Data).At("spec", "replicas")) != noReplicas {
+		return s, err
+	}
+	message := fmt.Sprintf("the object has no replicas: set .%s", strings.Join(p.replicas, "."))
+	return nil, &listwatch.Error{
+		Code: listwatch.Corrupt, Message: message, Details: &listwatch.Details{Causes: []listwatch.Cause{{Message: message}}},
+	}
+}
+
+// patchable is like scaleOf, but shows a missing number as noReplicas.
+func (p *scaleSpec) patchable(o *listwatch.Object) (*listwatch.Object, error) {
 	whole := jsonvalue.Value(o.Data)
 	s := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
 	for name, to := range map[string]*json.RawMessage{
@@ -126,7 +146,7 @@ func (c resourceRequest) updateScale(
 	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
-		before, err := c.scale.scaleOf(old)
+		before, err := c.scale.patchable(old)
 		if err != nil {
 			return nil, err
 		}
@@ -189,8 +209,11 @@ func (c resourceRequest) readScale(data []byte) (int64, error) {
 	if err != nil {
 		return 0, invalidScale(fmt.Sprintf("spec.replicas is %s, must be a 32-bit integer", replicas))
 	}
-	if n >= 0 {
+	switch {
+	case n >= 0, c.Validate != nil && n != noReplicas: // which then names the object's field
 		return n, nil
+	case n == noReplicas:
+		return 0, invalidScale("spec.replicas must be set, because the object has none")
 	}
 	const cause = "must be greater than or equal to 0"
 	return 0, &listwatch.Error{

@@ -35,7 +35,7 @@ func testLargeBodies(t *testing.T, method, path, mediaType string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gadget.Validate = func(data []byte) field.ErrorList {
+	gadget.Validate = func(data []byte, _ bool) field.ErrorList {
 		if len(data) > 100_000 {
 			running.Add(1)
 			<-finish

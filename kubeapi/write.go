@@ -3,20 +3,24 @@ package kubeapi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -39,7 +43,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
-	if o.DryRun {
+	// A version that is none has no effect in Kubernetes either.
+	if _, invalid := listwatch.ParseVersion(metadataString(data, "resourceVersion")); invalid != nil || o.DryRun {
 		if data, err = patch.Merge(data, withoutVersion); err != nil {
 			return err
 		}
@@ -75,11 +80,6 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 	}
 	to := c.target(o.DryRun)
 	updated, err := c.update(r.Context(), to, p, manager(r, o), func(old []byte) ([]byte, error) {
-		if c.RequireVersion && p.Version == 0 && c.subresource != "scale" {
-			return nil, apistatus.Invalid(c.Group, c.Plural, c.name, field.ErrorList{
-				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
-			})
-		}
 		return c.keepStatus(old, data)
 	})
 	if err != nil {
@@ -128,8 +128,10 @@ func (h *Handler) readWrite(
 	if err := c.requireKind(data); err != nil {
 		return o, nil, err
 	}
-	if err := c.checkTypes(data); err != nil {
-		return o, nil, err
+	if c.checkCustomKind(data) == nil { // validateObject reports another kind, if the object exists
+		if err := c.checkTypes(data); err != nil {
+			return o, nil, err
+		}
 	}
 	if err := report(w, o.FieldValidation, c.unknownFields(nil, data), c.strictError); err != nil {
 		return o, nil, err
@@ -137,7 +139,7 @@ func (h *Handler) readWrite(
 	return o, dropRepeatedOwners(w, data), nil
 }
 
-// requireKind returns an error if the object lacks its kind or apiVersion, or has another kind,
+// requireKind returns an error if the object lacks its kind or apiVersion,
 // where Kubernetes has no schema from which it could take them.
 func (c resourceRequest) requireKind(data []byte) error {
 	if !c.RequireVersion || c.subresource == "scale" || data[0] != '{' {
@@ -145,15 +147,54 @@ func (c resourceRequest) requireKind(data []byte) error {
 	}
 	kind, kindErr := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, versionErr := rawjson.String(rawjson.Lookup(data, "apiVersion"))
-	switch {
-	case kindErr != nil || versionErr != nil || kind == "" || version == "":
+	if kindErr != nil || versionErr != nil || kind == "" || version == "" {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the object must have the kind %q and the apiVersion %q", c.Kind, c.APIVersion())}
-	case kind != c.Kind && version == c.APIVersion():
-		return apistatus.Invalid(c.Group, kind, metadataString(data, "name"), field.ErrorList{
-			field.Invalid(field.NewPath("kind"), kind, "must be "+c.Kind),
-		})
 	}
 	return nil
+}
+
+// checkCustomKind returns an error of status 422 if a custom resource has another kind. As in
+// Kubernetes, it is called after the object was found. A wrong apiVersion is a bad request.
+func (c resourceRequest) checkCustomKind(data []byte) error {
+	kind, err := rawjson.String(rawjson.Lookup(data, "kind"))
+	version, _ := rawjson.String(rawjson.Lookup(data, "apiVersion"))
+	if !c.RequireVersion || c.subresource != "" || err != nil || kind == c.Kind || version != c.APIVersion() {
+		return nil
+	}
+	return apistatus.Invalid(c.Group, kind, metadataString(data, "name"), field.ErrorList{
+		field.Invalid(field.NewPath("kind"), kind, "must be "+c.Kind),
+	})
+}
+
+// warnOfFinalizers warns about new finalizers without a domain, as Kubernetes does for custom
+// resources.
+func (c resourceRequest) warnOfFinalizers(old, next []byte) {
+	if !c.RequireVersion {
+		return
+	}
+	known := finalizers(old)
+	for _, name := range finalizers(next) {
+		if strings.Contains(name, "/") || slices.Contains(known, name) || slices.Contains(standardFinalizers, name) {
+			continue
+		}
+		form := "finalizer name"
+		if strings.Contains(name, ".") {
+			form += " including a path (/)"
+		}
+		c.warn(fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified %s to avoid accidental conflicts with other finalizer writers", name, form))
+	}
+}
+
+var standardFinalizers = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
+
+// finalizers returns the finalizers of an object, whose types have been checked.
+func finalizers(object []byte) (names []string) {
+	list := rawjson.Lookup(object, "metadata", "finalizers")
+	if list == nil {
+		return nil
+	}
+	_ = json.Unmarshal(list, &names)
+	return names
 }
 
 // patch handles a PATCH of an object.
@@ -233,15 +274,19 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	return c.Schema.Check(data)
 }
 
-// validateObject returns an error of status 422 if next is invalid. As in Kubernetes, faults that
-// the stored object old already has are accepted. old may be nil.
+// validateObject returns an error of status 422 if next is invalid, and warns about its finalizers.
+// As in Kubernetes, faults that the stored object old already has are accepted. old may be nil.
 func (c resourceRequest) validateObject(old, next []byte) error {
+	if err := c.checkCustomKind(next); err != nil {
+		return err
+	}
+	c.warnOfFinalizers(old, next)
 	if c.Validate == nil {
 		return nil
 	}
-	errs := c.Validate(next)
+	errs := c.Validate(next, c.isApply)
 	if len(errs) > 0 && old != nil {
-		known := c.Validate(old)
+		known := c.Validate(old, c.isApply)
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})
@@ -268,7 +313,11 @@ func (c resourceRequest) checkKind(object []byte) error {
 	if errs == nil {
 		return nil
 	}
-	return apistatus.Invalid(kind.Group, kind.Kind, c.name, errs)
+	name := kind.Kind
+	if c.RequireVersion { // as in Kubernetes, errors about custom resources have the patch's kind
+		name = jsonvalue.Value(object).At("kind").Text()
+	}
+	return apistatus.Invalid(kind.Group, name, c.name, errs)
 }
 
 // withTypeCheck makes p fail if its result has fields of a wrong type.
@@ -282,9 +331,12 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 			return nil, err
 		}
 		if err := c.checkTypes(out); err != nil {
-			e := listwatch.AsError(patch.Inapplicable(err))
-			e.Details = &listwatch.Details{Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Field: "patch", Message: e.Error()}}}
-			return nil, e
+			return nil, patch.InvalidResult(err)
+		}
+		for _, name := range []string{"kind", "apiVersion"} {
+			if c.RequireVersion && c.subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
+				return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
+			}
 		}
 		return out, nil
 	}
@@ -305,6 +357,10 @@ func (c resourceRequest) update(
 		if err != nil {
 			return nil, err
 		}
+		named := metadataString(next, "name") == c.name // otherwise the store reports the name
+		if c.RequireVersion && named && slices.Contains([]string{"", "0"}, metadataString(next, "resourceVersion")) {
+			return nil, c.missingVersion()
+		}
 		if err := c.checkIdentity(old, next); err != nil {
 			return nil, err
 		}
@@ -318,6 +374,12 @@ func (c resourceRequest) update(
 		}
 		return c.track(doc, next, manager)
 	}))
+}
+
+func (c resourceRequest) missingVersion() error {
+	return apistatus.Invalid(c.Group, c.Plural, c.name, field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+	})
 }
 
 // inTurn makes change, which changes an object, take a turn if the object or the request is large.

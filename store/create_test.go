@@ -125,7 +125,7 @@ func TestCreateNamesTheFieldsThatBreakRules(t *testing.T) {
 		"empty name":         {nodes, `{"name":"","generateName":null}`, "FieldValueRequired metadata.name"},
 		"bad name":           {nodes, `{"name":"A"}`, "FieldValueInvalid metadata.name"},
 		"name with a slash":  {nodes, `{"name":"a/b"}`, "FieldValueInvalid metadata.name"},
-		"bad generateName":   {nodes, `{"generateName":"A-"}`, "FieldValueInvalid metadata.generateName, FieldValueInvalid metadata.name"},
+		"bad generateName":   {nodes, `{"generateName":"AB-"}`, "FieldValueInvalid metadata.generateName, FieldValueInvalid metadata.name"},
 		"namespace required": {namespaced, `{"name":"a"}`, "FieldValueRequired metadata.namespace"},
 		"bad namespace":      {namespaced, `{"name":"a","namespace":"a.b"}`, "FieldValueInvalid metadata.namespace"},
 		"bad labels":         {nodes, `{"name":"a","labels":{"-":"_"}}`, "FieldValueInvalid metadata.labels, FieldValueInvalid metadata.labels"},

@@ -52,8 +52,9 @@ func TestInvalidMetadataHasCausesOfKubernetes(t *testing.T) {
 		{"two deletion finalizers", `{"metadata":{"name":"a","finalizers":["orphan","foregroundDeletion"]}}`, "a", []string{"metadata.finalizers"}},
 		{"no metadata", `{"spec":{}}`, "", []string{"metadata.name"}},
 		{"null metadata", `{"metadata":null}`, "", []string{"metadata.name"}},
-		{"generateName beside a name", `{"metadata":{"name":"a","generateName":"A-"}}`, "a", []string{"metadata.generateName"}},
-		{"generateName", `{"metadata":{"generateName":"A-"}}`, "A-", []string{"metadata.generateName", "metadata.name"}},
+		{"generateName beside a name", `{"metadata":{"name":"a","generateName":"AB-"}}`, "a", []string{"metadata.generateName"}},
+		{"generateName that ends with a dot", `{"metadata":{"name":"a","generateName":"a."}}`, "a", []string{"metadata.generateName"}},
+		{"generateName", `{"metadata":{"generateName":"AB-"}}`, "AB-", []string{"metadata.generateName", "metadata.name"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pods, backend := newPods()

@@ -50,7 +50,7 @@ func TestWrongMetadataTypeIsNamedInTheError(t *testing.T) {
 
 func TestValidMetadataIsKept(t *testing.T) {
 	pods, _ := newPods()
-	const meta = `"finalizers":["x.io/y"],"generateName":null,"selfLink":"/","mine":{"labels":7},` +
+	const meta = `"finalizers":["x.io/y"],"generateName":null,"mine":{"labels":7},` +
 		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":true,"blockOwnerDeletion":null,"more":1}],` +
 		`"managedFields":[null,{"manager":"m","operation":"Update","apiVersion":"v1","time":"2026-01-02T15:04:05.5+01:00","fieldsType":"FieldsV1","fieldsV1":[7],"subresource":""}]`
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n",`+meta+`}}`)

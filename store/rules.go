@@ -45,7 +45,7 @@ func (s CollectionSpec) brokenRules(sub *submission) []listwatch.Cause {
 
 func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	if sub.generateName != "" {
-		if err := s.checkName(withSuffix(sub.generateName, "xxxxx")); err != nil {
+		if err := s.checkName(maskHyphen(sub.generateName)); err != nil {
 			c.add(listwatch.CauseInvalid, "metadata.generateName", "Invalid value: %s", messageOf(err))
 		}
 	}
@@ -65,6 +65,15 @@ func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 			c.add(listwatch.CauseInvalid, "metadata.namespace", "Invalid value: %s", messageOf(err))
 		}
 	}
+}
+
+// maskHyphen returns the name that must be valid if prefix is a generateName. As in Kubernetes, a
+// hyphen at the end is masked together with the character before it.
+func maskHyphen(prefix string) string {
+	if len(prefix) > 1 && strings.HasSuffix(prefix, "-") {
+		return prefix[:len(prefix)-2] + "a"
+	}
+	return prefix
 }
 
 // checkName checks that name can be one segment of a URL path, and then calls s.CheckName.

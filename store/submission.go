@@ -103,8 +103,11 @@ func (s *submission) readMetadata() (err error) {
 	if s.generateName, err = s.doc.metadataString("generateName"); err != nil {
 		return err
 	}
-	if m := findMember(s.doc.metadata, "managedFields"); m != nil && string(m.Value) == "[]" {
-		s.doc.dropMetadata("managedFields")
+	s.doc.dropMetadata("selfLink") // Kubernetes stopped to set it, and stores none
+	for _, name := range []string{"managedFields", "finalizers", "ownerReferences"} {
+		if m := findMember(s.doc.metadata, name); m != nil && (string(m.Value) == "[]" || isNull(m.Value)) {
+			s.doc.dropMetadata(name)
+		}
 	}
 	for _, name := range []string{"labels", "annotations"} {
 		if err := s.doc.normalizeMap(name); err != nil {

@@ -75,22 +75,26 @@ func (p *params) boolean(name string) bool {
 	return b
 }
 
-// number returns a parameter that limits something. Values beyond 31 bits limit nothing that can
+// integer returns a parameter that limits something. Values beyond 31 bits limit nothing that can
 // occur, so they are lowered.
-func (p *params) number(name string) int {
+func (p *params) integer(name string) int {
 	v := p.Get(name)
 	if v == "" {
 		return 0
 	}
 	n, err := strconv.ParseInt(v, 10, 64) // as in Kubernetes, the number may have a plus sign
-	if err != nil || n < 0 {
-		p.fail(name, fmt.Sprintf("%q must be a non-negative integer of 64 bits", v))
+	if err != nil {
+		p.fail(name, fmt.Sprintf("%q must be an integer of 64 bits", v))
 	}
-	return int(min(n, math.MaxInt32))
+	return int(max(-1, min(n, math.MaxInt32)))
 }
 
 func (p *params) seconds(name string) time.Duration {
-	return time.Duration(p.number(name)) * time.Second
+	n := p.integer(name)
+	if n < 0 {
+		p.fail(name, fmt.Sprintf("%q must not be negative", p.Get(name)))
+	}
+	return time.Duration(n) * time.Second
 }
 
 func parseSelector[S any](p *params, name string, parse func(string) (S, error)) S {

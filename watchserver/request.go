@@ -30,7 +30,7 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	q.Namespace, q.Name = e.Namespace, e.Name
 	q.Labels = parseSelector(p, "labelSelector", listwatch.ParseLabelSelector).And(e.Labels)
 	q.Fields = parseSelector(p, "fieldSelector", listwatch.ParseFieldSelector)
-	q.Limit = p.number("limit")
+	q.Limit = max(0, p.integer("limit")) // as in Kubernetes, a negative limit means none
 	q.Continue = p.Get("continue")
 	q.Bookmarks = p.boolean("allowWatchBookmarks")
 	p.start(&q)
@@ -74,13 +74,14 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	if match != "" && match != matchNotOlderThan {
 		causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchNotOlderThan))
 	}
-	if q.Continue != "" {
-		causes = append(causes, forbiddenCause("continue", "continue is forbidden for watch"))
+	// As in Kubernetes, a watch without a version has NotOlderThan by default.
+	if q.Continue != "" && (match != "" || q.Start != listwatch.At && q.InitialEvents == listwatch.Unset) {
+		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
 	}
 	if causes != nil {
 		return errInvalidOptions(causes)
 	}
-	q.Limit = 0
+	q.Limit, q.Continue = 0, "" // as in Kubernetes, they have no effect on a watch
 	return resume(q, lastEventID)
 }
 

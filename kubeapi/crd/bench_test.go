@@ -21,7 +21,7 @@ func BenchmarkChecks(b *testing.B) {
 	}{
 		{"types", func() bool { return d.Schema.Check(object) == nil }},
 		{"unknown", func() bool { return d.Schema.Unknown(object) == nil }},
-		{"values", func() bool { return d.Validate(object) == nil }},
+		{"values", func() bool { return d.Validate(object, false) == nil }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(object)))

@@ -145,7 +145,7 @@ func (d *Definition) addScale(s *v1.CustomResourceSubresourceScale) {
 	if s == nil {
 		return
 	}
-	d.Scale = &kubeapi.Scale{SpecReplicasPath: s.SpecReplicasPath, StatusReplicasPath: s.StatusReplicasPath}
+	d.Scale = &kubeapi.Scale{SpecReplicasPath: s.SpecReplicasPath, DefaultReplicas: -1, StatusReplicasPath: s.StatusReplicasPath}
 	if s.LabelSelectorPath != nil {
 		d.Scale.LabelSelectorPath = *s.LabelSelectorPath
 	}

@@ -3,6 +3,7 @@ package crd
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/table"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func readWidgets(t testing.TB) string {
@@ -39,7 +41,7 @@ func TestParseReadsEveryDeclaration(t *testing.T) {
 		Group: "demo.example.com", Version: "v1", Plural: "widgets", Singular: "widget", ShortNames: []string{"wd"},
 		Categories: []string{"all", "toys"}, Kind: "Widget", Namespaced: true,
 		Fields: []string{"spec.color"}, RequireVersion: true, NoStrategicPatch: true,
-		Scale: &kubeapi.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".status.selector"},
+		Scale: &kubeapi.Scale{SpecReplicasPath: ".spec.replicas", DefaultReplicas: -1, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".status.selector"},
 		Columns: []table.Column{
 			{Name: "Color", Type: "string", Path: ".spec.color", Description: "The color of the paint."},
 			{Name: "Ready", Type: "string", Path: `.status.conditions[?(@.type == "Ready")].status`},
@@ -98,6 +100,18 @@ func TestUnknownFieldsFollowTheSchema(t *testing.T) {
 	}
 }
 
+func TestNullIsAFaultAfterAnApply(t *testing.T) {
+	validate := parseWidgets(t)[0].Validate
+	object := []byte(`{"spec":{"color":"red","replicas":null}}`)
+	if got := validate(object, false); got != nil {
+		t.Errorf("got %v, want null ignored", got)
+	}
+	got := validate(object, true)
+	if !slices.ContainsFunc(got, func(e *field.Error) bool { return e.Field == "spec.replicas" }) {
+		t.Errorf("got %v, want a fault of spec.replicas", got)
+	}
+}
+
 func TestValidateFindsEveryFault(t *testing.T) {
 	validate := parseWidgets(t)[0].Validate
 	for doc, want := range map[string]string{
@@ -122,7 +136,7 @@ func TestValidateFindsEveryFault(t *testing.T) {
 		`{"spec":{"color":"red"},"status":{"replicas":-1}}`:        ".status.replicas: Invalid value: -1: must be a non-negative integer of 32 bits",
 	} {
 		var got []string
-		for _, e := range validate([]byte(doc)) {
+		for _, e := range validate([]byte(doc), false) {
 			got = append(got, e.Error())
 		}
 		if joined := strings.Join(got, "; "); joined != want && (want == "" || !strings.Contains(joined, want)) {
@@ -170,7 +184,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("got %d definitions, %v", len(all), err)
 		}
 		for _, d := range all {
-			d.Validate([]byte(`{"spec":{"a":[1,{}]}}`))
+			d.Validate([]byte(`{"spec":{"a":[1,{}]}}`), false)
 			d.Schema.Unknown([]byte(`{"spec":{"a":[1,{}]}}`))
 		}
 	})

@@ -20,16 +20,18 @@ import (
 
 // newValidator returns a function that checks the values of objects as Kubernetes checks those of
 // custom resources, except for CEL rules. It is safe for concurrent use.
-func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte) field.ErrorList {
+func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte, nulls bool) field.ErrorList {
 	openAPI := s.ToKubeOpenAPI()
 	prepare(openAPI)
 	validator := validate.NewSchemaValidator(openAPI, nil, "", strfmt.Default)
-	return func(object []byte) field.ErrorList {
+	return func(object []byte, nulls bool) field.ErrorList {
 		var value map[string]any
 		if err := json.Unmarshal(object, &value); err != nil {
 			return field.ErrorList{field.Invalid(nil, "", err.Error())}
 		}
-		dropNulls(value, s)
+		if !nulls {
+			dropNulls(value, s)
+		}
 		var errs field.ErrorList
 		for _, err := range validator.Validate(value).Errors {
 			errs = append(errs, fieldError(err))

@@ -99,15 +99,16 @@ func (m *Manager) Update(subresource string, old, next []byte, manager string) (
 }
 
 // Apply returns old after manager has applied the configuration patch, or old itself if nothing
-// changes. The result is encoded again, with sorted members, but keeps integers of 64 bits. old may
-// be nil. A conflict with other managers is an error of code Conflict with a cause for each field,
-// unless force is set.
+// changes. Members that do not change keep their position and spelling; integers of 64 bits are
+// exact in all others too. An apply to the status changes only the status and the managedFields of
+// an object. old may be nil. A conflict with other managers is an error of code Conflict with a
+// cause for each field, unless force is set.
 func (m *Manager) Apply(subresource string, old, patch []byte, manager string, force bool) ([]byte, error) {
-	live, err := m.decode(old)
+	stored, err := m.decode(old)
 	if err != nil {
 		return nil, err
 	}
-	before := live
+	live, before := stored, stored
 	if subresource != "" && old != nil && !IsTracked(old) {
 		// The manager of a subresource would attribute only the fields of the subresource.
 		empty, err := m.decode(nil)
@@ -135,7 +136,21 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 	if old != nil && equalExceptTimes(before, result) {
 		return old, nil
 	}
-	return rawjson.Encode(result.Object)
+	return rebase(old, stored, result)
+}
+
+// rebase returns the object in old with the changes that lead from before, which is decoded from
+// old, to after. If old is nil, rebase returns after.
+func rebase(old []byte, before, after *unstructured.Unstructured) ([]byte, error) {
+	next, err := rawjson.Encode(after.Object)
+	if err != nil || old == nil {
+		return next, err
+	}
+	decoded, err := rawjson.Encode(before.Object)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Rebase(old, decoded, next)
 }
 
 // withStatus returns a copy of u with the status and the managedFields of other.

@@ -73,26 +73,26 @@ func newWrite(dryRun []string, manager, fieldValidation string) Write {
 }
 
 // Delete reads the options of a delete from the body, which is JSON, or from the query if the body
-// is empty. Kubernetes ignores the query if there is a body. Delete does not, so that a dry run
-// never deletes: it validates the query, and its dryRun has an effect too.
+// is empty. As in Kubernetes, a body replaces the query. Only dryRun in the query still makes the
+// delete a dry run, so that it never deletes.
 func Delete(q url.Values, body []byte) (o metav1.DeleteOptions, err error) {
-	err = read(q, &o, metav1.Convert_url_Values_To_v1_DeleteOptions)
-	if err == nil {
-		err = invalid("DeleteOptions", validation.ValidateDeleteOptions(&o))
+	if len(body) == 0 {
+		if err := read(q, &o, metav1.Convert_url_Values_To_v1_DeleteOptions); err != nil {
+			return o, err
+		}
+		return o, invalid("DeleteOptions", validation.ValidateDeleteOptions(&o))
 	}
-	if err != nil || len(body) == 0 {
-		return o, err
-	}
-	fromQuery := o.DryRun
-	o = metav1.DeleteOptions{}
 	if err := json.Unmarshal(body, &o); err != nil {
 		return o, invalidBody(withoutGoTypes(err))
 	}
 	if o.Kind != "" && o.Kind != "DeleteOptions" {
 		return o, invalidBody(fmt.Sprintf("the kind is %q", o.Kind))
 	}
-	o.DryRun = append(o.DryRun, fromQuery...)
-	return o, invalid("DeleteOptions", validation.ValidateDeleteOptions(&o))
+	err = invalid("DeleteOptions", validation.ValidateDeleteOptions(&o))
+	if q.Has("dryRun") {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return o, err
 }
 
 // DeleteCollection reads the options of a delete of a collection, which are also the options of a
@@ -102,10 +102,18 @@ func DeleteCollection(q url.Values, body []byte) (metav1.DeleteOptions, error) {
 		return metav1.DeleteOptions{}, err
 	}
 	o, err := Delete(q, body)
+	if err != nil {
+		return o, err
+	}
+	if unsafe := o.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
+		return o, invalid("DeleteOptions", field.ErrorList{
+			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed for a collection"),
+		})
+	}
 	if len(body) == 0 {
 		o.Preconditions = nil
 	}
-	return o, err
+	return o, nil
 }
 
 // validateList validates the options of a list, except for the selectors.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -48,9 +49,13 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 		return nil, Invalid(fmt.Errorf("it has %d operations; the limit is %d", len(operations), MaxOperations))
 	}
 	for i, o := range operations {
-		if err := checkOperation(o); err != nil {
+		switch err := checkOperation(o); {
+		case errors.Is(err, errWholeObject):
+			return nil, InvalidResult(fmt.Errorf("operation %d: %w", i, err))
+		case err != nil:
 			return nil, Inapplicable(fmt.Errorf("operation %d: %w", i, err))
 		}
+		permitMissing(o)
 	}
 	o := jsonpatch.NewApplyOptions()
 	o.EscapeHTML = false // keep strings as the client wrote them
@@ -83,20 +88,46 @@ func Inapplicable(err error) error {
 	}
 }
 
+// InvalidResult returns an error of status 422 with err as its cause: the object would not be valid
+// after the patch.
+func InvalidResult(err error) error {
+	e := listwatch.AsError(Inapplicable(err))
+	e.Details = &listwatch.Details{Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Field: "patch", Message: e.Error()}}}
+	return e
+}
+
+// permitMissing lets an operation that replaces a member of an object add it if it is missing, as
+// in Kubernetes. Elements of lists must exist.
+func permitMissing(o jsonpatch.Operation) {
+	if o.Kind() != "replace" {
+		return
+	}
+	pointer, _ := rawjson.String(*o["path"])
+	last := pointer[strings.LastIndexByte(pointer, '/')+1:]
+	if _, err := strconv.Atoi(last); err == nil || last == "-" {
+		return // may be an element of a list
+	}
+	add := json.RawMessage(`"add"`)
+	o["op"] = &add
+}
+
+var errWholeObject = errors.New("only a PUT can replace the whole object: the path must start with a slash")
+
 // checkOperation rejects operations that the library would misinterpret, and paths that are
-// too deep.
+// too deep. It adds missing values.
 func checkOperation(o jsonpatch.Operation) error {
 	pointers := []string{"path"}
-	switch kind := o.Kind(); kind {
+	switch o.Kind() {
 	case "add", "replace", "test":
-		if _, ok := o["value"]; !ok {
-			return fmt.Errorf("%s has no value", kind)
+		if _, ok := o["value"]; !ok { // as in Kubernetes, a missing value means null
+			null := json.RawMessage("null")
+			o["value"] = &null
 		}
 	case "remove":
 	case "move", "copy":
 		pointers = append(pointers, "from")
 	default:
-		return fmt.Errorf("op is %q, must be add, remove, replace, move, copy or test", kind)
+		return fmt.Errorf("op is %q, must be add, remove, replace, move, copy or test", o.Kind())
 	}
 	for _, name := range pointers {
 		if o[name] == nil {
@@ -106,8 +137,9 @@ func checkOperation(o jsonpatch.Operation) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
-		case pointer == "" || pointer[0] != '/':
-			// The empty pointer means the whole object, which only a PUT can replace.
+		case pointer == "":
+			return errWholeObject
+		case pointer[0] != '/':
 			return fmt.Errorf("%s is %q, must be a JSON pointer that starts with a slash", name, pointer)
 		case strings.Count(pointer, "/") > maxDepth:
 			return fmt.Errorf("%s is deeper than %d levels", name, maxDepth)
