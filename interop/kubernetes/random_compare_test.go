@@ -32,12 +32,16 @@ func show(v any) string {
 // compareAnswers returns the differences of two answers. Only the codes count if they differ.
 func compareAnswers(kubernetes, ours answer) []difference {
 	if kubernetes.code != ours.code {
-		return []difference{{"code", fmt.Sprint(kubernetes.code, " ", kubernetes.body), fmt.Sprint(ours.code, " ", ours.body)}}
+		show := func(a answer) string { return fmt.Sprint(a.code, " ", a.message, " ", a.body) }
+		return []difference{{"code", show(kubernetes), show(ours)}}
 	}
 	if kubernetes.body == "text" {
 		return nil // Kubernetes has no Status for paths that it does not know
 	}
 	all := compareTrees("", kubernetes.body, ours.body)
+	if kubernetes.code < 300 && kubernetes.mediaType != ours.mediaType {
+		all = append(all, difference{"Content-Type", kubernetes.mediaType, ours.mediaType})
+	}
 	if kubernetes.code < 300 && !slices.Equal(kubernetes.warnings, ours.warnings) {
 		all = append(all, difference{"warnings", kubernetes.warnings, ours.warnings})
 	}

@@ -19,9 +19,12 @@ import (
 // An answer is a response in which everything that each server chooses itself has a symbol:
 // versions, UIDs, times, generated names and tokens.
 type answer struct {
-	code     int
-	warnings []string
-	body     any
+	code int
+	// mediaType is that of a successful response.
+	mediaType string
+	warnings  []string
+	body      any
+	message   string // of a Status; it is not compared
 }
 
 func decodeExact(text []byte, v any) error {
@@ -32,14 +35,14 @@ func decodeExact(text []byte, v any) error {
 
 // answer normalizes a response, and keeps its versions and UIDs for later requests.
 func (s *comparedServer) answer(r request, res *http.Response, body []byte) (answer, error) {
-	a := answer{code: res.StatusCode}
+	a := answer{code: res.StatusCode, mediaType: res.Header.Get("Content-Type")}
 	for _, w := range res.Header.Values("Warning") {
 		text, _, _ := strings.Cut(w, ";") // the rest explains the warning
-		a.warnings = append(a.warnings, strings.Replace(text, "json patch ", "", 1))
+		a.warnings = append(a.warnings, duplicateField.ReplaceAllString(strings.Replace(text, "json patch ", "", 1), "duplicate $1"))
 	}
 	slices.Sort(a.warnings)
 	var v any
-	if err := decodeExact(body, &v); err != nil || res.Header.Get("Content-Type") != "application/json" {
+	if err := decodeExact(body, &v); err != nil || a.mediaType != jsonType && a.mediaType != cborType {
 		if a.code >= 300 {
 			a.body = "text"
 			return a, nil
@@ -48,6 +51,9 @@ func (s *comparedServer) answer(r request, res *http.Response, body []byte) (ans
 	}
 	if m, ok := v.(map[string]any); ok && a.code < 300 {
 		s.remember(r, m)
+	}
+	if m, ok := v.(map[string]any); ok && m["kind"] == "Status" {
+		a.message, _ = m["message"].(string)
 	}
 	a.body = s.normalize(v)
 	return a, nil
@@ -58,7 +64,7 @@ func (s *comparedServer) remember(r request, m map[string]any) {
 	meta, _ := m["metadata"].(map[string]any)
 	version, _ := meta["resourceVersion"].(string)
 	if m["items"] != nil {
-		key := strings.TrimPrefix(r.path, "/apis/demo.example.com/v1/")
+		key := collectionKey(r.path)
 		s.values["list("+key+")"] = version
 		s.values["continue("+key+")"], _ = meta["continue"].(string)
 		return
@@ -94,7 +100,9 @@ func (s *comparedServer) symbol(kind, value string) string {
 var (
 	generatedName = regexp.MustCompile(`\bgen(\d+)-[a-z0-9]{5}\b`)
 	timestamp     = regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
-	age           = regexp.MustCompile(`^\d+[smh]$`)
+	// duplicateField matches warnings about a duplicate field in JSON and in YAML.
+	duplicateField = regexp.MustCompile(`(?:line \d+: key|duplicate field) \\"(?:[^"]*\.)?([^".]*)\\"(?: already set in map)?`)
+	age            = regexp.MustCompile(`^\d+[smh]$`)
 )
 
 // normalize replaces what differs from server to server in v, which is decoded JSON.

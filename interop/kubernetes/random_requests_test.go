@@ -104,6 +104,9 @@ func collectionPath(plural, namespace string) string {
 	return "/apis/demo.example.com/v1/namespaces/" + namespace + "/" + plural
 }
 
+// collectionKey is the name of a collection in references.
+func collectionKey(path string) string { return strings.TrimPrefix(path, "/apis/demo.example.com/v1/") }
+
 // A variant is one of several ways to do something. An empty trait marks the usual way.
 type variant struct{ trait, text string }
 
@@ -165,8 +168,10 @@ var (
 	), same(
 		"dryRun=", "dryRun=None", "dryRun=All&dryRun=All", "fieldValidation=bad", "fieldManager=", "fieldManager=m%01", "force=true", "force=bad",
 	)), variant{"fieldManager too long", "fieldManager=" + strings.Repeat("m", 129)})
-	readOptions = append(usual("pretty=true", "pretty=yes", "resourceVersion=0", "unknown=1", "timeoutSeconds=10", "fieldSelector=bad"), variant{"resourceVersion=abc", "resourceVersion=abc"})
-	accepts     = []variant{
+	readOptions = append(usual(
+		"pretty=true", "pretty=yes", "resourceVersion=0", "unknown=1", "timeoutSeconds=10", "fieldSelector=bad", "limit=1", "watch", "watch=true&resourceVersion=0", "watch=bad",
+	), variant{"resourceVersion=abc", "resourceVersion=abc"})
+	accepts = []variant{
 		{"Table", "application/json;as=Table;v=v1;g=meta.k8s.io"},
 		{"Accept bad", "garbage"},
 		{"Accept any", "*/*"},
@@ -184,7 +189,16 @@ func (r *request) addWriteOptions(t *rapid.T) {
 		r.addQuery(variant{"", oneOf(t, "manager", managers...)})
 	}
 	r.addQuery(pick(t, "option", 75, writeOptions...))
+	r.dropDryRun()
 	r.addAccept(t)
+}
+
+// dropDryRun drops a dry run of an object with a member that Kubernetes drops only when it stores
+// the object, so that only the response to a dry run would have it.
+func (r *request) dropDryRun() {
+	if slices.Contains(r.traits, "version") || slices.Contains(r.traits, "version bad") || slices.Contains(r.traits, "selfLink") {
+		r.query = strings.ReplaceAll(r.query, "dryRun=All", "dryRun_=All")
+	}
 }
 
 func (r *request) addAccept(t *rapid.T) {
@@ -198,9 +212,6 @@ func genCreate(t *rapid.T, to target) request {
 	r := request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType}
 	r.addObject(t, to, false)
 	r.addWriteOptions(t)
-	if slices.Contains(r.traits, "version") {
-		r.query = strings.Replace(r.query, "dryRun=All", "", 1) // which has no effect on a version
-	}
 	return r
 }
 
@@ -226,7 +237,11 @@ func genApply(t *rapid.T, to target) request {
 		r.query = strings.Trim(r.query+"&force=true", "&")
 	}
 	r.addQuery(pick(t, "option", 85, writeOptions...))
+	r.dropDryRun()
 	r.addAccept(t)
+	if strings.Contains(fmt.Sprint(r.traits), "version") {
+		r.query = strings.Replace(r.query, "dryRun=All", "", 1) // Kubernetes repeats the version
+	}
 	return r
 }
 
@@ -278,9 +293,12 @@ func (r *request) addDeleteOptions(t *rapid.T, to target) {
 	if v := pick(t, "option", 75, deleteOptions...); r.verb == "delete" || v.trait != "propagation" {
 		r.addQuery(v)
 	}
-	if v := pick(t, "options in the body", 60, deleteBodies...); r.query == "" && v.text != "" && r.admits(v.trait) && (r.verb == "delete" || v.trait != "propagation") {
+	if v := pick(t, "options in the body", 60, deleteBodies...); v.text != "" && r.admits(v.trait) && (r.verb == "delete" || v.trait != "propagation") {
 		r.body, r.contentType = to.fill(v.text), jsonType
 		r.mark(v.trait)
+		if strings.Contains(r.query, "dryRun") {
+			r.mark(dryRunBesideBody)
+		}
 	}
 }
 
@@ -288,7 +306,7 @@ func genDeleteCollection(t *rapid.T, to target) request {
 	r := request{verb: "deletecollection", method: "DELETE", path: to.collection()}
 	r.addSelectors(t, to)
 	r.addDeleteOptions(t, to)
-	r.addQuery(pick(t, "list option", 85, same("timeoutSeconds=x", "sendInitialEvents=true", "resourceVersion=abc", "resourceVersionMatch=Bad", "continue=bad")...))
+	r.addQuery(pick(t, "list option", 85, same("timeoutSeconds=x", "sendInitialEvents=true", "resourceVersion=abc", "resourceVersionMatch=Bad", "continue=bad", "watch", "limit=-1", "limit=1", "limit=x", "continue=@continue("+collectionKey(r.path)+")", "watch=false")...))
 	return r
 }
 
@@ -310,9 +328,7 @@ var selectors = []variant{
 }
 
 func (r *request) addSelectors(t *rapid.T, to target) {
-	if v := pick(t, "selector", 50, selectors...); to.plural != "gadgets" || !strings.Contains(v.text, "namespace") {
-		r.addQuery(v)
-	}
+	r.addQuery(pick(t, "selector", 50, selectors...))
 	if to.plural == "widgets" {
 		r.addQuery(pick(t, "color selector", 85, variant{"", "fieldSelector=spec.color%3Dred"}))
 	}
@@ -324,13 +340,13 @@ func genList(t *rapid.T, to target) request {
 		r.path = collectionPath(to.plural, "")
 	}
 	r.addSelectors(t, to)
-	key := strings.TrimPrefix(r.path, "/apis/demo.example.com/v1/")
+	key := collectionKey(r.path)
 	r.addQuery(pick(t, "option", 50, append(same(
-		"limit=1", "limit=2", "limit=0", "limit=99999999999", "limit=x", "limit=%2B1", "timeoutSeconds=99999999999", "timeoutSeconds=x", "pretty=yes", "pretty=true",
+		"limit=1", "limit=2", "limit=0", "limit=-1", "limit=99999999999", "limit=x", "limit=%2B1", "timeoutSeconds=99999999999", "timeoutSeconds=x", "pretty=yes", "pretty=true",
 		"continue=bad", "resourceVersion=abc", "resourceVersion=0", "resourceVersionMatch=Exact", "sendInitialEvents=true",
 		"allowWatchBookmarks=true", "watch=false", "watch=0", "resourceVersion=0&resourceVersionMatch=Exact", "resourceVersion=0&resourceVersionMatch=NotOlderThan", "unknown=1",
 	),
-		variant{"continue", "limit=1&continue=@continue(" + key + ")"}, variant{"continue", "limit=1&continue=@continue(" + key + ")"},
+		variant{"continue", "limit=-1&continue=@continue(" + key + ")"}, variant{"continue", "limit=1&continue=@continue(" + key + ")"},
 		variant{"continue with match", "continue=@continue(" + key + ")&resourceVersionMatch=Exact"},
 		variant{"continue with version", "continue=@continue(" + key + ")&resourceVersion=@list(" + key + ")"},
 		variant{"match bad", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Bad"}, variant{"exact", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Exact"},
@@ -357,11 +373,15 @@ func genScale(t *rapid.T, to target) request {
 		to = target{plural: "widgets", namespace: "n", name: oneOf(t, "name", "a", "b")}
 	}
 	to.subresource = "scale"
+	// Not apply: this version of Kubernetes responds with 500 to each apply that changes the scale
+	// of a custom resource.
 	verb := oneOf(t, "verb of scale", "get", "update", "patch")
 	r := request{verb: to.verb(verb), path: to.path()}
 	switch verb {
 	case "get":
 		r.method = "GET"
+		r.addQuery(pick(t, "option", 75, readOptions...))
+		r.addAccept(t)
 		return r
 	case "update":
 		r.method, r.contentType = "PUT", jsonType

@@ -5,7 +5,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -17,6 +16,8 @@ import (
 type comparedServer struct {
 	name, url string
 	client    *http.Client
+	// cbor is true if bodies and responses are CBOR, where Kubernetes supports it.
+	cbor bool
 	// values holds the versions and UIDs that the server has sent in the current sequence.
 	// Requests refer to them, for example as @uid(widgets/n/a).
 	values map[string]string
@@ -49,7 +50,11 @@ func (s *comparedServer) open(ctx context.Context, r request) (*http.Response, e
 	if r.query != "" {
 		url += "?" + s.resolve(r.query)
 	}
-	q, err := http.NewRequestWithContext(ctx, r.method, url, strings.NewReader(s.resolve(r.body)))
+	r.body = s.resolve(r.body)
+	if s.cbor {
+		r = r.inCBOR()
+	}
+	q, err := http.NewRequestWithContext(ctx, r.method, url, strings.NewReader(r.body))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func (s *comparedServer) send(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	body, err := readJSON(res)
 	if err != nil {
 		return answer{}, err
 	}
@@ -110,7 +115,7 @@ func (s *comparedServer) decode(ctx context.Context, r request, v any) error {
 		return err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	body, err := readJSON(res)
 	if err == nil && res.StatusCode > 299 {
 		err = fmt.Errorf("%s: %s %s: %s %s", s.name, r.method, r.path, res.Status, body)
 	}

@@ -48,7 +48,7 @@ func genWatch(t *rapid.T, to target) request {
 		w.namespace = ""
 	}
 	r.path = collectionPath(to.plural, w.namespace)
-	key := strings.TrimPrefix(r.path, "/apis/demo.example.com/v1/")
+	key := collectionKey(r.path)
 	if form := oneOf(t, "form", "", "", "", "prefix", "name"); w.namespace == to.namespace && form != "" {
 		switch form {
 		case "prefix":
@@ -73,7 +73,8 @@ func genWatch(t *rapid.T, to target) request {
 	}...))
 	r.addQuery(pick(t, "option", 75, same(
 		"sendInitialEvents=true", "resourceVersionMatch=Exact", "resourceVersionMatch=Bad", "resourceVersion=abc", "timeoutSeconds=x", "timeoutSeconds=3600", "limit=1", "limit=x",
-		"allowWatchBookmarks=", "allowWatchBookmarks=x", "sendInitialEvents=x", "labelSelector=a%3D%3D%3D", "fieldSelector=spec.none%3D1", "pretty=true", "unknown=1", "sendInitialEvents=false",
+		"allowWatchBookmarks=", "sendInitialEvents=x", "labelSelector=a%3D%3D%3D", "fieldSelector=spec.none%3D1", "pretty=true", "unknown=1", "sendInitialEvents=false",
+		"continue=bad", "continue=@continue("+key+")", "limit=-1", "fieldSelector=metadata.namespace!%3Dnone",
 	)...))
 	r.addAccept(t)
 	return r
@@ -90,6 +91,7 @@ func (r *request) addWatchSelector(t *rapid.T) {
 		{"labelSelector=app%20in%20(x,y)", `{"app":"y"}`},
 		{"labelSelector=app%20notin%20(x)", ""},
 		{"fieldSelector=metadata.name!%3Da", ""},
+		{"fieldSelector=metadata.namespace!%3Dnone", ""},
 		{"fieldSelector=spec.color%3Dred", ""},
 	}...)
 	if strings.Contains(s.query, "color") && r.watch.plural != "widgets" {
@@ -117,20 +119,20 @@ func (s *comparedServer) watch(ctx context.Context, r request, n int) (*openWatc
 	if res.StatusCode != http.StatusOK {
 		defer stop()
 		defer res.Body.Close()
-		var body bytes.Buffer
-		if _, err := body.ReadFrom(res.Body); err != nil {
+		body, err := readJSON(res)
+		if err != nil {
 			return nil, answer{}, err
 		}
-		a, err := s.answer(r, res, body.Bytes())
+		a, err := s.answer(r, res, body)
 		return nil, a, err
 	}
 	w := &openWatch{stop: stop, events: make(chan []json.RawMessage, 1)}
 	go func() {
 		defer res.Body.Close()
 		var events []json.RawMessage
-		for d := json.NewDecoder(res.Body); ; {
+		for next := eventReader(res); ; {
 			var e json.RawMessage
-			if w.err = d.Decode(&e); w.err != nil {
+			if e, w.err = next(); w.err != nil {
 				break
 			}
 			events = append(events, e)
@@ -174,7 +176,8 @@ func (s *comparedServer) endWatch(ctx context.Context, w *openWatch, scope watch
 			}
 			if meta, ok := object["metadata"].(map[string]any); ok {
 				meta["resourceVersion"] = ""
-				delete(meta["annotations"].(map[string]any), "listwatch.dev/epoch")
+				annotations, _ := meta["annotations"].(map[string]any) // a Table has none
+				delete(annotations, "listwatch.dev/epoch")
 			}
 		}
 		all = append(all, map[string]any{"type": v["type"], "object": s.normalize(object)})
