@@ -120,17 +120,19 @@ func stalledWatch(t *testing.T, s *runningServer) {
 	}
 }
 
-func TestMemoryLimitsTheHeap(t *testing.T) {
-	for _, c := range []struct{ environment, memory, want string }{
-		{"", "1GiB", "1.932735276e+09"},
-		{"", "16MiB", "1.34217728e+08"}, // what the program needs
-		{"", "-1", "9.223372036854776e+18"},
-		{"300MiB", "1GiB", "3.145728e+08"},
+func TestMemoryLimitsTheRuntime(t *testing.T) {
+	for _, c := range []struct{ environment, memory, watches, want string }{
+		{"", "1GiB", "0", "1.932735276e+09"},
+		{"", "1GiB", "200000", "3.915487638e+09"},
+		{"", "16MiB", "0", "1.34217728e+08"}, // what the program needs
+		{"", "1GiB", "-1", "9.223372036854776e+18"},
+		{"", "-1", "0", "9.223372036854776e+18"},
+		{"300MiB", "1GiB", "0", "3.145728e+08"},
 	} {
-		t.Run(c.memory+c.environment, func(t *testing.T) {
+		t.Run(c.environment+c.memory+c.watches, func(t *testing.T) {
 			t.Setenv("GOMEMLIMIT", c.environment)
 			debug := freeAddress(t)
-			startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", c.memory).awaitURL(t)
+			startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", c.memory, "--max-watches", c.watches).awaitURL(t)
 			metrics := requireStatus(t, 200, "GET", "http://"+debug+"/metrics")
 			if _, got, _ := strings.Cut(metrics, "\ngo_gc_gomemlimit_bytes "); !strings.HasPrefix(got, c.want+"\n") {
 				t.Errorf("got a limit of %.30q, want %s", got, c.want)

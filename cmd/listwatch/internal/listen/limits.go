@@ -54,22 +54,24 @@ func (o *limitOptions) configure(s *watchserver.Server) error {
 	s.Limits.Watches, s.Limits.WatchesPerClient = o.maxWatches()
 	s.Limits.Requests, s.Limits.Writes, s.Limits.Memory = o.requests, o.writes, int64(o.memory)
 	s.Limits.WriteTimeout, s.Timing.DrainSpread = o.writeTimeout, o.drainSpread
-	o.limitHeap()
+	o.limitRuntime()
 	return nil
 }
 
-// minHeap is what the program needs in any case.
-const minHeap = 128 << 20
-
-// limitHeap makes the garbage collector work harder when the process takes nine tenths of twice
-// --memory: once for what the flag counts, and once for the watches, which the default of
-// --max-watches limits to as much. Without it Go keeps what a burst of requests has freed.
-// GOMEMLIMIT has precedence.
-func (o *limitOptions) limitHeap() {
-	if o.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(max(int64(o.memory)/10*18, minHeap))
+// limitRuntime sets Go's memory limit to nine tenths of what --memory and the watches may take
+// together; without it Go keeps the memory of a burst of requests. GOMEMLIMIT takes precedence.
+func (o *limitOptions) limitRuntime() {
+	watches, _ := o.maxWatches()
+	if o.memory <= 0 || watches <= 0 || os.Getenv("GOMEMLIMIT") != "" {
+		return
 	}
+	memory := min(int64(o.memory), 1<<60)
+	total := memory + min(max(int64(watches)*watchMemory, memory), 1<<60)
+	debug.SetMemoryLimit(max(total/10*9, minRuntime))
 }
+
+// minRuntime is what the program needs in any case.
+const minRuntime = 128 << 20
 
 // watchMemory is more than the memory of a watch at rest, so that all watches of the default limit
 // take no more than --memory.
