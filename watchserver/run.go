@@ -45,8 +45,14 @@ func (s *stream) wake() {
 	}
 }
 
+// scheduler returns the transport's scheduler, or nil if it has none.
+func (s *stream) scheduler() transport.Scheduler {
+	t, _ := s.sender.(transport.Scheduler)
+	return t
+}
+
 func (s *stream) schedule() {
-	if t, ok := s.sender.(transport.Scheduler); ok {
+	if t := s.scheduler(); t != nil {
 		t.Go(s.driveFunc)
 		return
 	}

@@ -337,7 +337,8 @@ func (s *stream) describe() Watch {
 	o := s.origin.Value()
 	w := Watch{
 		Request: o.request, ID: s.id, Transport: o.transport, MediaType: o.mediaType, Compression: o.compression,
-		Opened: s.server.timers.StdTime(s.opened),
+		// By the clock of now, which may have been set since.
+		Opened: time.Now().Add(-time.Duration(s.server.timers.Now() - s.opened)),
 		Events: s.events.Load(), Bytes: s.bytes.Load(), Version: listwatch.Version(s.sentVersion.Load()),
 		CaughtUp: s.driver.Load() == driverIdle,
 	}

@@ -145,7 +145,7 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks,
 	}
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
-	if _, ok := out.Sender.(transport.Scheduler); ok {
+	if st.scheduler() != nil {
 		st.driveFunc = st.driveScheduled
 	} else {
 		st.driveFunc = st.drive

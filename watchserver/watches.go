@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -207,7 +208,7 @@ func (s *Server) Watches() []Watch {
 	for i, st := range streams {
 		all[i] = st.describe()
 	}
-	slices.SortFunc(all, func(a, b Watch) int { return a.Opened.Compare(b.Opened) })
+	slices.SortFunc(all, func(a, b Watch) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 
@@ -227,8 +228,18 @@ type failure struct {
 // the request's context, the expiry of credentials, or an operator.
 func (s *stream) failAt(at time.Time, err error) {
 	next := &failure{at: at, err: err}
-	next.abort.Call = func() { go s.sender.Close(transport.Abort) }
-	s.server.timers.Set(&next.abort, max(s.server.timers.Time(at), s.server.timers.Now()).Add(abortTimeout))
+	setAbort := func() {
+		wait := min(max(0, time.Until(at)), 100*365*24*time.Hour) // leaves room to add
+		s.server.timers.Set(&next.abort, s.server.timers.Now().Add(wait+abortTimeout))
+	}
+	next.abort.Call = func() {
+		if time.Now().Before(at) { // the clock was set back
+			setAbort()
+			return
+		}
+		go s.sender.Close(transport.Abort)
+	}
+	setAbort()
 	for {
 		old := s.failure.Load()
 		if old != nil && !at.Before(old.at) {

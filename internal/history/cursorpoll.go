@@ -29,7 +29,7 @@ func newStartWait(r *Revision, v listwatch.Version) *startWait {
 // closed, addStartWait ends it. l.mu must be held.
 func (l *Log) addStartWait(c *Cursor) {
 	if l.closedWith() != nil {
-		c.start.wait.end()
+		c.start.wait.cancel()
 		return
 	}
 	if l.startWaits == nil {

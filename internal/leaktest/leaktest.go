@@ -55,16 +55,16 @@ func fuzzing() bool {
 // wait waits until no goroutine is left and returns nil. If some are still left when the time limit
 // has passed, it returns their stacks. The limit is a number of looks, an interval apart: while a
 // busy machine does not run this process, its goroutines cannot end, and no time counts.
-func wait(limit time.Duration) (left []string) {
+func wait(limit time.Duration) []string {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for range limit / interval {
-		if left = others(); len(left) == 0 {
+		if len(others()) == 0 {
 			return nil
 		}
 		<-tick.C
 	}
-	return left
+	return others()
 }
 
 // others returns the stacks of all goroutines except the caller, main, and the goroutines of

@@ -30,7 +30,7 @@ type Queue struct {
 // can mean never, because no later time is zero. It takes a third of the memory of a [time.Time].
 type Time int64
 
-// The range of a Time leaves room to add any duration to it that is not absurd.
+// The range of a Time leaves room to add any duration of up to 146 years.
 const (
 	minTime = -maxTime
 	maxTime = 1 << 62
@@ -69,9 +69,8 @@ type Entry struct {
 	// Set it before the first use of the Entry.
 	Call func()
 
-	// Guarded by Queue.mu.
-	at   Time // written by Set only
-	slot int  // the index in Queue.set plus one; zero if the Entry is not set
+	at   Time // written by Set, with Queue.mu held; At reads it without
+	slot int  // guarded by Queue.mu: the index in Queue.set plus one; zero if the Entry is not set
 }
 
 // At returns the time of the last call of Set, or zero before the first call. It must not be called
