@@ -191,7 +191,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 			return nil, err
 		}
 		if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil && c.scale.defaultReplicas == noReplicas {
-			// As in Kubernetes, a number that its manager no longer applies becomes zero.
+			// As in Kubernetes, the number becomes zero if no manager applies it any more.
 			if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
 				return nil, err
 			}

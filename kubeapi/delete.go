@@ -155,9 +155,7 @@ func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err erro
 	}
 	q.Namespace, q.Continue = c.namespace, params.Get("continue")
 	if text := params.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil {
-			return q, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("limit: %q must be an integer", text)}
-		}
+		q.Limit, _ = strconv.Atoi(text) // options.DeleteCollection has checked it
 	}
 	if q.Labels, err = listwatch.ParseLabelSelector(params.Get("labelSelector")); err != nil {
 		return q, err

@@ -179,7 +179,7 @@ func TestUpdateCanRequireVersion(t *testing.T) {
 	}
 }
 
-func TestVersionThatIsNoneIsIgnoredOnCreate(t *testing.T) {
+func TestInvalidVersionIsIgnoredOnCreate(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","resourceVersion":"abc","selfLink":"/other"}}`)
 	a.wantError(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"y","resourceVersion":"7"}}`)

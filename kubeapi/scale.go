@@ -210,7 +210,7 @@ func (c resourceRequest) readScale(data []byte) (int64, error) {
 		return 0, invalidScale(fmt.Sprintf("spec.replicas is %s, must be a 32-bit integer", replicas))
 	}
 	switch {
-	case n >= 0, c.Validate != nil && n != noReplicas: // which then names the object's field
+	case n >= 0, c.scale.defaultReplicas == noReplicas && n != noReplicas: // Validate checks it
 		return n, nil
 	case n == noReplicas:
 		return 0, invalidScale("spec.replicas must be set, because the object has none")

@@ -43,7 +43,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
-	// A version that is none has no effect in Kubernetes either.
+	// Kubernetes ignores an invalid version on create, too.
 	if _, invalid := listwatch.ParseVersion(metadataString(data, "resourceVersion")); invalid != nil || o.DryRun {
 		if data, err = patch.Merge(data, withoutVersion); err != nil {
 			return err
@@ -139,8 +139,8 @@ func (h *Handler) readWrite(
 	return o, dropRepeatedOwners(w, data), nil
 }
 
-// requireKind returns an error if the object lacks its kind or apiVersion,
-// where Kubernetes has no schema from which it could take them.
+// requireKind returns an error if the object lacks its kind or apiVersion, where Kubernetes has no
+// schema from which it could take them.
 func (c resourceRequest) requireKind(data []byte) error {
 	if !c.RequireVersion || c.subresource == "scale" || data[0] != '{' {
 		return nil
@@ -395,9 +395,8 @@ func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.
 }
 
 // checkIdentity returns an error if the name, namespace, UID or version of the new object,
-// next, differs from the same member of old. It ignores members that are missing in next. The
-// types of the members of next have already been checked. As in Kubernetes, a wrong UID is not a
-// conflict, which clients would retry, except in a scale.
+// next, differs from the same member of old. It ignores members that are missing in next. As in
+// Kubernetes, a wrong UID is not a conflict, which clients would retry, except in a scale.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {

@@ -103,7 +103,7 @@ func (s *submission) readMetadata() (err error) {
 	if s.generateName, err = s.doc.metadataString("generateName"); err != nil {
 		return err
 	}
-	s.doc.dropMetadata("selfLink") // Kubernetes stopped to set it, and stores none
+	s.doc.dropMetadata("selfLink") // Kubernetes no longer sets or stores it
 	for _, name := range []string{"managedFields", "finalizers", "ownerReferences"} {
 		if m := findMember(s.doc.metadata, name); m != nil && (string(m.Value) == "[]" || isNull(m.Value)) {
 			s.doc.dropMetadata(name)

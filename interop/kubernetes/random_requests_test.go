@@ -189,15 +189,15 @@ func (r *request) addWriteOptions(t *rapid.T) {
 		r.addQuery(variant{"", oneOf(t, "manager", managers...)})
 	}
 	r.addQuery(pick(t, "option", 75, writeOptions...))
-	r.dropDryRun()
+	r.dropDryRun("version", "version bad", "selfLink")
 	r.addAccept(t)
 }
 
-// dropDryRun drops a dry run of an object with a member that Kubernetes drops only when it stores
-// the object, so that only the response to a dry run would have it.
-func (r *request) dropDryRun() {
-	if slices.Contains(r.traits, "version") || slices.Contains(r.traits, "version bad") || slices.Contains(r.traits, "selfLink") {
-		r.query = strings.ReplaceAll(r.query, "dryRun=All", "dryRun_=All")
+// dropDryRun drops a dry run of a request with one of the traits. They stand for members that
+// Kubernetes drops only when it stores the object, so the response to a dry run would have them.
+func (r *request) dropDryRun(traits ...string) {
+	if slices.ContainsFunc(traits, func(t string) bool { return slices.Contains(r.traits, t) }) {
+		r.query = strings.Trim(strings.ReplaceAll("&"+r.query, "&dryRun=All", ""), "&")
 	}
 }
 
@@ -237,11 +237,8 @@ func genApply(t *rapid.T, to target) request {
 		r.query = strings.Trim(r.query+"&force=true", "&")
 	}
 	r.addQuery(pick(t, "option", 85, writeOptions...))
-	r.dropDryRun()
+	r.dropDryRun("version", "version old", "version 0", "version bad", "selfLink")
 	r.addAccept(t)
-	if strings.Contains(fmt.Sprint(r.traits), "version") {
-		r.query = strings.Replace(r.query, "dryRun=All", "", 1) // Kubernetes repeats the version
-	}
 	return r
 }
 

@@ -92,7 +92,7 @@ func TestTheStreamLimitOpensAConnection(t *testing.T) {
 		}})
 		c := &Client{Network: server.Network}
 		for i := range 7 {
-			// net/http shares a connection only after the goroutine that dialled it has gone on.
+			// net/http shares a connection only after the goroutine that dialled it has resumed.
 			synctest.Wait()
 			r, err := c.Dial(t.Context(), &transport.Request{URL: server.URL})
 			if err != nil {

@@ -164,9 +164,9 @@ func (s *Server) run(t testing.TB, c *apiserver.Config, configure func(*http.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepared, served := server.GenericAPIServer.PrepareRun(), make(<-chan struct{})
+	prepared, stopServing := server.GenericAPIServer.PrepareRun(), func() {}
 	if configure != nil {
-		if served, err = serve(server.GenericAPIServer, configure); err != nil {
+		if stopServing, err = serve(server.GenericAPIServer, configure); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,9 +178,7 @@ func (s *Server) run(t testing.TB, c *apiserver.Config, configure func(*http.Ser
 		if err := <-ended; err != nil {
 			t.Errorf("API server: %v", err)
 		}
-		if configure != nil {
-			<-served
-		}
+		stopServing()
 	})
 	t.Cleanup(s.shutdown)
 }

@@ -14,8 +14,8 @@ import (
 
 // serve serves the handler of g at its listener from an http.Server that configure has set up. It
 // must be called between g.PrepareRun and RunWithContext, which still decides when the server shuts
-// down. The returned channel is closed when all requests have ended.
-func serve(g *server.GenericAPIServer, configure func(*http.Server)) (<-chan struct{}, error) {
+// down. After that, stop waits until all requests have ended.
+func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(), err error) {
 	secure := g.SecureServingInfo
 	listener, idle := secure.Listener, &idleListener{addr: secure.Listener.Addr(), closed: make(chan struct{})}
 	secure.Listener = idle
@@ -29,7 +29,10 @@ func serve(g *server.GenericAPIServer, configure func(*http.Server)) (<-chan str
 	hs := &http.Server{Handler: g.Handler, TLSConfig: config}
 	configure(hs)
 	stopped, _, err := server.RunServer(hs, listener, g.ShutdownTimeout, idle.closed)
-	return stopped, err
+	return func() {
+		idle.Close() // in case RunWithContext failed before it closed its listener
+		<-stopped
+	}, err
 }
 
 // An idleListener accepts no connections. The API server's own http.Server gets it. The API server

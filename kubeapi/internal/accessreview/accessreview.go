@@ -18,8 +18,8 @@ const (
 	RulesKind = "SelfSubjectRulesReview"
 )
 
-// A Review is the question of a client. Of its fields, one is set: in a review of Kind what the
-// request is for, and in one of RulesKind the namespace.
+// A Review is the spec of a SelfSubjectAccessReview, with Resource or Path, or that of a
+// SelfSubjectRulesReview, with Namespace.
 type Review struct {
 	Resource  *ResourceAttributes `json:"resourceAttributes"`
 	Path      *PathAttributes     `json:"nonResourceAttributes"`
