@@ -100,9 +100,9 @@ func (m *Manager) Update(subresource string, old, next []byte, manager string) (
 
 // Apply returns old after manager has applied the configuration patch, or old itself if nothing
 // changes. Members that do not change keep their position and spelling; a list that changes is
-// encoded anew as a whole. Integers of 64 bits are exact there too. An apply to the status changes only the status and the managedFields of
-// an object. old may be nil. A conflict with other managers is an error of code Conflict with a
-// cause for each field, unless force is set.
+// encoded anew as a whole. Integers of 64 bits are exact there too. An apply to the status changes
+// only the status and the managedFields of an object. old may be nil. A conflict with other
+// managers is an error of code Conflict with a cause for each field, unless force is set.
 func (m *Manager) Apply(subresource string, old, patch []byte, manager string, force bool) ([]byte, error) {
 	stored, err := m.decode(old)
 	if err != nil {
