@@ -209,6 +209,7 @@ func everything(t *testing.T) string {
 	f.watch(f.request(t.Context(), "/?watch=true", f.resource))
 	ctx, cancel := context.WithCancel(t.Context())
 	f.watch(f.request(ctx, "/?watch=true", f.resource))
+	await(t, f, `listwatch_watch_events_total{group="demo",resource="notes",version="v1"}`, 2)
 	cancel()
 	f.server.TraceChange(f.request(t.Context(), "/", f.resource), watchserver.Change{Took: time.Millisecond})
 	f.Committed(3, time.Millisecond, nil)
@@ -246,7 +247,6 @@ func everything(t *testing.T) string {
 	}
 	i.Trace.Lost(nil, 0, false)
 	i.Trace.DecodeFailed(nil, nil)
-	await(t, f, `listwatch_watch_events_total{group="demo",resource="notes",version="v1"}`, 2)
 	await(t, f, `listwatch_watches_ended_total{reason="client_gone",transport="chunked"}`, 1)
 	for late := time.After(hangTimeout); ; {
 		text := scrapeText(f.Metrics)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -440,27 +441,33 @@ func TestCloseIsLimitedByTheWriteTimeout(t *testing.T) {
 // An idle watch whose handler has returned must not retain the buffers of the handshake. The
 // buffers of net/http take 8 KiB.
 func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
-	const watches, limit = 300, 8 << 10
+	const watches, rounds, limit = 100, 3, 8 << 10
 	s := startServer(t, transporttest.ServerConfig{
 		Server: &Server{}, Options: transport.Options{Detach: true}, Sockets: true,
 	})
-	heap := func() uint64 {
+	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.GC()
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+		return int64(m.HeapAlloc)
 	}
-	before := heap()
 	var streams []*transport.Stream
-	for range watches {
-		c := s.dial()
-		io.WriteString(c, handshakeRequest())
-		stream := <-s.Streams
-		send(t, stream, testEvent(1, 1000))
-		streams = append(streams, stream)
+	var each [rounds]int64
+	for i := range each {
+		before := heap()
+		for range watches {
+			c := s.dial()
+			io.WriteString(c, handshakeRequest())
+			stream := <-s.Streams
+			send(t, stream, testEvent(1, 1000))
+			streams = append(streams, stream)
+		}
+		each[i] = (heap() - before) / watches
 	}
-	if each := (heap() - before) / watches; each > limit {
+	// Memory that earlier tests free distorts a round, but not the median.
+	slices.Sort(each[:])
+	if each[rounds/2] > limit {
 		t.Errorf("a watch and its client take %d bytes of heap, want %d at most", each, limit)
 	}
 	for _, stream := range streams {
