@@ -163,20 +163,14 @@ func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err erro
 	if q.Fields, err = listwatch.ParseFieldSelector(params.Get("fieldSelector")); err != nil {
 		return q, err
 	}
-	return q, c.checkSelectedFields(r)
+	return q, c.checkSelectedFields(q.Fields)
 }
 
-// checkSelectedFields returns an error for field selectors that Kubernetes refuses: those that use
-// the namespace of objects that have none, and on the path of an object those that do not select
-// its name.
-func (c resourceRequest) checkSelectedFields(r *http.Request) error {
-	text := r.URL.Query().Get("fieldSelector")
-	if text == "" {
+// checkSelectedFields returns an error if Kubernetes would refuse s: if s uses the namespace of
+// objects that have none, or if the path names an object and s does not select its name.
+func (c resourceRequest) checkSelectedFields(s listwatch.FieldSelector) error {
+	if len(s.Paths()) == 0 {
 		return nil
-	}
-	s, err := listwatch.ParseFieldSelector(text)
-	if err != nil {
-		return nil // other code reports the error
 	}
 	if !c.Namespaced && slices.Contains(s.Paths(), listwatch.FieldNamespace) {
 		return &listwatch.Error{

@@ -66,9 +66,9 @@ type Resource struct {
 	NoStrategicPatch bool
 	// Validate returns the faults of an object that a write would store, which is then rejected
 	// with status 422. It replaces the type checks of Schema. object is compact JSON, whose
-	// metadata may lack what the server sets. After an apply, nulls is true: as in Kubernetes, a
-	// member that is null where the schema does not allow it is then a fault, and otherwise
-	// ignored. If Validate is nil, values are not checked. Validate is called concurrently.
+	// metadata may lack what the server sets. If nulls is true, which it is for an apply, a
+	// null that the schema does not allow is a fault, and otherwise it is ignored, as in
+	// Kubernetes. If Validate is nil, values are not checked. Validate is called concurrently.
 	Validate func(object []byte, nulls bool) field.ErrorList
 }
 

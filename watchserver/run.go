@@ -371,8 +371,7 @@ func (s *stream) nextDue() timers.Time {
 	consider(s.heartbeatAt)
 	consider(timers.Time(s.drainAt.Load()))
 	if f := s.failure.Load(); f != nil {
-		// The wall clock may have been set since failAt.
-		consider(s.server.timers.Now().Add(min(time.Until(f.at), maxDuration)))
+		consider(s.server.timerAt(f.at))
 	}
 	return next
 }

@@ -63,8 +63,8 @@ type stream struct {
 	failure atomic.Pointer[failure]
 }
 
-// An origin is the part of the description of a watch that its stream shares with other streams,
-// such as those of its connection.
+// An origin describes the request of a watch. Streams with equal requests share it; the streams of
+// a connection often have equal ones.
 type origin struct {
 	request                           Request
 	transport, mediaType, compression string

@@ -228,10 +228,7 @@ type failure struct {
 // the request's context, the expiry of credentials, or an operator.
 func (s *stream) failAt(at time.Time, err error) {
 	next := &failure{at: at, err: err}
-	setAbort := func() {
-		wait := min(max(0, time.Until(at)), 100*365*24*time.Hour) // leaves room to add
-		s.server.timers.Set(&next.abort, s.server.timers.Now().Add(wait+abortTimeout))
-	}
+	setAbort := func() { s.server.timers.Set(&next.abort, s.server.timerAt(at).Add(abortTimeout)) }
 	next.abort.Call = func() {
 		if time.Now().Before(at) { // the clock was set back
 			setAbort()
@@ -255,6 +252,13 @@ func (s *stream) failAt(at time.Time, err error) {
 		s.wake()
 		return
 	}
+}
+
+// timerAt returns at, a time of the wall clock, for a timer: now if it has passed, and maxDuration
+// from now if it is further away. Setting the clock makes the result wrong, so callers look at the
+// clock again when the timer fires.
+func (s *Server) timerAt(at time.Time) timers.Time {
+	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
 }
 
 // dueFailure returns the failure of s if its time has been reached, and otherwise nil. It reads the

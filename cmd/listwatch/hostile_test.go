@@ -15,7 +15,7 @@ import (
 
 // A client without credentials must not delay the end of the server.
 func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
-	// Even a busy machine needs less than this timeout, and it is shorter than that of the bodies.
+	// Even a busy machine shuts down within 25 s, and bodies have 30 s to arrive.
 	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--shutdown-timeout", "25s")
 	address := strings.TrimPrefix(p.awaitURL(t), "http://")
 	for _, line := range []string{"POST /api/v1/namespaces/default/pods", "POST /nothing", "GET /js/listwatch.js", "PUT /js/"} {

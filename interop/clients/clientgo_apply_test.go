@@ -23,22 +23,22 @@ func wantConflict(t *testing.T, err error, field string) {
 func TestClientGoAppliesTypedConfigurations(t *testing.T) {
 	t.Parallel()
 	s := kubetest.Start(t)
-	maps := must(kubernetes.NewForConfig(s.Config(kubetest.HTTP2)))(t).CoreV1().ConfigMaps("n")
+	maps := kubetest.Must(kubernetes.NewForConfig(s.Config(kubetest.HTTP2)))(t).CoreV1().ConfigMaps("n")
 	config := func(key, value string) *applycorev1.ConfigMapApplyConfiguration {
 		return applycorev1.ConfigMap("a", "n").WithData(map[string]string{key: value})
 	}
-	must(maps.Apply(t.Context(), config("x", "1"), metav1.ApplyOptions{FieldManager: "one"}))(t)
-	both := must(maps.Apply(t.Context(), config("y", "1"), metav1.ApplyOptions{FieldManager: "two"}))(t)
+	kubetest.Must(maps.Apply(t.Context(), config("x", "1"), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	both := kubetest.Must(maps.Apply(t.Context(), config("y", "1"), metav1.ApplyOptions{FieldManager: "two"}))(t)
 	if both.Data["x"] != "1" || both.Data["y"] != "1" || len(both.ManagedFields) != 2 {
 		t.Errorf("got %+v, want the data of both managers", both)
 	}
 	_, err := maps.Apply(t.Context(), config("x", "2"), metav1.ApplyOptions{FieldManager: "two"})
 	wantConflict(t, err, ".data.x")
-	extracted := must(applycorev1.ExtractConfigMap(both, "one"))(t)
+	extracted := kubetest.Must(applycorev1.ExtractConfigMap(both, "one"))(t)
 	if len(extracted.Data) != 1 || extracted.Data["x"] != "1" {
 		t.Errorf("extracted %v, want the field of the first manager", extracted.Data)
 	}
-	left := must(maps.Apply(t.Context(), applycorev1.ConfigMap("a", "n"), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	left := kubetest.Must(maps.Apply(t.Context(), applycorev1.ConfigMap("a", "n"), metav1.ApplyOptions{FieldManager: "one"}))(t)
 	if len(left.Data) != 1 || left.Data["y"] != "1" {
 		t.Errorf("got %v, want only the field of the second manager", left.Data)
 	}

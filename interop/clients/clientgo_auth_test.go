@@ -20,7 +20,7 @@ import (
 // allowed to read in namespace one.
 func startWithUsers(t *testing.T) *kubetest.Server {
 	t.Helper()
-	tokens := must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
+	tokens := kubetest.Must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
 	s := kubetest.Start(t)
 	s.Restart(func() {
 		s.API.Authenticate = tokens.Authenticate
@@ -61,9 +61,9 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 		}
 
 		bob := clientsetWithToken(t, s, p, "bob-token").CoreV1()
-		must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
-		must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
-		w := must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
+		kubetest.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
+		kubetest.Must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
+		w := kubetest.Must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
 		defer w.Stop()
 		if e := <-w.ResultChan(); e.Type != watch.Added {
 			t.Errorf("bob received %v, want ADDED", e)
@@ -91,7 +91,7 @@ func TestRetryWatcherEndsWithoutPermission(t *testing.T) {
 	for token, wanted := range map[string]func(error) bool{"wrong": apierrors.IsUnauthorized, "bob-token": apierrors.IsForbidden} {
 		c := s.Config(kubetest.HTTP1)
 		c.BearerToken = token
-		w := must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
+		w := kubetest.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
 		if e := <-w.ResultChan(); e.Type != watch.Error || !wanted(apierrors.FromObject(e.Object)) {
 			t.Errorf("with token %s: got %v", token, e)
 		}

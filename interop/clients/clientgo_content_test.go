@@ -43,18 +43,18 @@ var contentTypes = map[string]func(*rest.Config){
 // another format.
 func TestReadsFallBackToJSON(t *testing.T) {
 	s := kubetest.Start(t)
-	must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	kubetest.Must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
 	for name, set := range contentTypes {
 		t.Run(name, func(t *testing.T) {
 			c := s.Config(kubetest.HTTP1)
 			set(c)
 			var recorder requestRecorder
 			maps := newClientset(t, recorder.record(c)).CoreV1().ConfigMaps("default")
-			must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
-			if list := must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
+			kubetest.Must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
+			if list := kubetest.Must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
 				t.Errorf("the list has %d items, want 1", len(list.Items))
 			}
-			w := must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
+			w := kubetest.Must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
 			defer w.Stop()
 			if e := <-w.ResultChan(); e.Type != watch.Added {
 				t.Errorf("the watch returned %v, want ADDED", e)
@@ -116,15 +116,15 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	container := &d.Spec.Template.Spec.Containers[0]
 	container.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}}
-	d = must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
+	d = kubetest.Must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
 	d.Spec.Paused = true
-	d = must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
+	d = kubetest.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
 	d.Status = appsv1.DeploymentStatus{Replicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, LastUpdateTime: metav1.Unix(1e9, 0)}}}
-	must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
-	scale := must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
+	kubetest.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
+	scale := kubetest.Must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
 	scale.Spec.Replicas = 3
-	must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
-	d = must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
+	kubetest.Must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
+	d = kubetest.Must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
 	if !d.Spec.Paused || d.Status.Replicas != 2 || *d.Spec.Replicas != 3 {
 		t.Errorf("got %v, want all changes", d)
 	}
@@ -148,7 +148,7 @@ func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
 		t.Errorf("got %v, want a 415 that names ContentType", err)
 	}
 	c.ContentType = runtime.ContentTypeJSON
-	must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
+	kubetest.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
 }
 
 func TestResponsesAreJSON(t *testing.T) {
@@ -163,7 +163,7 @@ func TestResponsesAreJSON(t *testing.T) {
 			return response, err
 		})
 	})
-	must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
+	kubetest.Must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
 	if received != runtime.ContentTypeJSON {
 		t.Errorf("got Content-Type %s, want JSON", received)
 	}

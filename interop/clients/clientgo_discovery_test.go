@@ -20,7 +20,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
 		s := kubetest.Start(t, declaredResources...)
 		var recorder requestRecorder
-		client := must(discovery.NewDiscoveryClientForConfig(recorder.record(s.Config(p))))(t)
+		client := kubetest.Must(discovery.NewDiscoveryClientForConfig(recorder.record(s.Config(p))))(t)
 		_, aggregated, err := client.ServerGroupsAndResources()
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		if n := len(recorder.requests("")); n != 2 {
 			t.Errorf("got %d requests, want one each to /api and /apis: discovery is not aggregated", n)
 		}
-		legacy := must(discovery.NewDiscoveryClientForConfig(s.Config(p)))(t)
+		legacy := kubetest.Must(discovery.NewDiscoveryClientForConfig(s.Config(p)))(t)
 		legacy.UseLegacyDiscovery = true
 		_, single, err := legacy.ServerGroupsAndResources()
 		if err != nil {
@@ -48,7 +48,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		var got []string
 		// These are always served.
 		want := []string{"authorization.k8s.io/v1 selfsubjectaccessreviews", "authorization.k8s.io/v1 selfsubjectrulesreviews"}
-		for _, list := range must(discovery.ServerPreferredResources(client))(t) {
+		for _, list := range kubetest.Must(discovery.ServerPreferredResources(client))(t) {
 			for _, r := range list.APIResources {
 				got = append(got, list.GroupVersion+" "+r.Name)
 			}
@@ -69,7 +69,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 
 func TestRESTMapperKnowsAllNames(t *testing.T) {
 	s := kubetest.Start(t, declaredResources...)
-	client := must(discovery.NewDiscoveryClientForConfig(s.Config(kubetest.HTTP1)))(t)
+	client := kubetest.Must(discovery.NewDiscoveryClientForConfig(s.Config(kubetest.HTTP1)))(t)
 	cached := memory.NewMemCacheClient(client)
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
 	for _, want := range []struct{ resource, kind, scope string }{
@@ -81,12 +81,12 @@ func TestRESTMapperKnowsAllNames(t *testing.T) {
 		{"widget", "demo.example.com/v1, Kind=Widget", "namespace"},
 		{"clusterwidgets", "demo.example.com/v1beta1, Kind=ClusterWidget", "root"},
 	} {
-		kind := must(mapper.KindFor(schema.GroupVersionResource{Resource: want.resource}))(t)
+		kind := kubetest.Must(mapper.KindFor(schema.GroupVersionResource{Resource: want.resource}))(t)
 		if kind.String() != want.kind {
 			t.Errorf("%s is %s, want %s", want.resource, kind, want.kind)
 			continue
 		}
-		mapping := must(mapper.RESTMapping(kind.GroupKind(), kind.Version))(t)
+		mapping := kubetest.Must(mapper.RESTMapping(kind.GroupKind(), kind.Version))(t)
 		if string(mapping.Scope.Name()) != want.scope {
 			t.Errorf("%s has scope %s, want %s", kind, mapping.Scope.Name(), want.scope)
 		}

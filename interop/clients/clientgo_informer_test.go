@@ -33,11 +33,11 @@ var informerFactories = map[string]func(*testing.T, *rest.Config) cache.SharedIn
 		return informers.NewSharedInformerFactory(newClientset(t, c), 0).Core().V1().ConfigMaps().Informer()
 	},
 	"dynamic": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
-		client := must(dynamic.NewForConfig(c))(t)
+		client := kubetest.Must(dynamic.NewForConfig(c))(t)
 		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(configMapGVR).Informer()
 	},
 	"metadata": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
-		client := must(metadata.NewForConfig(c))(t)
+		client := kubetest.Must(metadata.NewForConfig(c))(t)
 		return metadatainformer.NewSharedInformerFactory(client, 0).ForResource(configMapGVR).Informer()
 	},
 }
@@ -128,14 +128,14 @@ const markerPrefix = "zz-mark-"
 func waitForMarkers(t *testing.T, client kubernetes.Interface, all []*checkedInformer) *corev1.ConfigMapList {
 	t.Helper()
 	for _, name := range []string{markerPrefix + "1", markerPrefix + "2"} {
-		must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
+		kubetest.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
 		for _, i := range all {
 			if got := <-i.markers; got != name {
 				t.Fatalf("got marker %s, want %s", got, name)
 			}
 		}
 	}
-	return must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t)
+	return kubetest.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t)
 }
 
 // startInformer runs an informer until the test ends.
@@ -149,7 +149,7 @@ func startInformer(t *testing.T, informer cache.SharedIndexInformer) *checkedInf
 	if err := i.AddIndexers(cache.Indexers{"letter": byLetter}); err != nil {
 		t.Fatal(err)
 	}
-	i.registration = must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	i.registration = kubetest.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { i.handle(nil, o) },
 		UpdateFunc: i.handle,
 		DeleteFunc: func(o any) { i.handle(o, nil) },
@@ -222,7 +222,7 @@ func (i *checkedInformer) check(t *testing.T, name string, list *corev1.ConfigMa
 		t.Errorf("%s: the store differs from the list (-list +store):\n%s", name, diff)
 	}
 	for letter, n := range letters {
-		if found := must(i.GetIndexer().ByIndex("letter", letter))(t); len(found) != n {
+		if found := kubetest.Must(i.GetIndexer().ByIndex("letter", letter))(t); len(found) != n {
 			t.Errorf("%s: the index has %d objects of letter %q, want %d", name, len(found), letter, n)
 		}
 	}

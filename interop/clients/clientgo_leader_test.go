@@ -25,7 +25,7 @@ type candidate struct {
 func runCandidate(t *testing.T, client kubernetes.Interface, name string, release bool) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
-	elector := must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	elector := kubetest.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "boss"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
@@ -71,7 +71,7 @@ func TestLeadershipPassesOn(t *testing.T) {
 
 func wantHolder(t *testing.T, client kubernetes.Interface, want string) {
 	t.Helper()
-	lease := must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
+	lease := kubetest.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
 	if got := lease.Spec.HolderIdentity; got == nil || *got != want {
 		t.Errorf("the holder of the lease is %v, want %s", got, want)
 	}

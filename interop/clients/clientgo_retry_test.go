@@ -34,7 +34,7 @@ func TestRetryWatcherSeesEachWriteOnce(t *testing.T) {
 		t.Parallel()
 		s := kubetest.Start(t)
 		createConfigMaps(t, s, 1)
-		w := must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
+		w := kubetest.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
 		defer w.Stop()
 		var want, got []string
 		for i := range 300 {
@@ -71,7 +71,7 @@ func TestRetryWatcherEndsAfterCompaction(t *testing.T) {
 	t.Parallel()
 	s := kubetest.Start(t)
 	createConfigMaps(t, s, 1)
-	w := must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, kubetest.HTTP1)))(t)
+	w := kubetest.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, kubetest.HTTP1)))(t)
 	updateConfigMap(t, s, 0)
 	nextModified(t, w)
 	s.Restart(func() {

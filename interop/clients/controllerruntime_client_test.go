@@ -12,7 +12,7 @@ import (
 // newControllerClient returns a client that reads from the server, not from a cache.
 func newControllerClient(t *testing.T, s *kubetest.Server) client.Client {
 	t.Helper()
-	return must(client.New(s.Config(kubetest.HTTP2), client.Options{Scheme: newScheme()}))(t)
+	return kubetest.Must(client.New(s.Config(kubetest.HTTP2), client.Options{Scheme: newScheme()}))(t)
 }
 
 // startCache runs a cache until the test ends. If prepare is not nil, startCache calls it
@@ -20,7 +20,7 @@ func newControllerClient(t *testing.T, s *kubetest.Server) client.Client {
 func startCache(t *testing.T, s *kubetest.Server, o cache.Options, prepare func(cache.Cache)) cache.Cache {
 	t.Helper()
 	o.Scheme = newScheme()
-	c := must(cache.New(s.Config(kubetest.HTTP2), o))(t)
+	c := kubetest.Must(cache.New(s.Config(kubetest.HTTP2), o))(t)
 	if prepare != nil {
 		prepare(c)
 	}

@@ -121,7 +121,7 @@ func TestBuiltInAndCustomTypesAreWritten(t *testing.T) {
 	inJSON := s.Config(kubetest.HTTP2)
 	inJSON.ContentType = runtime.ContentTypeJSON
 	for name, config := range map[string]*rest.Config{"default": s.Config(kubetest.HTTP2), "json": inJSON} {
-		c := must(client.New(config, client.Options{Scheme: newScheme()}))(t)
+		c := kubetest.Must(client.New(config, client.Options{Scheme: newScheme()}))(t)
 		createObjects(t, c, newWidget(name, "text"))
 		createObjects(t, c, podOnNode("default", name, "web", "n1"))
 	}

@@ -206,5 +206,5 @@ func replaceText(t *testing.T, data []byte, text string) []byte {
 		t.Error(err)
 	}
 	w.Spec.Text = text
-	return must(json.Marshal(w))(t)
+	return kubetest.Must(json.Marshal(w))(t)
 }

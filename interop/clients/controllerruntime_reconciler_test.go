@@ -124,7 +124,7 @@ type runningController struct {
 // unless nil, before the start.
 func startController(t *testing.T, s *kubetest.Server, o manager.Options, prepare func(*runningController)) *runningController {
 	t.Helper()
-	m := must(manager.New(s.Config(kubetest.HTTP2), o))(t)
+	m := kubetest.Must(manager.New(s.Config(kubetest.HTTP2), o))(t)
 	c := &runningController{reconciler: &reconciler{Client: m.GetClient()}, manager: m}
 	if prepare != nil {
 		prepare(c)

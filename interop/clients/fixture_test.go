@@ -22,18 +22,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// must is called as must(f())(t). It returns the value that f returns, and fails the test
-// if f returns an error.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // waitTimeout limits the time that eventually waits. Only failing tests wait that long.
 const waitTimeout = 5 * time.Minute
 

@@ -107,7 +107,7 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 		t.Fatal(err)
 	}
 	proxy := &httputil.ReverseProxy{
-		Transport: must(rest.TransportFor(s.Config()))(t),
+		Transport: kubetest.Must(rest.TransportFor(s.Config()))(t),
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/listwatch/listwatch/interop/internal/kubetest"
 )
 
 // A rawRequest is a request for a widget. kubectl and client-go would not send some of them.
@@ -20,9 +22,9 @@ func (r rawRequest) send(t *testing.T, server, name string) string {
 	if r.method != http.MethodPost {
 		url += "/" + name
 	}
-	q := must(http.NewRequestWithContext(t.Context(), r.method, url+r.query, strings.NewReader(strings.ReplaceAll(r.body, "NAME", name))))(t)
+	q := kubetest.Must(http.NewRequestWithContext(t.Context(), r.method, url+r.query, strings.NewReader(strings.ReplaceAll(r.body, "NAME", name))))(t)
 	q.Header.Set("Content-Type", r.contentType)
-	res := must(http.DefaultClient.Do(q))(t)
+	res := kubetest.Must(http.DefaultClient.Do(q))(t)
 	defer res.Body.Close()
 	var status struct{ Reason string }
 	if err := json.NewDecoder(res.Body).Decode(&status); err != nil {

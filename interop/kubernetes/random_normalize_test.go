@@ -19,9 +19,8 @@ import (
 // An answer is a response in which everything that each server chooses itself has a symbol:
 // versions, UIDs, times, generated names and tokens.
 type answer struct {
-	code int
-	// mediaType is that of a successful response.
-	mediaType string
+	code      int
+	mediaType string // Content-Type, compared if the request succeeded
 	warnings  []string
 	body      any
 	message   string // of a Status; it is not compared

@@ -21,8 +21,8 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// serveEnv is the environment variable that makes TestServe run a server. With the value h2 the
-// server uses our HTTP/2, and with every other value that of the library.
+// serveEnv is the environment variable that makes TestServe run a server. With the value "h2" the
+// server uses transport/h2, and with every other value its library's HTTP/2.
 const serveEnv = "LISTWATCH_RIVALS_SERVE"
 
 func TestMain(m *testing.M) {

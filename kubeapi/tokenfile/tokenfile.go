@@ -39,7 +39,7 @@ func Read(r io.Reader) (*Tokens, error) {
 	return t, nil
 }
 
-// Replace reads a token file as [Read] does, and replaces all tokens by those of the file. If
+// Replace reads a token file as [Read] does, and replaces all tokens. If
 // it returns an error, the tokens stay the same. To end the watches whose tokens are missing, call
 // [watchserver.Server.Recheck] after it.
 func (t *Tokens) Replace(r io.Reader) error {

@@ -17,8 +17,8 @@ import (
 )
 
 // KubernetesEnv is the environment variable that makes the test binary of interop/rivals run a
-// Kubernetes API server, whose etcd is another process. Its value names the HTTP/2: h2 is that of
-// transport/h2, and library that of the API server's library.
+// Kubernetes API server, whose etcd is another process. Its value selects the
+// HTTP/2 implementation: "h2" for transport/h2, "library" for the one that the API server has.
 const KubernetesEnv = "LISTWATCH_RIVALS_SERVE"
 
 // kubernetesStart limits the time until etcd and the API server are ready.

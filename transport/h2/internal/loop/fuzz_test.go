@@ -107,11 +107,12 @@ func (c *conn) check(t *testing.T) {
 	if len(c.streams) > int(c.settings.streams) || c.handlers > int(c.settings.streams) {
 		t.Errorf("%d streams and %d handlers, want %d at most", len(c.streams), c.handlers, c.settings.streams)
 	}
+	last := uint32(0)
 	for _, st := range c.streams {
-		id := st.id
-		if st.err != nil || st.window() > maxWindow || id != st.id || id > c.lastID || id%2 == 0 {
-			t.Errorf("stream %d: %+v", id, st)
+		if st.err != nil || st.window() > maxWindow || st.id <= last || st.id > c.lastID || st.id%2 == 0 {
+			t.Errorf("stream %d after %d: %+v", st.id, last, st)
 		}
+		last = st.id
 	}
 	for st := range c.blocked {
 		if st.err != nil || st.ready || st.window() > 0 && c.sendWindow > 0 {
