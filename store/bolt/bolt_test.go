@@ -442,7 +442,9 @@ func TestRestoredBackupReusesNoVersion(t *testing.T) {
 }
 
 func TestConcurrentUpdatesAreAllKept(t *testing.T) {
-	const writers, each = 8, 25
+	// A writer can lose at most 98 races against the other writers, so its hundredth try succeeds
+	// even if each transaction takes long.
+	const writers, each = 8, 14
 	s := open(t, bolt.Options{})
 	start := s.create("a").Version
 	var done sync.WaitGroup
