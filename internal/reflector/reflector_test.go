@@ -256,8 +256,8 @@ func TestBriefWatchesIncreaseBackoff(t *testing.T) {
 			source.watches = append(source.watches, scriptedWatch{end: clean})
 		}
 		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Minute)
-		if n := len(source.requests); n > 15 {
-			t.Errorf("%d requests in a minute, want at most 15", n)
+		if n := len(source.requests); n > 20 {
+			t.Errorf("%d requests in a minute, want at most 20", n)
 		}
 	})
 }
