@@ -82,37 +82,41 @@ func wantSameLists(t *testing.T, o *origin, one, two *relay.Relay, q listwatch.Q
 }
 
 func TestRelaySharesObjectBytes(t *testing.T) {
-	o := openOrigin(t)
-	first := o.put("a", "red")
-	r := awaitReady(t, openRelay(t, o, relay.Options{Fields: []string{"spec.color"}, BackfillVersions: -1}))
-	got := mustList(t, r, listwatch.Query{}).Items[0]
-	if &got.Data[0] != &first.Data[0] {
-		t.Error("the relay has copied the object")
-	}
-	if got.Fields["spec.color"] != "red" {
-		t.Errorf("the fields are %v, want spec.color", got.Fields)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		first := o.put("a", "red")
+		r := awaitReady(t, openRelay(t, o, relay.Options{Fields: []string{"spec.color"}, BackfillVersions: -1}))
+		got := mustList(t, r, listwatch.Query{}).Items[0]
+		if &got.Data[0] != &first.Data[0] {
+			t.Error("the relay has copied the object")
+		}
+		if got.Fields["spec.color"] != "red" {
+			t.Errorf("the fields are %v, want spec.color", got.Fields)
+		}
+	})
 }
 
 func TestNewestReadsSeeAcknowledgedWrites(t *testing.T) {
-	o := openOrigin(t)
-	r := openRelay(t, o, relay.Options{})
-	for range 200 {
-		written := o.put("a", "red")
-		if page := mustList(t, r, listwatch.Query{}); page.Version < written.Version || page.Items[0].Version < written.Version {
-			t.Fatalf("List returned version %d after a write of version %d", page.Version, written.Version)
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		r := openRelay(t, o, relay.Options{})
+		for range 200 {
+			written := o.put("a", "red")
+			if page := mustList(t, r, listwatch.Query{}); page.Version < written.Version || page.Items[0].Version < written.Version {
+				t.Fatalf("List returned version %d after a write of version %d", page.Version, written.Version)
+			}
+			written = o.put("a", "blue")
+			w := mustWatch(t, r, everything)
+			if e := readEvents(t, w, 1)[0]; e.Version < written.Version {
+				t.Fatalf("the watch begins at version %d after a write of version %d", e.Version, written.Version)
+			}
+			got, err := r.Get(t.Context(), written.Key)
+			if err != nil || got.Version != written.Version {
+				t.Fatalf("Get returned %v, error %v; want version %d", got, err, written.Version)
+			}
+			w.Close()
 		}
-		written = o.put("a", "blue")
-		w := mustWatch(t, r, everything)
-		if e := readEvents(t, w, 1)[0]; e.Version < written.Version {
-			t.Fatalf("the watch begins at version %d after a write of version %d", e.Version, written.Version)
-		}
-		got, err := r.Get(t.Context(), written.Key)
-		if err != nil || got.Version != written.Version {
-			t.Fatalf("Get returned %v, error %v; want version %d", got, err, written.Version)
-		}
-		w.Close()
-	}
+	})
 }
 
 func TestWritesToOtherCollectionsAdvanceRelay(t *testing.T) {
