@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/listwatch/listwatch"
@@ -18,10 +19,10 @@ import (
 
 func TestCompressionKeepsEvents(t *testing.T) {
 	forEachTransport(t, func(t *testing.T, name string) {
-		compressed := 0
+		var compressed atomic.Int64
 		countCompressed := &watchserver.Trace{Opened: func(_ context.Context, w watchserver.Watch) {
 			if w.Compression != "" {
-				compressed++
+				compressed.Add(1)
 			}
 		}}
 		s := startServer(t, servertest.Options{Configure: func(ws *watchserver.Server) { ws.Trace = countCompressed }})
@@ -50,8 +51,8 @@ func TestCompressionKeepsEvents(t *testing.T) {
 				t.Fatalf("event %d: got %.80s, want %.80s", i, e.Object.Data, want[i].Object.Data)
 			}
 		}
-		if compressed < 2 {
-			t.Errorf("%d responses were compressed, want at least 2", compressed)
+		if n := compressed.Load(); n < 2 {
+			t.Errorf("%d responses were compressed, want at least 2", n)
 		}
 		page, err := r.List(t.Context(), listwatch.Query{})
 		if err != nil || len(page.Items) != writes+1 || !bytes.Equal(page.Items[1].Data, want[0].Object.Data) {
