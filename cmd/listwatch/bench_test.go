@@ -48,7 +48,7 @@ func TestBenchMeasuresEachTransport(t *testing.T) {
 	s := startServer(t)
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, notes := runCommand(t, cli.ExitOK, "bench", "configmaps", "--server", s.http, "--transport", "chunked,h2,websocket",
-		"--watchers", "5", "--rate", "50", "--duration", "1s", "--timeout", "2m", "--size", "2KiB", "-o", "json", "--html", page)
+		"--watchers", "5", "--rate", "50", "--duration", "3s", "--timeout", "2m", "--size", "2KiB", "-o", "json", "--html", page)
 	results := benchResults(t, out)
 	if len(results) != 3 {
 		t.Fatalf("got %d results, want 3: %s", len(results), out)
@@ -95,30 +95,39 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 	create(t, origin.http, "/api/v1/namespaces/default/configmaps", "one")
 	r := startRelay(t, "--upstream", origin.http, "--resource", "configmaps")
 	watch := start(t, "watch", r.http+"/api/v1/configmaps")
-	b := start(t, "bench", "configmaps", "--server", r.http, "--watchers", "3", "--duration", "1h", "--timeout", "2m", "-o", "json")
-	b.stderr.await(t, "the measurement", b.ended, func(text string) bool { return strings.Contains(text, "measuring for") })
-	for i := range 10 {
-		create(t, origin.http, "/api/v1/namespaces/default/configmaps", fmt.Sprint("more-", i))
-	}
-	watch.stdout.await(t, "the last event", watch.ended, func(text string) bool { return strings.Contains(text, "more-9") })
-	<-time.After(time.Second) // nothing shows that the other watchers of the relay have it, too
-	b.interrupt()
-	if code := b.exit(t); code != cli.ExitOK {
-		t.Fatalf("exit code %d, stderr %s; want 0", code, b.stderr)
-	}
-	results := benchResults(t, b.stdout.String())
-	if len(results) != 1 || results[0].ReadOnly == "" || results[0].Writes != 0 || results[0].InitialEvents != 1 || results[0].ForeignEvents != 30 {
-		t.Errorf("got %+v, want no writes, a reason for it, and 10 events at 3 watchers", results)
-	}
-	if !strings.Contains(b.stderr.String(), "permits no writes") {
-		t.Errorf("stderr: got %s, want a note", b.stderr)
+	for attempt := 0; ; attempt++ {
+		b := start(t, "bench", "configmaps", "--server", r.http, "--watchers", "3", "--duration", "1h", "--timeout", "2m", "-o", "json")
+		b.stderr.await(t, "the measurement", b.ended, func(text string) bool { return strings.Contains(text, "measuring for") })
+		for i := range 10 {
+			create(t, origin.http, "/api/v1/namespaces/default/configmaps", fmt.Sprintf("more-%d-%d", attempt, i))
+		}
+		last := fmt.Sprintf("more-%d-9", attempt)
+		watch.stdout.await(t, "the last event", watch.ended, func(text string) bool { return strings.Contains(text, last) })
+		// Nothing shows that the other watchers of the relay have it, too.
+		<-time.After(time.Second << (2 * attempt))
+		b.interrupt()
+		if code := b.exit(t); code != cli.ExitOK {
+			t.Fatalf("exit code %d, stderr %s; want 0", code, b.stderr)
+		}
+		if !strings.Contains(b.stderr.String(), "permits no writes") {
+			t.Errorf("stderr: got %s, want a note", b.stderr)
+		}
+		results := benchResults(t, b.stdout.String())
+		if len(results) == 1 && results[0].ForeignEvents < 30 && attempt < 3 {
+			continue // this machine is busy
+		}
+		if len(results) != 1 || results[0].ReadOnly == "" || results[0].Writes != 0 || results[0].InitialEvents != float64(1+10*attempt) || results[0].ForeignEvents != 30 {
+			t.Errorf("got %+v, want no writes, a reason for it, and 10 events at 3 watchers", results)
+		}
+		break
 	}
 }
 
 func TestBenchReportsAServerThatGoesAway(t *testing.T) {
-	s := startServer(t)
+	t.Parallel()                                  // slow, because the program gives up after 20 s
+	s := startServer(t, "--addr", freeAddress(t)) // no other program takes its port afterwards
 	watch := start(t, "watch", s.http+"/api/v1/configmaps")
-	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "3s")
+	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "20s")
 	watch.stdout.await(t, "an update", watch.ended, func(text string) bool { return strings.Contains(text, "MODIFIED") })
 	s.interrupt()
 	if code := b.exit(t); code != cli.ExitFailure {
@@ -135,7 +144,7 @@ func TestBenchReportsAServerThatGoesAway(t *testing.T) {
 }
 
 func TestBenchReportsAServerThatIsNotThere(t *testing.T) {
-	_, notes := runCommand(t, cli.ExitFailure, "bench", "http://"+freeAddress(t)+"/flags")
+	_, notes := runCommand(t, cli.ExitFailure, "bench", "http://127.0.0.1:1/flags")
 	if !strings.Contains(notes, "no server is running there") {
 		t.Errorf("got %q, want advice", notes)
 	}

@@ -208,7 +208,7 @@ func TestCredentialsAreSent(t *testing.T) {
 func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
 
 func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, "--addr", freeAddress(t)) // no other program takes its port afterwards
 	for _, c := range []struct {
 		args string
 		code int

@@ -26,7 +26,7 @@ func TestConformanceServer(t *testing.T) {
 	s := startServer(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	out, stderr, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-[gn][oh]*",
+	out, stderr, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-[gn][oh]*", "--timeout", "2m",
 		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"), "--md", at("r.md"))
 	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
 		t.Fatalf("server: exit code %d, output %s\n%s", code, out, stderr)
@@ -39,7 +39,7 @@ func TestConformanceServer(t *testing.T) {
 	if out, _, code := runConformance(t, "diff", at("r.json"), at("r.json")); code != cli.ExitOK || !strings.Contains(out, "0 changes") {
 		t.Errorf("diff of a report and itself: exit code %d, output %s", code, out)
 	}
-	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1")
+	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1", "--timeout", "2m")
 	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
 		t.Errorf("server --url: exit code %d, output %s", code, out)
 	}
@@ -47,7 +47,7 @@ func TestConformanceServer(t *testing.T) {
 
 func TestConformanceSelfInjectsFaults(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
-	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file)
+	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file, "--timeout", "2m")
 	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
 		t.Errorf("self: exit code %d, output %s\n%s", code, out, stderr)
 	}
@@ -62,7 +62,7 @@ func TestConformanceSelfInjectsFaults(t *testing.T) {
 func TestPassingKnownFailureFailsTheRun(t *testing.T) {
 	s := startServer(t)
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")
-	out, _, code := runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t")
+	out, _, code := runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t", "--timeout", "2m")
 	if code != cli.ExitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
 		t.Errorf("exit code %d, output %s; want a failure with XPASS and without the token", code, out)
 	}

@@ -44,6 +44,7 @@ type crashTest struct {
 	acked   []acknowledgement
 	unknown int // writes whose response was lost
 	resumed int // streams that resumed from a version
+	lists   int // lists that succeeded
 }
 
 // observedChange is one change of an object, as a writer or a watcher saw it. The response
@@ -138,7 +139,7 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 func (c *crashTest) hasCovered(kills int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return kills >= 2 && len(c.acked) >= 200 && c.resumed >= kills
+	return kills >= 2 && len(c.acked) >= 200 && c.resumed >= kills && c.lists >= 2
 }
 
 func (c *crashTest) setUp(up bool) {
@@ -254,8 +255,14 @@ func (c *crashTest) listRepeatedly(ctx context.Context) {
 	for ctx.Err() == nil {
 		<-pace.C
 		c.awaitUp(ctx)
-		if _, err := source.List(ctx, listwatch.Query{}); errors.Is(err, listwatch.Expired) {
+		_, err := source.List(ctx, listwatch.Query{})
+		if errors.Is(err, listwatch.Expired) {
 			c.Error(err)
+		}
+		if err == nil {
+			c.mu.Lock()
+			c.lists++
+			c.mu.Unlock()
 		}
 	}
 }

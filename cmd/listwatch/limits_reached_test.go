@@ -72,9 +72,8 @@ func requireEvent(t *testing.T, s *runningServer, watch io.Reader) {
 	if code != http.StatusCreated {
 		t.Fatalf("a write of eve: got %d %s, want 201", code, body)
 	}
-	event := make([]byte, 4096)
-	if n, err := io.ReadAtLeast(watch, event, 20); err != nil || !strings.Contains(string(event[:n]), `"news"`) {
-		t.Errorf("the watch of eve: got %q, %v, want the new pod", event[:n], err)
+	if event, err := bufio.NewReader(watch).ReadString('\n'); err != nil || !strings.Contains(event, `"news"`) {
+		t.Errorf("the watch of eve: got %q, %v, want the new pod", event, err)
 	}
 }
 
@@ -190,7 +189,7 @@ func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 }
 
 func TestMaxWritesRefusesOneClient(t *testing.T) {
-	s := startLimited(t, "--max-writes", "2", "--max-body-bytes", "16MiB")
+	s := startLimited(t, "--max-writes", "2", "--max-body-bytes", "16MiB", "--write-timeout", "1h")
 	// A write lasts until its response is sent. This one is larger than the buffers of the
 	// connection, and the client reads only its beginning.
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))

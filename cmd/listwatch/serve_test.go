@@ -225,7 +225,7 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 }
 
 func TestSignalDrainsWatchesAndStops(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, "--addr", freeAddress(t)) // no other program takes its port afterwards
 	res, err := http.Get(s.http + "/api/v1/pods?watch=true&allowWatchBookmarks=true")
 	if err != nil {
 		t.Fatal(err)
@@ -373,7 +373,7 @@ func TestSharedCompressionFlag(t *testing.T) {
 
 // watchGzip opens a watch that accepts only gzip.
 func watchGzip(t *testing.T, url string) *countingBody {
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"?watch=true&timeoutSeconds=60", nil)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"?watch=true", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,8 +92,8 @@ func TestBenchReportsFaultyServers(t *testing.T) {
 		{"repeated", func(e []listwatch.Event) []listwatch.Event { return append(e, e[3]) }, "received twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// The command waits for the events that never arrive, so the timeout is short.
-			code, out, notes := runBench(t, c.change, "--duration", "1s", "--timeout", "2s")
+			t.Parallel() // slow, because the command waits for the events that never arrive
+			code, out, notes := runBench(t, c.change, "--duration", "5s", "--timeout", "20s")
 			if code != cli.ExitFailure || !strings.Contains(notes, c.want) || !strings.Contains(out, "missed") {
 				t.Errorf("exit code %d, stdout %s, stderr %s; want code 1 and %q", code, out, notes, c.want)
 			}

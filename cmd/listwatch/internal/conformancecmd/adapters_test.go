@@ -2,6 +2,7 @@ package conformancecmd_test
 
 import (
 	"context"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -141,11 +142,10 @@ func TestInterruptedRunCleansUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := make([]byte, 4096)
-		n, _ := resp.Body.Read(text)
+		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if !strings.Contains(string(text[:n]), `"items":[]`) {
-			t.Errorf("%s: got %s, want no items", path, text[:n])
+		if err != nil || !strings.Contains(string(text), `"items":[]`) {
+			t.Errorf("%s: got %s, %v, want no items", path, text, err)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
