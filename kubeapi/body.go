@@ -250,16 +250,18 @@ func (c resourceRequest) unknownFields(old, data []byte) []string {
 		return nil
 	}
 	known := c.Schema.Unknown(old)
-	var problems []string
-	for _, field := range c.Schema.Unknown(data) {
-		if !slices.Contains(known, field) {
-			problems = append(problems, "unknown field "+quoteFieldPath(field))
+	return unknownWarnings(slices.DeleteFunc(c.Schema.Unknown(data), func(field string) bool { return slices.Contains(known, field) }))
+}
+
+// unknownWarnings returns the warnings about unknown fields with the given paths, in ASCII.
+func unknownWarnings(fields []string) (warnings []string) {
+	for i, field := range fields {
+		if i == maxWarnings {
+			return append(warnings, fmt.Sprintf("%d more unknown fields", len(fields)-i))
 		}
+		warnings = append(warnings, "unknown field "+quoteFieldPath(field))
 	}
-	if len(problems) > maxWarnings {
-		problems = append(problems[:maxWarnings], fmt.Sprintf("%d more unknown fields", len(problems)-maxWarnings))
-	}
-	return problems
+	return warnings
 }
 
 // dropRepeatedOwners returns the object data with each owner reference once, and warns about

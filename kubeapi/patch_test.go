@@ -47,6 +47,13 @@ func TestMergePatchFollowsRFC(t *testing.T) {
 	}
 }
 
+func TestJSONPatchReplacesTheWholeObject(t *testing.T) {
+	const patch = `[{"op":"test","path":"","value":{"b":[1],"a":1}},{"op":"replace","path":"","value":{"c":{}}},{"op":"add","path":"/c/d","value":1}]`
+	if got, err := applyPatch(t, jsonPatchType, `{"a":1,"b":[1]}`, patch); got != `{"c":{"d":1}}` || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func TestPatchesKeepUnchangedBytes(t *testing.T) {
 	const doc = `{"z":9007199254740993,"b":{"y":1e400,"x":"<&\u00e9é\u2028"},"a":[1.0,2.50]}`
 	for mediaType, patch := range map[string]string{
@@ -85,7 +92,14 @@ func TestMalformedPatchesAreRejected(t *testing.T) {
 		{jsonPatchType, `[{"op":"copy","path":"/a"}]`, 422},
 		{jsonPatchType, `[{"op":"move","path":"/a"}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":1}]`, 422},
-		{jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, 422},
+		{jsonPatchType, `[null]`, 422},
+		{jsonPatchType, `[{"op":"replace","path":"","value":[]}]`, 422},
+		{jsonPatchType, `[{"op":"replace","path":""}]`, 422},
+		{jsonPatchType, `[{"op":"remove","path":""}]`, 422},
+		{jsonPatchType, `[{"op":"add","path":"","value":{}}]`, 422},
+		{jsonPatchType, `[{"op":"move","path":"","from":"/a"}]`, 422},
+		{jsonPatchType, `[{"op":"copy","path":"/b","from":""}]`, 422},
+		{jsonPatchType, `[{"op":"test","path":"","value":{"a":null}}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":"a"}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`, 422},
 		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patch.MaxOperations) + `{"op":"remove","path":"/a"}]`, 400},
@@ -216,8 +230,8 @@ func FuzzJSONPatch(f *testing.F) {
 
 func TestMalformedJSONPatchErrorsAreClear(t *testing.T) {
 	for patch, want := range map[string]string{
-		`{}`: "a JSON patch must be a list of operations", `null`: "a JSON patch must be a list of operations",
-		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `[null]`: "operation 0 is not an object",
+		`{}`: "a JSON patch must be a list of operations", `7`: "a JSON patch must be a list of operations",
+		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `["x"]`: "operation 0 is not an object",
 	} {
 		_, err := applyPatch(t, jsonPatchType, `{"a":1}`, patch)
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Err == nil || e.Err.Error() != want {

@@ -86,7 +86,7 @@ type scaleObject struct {
 		CreationTimestamp json.RawMessage `json:"creationTimestamp,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
-		Replicas int32 `json:"replicas"`
+		Replicas int32 `json:"replicas,omitempty"` // as in Kubernetes, where zero is not shown
 	} `json:"spec"`
 	Status struct {
 		Replicas int32  `json:"replicas"`
@@ -158,7 +158,7 @@ func (c resourceRequest) updateScale(
 			return nil, err
 		}
 		wanted, err := c.readScale(next)
-		if err != nil || strconv.FormatInt(wanted, 10) == string(rawjson.Lookup(before.Data, "spec", "replicas")) {
+		if err != nil || wanted == clampInt32(jsonvalue.Value(before.Data).At("spec", "replicas")) {
 			return old.Data, err
 		}
 		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
@@ -180,35 +180,38 @@ func (c resourceRequest) updateScale(
 }
 
 // object returns the part of an object that the given number of replicas determines.
-func (p *scaleSpec) object(replicas int64) []byte {
-	object := strconv.AppendInt(nil, replicas, 10)
+func (p *scaleSpec) object(replicas int32) []byte {
+	object := strconv.AppendInt(nil, int64(replicas), 10)
 	for i := len(p.replicas) - 1; i >= 0; i-- {
 		object = append(append(append(rawjson.AppendString([]byte{'{'}, p.replicas[i]), ':'), object...), '}')
 	}
 	return object
 }
 
-// readScale returns the desired replicas of a scale, which is compact JSON. As in
-// Kubernetes, a missing number means zero.
-func (c resourceRequest) readScale(data []byte) (int64, error) {
+// checkScale returns an error if data, which is compact JSON, does not have the types of a Scale.
+func checkScale(data []byte) error {
 	if len(data) == 0 || data[0] != '{' {
-		return 0, invalidScale("not a JSON object")
+		return invalidScale("not a JSON object")
 	}
 	kind, apiVersion := jsonvalue.Value(data).At("kind"), jsonvalue.Value(data).At("apiVersion")
 	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.Text() != scaleResource.APIVersion() {
-		return 0, invalidScale(fmt.Sprintf("got a %s of %s", kind, apiVersion))
+		return invalidScale(fmt.Sprintf("got a %s of %s", kind, apiVersion))
 	}
 	if spec := jsonvalue.Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
-		return 0, invalidScale("spec is not an object")
+		return invalidScale("spec is not an object")
 	}
-	replicas := string(rawjson.Lookup(data, "spec", "replicas"))
-	if replicas == "" || replicas == "null" {
-		return 0, nil
+	if replicas := jsonvalue.Value(data).At("spec", "replicas"); len(replicas) > 0 && string(replicas) != "null" {
+		if _, err := strconv.ParseInt(string(replicas), 10, 32); err != nil {
+			return invalidScale(fmt.Sprintf("spec.replicas is %s, must be a 32-bit integer", replicas))
+		}
 	}
-	n, err := strconv.ParseInt(replicas, 10, 32)
-	if err != nil {
-		return 0, invalidScale(fmt.Sprintf("spec.replicas is %s, must be a 32-bit integer", replicas))
-	}
+	return scaleResource.CollectionSpec().CheckTypes(data)
+}
+
+// readScale returns the desired replicas of a scale whose types have been checked. As in
+// Kubernetes, a missing number means zero.
+func (c resourceRequest) readScale(data []byte) (int32, error) {
+	n := clampInt32(jsonvalue.Value(data).At("spec", "replicas"))
 	switch {
 	case n >= 0, c.scale.defaultReplicas == noReplicas && n != noReplicas: // Validate checks it
 		return n, nil

@@ -103,7 +103,7 @@ func TestInvalidScalesFailAsInKubernetes(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", deployments, webDeployment)
 	a.wantError(t, 409, "Conflict", "PUT", webScale, `{"metadata":{"name":"web","resourceVersion":"1"},"spec":{"replicas":5}}`)
-	a.wantError(t, 409, "Conflict", "PATCH", webScale, `{"metadata":{"uid":"other"},"spec":{"replicas":5}}`, "Content-Type", "application/merge-patch+json")
+	a.wantError(t, 409, "Conflict", "PUT", webScale, `{"metadata":{"name":"web","uid":"other"},"spec":{"replicas":5}}`)
 	named := func(members string) string { return `{"metadata":{"name":"web"},` + members + `}` }
 	negative := a.wantError(t, 422, "Invalid", "PUT", webScale, `{"metadata":{"name":"web"},"spec":{"replicas":-1}}`)
 	if negative.Details == nil || len(negative.Details.Causes) != 1 || negative.Details.Causes[0].Field != "spec.replicas" {

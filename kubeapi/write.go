@@ -224,7 +224,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 		return h.apply(w, r, c, o, config)
 	}
 	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
-		return applyFieldValidation(w, o.FieldValidation, patch, c.strictPatchError)
+		return c.validatePatch(w, o, mediaType, patch)
 	})
 	if end(); err != nil {
 		return err
@@ -244,6 +244,15 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	err = c.writeObject(w, r, http.StatusOK, patched)
 	h.wrote(r, c, to, patched)
 	return err
+}
+
+// validatePatch handles duplicate and unknown members of the patch itself. data is compact JSON.
+func (c resourceRequest) validatePatch(w http.ResponseWriter, o options.Write, mediaType string, data []byte) ([]byte, error) {
+	unique, err := applyFieldValidation(w, o.FieldValidation, data, c.strictPatchError)
+	if err != nil || mediaType != jsonPatchType {
+		return unique, err
+	}
+	return unique, report(w, o.FieldValidation, unknownWarnings(patch.UnknownMembers(unique)), c.strictPatchError)
 }
 
 // withSizeLimit makes p fail if its result exceeds the limit for bodies, so that repeated
@@ -266,12 +275,27 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 // of the metadata are always known; see [store.CollectionSpec.CheckTypes].
 func (c resourceRequest) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
-		return scaleResource.CollectionSpec().CheckTypes(data)
+		return checkScale(data)
+	}
+	if c.subresource == "status" && c.RequireVersion {
+		var err error
+		if data, err = c.withOwn(data, "kind", c.Kind); err != nil {
+			return err
+		}
 	}
 	if err := c.collection.Spec().CheckTypes(data); err != nil || c.Validate != nil {
 		return err
 	}
 	return c.Schema.Check(data)
+}
+
+// withOwn returns data with another string in the named member if it has a string there. As in
+// Kubernetes, the type in a custom resource has no effect on a write to its status.
+func (c resourceRequest) withOwn(data []byte, name, value string) ([]byte, error) {
+	if text, err := rawjson.String(rawjson.Lookup(data, name)); err != nil || text == "" {
+		return data, nil
+	}
+	return patch.Merge(data, fmt.Appendf(nil, `{%q:%q}`, name, value))
 }
 
 // validateObject returns an error of status 422 if next is invalid, and warns about its finalizers.
@@ -300,12 +324,11 @@ func (c resourceRequest) validateObject(old, next []byte) error {
 // checkKind returns an error of status 422 if an object, the result of a patch, has another kind or
 // apiVersion.
 func (c resourceRequest) checkKind(object []byte) error {
-	kind := c.Resource
 	if c.subresource == "scale" {
-		kind = scaleResource
+		return nil // checkScale checks them
 	}
 	var errs field.ErrorList
-	for name, want := range map[string]string{"kind": kind.Kind, "apiVersion": kind.APIVersion()} {
+	for name, want := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
 		if got, err := rawjson.String(rawjson.Lookup(object, name)); err == nil && got != "" && got != want {
 			errs = append(errs, field.Invalid(field.NewPath(name), got, "must be "+want))
 		}
@@ -313,11 +336,11 @@ func (c resourceRequest) checkKind(object []byte) error {
 	if errs == nil {
 		return nil
 	}
-	name := kind.Kind
+	name := c.Kind
 	if c.RequireVersion { // as in Kubernetes, errors about custom resources have the patch's kind
 		name = jsonvalue.Value(object).At("kind").Text()
 	}
-	return apistatus.Invalid(kind.Group, name, c.name, errs)
+	return apistatus.Invalid(c.Group, name, c.name, errs)
 }
 
 // withTypeCheck makes p fail if its result has fields of a wrong type.
@@ -326,6 +349,13 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 		out, err := p(doc)
 		if err != nil {
 			return nil, err
+		}
+		if c.subresource == "status" && c.RequireVersion {
+			for name, value := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
+				if out, err = c.withOwn(out, name, value); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if err := c.checkKind(out); err != nil {
 			return nil, err
@@ -365,6 +395,9 @@ func (c resourceRequest) update(
 			return nil, err
 		}
 		if c.subresource == "status" {
+			if metadataString(next, "name") == "" {
+				return nil, c.nameMismatch("name", "", c.name)
+			}
 			if next, err = withStatus(doc, next); err != nil {
 				return nil, err
 			}
@@ -396,22 +429,23 @@ func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.
 
 // checkIdentity returns an error if the name, namespace, UID or version of the new object,
 // next, differs from the same member of old. It ignores members that are missing in next. As in
-// Kubernetes, a wrong UID is not a conflict, which clients would retry, except in a scale.
+// Kubernetes, a wrong UID is not a conflict, which clients would retry, and patches of subresources
+// ignore it.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {
 			return c.nameMismatch(name, got, want)
 		}
 	}
-	if uid := metadataString(next, "uid"); uid != "" && uid != metadataString(old.Data, "uid") {
-		if c.subresource == "scale" {
-			return c.conflict(old, "metadata.uid differs")
-		}
+	if uid := metadataString(next, "uid"); c.subresource == "" && uid != "" && uid != metadataString(old.Data, "uid") {
 		return apistatus.Invalid(c.Group, c.Kind, c.name, validation.ValidateImmutableField(uid, "", field.NewPath("metadata", "uid")))
 	}
 	version := metadataString(next, "resourceVersion")
 	if version == "" || version == "0" || version == old.Version.String() {
 		return nil
+	}
+	if _, err := listwatch.ParseVersion(version); err != nil {
+		return err
 	}
 	return c.conflict(old, "metadata.resourceVersion differs; "+
 		"the object has been modified; please apply your changes to the latest version and try again")
@@ -453,6 +487,9 @@ func withStatus(old, next []byte) ([]byte, error) {
 	}
 	isStatus := func(m rawjson.Member) bool { return m.Name == "status" }
 	status := rawjson.Lookup(next, "status")
+	if string(status) == "null" {
+		status = nil
+	}
 	i := slices.IndexFunc(members, isStatus)
 	switch {
 	case status == nil:

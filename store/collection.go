@@ -143,8 +143,8 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 // Update replaces the object at key with the result of the function change. The result must have
 // the same name. The resourceVersion of the result is ignored. If another writer changes the object
 // in between, Update calls change again with the newer state. It returns Conflict after a hundred
-// tries, or after one if Preconditions.Version is set. If the result equals the old object, nothing
-// is written and the old object is returned.
+// tries, or after one if Preconditions.Version is set. If the result differs at most in the order
+// of members, nothing is written and the old object is returned.
 //
 // metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
 // if anything except metadata and status changes. If the object is being deleted and the

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
@@ -132,7 +131,7 @@ func (s *submission) prepareCreate(now time.Time) {
 }
 
 // prepareUpdate copies the metadata that a writer cannot change from the old object. It reports
-// whether the object differs from the old one.
+// whether the object differs from the old one in more than the order of members.
 func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) {
 	s.setKey()
 	s.doc.keepDeletionMarks(old)
@@ -181,25 +180,12 @@ func generationOf(d *document) int64 {
 	return n
 }
 
-// equalMembers reports whether a and b have the same members in the same order and spelling,
-// except for the ignored ones.
+// equalMembers reports whether a and b have the same members, except for the ignored ones.
 func equalMembers(a, b []rawjson.Member, ignored ...string) bool {
-	skipIgnored := func(members []rawjson.Member) []rawjson.Member {
-		for len(members) > 0 && slices.Contains(ignored, members[0].Name) {
-			members = members[1:]
-		}
-		return members
+	relevant := func(members []rawjson.Member) []rawjson.Member {
+		return slices.DeleteFunc(slices.Clone(members), func(m rawjson.Member) bool { return slices.Contains(ignored, m.Name) })
 	}
-	for {
-		a, b = skipIgnored(a), skipIgnored(b)
-		if len(a) == 0 || len(b) == 0 {
-			return len(a) == len(b)
-		}
-		if !bytes.Equal(a[0].Key, b[0].Key) || !bytes.Equal(a[0].Value, b[0].Value) {
-			return false
-		}
-		a, b = a[1:], b[1:]
-	}
+	return rawjson.EqualMembers(relevant(a), relevant(b))
 }
 
 // draft returns sub as a Draft for a backend.

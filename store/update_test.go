@@ -78,6 +78,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 		"the object":                   string(old.Data),
 		"with space":                   " " + strings.ReplaceAll(string(old.Data), ",", " ,\n"),
 		"the created JSON":             `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"}},"spec":{"x":1}}`,
+		"another order":                `{"spec":{"x":1},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"}}}`,
 		"server-set members elsewhere": `{"kind":"Pod","apiVersion":"v1","metadata":{"uid":"u","name":"a","namespace":"n","resourceVersion":"1","labels":{"l":"v"},"generation":8},"spec":{"x":1}}`,
 	} {
 		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(data))
@@ -89,7 +90,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 		t.Errorf("%d commits, want only the create", backend.commits)
 	}
 	for name, data := range map[string]string{
-		"another order":  `{"metadata":{"namespace":"n","name":"a","labels":{"l":"v"}},"spec":{"x":1}}`,
+		"another number": `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"}},"spec":{"x":1.0}}`,
 		"another member": `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"},"x":0},"spec":{"x":1}}`,
 	} {
 		if o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(data)); err != nil || o == old {

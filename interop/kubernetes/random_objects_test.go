@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -69,7 +70,6 @@ var (
 		{"", "spec.raw", `{"n":9007199254740993,"any":{"a":[1,{"b":null}]}}`},
 		{"", "spec.replicas", ``},
 		{"", "metadata.ownerReferences", `[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1"}]`},
-		{"", "spec.name", `null`},
 		{"", "spec.parts", `[]`},
 		{"", "spec.raw", `{}`},
 	}
@@ -144,6 +144,8 @@ var (
 		{"replicas large", "spec.replicas", `11`},
 		{"replicas fraction", "spec.replicas", `1.5`},
 		{"numbers", "spec.replicas", `1.0`},
+		{"", "spec.color", `"red"`},   // the same object as before it, for each
+		{"null", "spec.name", `null`}, // only ours stores it
 		{"name pattern", "spec.name", `"ABCDEF"`},
 		{"repeated element", "spec.tags", `["a","a"]`},
 		{"tags many", "spec.tags", `["a","b","c","d"]`},
@@ -162,6 +164,9 @@ var (
 		{"raw null", "spec.raw", `{"a":null}`},
 		{"wrong type", "spec.raw", `[]`},
 	}
+	// storedIfEmpty are the traits of metadata that Kubernetes stores after an apply, so that the
+	// next write, which drops it, gets a version of its own.
+	storedIfEmpty = []string{"labels null", "label null", "annotations empty", "annotation null", "finalizers empty", "owners empty"}
 	// badBodies are no objects.
 	badBodies = []variant{
 		{"body empty", " "},
@@ -264,6 +269,13 @@ var (
 		{"path missing", `[{"op":"remove"}]`},
 		{"path bad", `[{"op":"remove","path":"spec"}]`},
 		{"path empty", `[{"op":"replace","path":"","value":{}}]`},
+		{"path empty", `[{"op":"replace","path":"","value":null}]`},
+		{"path empty", `[{"op":"replace","path":"","value":{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"green"}}}]`},
+		{"path empty", `[{"op":"test","path":"","value":{"kind":"KIND"}}]`},
+		{"path empty", `[{"op":"remove","path":""}]`},
+		{"path empty", `[{"op":"add","path":"","value":{}}]`},
+		{"path empty", `[{"op":"move","path":"","from":"/spec"}]`},
+		{"path empty", `[{"op":"copy","path":"/spec/raw","from":""}]`},
 		{"value missing", `[{"op":"add","path":"/spec/raw"}]`},
 		{"from missing", `[{"op":"copy","path":"/spec/raw"}]`},
 		{"value null", `[{"op":"add","path":"/spec/color","value":null}]`},
@@ -350,18 +362,7 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 	}
 	if rapid.IntRange(1, 100).Draw(t, "fault?") <= 35 {
 		c := oneOf(t, "fault", faults...)
-		if r.method == "PATCH" && c.trait == "number 1e400" {
-			c = usualChanges[0] // in YAML it is a string for Kubernetes, see docs/kubernetes.md
-		}
-		if r.method == "PATCH" && (c.trait == "labels null" || c.trait == "annotations empty") {
-			// Kubernetes stores them, and the next write that drops them gets a version of its own.
-			c = usualChanges[0]
-		}
-		if c.trait == "version old" && r.verb == "create" {
-			c.trait = "version" // no version of a new object is right
-		}
-		o.set(c, to)
-		r.mark(c.trait)
+		r.addFault(o, c, to)
 		if c.trait == "generateName" && !update && rapid.Bool().Draw(t, "name?") {
 			o.set(change{"", "metadata.name", ""}, to)
 		}
@@ -379,6 +380,20 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 			r.body = strings.Replace(r.body, `,"resourceVersion":"@rv(`+to.key()+`)"`, "", 1)
 		}
 	}
+}
+
+// addFault makes a change of o, which is the body of r.
+func (r *request) addFault(o object, c change, to target) {
+	switch {
+	case r.method == "PATCH" && c.trait == "number 1e400":
+		return // in YAML it is a string for Kubernetes, see docs/kubernetes.md
+	case r.method == "PATCH" && slices.Contains(storedIfEmpty, c.trait):
+		return
+	case r.verb == "create" && c.trait == "version old":
+		c.trait = "version" // no version of a new object is right
+	}
+	o.set(c, to)
+	r.mark(c.trait)
 }
 
 // set changes a part of o.

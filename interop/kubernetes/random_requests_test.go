@@ -189,7 +189,7 @@ func (r *request) addWriteOptions(t *rapid.T) {
 		r.addQuery(variant{"", oneOf(t, "manager", managers...)})
 	}
 	r.addQuery(pick(t, "option", 75, writeOptions...))
-	r.dropDryRun("version", "version bad", "selfLink")
+	r.dropDryRun("version", "version 0", "version bad", "selfLink")
 	r.addAccept(t)
 }
 
@@ -325,7 +325,11 @@ var selectors = []variant{
 }
 
 func (r *request) addSelectors(t *rapid.T, to target) {
-	r.addQuery(pick(t, "selector", 50, selectors...))
+	v := pick(t, "selector", 50, selectors...)
+	if to.plural == "gadgets" && strings.Contains(v.text, "namespace") {
+		v.trait = "selector bad" // gadgets have no namespace
+	}
+	r.addQuery(v)
 	if to.plural == "widgets" {
 		r.addQuery(pick(t, "color selector", 85, variant{"", "fieldSelector=spec.color%3Dred"}))
 	}
@@ -385,16 +389,21 @@ func genScale(t *rapid.T, to target) request {
 	case "patch":
 		r.method, r.contentType = "PATCH", mergePatchType
 	}
-	r.body = to.fill(oneOf(t, "scale", scaleBodies...))
+	r.setScale(variant{"", oneOf(t, "scale", scaleBodies...)}, to)
 	if v := pick(t, "bad scale", 75, badScaleBodies...); v.text != "" && r.admits(v.trait) {
-		r.body = to.fill(v.text)
-		r.mark(v.trait)
-	}
-	if verb == "patch" {
-		r.body = strings.Replace(r.body, `"apiVersion":"autoscaling/v1","kind":"Scale",`, "", 1)
+		r.setScale(v, to)
 	}
 	r.addQuery(pick(t, "option", 85, writeOptions...))
 	return r
+}
+
+// setScale sets the body, a scale or a merge patch of one.
+func (r *request) setScale(v variant, to target) {
+	r.body = to.fill(v.text)
+	r.mark(v.trait)
+	if r.method == "PATCH" {
+		r.body = strings.Replace(r.body, `"apiVersion":"autoscaling/v1","kind":"Scale",`, "", 1)
+	}
 }
 
 // genOddRequest generates a request with a method or media type that the path does not support.

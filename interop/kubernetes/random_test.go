@@ -48,12 +48,12 @@ func TestRandomRequestsAreAnsweredAsInKubernetes(t *testing.T) {
 			}
 		}
 	}
-	sequences := 0
 	start := time.Now()
+	sequences := c.each(t)
 	rapid.Check(t, func(r *rapid.T) {
 		steps := rapid.SliceOfN(genRequest(), 1, 30).Draw(r, "steps")
 		sequences++
-		if err := c.run(t.Context(), steps); err != nil {
+		if _, err := c.run(t.Context(), steps); err != nil {
 			r.Fatal(err)
 		}
 	})
@@ -81,7 +81,7 @@ func (c *comparison) provoke(t *testing.T) (sequences int) {
 				continue
 			}
 			sequences++
-			if err := c.run(t.Context(), steps[:last+1]); err != nil {
+			if _, err := c.run(t.Context(), steps[:last+1]); err != nil {
 				t.Error(err)
 				return sequences
 			}
@@ -120,9 +120,9 @@ type watchPair struct {
 	kubernetes, ours *openWatch
 }
 
-// run sends the steps of a sequence and returns an error that describes the first difference that
-// no exception explains.
-func (c *comparison) run(ctx context.Context, steps []request) (err error) {
+// run sends the steps of a sequence. It returns the number of steps after which the sequence ended,
+// and an error that describes the first difference that no exception explains.
+func (c *comparison) run(ctx context.Context, steps []request) (done int, err error) {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	c.kubernetes.begin()
@@ -138,7 +138,7 @@ func (c *comparison) run(ctx context.Context, steps []request) (err error) {
 	for i, r := range steps {
 		r.body = strings.ReplaceAll(r.body, "@{step}", fmt.Sprint(i))
 		if err := c.prepare(ctx, r); err != nil {
-			return err
+			return i, err
 		}
 		lines = append(lines, r.curl())
 		c.requests++
@@ -165,17 +165,17 @@ func (c *comparison) run(ctx context.Context, steps []request) (err error) {
 			pair.ours.stop()
 		}
 		if err != nil {
-			return fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
+			return i, fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
 		}
 		same, err := c.explain(r, k, o, compareAnswers(k, o), lines)
 		if err != nil || !same {
-			return cmp.Or(err, c.both(func(s *comparedServer) error { return s.clean(ctx) }))
+			return i + 1, cmp.Or(err, c.both(func(s *comparedServer) error { return s.clean(ctx) }))
 		}
 	}
 	if err := c.both(func(s *comparedServer) error { return s.clean(ctx) }); err != nil {
-		return err
+		return len(steps), err
 	}
-	return c.compareEvents(ctx, watches, lines)
+	return len(steps), c.compareEvents(ctx, watches, lines)
 }
 
 // prepare gets the versions to which a request refers. Kubernetes' cache is as new as a list that
@@ -187,7 +187,7 @@ func (c *comparison) prepare(ctx context.Context, r request) error {
 			lists = append(lists, "/apis/demo.example.com/v1/"+m[2])
 		}
 	}
-	if strings.Contains(r.query, "resourceVersion=0") {
+	if strings.Contains(r.query, "resourceVersion=0") || strings.Contains(r.query, "sendInitialEvents=true") {
 		for plural := range kinds {
 			lists = append(lists, collectionPath(plural, ""))
 		}

@@ -98,7 +98,11 @@ func (r *request) addWatchSelector(t *rapid.T) {
 		return
 	}
 	r.watch.labels = s.labels
-	r.addQuery(variant{"", s.query})
+	trait := ""
+	if r.watch.plural == "gadgets" && strings.Contains(s.query, "namespace") {
+		trait = "selector bad" // gadgets have no namespace
+	}
+	r.addQuery(variant{trait, s.query})
 }
 
 // An openWatch reads the events of a watch.

@@ -40,6 +40,7 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []
 		if scale != nil {
 			errs = append(errs, checkReplicas(value, scale.SpecReplicasPath)...)
 			errs = append(errs, checkReplicas(value, scale.StatusReplicasPath)...)
+			errs = append(errs, checkSelector(value, scale.LabelSelectorPath)...)
 		}
 		slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 		return errs
@@ -79,7 +80,7 @@ func dropNulls(value any, s *structural.Structural) {
 
 // checkReplicas checks the number of replicas at a path of an object that has a scale.
 func checkReplicas(object map[string]any, path string) field.ErrorList {
-	replicas, _, err := unstructured.NestedInt64(object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
+	replicas, _, err := unstructured.NestedInt64(object, memberNames(path)...)
 	switch {
 	case err != nil:
 		return field.ErrorList{field.Invalid(field.NewPath(path), replicas, "must be an integer in an object")}
@@ -88,6 +89,20 @@ func checkReplicas(object map[string]any, path string) field.ErrorList {
 	}
 	return nil
 }
+
+// checkSelector checks the label selector at a path, which may be empty, of an object that has a
+// scale.
+func checkSelector(object map[string]any, path string) field.ErrorList {
+	if path == "" {
+		return nil
+	}
+	if selector, _, err := unstructured.NestedString(object, memberNames(path)...); err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath(path), selector, "must be a string in an object")}
+	}
+	return nil
+}
+
+func memberNames(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
 // prepare changes s and the schemas in it for the validator, which does not know Kubernetes'
 // extensions. A field with a default is never required, because a cluster would fill it in.

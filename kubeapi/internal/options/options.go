@@ -96,7 +96,7 @@ func Delete(q url.Values, body []byte) (o metav1.DeleteOptions, err error) {
 }
 
 // DeleteCollection reads the options of a delete of a collection, which are also the options of a
-// list. The query can't have preconditions, because it selects the objects by these parameters.
+// list. The resourceVersion in the query is one of a list, and not a precondition.
 func DeleteCollection(q url.Values, body []byte) (metav1.DeleteOptions, error) {
 	if err := validateList(q); err != nil {
 		return metav1.DeleteOptions{}, err
@@ -110,8 +110,8 @@ func DeleteCollection(q url.Values, body []byte) (metav1.DeleteOptions, error) {
 			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed for a collection"),
 		})
 	}
-	if len(body) == 0 {
-		o.Preconditions = nil
+	if len(body) == 0 && o.Preconditions != nil {
+		o.Preconditions.ResourceVersion = nil
 	}
 	return o, nil
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,13 +28,17 @@ const maxWork = 4 << 20
 // JSON parses a list of operations (RFC 6902), which is compact JSON, and returns a function that
 // applies them to compact JSON. Operations may copy maxCopy bytes.
 func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) {
+	if string(data) == "null" {
+		data = []byte("[]") // as in Kubernetes
+	}
 	// Check the form first, because the library's errors mention its Go types.
 	if data[0] != '[' {
 		return nil, Invalid(errors.New("a JSON patch must be a list of operations"))
 	}
 	i := -1
 	err := rawjson.Elements(data, func(at rawjson.Span) error {
-		if i++; data[at.Start] != '{' {
+		// As in Kubernetes, null is an operation without members.
+		if i++; data[at.Start] != '{' && data[at.Start] != 'n' {
 			return fmt.Errorf("operation %d is not an object", i)
 		}
 		return nil
@@ -49,10 +55,7 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 		return nil, Invalid(fmt.Errorf("it has %d operations; the limit is %d", len(operations), MaxOperations))
 	}
 	for i, o := range operations {
-		switch err := checkOperation(o); {
-		case errors.Is(err, errWholeObject):
-			return nil, InvalidResult(fmt.Errorf("operation %d: %w", i, err))
-		case err != nil:
+		if err := checkOperation(o); err != nil {
 			return nil, Inapplicable(fmt.Errorf("operation %d: %w", i, err))
 		}
 		permitMissing(o)
@@ -74,6 +77,23 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 		}
 		return out, nil
 	}, nil
+}
+
+// UnknownMembers returns the paths of the members of operations that RFC 6902 does not define, such
+// as [0].x. They have no effect.
+func UnknownMembers(data []byte) (paths []string) {
+	var operations []map[string]json.RawMessage
+	if err := json.Unmarshal(data, &operations); err != nil {
+		return nil // JSON reports the error
+	}
+	for i, o := range operations {
+		for _, name := range slices.Sorted(maps.Keys(o)) {
+			if !slices.Contains([]string{"op", "path", "from", "value"}, name) {
+				paths = append(paths, fmt.Sprintf("[%d].%s", i, name))
+			}
+		}
+	}
+	return paths
 }
 
 // Inapplicable returns an error of status 422: the patch is valid but cannot be
@@ -104,14 +124,12 @@ func permitMissing(o jsonpatch.Operation) {
 	}
 	pointer, _ := rawjson.String(*o["path"])
 	last := pointer[strings.LastIndexByte(pointer, '/')+1:]
-	if _, err := strconv.Atoi(last); err == nil || last == "-" {
-		return // may be an element of a list
+	if _, err := strconv.Atoi(last); err == nil || last == "-" || pointer == "" {
+		return // may be an element of a list, or is the whole object
 	}
 	add := json.RawMessage(`"add"`)
 	o["op"] = &add
 }
-
-var errWholeObject = errors.New("only a PUT can replace the whole object: the path must start with a slash")
 
 // checkOperation rejects operations that the library would misinterpret, and paths that are
 // too deep. It adds missing values.
@@ -127,6 +145,9 @@ func checkOperation(o jsonpatch.Operation) error {
 	case "move", "copy":
 		pointers = append(pointers, "from")
 	default:
+		if o["op"] == nil {
+			return errors.New("it has no op")
+		}
 		return fmt.Errorf("op is %q, must be add, remove, replace, move, copy or test", o.Kind())
 	}
 	for _, name := range pointers {
@@ -138,12 +159,28 @@ func checkOperation(o jsonpatch.Operation) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		case pointer == "":
-			return errWholeObject
+			if err := checkWholeObject(o); err != nil {
+				return err
+			}
 		case pointer[0] != '/':
 			return fmt.Errorf("%s is %q, must be a JSON pointer that starts with a slash", name, pointer)
 		case strings.Count(pointer, "/") > maxDepth:
 			return fmt.Errorf("%s is deeper than %d levels", name, maxDepth)
 		}
+	}
+	return nil
+}
+
+// checkWholeObject rejects operations on the whole object, except for those that replace it by
+// another object or compare it.
+func checkWholeObject(o jsonpatch.Operation) error {
+	switch value := o["value"]; {
+	case o.Kind() == "test":
+		return nil
+	case o.Kind() != "replace":
+		return fmt.Errorf("only replace and test can be applied to the whole object, not %s", o.Kind())
+	case value == nil || (*value)[0] != '{':
+		return errors.New("the whole object can only be replaced by an object")
 	}
 	return nil
 }
