@@ -19,6 +19,7 @@ import (
 
 	"github.com/listwatch/listwatch/conformance/fault"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/interop/internal/ports"
 )
 
 // A serverProcess is a server process that can be killed and restarted at the same address.
@@ -49,9 +50,7 @@ type serverProcess struct {
 func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.RandomOptions, seed uint64) *serverProcess {
 	t.Helper()
 	s := &serverProcess{t: t, name: name, counts: make(map[string]int)}
-	l := listen(t)
-	s.config.Addr = l.Addr().String()
-	l.Close()
+	s.config.Addr = ports.Address(t)
 	s.directURL = "http://" + s.config.Addr
 	s.clientProxy = s.startProxy(s.config.Addr, "client", fault.Random(seed, clients))
 	s.clientAddr = s.clientProxy.Listener.Addr().String()
@@ -98,8 +97,8 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// serverStartTimeout limits the time until a process is ready.
-const serverStartTimeout = 30 * time.Second
+// serverStartTimeout limits the time until a process is ready. Only failing tests wait that long.
+const serverStartTimeout = 2 * time.Minute
 
 // start starts a process. It retries until a process is ready, because a server exits if it
 // cannot read from etcd.

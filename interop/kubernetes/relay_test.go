@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
+	"github.com/listwatch/listwatch/interop/internal/ports"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -204,7 +205,7 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 	s := &relayTest{T: t, server: server, direct: newDynamicClient(t, server.Config()).Resource(relayWidgets)}
 	s.write(20)
 	program, config := buildProgram(t), writeKubeconfig(t, server)
-	s.relayProcess = startRelay(t, program, "127.0.0.1:0", config)
+	s.relayProcess = startRelay(t, program, ports.Address(t), config)
 	relayed := newDynamicClient(t, s.config()).Resource(relayWidgets)
 	counter := new(listCounter)
 	counted := s.config()

@@ -4,16 +4,17 @@ package postgres
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/listwatch/listwatch/interop/internal/ports"
 )
 
-// programTimeout limits the time until the program serves.
-const programTimeout = time.Minute
+// programTimeout limits the time until the program serves. Only failing tests wait that long.
+const programTimeout = 5 * time.Minute
 
 // A program is examples/postgres as a process of its own, which can be killed.
 type program struct {
@@ -33,14 +34,7 @@ func startProgram(t *testing.T, database string) *program {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil { // the program listens there, also after a restart
-		t.Fatal(err)
-	}
+	addr := ports.Address(t) // the program listens there, also after a restart
 	p.args = []string{"-database", database, "-addr", addr}
 	p.url = "http://" + addr + "/settings"
 	p.start("-install")

@@ -33,8 +33,9 @@ import (
 )
 
 // decodeTimeout limits the time until a client has an event. The next event is written only then,
-// so a client that holds an event back until the next one arrives fails.
-const decodeTimeout = 30 * time.Second
+// so a client that holds an event back until the next one arrives fails. Only failing tests wait
+// that long.
+const decodeTimeout = 5 * time.Minute
 
 // A decoder is a client that prints the text of a watch as soon as it has decoded it.
 type decoder struct {
@@ -308,8 +309,8 @@ func startSharing(t *testing.T) *sharingServer {
 		}
 	}
 	// Over WebSocket a client has to answer a heartbeat before the next one, and a busy machine can
-	// stop a client for seconds.
-	s := &sharingServer{things: c, http: serve(500 * time.Millisecond), sockets: serve(10 * time.Second)}
+	// stop a client for seconds. Bookmarks suffice for the test.
+	s := &sharingServer{things: c, http: serve(500 * time.Millisecond), sockets: serve(decodeTimeout)}
 	mux := http.NewServeMux()
 	mux.Handle("/things", s.http)
 	mux.Handle("/sockets", s.sockets)

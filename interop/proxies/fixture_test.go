@@ -18,14 +18,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/interop/internal/ports"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 	"github.com/listwatch/listwatch/watchserver/echo"
 )
 
-// startTimeout limits the time until a proxy accepts connections.
-const startTimeout = 30 * time.Second
+// startTimeout limits the time until a proxy accepts connections. Only failing tests wait that
+// long.
+const startTimeout = 5 * time.Minute
 
 // startServer returns the address of a server of an empty collection at /things.
 func startServer(t *testing.T) string {
@@ -66,7 +68,7 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 		}
 		t.Skipf("%s is not installed", p.command)
 	}
-	addr, dir := freeAddress(t), t.TempDir()
+	addr, dir := ports.Address(t), t.TempDir()
 	config := strings.NewReplacer("ADDR", addr, "PORT", addr[strings.LastIndex(addr, ":")+1:], "SERVER", server, "DIR", dir).Replace(p.config)
 	for _, place := range []string{"GLOBAL_FAULT", "FRONT_FAULT", "FAULT"} {
 		config = strings.ReplaceAll(config, place, faults[place])
@@ -103,16 +105,6 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 	})
 	awaitListener(t, addr, ended)
 	return addr
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func awaitListener(t *testing.T, addr string, ended <-chan struct{}) {

@@ -14,13 +14,18 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/interop/internal/ports"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
+
+// hangTimeout ends a test that hangs.
+const hangTimeout = 5 * time.Minute
 
 // childEnv is the environment variable that makes the test binary run the program.
 const childEnv = "LISTWATCH_TEST_TRYETCD"
@@ -69,7 +74,7 @@ func startProgram(t *testing.T, args ...string) (cmd *exec.Cmd, endpoint string)
 // createThing creates a thing and returns the number of things that existed before.
 func createThing(t *testing.T, endpoint, name string) (before int) {
 	t.Helper()
-	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: strings.Split(endpoint, ",")})
+	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: strings.Split(endpoint, ","), Timeout: hangTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +84,9 @@ func createThing(t *testing.T, endpoint, name string) (before int) {
 		t.Fatal(err)
 	}
 	page, err := c.List(t.Context(), listwatch.Query{})
+	for errors.Is(err, listwatch.NotYet) { // on a busy machine etcd confirms the version too late
+		page, err = c.List(t.Context(), listwatch.Query{})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +116,8 @@ func TestDataSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Fixed ports are below the ephemeral ones, so that no connection of another test has them.
 func TestThreeMembersKeepTheirData(t *testing.T) {
-	dir, port := filepath.Join(t.TempDir(), "made"), 0
-	for port = 18000 + os.Getpid()%1000*10; !portsAreFree(port, 6); port += 6 {
-	}
+	dir, port := filepath.Join(t.TempDir(), "made"), ports.ReserveRange(t, 6)
 	args := []string{"--members", "3", "--data", dir, "--client", fmt.Sprint("http://127.0.0.1:", port)}
 	for i := range 2 {
 		cmd, endpoint := startProgram(t, args...)
@@ -146,17 +151,6 @@ func TestTemporaryMembersUseFreePorts(t *testing.T) {
 	if members := memberCount(t, endpoint); members != 3 {
 		t.Errorf("got a cluster of %d members, want 3", members)
 	}
-}
-
-func portsAreFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
-		if err != nil {
-			return false
-		}
-		l.Close()
-	}
-	return true
 }
 
 // memberCount returns the number of started members of the cluster.

@@ -40,7 +40,7 @@ const token = "the-token-of-a-test"
 const shutdownGrace = 5 * time.Second
 
 // startTimeout limits the time until the server is ready.
-const startTimeout = time.Minute
+const startTimeout = 5 * time.Minute
 
 // A Server is a Kubernetes API server for custom resources, over TLS. It has one user, who may do
 // everything. Objects can be created in any namespace, because it does not manage namespaces.

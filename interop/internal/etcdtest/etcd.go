@@ -12,7 +12,7 @@ import (
 )
 
 // startTimeout limits the time until etcd is ready.
-const startTimeout = time.Minute
+const startTimeout = 5 * time.Minute
 
 // A Server is a single-member etcd in this process, with a client.
 type Server struct {

@@ -5,20 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/listwatch/listwatch/interop/internal/ports"
 )
 
 // memberEnv is the environment variable with the configuration of a member. It makes a
@@ -140,7 +140,8 @@ func StartDurable(t testing.TB) *Process {
 }
 
 func newProcess(t testing.TB, i int) *Process {
-	m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t), MaxRequestBytes: 8 << 20}
+	t.Helper()
+	m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: "http://" + ports.Address(t), Peer: "http://" + ports.Address(t), MaxRequestBytes: 8 << 20}
 	m.AdvertisedPeer = m.Peer
 	return &Process{URL: m.Client, t: t, member: m}
 }
@@ -172,26 +173,6 @@ func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*P
 		p.awaitReady()
 	}
 	return members
-}
-
-// nextPort is the last port that freeURL has tried. It starts at a different number in each
-// process, and stays below the ephemeral ports of the system.
-var nextPort atomic.Int64
-
-func init() { nextPort.Store(15000 + int64(os.Getpid()%1000)*15) }
-
-// freeURL returns a URL with an unused port.
-func freeURL(t testing.TB) string {
-	t.Helper()
-	for range 1000 {
-		address := fmt.Sprint("127.0.0.1:", nextPort.Add(1))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return "http://" + address
-		}
-	}
-	t.Fatal("found no free port")
-	return ""
 }
 
 func (p *Process) start() {

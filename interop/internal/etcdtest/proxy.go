@@ -72,7 +72,7 @@ func (p *Proxy) Filter(choose func(create *pb.WatchCreateRequest) Filter) {
 	p.filter = choose
 }
 
-// Cut closes all watches.
+// Cut closes all watches. No response that etcd sends after Cut has returned passes.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,6 +157,9 @@ func (p *Proxy) passDown(up grpc.ClientStream, down grpc.ServerStream, chosen <-
 				return nil
 			}
 			return err
+		}
+		if err := up.Context().Err(); err != nil {
+			return err // Cut was called, but the message was faster
 		}
 		if first {
 			filter = <-chosen

@@ -14,9 +14,9 @@ import (
 
 // An endpoint is a server on the loopback interface. It keeps its port when it is restarted.
 type endpoint struct {
+	addr    string
 	handler http.Handler
 	config  *tls.Config
-	addr    string // set by the first listen
 
 	listener net.Listener
 	server   *http.Server
@@ -26,8 +26,8 @@ type endpoint struct {
 	conns map[*conn]bool // guarded by mu; http.Server does not track hijacked connections
 }
 
-func newEndpoint(handler http.Handler, config *tls.Config) *endpoint {
-	return &endpoint{handler: handler, config: config, addr: "127.0.0.1:0", conns: map[*conn]bool{}}
+func newEndpoint(addr string, handler http.Handler, config *tls.Config) *endpoint {
+	return &endpoint{addr: addr, handler: handler, config: config, conns: map[*conn]bool{}}
 }
 
 func (e *endpoint) listen() error {
@@ -35,7 +35,7 @@ func (e *endpoint) listen() error {
 	if err != nil {
 		return err
 	}
-	e.addr, e.listener = l.Addr().String(), l
+	e.listener = l
 	e.server = &http.Server{Handler: e.handler, ErrorLog: log.New(io.Discard, "", 0)}
 	if e.config != nil {
 		e.server.TLSConfig = e.config.Clone()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/interop/internal/ports"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -65,8 +66,8 @@ func StartWith(t testing.TB, o memory.Options, resources ...string) *Server {
 	s.open(memory.Open(o))
 	certificate := borrowCertificate()
 	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
-	s.clear = newEndpoint(s.API, nil)
-	s.tls = newEndpoint(s.API, &tls.Config{Certificates: []tls.Certificate{certificate}})
+	s.clear = newEndpoint(ports.Address(t), s.API, nil)
+	s.tls = newEndpoint(ports.Address(t), s.API, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	s.listen()
 	t.Cleanup(s.stop)
 	return s
@@ -175,10 +176,13 @@ func (s *Server) stop() {
 	s.tls.stop()
 }
 
+// drainTimeout limits the time until all watches are closed. Only failing tests wait that long.
+const drainTimeout = 5 * time.Minute
+
 // Drain closes every watch, as a server does when it shuts down. No watch can be opened
 // afterwards.
 func (s *Server) Drain() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := s.API.Drain(ctx); err != nil {
 		s.t.Errorf("drain: %v", err)

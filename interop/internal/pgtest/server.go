@@ -22,7 +22,7 @@ import (
 )
 
 // timeout limits the time until PostgreSQL is ready, and until it has stopped.
-const timeout = time.Minute
+const timeout = 5 * time.Minute
 
 // A Server is a PostgreSQL that listens at a Unix socket in a directory of its own.
 type Server struct {

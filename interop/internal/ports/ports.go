@@ -1,0 +1,83 @@
+// Package ports reserves TCP ports for servers that must listen at a known address, for example
+// because they are restarted.
+package ports
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// The ports are below the ephemeral ones, which the system gives to connections and to listeners
+// at port 0. A process takes them in blocks and listens at the first port of each until it exits,
+// so that no other process takes the same block.
+const (
+	first, last = 20000, 32000
+	blockSize   = 50
+)
+
+var (
+	mu sync.Mutex
+	// Guarded by mu.
+	next, end int            // the unused ports of the current block
+	blocks    []net.Listener // at the first port of each block of this process
+)
+
+// Reserve returns a port of 127.0.0.1 that is free and that no other call returns, in any process.
+func Reserve(t testing.TB) int { return ReserveRange(t, 1) }
+
+// ReserveRange returns the first of n consecutive ports as Reserve does.
+func ReserveRange(t testing.TB, n int) int {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	for {
+		for next+n <= end {
+			port, used := next, usedPort(next, n)
+			if used == 0 {
+				next += n
+				return port
+			}
+			next = used + 1
+		}
+		if !takeBlock() {
+			t.Fatalf("found no %d free ports between %d and %d", n, first, last)
+		}
+	}
+}
+
+// Address returns a reserved address of the form 127.0.0.1:PORT.
+func Address(t testing.TB) string {
+	t.Helper()
+	return address(Reserve(t))
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// usedPort returns the last of n ports that another program uses, or 0 if there is none.
+func usedPort(port, n int) int {
+	for p := port + n - 1; p >= port; p-- {
+		l, err := net.Listen("tcp", address(p))
+		if err != nil {
+			return p
+		}
+		l.Close()
+	}
+	return 0
+}
+
+// takeBlock makes the next free block the current one. It reports whether there is one.
+func takeBlock() bool {
+	const count = (last - first) / blockSize
+	for i := range count {
+		start := first + (os.Getpid()+i)%count*blockSize
+		if l, err := net.Listen("tcp", address(start)); err == nil {
+			blocks = append(blocks, l)
+			next, end = start+1, start+blockSize
+			return true
+		}
+	}
+	return false
+}
