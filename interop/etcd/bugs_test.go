@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,8 +91,8 @@ func (s *bugTest) check(last *listwatch.Object) {
 	s.recorder.RecordHeal(last.Version)
 	waitForVersion(s, last.Version, s.watcher)
 	checkHistory(s, s.recorder)
-	if page, err := s.things.List(s.Context(), listwatch.Query{}); err != nil || page.Version < last.Version {
-		s.Errorf("list: got version %d, error %v; want version %d or a newer one", page.Version, err, last.Version)
+	if page := list(s, s.things, listwatch.Query{}); page.Version < last.Version {
+		s.Errorf("list: got version %d, want version %d or a newer one", page.Version, last.Version)
 	}
 	s.Logf("%d watches lost, %d resumed, %d relists, %d duplicates dropped: %s", s.trace.lost.Load(), s.trace.resumed.Load(), s.trace.relisted.Load(),
 		s.trace.duplicates.Load(), s.trace.reasons())
@@ -111,8 +112,7 @@ func progressAt(r *pb.WatchResponse, revision int64) *pb.WatchResponse {
 // sent notifications before the events that they cover.
 func TestProgressBeforeEventsIsNoticedEtcd15220(t *testing.T) {
 	s := newBugTest(t)
-	s.writer.create("a")
-	waitForVersion(t, 1, s.watcher)
+	waitForVersion(t, s.writer.create("a").Version, s.watcher)
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
 		sent := false
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
@@ -195,35 +195,19 @@ func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	s := newBugTest(t)
 	s.writer.create("a")
-	s.writer.create("deleted")
-	waitForVersion(t, 1, s.watcher)
-	const lost = 4
-	var resumed atomic.Bool
-	var mu sync.Mutex
-	dropped := 0
+	waitForVersion(t, s.writer.create("deleted").Version, s.watcher)
+	var lastLost atomic.Int64
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
-		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case !resumed.Load(): // drop all events
-			case len(got.Events) > 0 && dropped < lost:
-				n := min(lost-dropped, len(got.Events))
-				dropped += n
-				if got.Events = got.Events[n:]; len(got.Events) > 0 {
-					send(got)
-				}
-			default:
-				send(got)
-			}
+		if lastLost.Load() == 0 {
+			return dropAll
 		}
+		return hideEvents(func(e *mvccpb.Event) bool { return e.Kv.ModRevision <= lastLost.Load() })
 	})
 	s.proxy.Cut()
-	for i := range lost - 1 {
+	for i := range 3 {
 		s.writer.create(fmt.Sprint("lost-", i))
 	}
-	s.writer.delete("deleted")
-	resumed.Store(true)
+	lastLost.Store(int64(s.writer.delete("deleted").Version))
 	s.proxy.Cut()
 	eventually(t, "relist after the loss", func() bool { return s.trace.relisted.Load() > 0 })
 	s.writer.create("b")
@@ -233,31 +217,32 @@ func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	}
 }
 
+// dropAll is a Filter that drops all responses.
+func dropAll(*pb.WatchResponse, func(*pb.WatchResponse)) {}
+
+// hideEvents returns a Filter that drops the events for which hide returns true.
+func hideEvents(hide func(*mvccpb.Event) bool) etcdtest.Filter {
+	return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
+		all := len(got.Events)
+		got.Events = slices.DeleteFunc(got.Events, hide)
+		if all == 0 || len(got.Events) > 0 {
+			send(got)
+		}
+	}
+}
+
 // testLostDelete compacts the history at the revision of a delete while the store is
 // disconnected. When the store reconnects, the proxy hides the delete.
 func testLostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bool) {
 	s := newBugTest(t)
 	s.writer.create("kept")
-	s.writer.create("deleted")
-	waitForVersion(t, 1, s.watcher)
+	waitForVersion(t, s.writer.create("deleted").Version, s.watcher)
 	var compacted atomic.Int64
-	s.proxy.Filter(func(c *pb.WatchCreateRequest) etcdtest.Filter {
+	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
 		if compacted.Load() == 0 {
-			return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // drop all events
+			return dropAll
 		}
-		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
-			kept := got.Events[:0]
-			for _, e := range got.Events {
-				if !hide(e, compacted.Load()) {
-					kept = append(kept, e)
-				}
-			}
-			if len(got.Events) > 0 && len(kept) == 0 {
-				return
-			}
-			got.Events = kept
-			send(got)
-		}
+		return hideEvents(func(e *mvccpb.Event) bool { return hide(e, compacted.Load()) })
 	})
 	s.proxy.Cut()
 	deleted := s.writer.delete("deleted")

@@ -146,7 +146,7 @@ func (l *clusterTest) cutServer() {
 // the compaction. In that case the test disconnects it again.
 func (l *clusterTest) leaveServerBehind() {
 	s := l.anyServer()
-	const attempts = 5
+	const attempts = 50
 	for range attempts {
 		if l.tryToLeaveBehind(s) {
 			return

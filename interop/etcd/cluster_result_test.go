@@ -17,10 +17,7 @@ func (l *clusterTest) check(start time.Time) {
 	for _, s := range l.servers {
 		remote := &client.Remote{URL: s.directURL + collectionPath}
 		began := l.recorder.Elapsed()
-		page, err := remote.List(l.Context(), listwatch.Query{})
-		if err != nil {
-			l.Fatal(err)
-		}
+		page := list(l, remote, listwatch.Query{})
 		l.recorder.RecordList("", began, listwatch.Query{}, page)
 		remote.Close()
 	}

@@ -73,13 +73,7 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/three"}
 	first, second := openThings(t, openDB(t, o)), openThings(t, openDB(t, o))
 	remote, _ := serveOverHTTP(t, second)
-	base := func() listwatch.Version {
-		page, err := remote.List(t.Context(), listwatch.Query{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return page.Version
-	}()
+	base := list(t, remote, listwatch.Query{}).Version
 	w := watchAt(t, remote, base)
 	rec := checker.NewRecorder(checker.Meta{Base: base})
 	wr := &recordedWriter{t: t, recorder: rec, to: rec.Collection(first)}
@@ -90,9 +84,9 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	// Another server also has the writes, both in a list at their version and in a list of
 	// the newest state.
 	for _, q := range []listwatch.Query{{Start: listwatch.At, Version: deleted.Version}, {}} {
-		page, err := remote.List(t.Context(), q)
-		if err != nil || page.Version < deleted.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
-			t.Errorf("list at another server: got %+v, error %v; want a at version %d", page, err, a2.Version)
+		page := list(t, remote, q)
+		if page.Version < deleted.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
+			t.Errorf("list at another server: got %+v, want a at version %d", page, a2.Version)
 		}
 	}
 	want := []string{
@@ -122,13 +116,10 @@ func TestListContinuesAtAnotherServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := first.List(t.Context(), listwatch.Query{Limit: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rest, err := second.List(t.Context(), listwatch.Query{Continue: page.Continue})
-	if err != nil || rest.Version != page.Version || len(rest.Items) != 3 {
-		t.Errorf("continued list at another server: got %+v, error %v; want 3 objects at %d", rest, err, page.Version)
+	page := list(t, first, listwatch.Query{Limit: 2})
+	rest := list(t, second, listwatch.Query{Continue: page.Continue})
+	if rest.Version != page.Version || len(rest.Items) != 3 {
+		t.Errorf("continued list at another server: got %+v, want 3 objects at %d", rest, page.Version)
 	}
 }
 
@@ -217,9 +208,9 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 	v := put("/registry/example.com/things/default/a", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","generation":1},"spec":{"n":1}}`+"\n")
 	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/registry", Layout: etcd.KubernetesLayout, ReadOnly: true}
 	c := openThings(t, openDB(t, o))
-	page, err := c.List(t.Context(), listwatch.Query{})
-	if err != nil || len(page.Items) != 1 {
-		t.Fatalf("list: got %+v, error %v; want one object", page, err)
+	page := list(t, c, listwatch.Query{})
+	if len(page.Items) != 1 {
+		t.Fatalf("list: got %+v, want one object", page)
 	}
 	want := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"%d","generation":1},"spec":{"n":1}}`, v)
 	if got := string(page.Items[0].Data); got != want || page.Items[0].Fields["spec.n"] != "1" {
@@ -262,11 +253,14 @@ func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	for i := range 64 { // fill the history and gRPC's buffers
 		write(i)
 	}
+	// The store may lag behind its writes. A list waits until it has received all of them.
+	list(t, c, listwatch.Query{Limit: 1})
 	before := heapBytes()
 	const writes, limit = 256, 4 << 20
 	for i := range writes {
 		write(i)
 	}
+	list(t, c, listwatch.Query{Limit: 1})
 	if grown := heapBytes() - before; grown > limit {
 		t.Errorf("the heap grew by %d KiB during writes of %d KiB, want at most %d KiB", grown>>10, writes*64, limit>>10)
 	}
@@ -285,7 +279,8 @@ func TestWatchersShareOneWatchOfEtcd(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)
 	proxy := etcdtest.StartProxy(t, server.URL)
-	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1}))
+	var counts traceCounts
+	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1, Trace: counts.trace()}))
 	first, err := c.Create(t.Context(), thing("a", 0))
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +298,8 @@ func TestWatchersShareOneWatchOfEtcd(t *testing.T) {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	}
-	if n := proxy.Watches.Load(); n != 1 {
-		t.Errorf("got %d watches of etcd, want 1", n)
+	// On a busy machine the watch may be lost and opened again.
+	if n, lost := proxy.Watches.Load(), counts.lost.Load(); n == 0 || n > 1+lost {
+		t.Errorf("got %d watches of etcd, %d of which were lost, want 1 more", n, lost)
 	}
 }

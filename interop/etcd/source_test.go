@@ -21,11 +21,15 @@ type testingT interface {
 	Cleanup(f func())
 }
 
-// openDB opens a database, and closes it at the end of the test. By default it has a new prefix.
+// openDB opens a database, and closes it at the end of the test. By default it has a new prefix,
+// and a timeout that only a failing test reaches.
 func openDB(t testingT, o etcd.Options) *etcd.DB {
 	t.Helper()
 	if o.Prefix == "" {
 		o.Prefix = fmt.Sprintf("/test-%d", prefixes.Add(1))
+	}
+	if o.Timeout == 0 {
+		o.Timeout = waitTimeout
 	}
 	db, err := etcd.Open(t.Context(), o)
 	if err != nil {
