@@ -20,9 +20,12 @@ type candidate struct {
 	stop  context.CancelFunc
 }
 
+// longLease is the duration of a lease that no candidate loses because the machine is busy.
+const longLease = 5 * time.Minute
+
 // runCandidate starts the candidate called name. If release is true, it releases the lease when it
 // is stopped.
-func runCandidate(t *testing.T, client kubernetes.Interface, name string, release bool) *candidate {
+func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration, release bool) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
 	elector := kubetest.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -30,7 +33,7 @@ func runCandidate(t *testing.T, client kubernetes.Interface, name string, releas
 			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "boss"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		},
-		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+		LeaseDuration: lease, RenewDeadline: lease * 2 / 3, RetryPeriod: 100 * time.Millisecond,
 		ReleaseOnCancel: release,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(c.leads) },
@@ -56,10 +59,14 @@ func TestLeadershipPassesOn(t *testing.T) {
 			t.Parallel()
 			s := kubetest.Start(t, "leases.v1.coordination.k8s.io=Lease")
 			client := newClientset(t, s.Config(kubetest.HTTP2))
-			first := runCandidate(t, client, "first", release)
+			lease := longLease
+			if !release {
+				lease = 3 * time.Second
+			}
+			first := runCandidate(t, client, "first", lease, release)
 			<-first.leads
-			second := runCandidate(t, client, "second", true)
 			wantHolder(t, client, "first")
+			second := runCandidate(t, client, "second", longLease, true)
 			first.stop()
 			<-first.lost
 			// Without a release, the second candidate must wait until the lease expires.

@@ -18,7 +18,7 @@ const leaseResource = "leases.v1.coordination.k8s.io=Lease"
 func electionOptions() manager.Options {
 	o := managerOptions()
 	o.LeaderElection, o.LeaderElectionNamespace, o.LeaderElectionID = true, "default", "widgets"
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = ptr.To(15*time.Second), ptr.To(10*time.Second), ptr.To(100*time.Millisecond)
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = ptr.To(longLease), ptr.To(longLease*2/3), ptr.To(100*time.Millisecond)
 	o.LeaderElectionReleaseOnCancel = true
 	return o
 }

@@ -3,6 +3,7 @@
 package clients
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -121,8 +122,37 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	t.Cleanup(front.Close)
 	u := newKubectlUser(t, "--server", front.URL)
 	u.run("create", "-f", definitions)
-	u.run("wait", "--for=condition=Established", "crd/widgets.demo.example.com", "crd/gadgets.demo.example.com")
+	u.run("wait", patiently, "--for=condition=Established", "crd/widgets.demo.example.com", "crd/gadgets.demo.example.com")
+	// Several controllers of the server see a new definition, one after the other.
+	for _, path := range []string{"/apis/demo.example.com/v1", "/openapi/v2", "/openapi/v3/apis/demo.example.com/v1"} {
+		awaitContent(t, front.URL+path, "widgets", "gadgets")
+	}
+	awaitContent(t, front.URL+"/apis/demo.example.com/v1/widgets", "WidgetList")
+	awaitContent(t, front.URL+"/apis/demo.example.com/v1/gadgets", "GadgetList")
 	return u
+}
+
+// awaitContent waits until the response to a GET contains all words.
+func awaitContent(t *testing.T, url string, words ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q in %s", words, url), func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		for _, word := range words {
+			if !strings.Contains(string(body), word) {
+				return false, err
+			}
+		}
+		return response.StatusCode == http.StatusOK, err
+	})
 }
 
 // server returns the URL of the user's server.

@@ -84,7 +84,7 @@ func TestKubectlAgainstANewServer(t *testing.T) {
 	u.wantOutput("pod/one unchanged\n", "apply", "-f", pod("nginx:1"))
 	u.wantOutput("pod/one configured\n", "apply", "-f", pod("nginx:2"))
 	watch.waitForLines(podColumns, waiting, waiting)
-	wait := u.start("wait", "pod/one", "--for=jsonpath={.status.phase}=Running")
+	wait := u.start("wait", patiently, "pod/one", "--for=jsonpath={.status.phase}=Running")
 	u.wantOutput("pod/one patched\n", "patch", "pod", "one", "--subresource=status", "-p", `{"status":{"phase":"Running"}}`)
 	wait.waitForExit("pod/one condition met\n")
 	watch.waitForLines(podColumns, waiting, waiting, running)

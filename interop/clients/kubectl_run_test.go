@@ -29,8 +29,12 @@ func runKubectl() {
 	}
 }
 
-// commandTimeout limits a command, so that a test can report which command does not exit.
-const commandTimeout = time.Minute
+// commandTimeout limits a command, so that a test can report which command does not exit. Only
+// failing tests wait that long.
+const commandTimeout = 5 * time.Minute
+
+// patiently makes kubectl wait longer than its default of 30 seconds, which a busy machine exceeds.
+const patiently = "--timeout=5m"
 
 // A kubectlUser runs kubectl against one server, in its own home directory.
 type kubectlUser struct {

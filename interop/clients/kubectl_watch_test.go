@@ -97,10 +97,10 @@ func TestKubectlWait(t *testing.T) {
 	t.Parallel()
 	s, u := startForKubectl(t)
 	createInStore(t, s, "pods", "default", podWithPhase("a", "Pending", ""))
-	ready := u.start("wait", "--for=condition=Ready", "pod/a")
-	running := u.start("wait", "--for=jsonpath={.status.phase}=Running", "pod/a")
-	deleted := u.start("wait", "--for=delete", "pod/a")
-	created := u.start("wait", "--for=create", "pod/late")
+	ready := u.start("wait", patiently, "--for=condition=Ready", "pod/a")
+	running := u.start("wait", patiently, "--for=jsonpath={.status.phase}=Running", "pod/a")
+	deleted := u.start("wait", patiently, "--for=delete", "pod/a")
+	created := u.start("wait", patiently, "--for=create", "pod/late")
 	awaitWatches(t, s, 3)
 	replacePod(t, s, "a", `{"metadata":{"name":"a"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 	ready.waitForExit("pod/a condition met\n")
@@ -110,7 +110,7 @@ func TestKubectlWait(t *testing.T) {
 	createInStore(t, s, "pods", "default", podWithPhase("late", "Pending", ""))
 	created.waitForExit("pod/late condition met\n")
 
-	u.wantOutput("pod/late condition met\n", "wait", "--for=create", "pod/late")
+	u.wantOutput("pod/late condition met\n", "wait", patiently, "--for=create", "pod/late")
 	u.wantFailure("timed out waiting for the condition on pods/late", "wait", "--for=condition=Ready", "pod/late", "--timeout=1s")
 	u.wantFailure("no matching resources found", "wait", "--for=condition=Ready", "pod", "-l", "none=such")
 }

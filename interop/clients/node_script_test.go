@@ -23,8 +23,8 @@ import (
 // scriptDir holds the scripts and the packages that npm installs.
 const scriptDir = "testdata/node"
 
-// scriptTimeout limits the duration of a script.
-const scriptTimeout = time.Minute
+// scriptTimeout limits the duration of a script. Only failing tests wait that long.
+const scriptTimeout = 5 * time.Minute
 
 // installPackages installs the packages of the scripts.
 var installPackages = sync.OnceValue(func() error { return nodetest.Install(scriptDir) })

@@ -54,8 +54,11 @@ func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 		all[i] = f.requests.snapshot()
 	}
 	do()
-	// Informers may see a version before the writer knows it, so wait for the next version.
+	// Informers may see a version before the writer knows it, so wait for the next version. An
+	// informer may see even that one in a list, and the one after it only in the watch that
+	// follows.
 	s.waitForVersion(t, s.writer.newest()+1)
+	s.waitForVersion(t, s.writer.newest()+2)
 	for i, f := range s.informers {
 		all[i] = f.requests.snapshot().since(all[i])
 	}

@@ -116,6 +116,9 @@ func (s *scenario) interrupt() {
 	waitForAttempt := s.network.refuse()
 	if s.restart != nil {
 		s.restart(waitForAttempt)
+		// The restart has reset the connection of the writer. client-go repeats a read that notices
+		// this, but not a write.
+		s.list()
 	} else {
 		waitForAttempt()
 	}
