@@ -38,9 +38,12 @@ func TestNewcomerSetsUpTwoServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"no problems found", "is valid prometheus config", `listwatch_watches{`, "\nADDED ", "\nDELETED "} {
-		if n := strings.Count(string(text), want); n != 1 {
-			t.Errorf("the output contains %q %d times, want once", want, n)
+	for want, most := range map[string]int{
+		"no problems found": 1, "is valid prometheus config": 1, "\nADDED ": 1, "\nDELETED ": 1,
+		"listwatch_watches{": 2, // Prometheus may see a watch of doctor at the other server, too
+	} {
+		if n := strings.Count(string(text), want); n < 1 || n > most {
+			t.Errorf("the output contains %q %d times, want 1 to %d", want, n, most)
 		}
 	}
 	if t.Failed() {

@@ -138,7 +138,7 @@ func TestMain(m *testing.M) {
 }
 
 // readyTimeout limits the time until a program is ready.
-const readyTimeout = 2 * time.Minute
+const readyTimeout = 5 * time.Minute
 
 // A process is a program that runs until the end of the test. Its output goes to a file.
 type process struct {
