@@ -133,9 +133,9 @@ func ExampleAuthenticator() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%d: %s%s\n", w.Code, event.Message, event.Object.Message)
+		fmt.Println(event.Message + event.Object.Message)
 	}
 	// Output:
-	// 401: the request has no credentials
-	// 200: the credentials have expired; use new ones
+	// the request has no credentials
+	// the credentials have expired; use new ones
 }

@@ -184,6 +184,7 @@ func TestEndsHaveReasons(t *testing.T) {
 			onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 				recorder := f.traced()
 				end.run(f, c)
+				synctest.Wait() // the server counts a watch after it has sent the headers
 				for len(f.WatchServer.Watches()) > 0 {
 					time.Sleep(time.Second)
 				}

@@ -314,6 +314,7 @@ func TestAStalledClientDoesNotAffectOthers(t *testing.T) {
 				f.Fatalf("the client that reads: %v", err)
 			}
 		}
+		synctest.Wait()
 		for len(f.WatchServer.Watches()) == 2 {
 			time.Sleep(time.Second)
 		}
