@@ -72,45 +72,51 @@ func (f *testFeed) want(index int) *Place {
 }
 
 func TestSegmentEndsAfter64Events(t *testing.T) {
-	f := newTestFeed(t, newCompressors(-1), 2)
-	for range 2 {
-		for i := range 64 {
-			p := f.want(i)
-			frame, ok := p.Frame()
-			if !ok || len(frame) != i+1 {
-				t.Fatalf("event %d: the frame depends on %d events, want %d", i, len(frame), i+1)
-			}
-			if got := p.Segment.Continues(i+1, time.Now()); got != (i < 63) {
-				t.Fatalf("event %d: Continues is %v", i, got)
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFeed(t, newCompressors(-1), 2)
+		for range 2 {
+			for i := range 64 {
+				p := f.want(i)
+				frame, ok := p.Frame()
+				if !ok || len(frame) != i+1 {
+					t.Fatalf("event %d: the frame depends on %d events, want %d", i, len(frame), i+1)
+				}
+				if got := p.Segment.Continues(i+1, time.Now()); got != (i < 63) {
+					t.Fatalf("event %d: Continues is %v", i, got)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestWaitingStreamEndsSegmentAfter16Events(t *testing.T) {
-	f := newTestFeed(t, newCompressors(-1), 2)
-	f.want(0)
-	f.Wait()
-	for i := 1; i < 16; i++ {
-		f.want(i)
-	}
-	for i := range 20 {
-		f.want(i)
-	}
-	f.Wait()
-	f.want(0)
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFeed(t, newCompressors(-1), 2)
+		f.want(0)
+		f.Wait()
+		for i := 1; i < 16; i++ {
+			f.want(i)
+		}
+		for i := range 20 {
+			f.want(i)
+		}
+		f.Wait()
+		f.want(0)
+	})
 }
 
 func TestGapStartsSegment(t *testing.T) {
-	f := newTestFeed(t, newCompressors(-1), 2)
-	f.want(0)
-	f.want(1)
-	skipped := f.node()
-	f.want(0)
-	if f.place(skipped) != nil {
-		t.Error("an event before the segment was added to it")
-	}
-	f.want(1)
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFeed(t, newCompressors(-1), 2)
+		f.want(0)
+		f.want(1)
+		skipped := f.node()
+		f.want(0)
+		if f.place(skipped) != nil {
+			t.Error("an event before the segment was added to it")
+		}
+		f.want(1)
+	})
 }
 
 func TestSilenceEndsSegment(t *testing.T) {
@@ -138,17 +144,19 @@ func TestSilenceEndsSegment(t *testing.T) {
 }
 
 func TestSingleStreamNeedsNoCompressor(t *testing.T) {
-	c := newCompressors(-1)
-	f := newTestFeed(t, c, 1)
-	f.want(-1)
-	second := f.Join(f.form)
-	f.want(0)
-	f.want(1)
-	second.Leave()
-	if n := c.Lent(); n != 0 {
-		t.Errorf("a single stream holds %d compressors, want 0", n)
-	}
-	f.want(-1)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCompressors(-1)
+		f := newTestFeed(t, c, 1)
+		f.want(-1)
+		second := f.Join(f.form)
+		f.want(0)
+		f.want(1)
+		second.Leave()
+		if n := c.Lent(); n != 0 {
+			t.Errorf("a single stream holds %d compressors, want 0", n)
+		}
+		f.want(-1)
+	})
 }
 
 func TestCompressorsAreBounded(t *testing.T) {
@@ -174,36 +182,40 @@ func TestCompressorsAreBounded(t *testing.T) {
 }
 
 func TestFailedEventEndsSegment(t *testing.T) {
-	f := newTestFeed(t, newCompressors(-1), 2)
-	f.want(0)
-	broken := errors.New("broken")
-	if _, err := f.Place(f.node(), f.compressors, func(Compressor) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("got error %v, want the builder's", err)
-	}
-	f.want(0)
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFeed(t, newCompressors(-1), 2)
+		f.want(0)
+		broken := errors.New("broken")
+		if _, err := f.Place(f.node(), f.compressors, func(Compressor) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+			t.Errorf("got error %v, want the builder's", err)
+		}
+		f.want(0)
+	})
 }
 
 func TestDroppedSegmentFrameIsNotRebuilt(t *testing.T) {
-	budget := NewBudget(10)
-	f := newTestFeed(t, newCompressors(-1), 2)
-	f.Feed.budget, f.Sequence.budget = budget, budget
-	n := f.node()
-	first := f.place(n)
-	for i := 1; i < 5; i++ {
-		f.want(i) // the frames have 1, 2, 3, 4 and 5 bytes
-	}
-	if _, ok := first.Frame(); ok || f.place(n) != first {
-		t.Error("the budget kept the frame, or its place was lost")
-	}
-	if used := budget.Used(); used > 10 {
-		t.Errorf("used is %d, want at most 10", used)
-	}
-	last := f.node()
-	last.Drop()
-	f.place(last)
-	if used := budget.Used(); used > 10 {
-		t.Errorf("used is %d after an event was dropped, want at most 10", used)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		budget := NewBudget(10)
+		f := newTestFeed(t, newCompressors(-1), 2)
+		f.Feed.budget, f.Sequence.budget = budget, budget
+		n := f.node()
+		first := f.place(n)
+		for i := 1; i < 5; i++ {
+			f.want(i) // the frames have 1, 2, 3, 4 and 5 bytes
+		}
+		if _, ok := first.Frame(); ok || f.place(n) != first {
+			t.Error("the budget kept the frame, or its place was lost")
+		}
+		if used := budget.Used(); used > 10 {
+			t.Errorf("used is %d, want at most 10", used)
+		}
+		last := f.node()
+		last.Drop()
+		f.place(last)
+		if used := budget.Used(); used > 10 {
+			t.Errorf("used is %d after an event was dropped, want at most 10", used)
+		}
+	})
 }
 
 func TestStreamsPlaceEventsConcurrently(t *testing.T) {
