@@ -6,18 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/testhttp"
 )
 
 func dialURL(t *testing.T, address string, c *http.Client, header http.Header) (Receiver, error) {
@@ -29,10 +29,10 @@ func dialURL(t *testing.T, address string, c *http.Client, header http.Header) (
 	return DialHTTP(t.Context(), c, &Request{URL: u, Header: header}, 1)
 }
 
-func http1Client() *http.Client {
+func http1Client(n Network) *http.Client {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
-	return HTTPClient(Network{}.HTTPTransport(p))
+	return HTTPClient(n.HTTPTransport(p))
 }
 
 // serve starts a server that is closed at the end of the test.
@@ -60,7 +60,7 @@ func TestRedirectsKeepCredentialsOnTheSameServer(t *testing.T) {
 			end(w, r)
 		}
 	})
-	c := http1Client()
+	c := http1Client(Network{})
 	defer c.CloseIdleConnections()
 	secrets := []string{"Authorization", "Cookie", "X-Remote-User"}
 	header := http.Header{"Authorization": {"Bearer x"}, "Cookie": {"a=b"}, "X-Remote-User": {"me"}, "Last-Event-Id": {"7"}}
@@ -108,7 +108,7 @@ func TestRedirectsAreLimited(t *testing.T) {
 		requests++
 		http.Redirect(w, r, "/", http.StatusFound)
 	})
-	c := http1Client()
+	c := http1Client(Network{})
 	defer c.CloseIdleConnections()
 	_, err := dialURL(t, s.URL, c, nil)
 	if listwatch.CodeOf(err) != listwatch.Unsupported || requests != maxRedirects+1 {
@@ -135,7 +135,7 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, tt.handler)
-			c := http1Client()
+			c := http1Client(Network{})
 			defer c.CloseIdleConnections()
 			_, err := dialURL(t, s.URL, c, nil)
 			if e, ok := errors.AsType[*listwatch.Error](err); !ok || e.Code != tt.code || e.Op != "dial" {
@@ -143,41 +143,39 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := dialURL(t, "ftp://127.0.0.1/", http1Client(), nil); listwatch.CodeOf(err) != listwatch.Invalid {
+	if _, err := dialURL(t, "ftp://127.0.0.1/", http1Client(Network{}), nil); listwatch.CodeOf(err) != listwatch.Invalid {
 		t.Errorf("an unknown scheme: %v", err)
 	}
 }
 
 func TestDialErrorCodes(t *testing.T) {
-	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
-	secure := httptest.NewUnstartedServer(nil)
-	// the client rejects the certificate, so the server logs errors
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS()
-	t.Cleanup(secure.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	tests := []struct {
-		name, address string
-		code          listwatch.Code
+	for _, tt := range []struct {
+		name    string
+		options testhttp.Options
+		scheme  string
+		closed  bool // the server does not run
+		code    listwatch.Code
 	}{
-		{"connection refused", "http://" + l.Addr().String(), listwatch.Unavailable},
-		{"an untrusted certificate", secure.URL, listwatch.Invalid},
-		{"TLS to a server without TLS", strings.Replace(plain.URL, "http:", "https:", 1), listwatch.Invalid},
-	}
-	for _, tt := range tests {
-		c := http1Client()
-		_, err := dialURL(t, tt.address, c, nil)
-		if listwatch.CodeOf(err) != tt.code {
-			t.Errorf("%s: got %v, want code %v", tt.name, err, tt.code)
-		}
-		if strings.Contains(err.Error(), tt.address) {
-			t.Errorf("%s: %v contains the URL, which may have secrets", tt.name, err)
-		}
-		c.CloseIdleConnections()
+		{"connection refused", testhttp.Options{}, "http", true, listwatch.Unavailable},
+		{"an untrusted certificate", testhttp.Options{TLS: true}, "https", false, listwatch.Invalid},
+		{"TLS to a server without TLS", testhttp.Options{}, "https", false, listwatch.Invalid},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := testhttp.Start(t, http.NotFoundHandler(), tt.options)
+			if tt.closed {
+				s.Close()
+			}
+			c := http1Client(Network{Dial: s.Dial})
+			defer c.CloseIdleConnections()
+			address := tt.scheme + "://127.0.0.1/"
+			_, err := dialURL(t, address, c, nil)
+			if listwatch.CodeOf(err) != tt.code {
+				t.Errorf("%s: got %v, want code %v", tt.name, err, tt.code)
+			}
+			if strings.Contains(err.Error(), address) {
+				t.Errorf("%s: %v contains the URL, which may have secrets", tt.name, err)
+			}
+		})
 	}
 	if got := DialError(fmt.Errorf("wrapped: %w", tls.RecordHeaderError{})).Code; got != listwatch.Unsupported {
 		t.Errorf("a TLS record error: code %v, want %v", got, listwatch.Unsupported)
@@ -196,7 +194,7 @@ func TestDialHTTPReturnsTheContextError(t *testing.T) {
 		cancel()
 	}()
 	u, _ := url.Parse(s.URL)
-	if _, err := DialHTTP(ctx, http1Client(), &Request{URL: u}, 1); err != context.Canceled {
+	if _, err := DialHTTP(ctx, http1Client(Network{}), &Request{URL: u}, 1); err != context.Canceled {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -215,7 +213,7 @@ func TestTimeoutLimitsTheWaitForHeaders(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-release })
 	defer close(release)
-	c := http1Client()
+	c := http1Client(Network{})
 	c.Timeout = 10 * time.Millisecond
 	_, err := dialURL(t, s.URL, c, nil)
 	if listwatch.CodeOf(err) != listwatch.Unavailable || !errors.Is(err, os.ErrDeadlineExceeded) {

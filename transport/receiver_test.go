@@ -65,7 +65,7 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			read := 0
-			c := http1Client()
+			c := http1Client(Network{})
 			defer c.CloseIdleConnections()
 			r, err := DialHTTP(t.Context(), c, &Request{URL: serveRaw(t, tt.response), Activity: func() { read++ }}, 1)
 			if err != nil {
@@ -95,7 +95,7 @@ func TestReceiverHasTheLastEventID(t *testing.T) {
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
-	c := http1Client()
+	c := http1Client(Network{})
 	defer c.CloseIdleConnections()
 	r, err := DialHTTP(t.Context(), c, &Request{URL: u, Framings: []framing.Framer{framing.JSON{}, framing.SSE{}}}, 1)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestClosedReceiverReturnsErrClosed(t *testing.T) {
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
-	c := http1Client()
+	c := http1Client(Network{})
 	defer c.CloseIdleConnections()
 	r, err := DialHTTP(t.Context(), c, &Request{URL: u}, 1)
 	if err != nil {

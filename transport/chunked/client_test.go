@@ -3,13 +3,14 @@ package chunked
 import (
 	"io"
 	"log"
-	"net"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"testing"
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
@@ -40,25 +41,28 @@ func TestAnHTTP2OnlyServerIsUnsupported(t *testing.T) {
 		"waits for the client": "",
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				c, err := l.Accept()
-				if err != nil {
-					return
+			synctest.Test(t, func(t *testing.T) {
+				l := memnet.Listen()
+				defer l.Close()
+				go func() {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					defer c.Close()
+					io.WriteString(c, greeting)
+					c.Read(make([]byte, 4096))
+					io.WriteString(c, "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01") // GOAWAY(PROTOCOL_ERROR)
+				}()
+				// The greeting arrives before the request is written. If both happened at once,
+				// net/http could report that it cannot write to the connection.
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { synctest.Wait() }})
+				c := &Client{Network: transport.Network{Dial: l.Dial}}
+				_, err := c.Dial(ctx, &transport.Request{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}})
+				if listwatch.CodeOf(err) != listwatch.Unsupported {
+					t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 				}
-				defer c.Close()
-				io.WriteString(c, greeting)
-				c.Read(make([]byte, 4096))
-				io.WriteString(c, "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01") // GOAWAY(PROTOCOL_ERROR)
-			}()
-			_, err = new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}})
-			if listwatch.CodeOf(err) != listwatch.Unsupported {
-				t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
-			}
+			})
 		})
 	}
 }

@@ -169,21 +169,23 @@ func TestAnHTTP1OnlyServerIsUnsupported(t *testing.T) {
 
 // If a server does not support ALPN, net/http uses HTTP/1.1.
 func TestAServerWithoutALPNIsUnsupported(t *testing.T) {
-	server := transporttest.StartServer(t, transporttest.ServerConfig{
-		TLS: true, Sockets: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
-		Configure: func(srv *http.Server) {
-			srv.Protocols = new(http.Protocols)
-			srv.Protocols.SetHTTP1(true)
-		},
-		ServerTLS: func(c *tls.Config) {
-			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-				return &tls.Config{Certificates: c.Certificates}, nil
-			}
-		},
+	synctest.Test(t, func(t *testing.T) {
+		server := transporttest.StartServer(t, transporttest.ServerConfig{
+			TLS: true, Handler: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+			Configure: func(srv *http.Server) {
+				srv.Protocols = new(http.Protocols)
+				srv.Protocols.SetHTTP1(true)
+			},
+			ServerTLS: func(c *tls.Config) {
+				c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+					return &tls.Config{Certificates: c.Certificates}, nil
+				}
+			},
+		})
+		if _, err := new(Client).dialTo(t, server); listwatch.CodeOf(err) != listwatch.Unsupported {
+			t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
+		}
 	})
-	if _, err := new(Client).dialTo(t, server); listwatch.CodeOf(err) != listwatch.Unsupported {
-		t.Errorf("got %v, want code %v", err, listwatch.Unsupported)
-	}
 }
 
 func (c *Client) dialTo(t *testing.T, server *transporttest.TestServer) (transport.Receiver, error) {

@@ -183,15 +183,17 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestDialNeedsARoundTripperThatUpgrades(t *testing.T) {
-	n := startScript(t, func(p *scriptedPeer, r *http.Request) {
-		p.upgrade(r)
-		io.Copy(io.Discard, p) // until the client disconnects
+	synctest.Test(t, func(t *testing.T) {
+		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
+			p.upgrade(r)
+			io.Copy(io.Discard, p) // until the client disconnects
+		})
+		c := &Client{HTTPClient: &http.Client{Transport: readOnlyTransport{&http.Transport{DialContext: n.Dial}}}}
+		_, err := c.Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "server.example"}})
+		if listwatch.CodeOf(err) != listwatch.Unsupported || !strings.Contains(err.Error(), "RoundTripper") {
+			t.Errorf("got error %v, want %v", err, listwatch.Unsupported)
+		}
 	})
-	c := &Client{HTTPClient: &http.Client{Transport: readOnlyTransport{&http.Transport{DialContext: n.Dial}}}}
-	_, err := c.Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "server.example"}})
-	if listwatch.CodeOf(err) != listwatch.Unsupported || !strings.Contains(err.Error(), "RoundTripper") {
-		t.Errorf("got error %v, want %v", err, listwatch.Unsupported)
-	}
 }
 
 func TestDialRequiresAFramingWithMessages(t *testing.T) {

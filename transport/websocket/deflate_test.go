@@ -371,22 +371,24 @@ func FuzzCompressedMessage(f *testing.F) {
 	f.Add(deflate(make([]byte, 1<<20)))
 	f.Add([]byte{0})
 	f.Fuzz(func(t *testing.T, message []byte) {
-		r, err := dialDeflate(t, sharedDeflate, func(p *scriptedPeer) {
-			p.Write(newFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)), false))
-			p.Write(newFrame(bitFin|bitRSV1|opText, message, false))
+		synctest.Test(t, func(t *testing.T) {
+			r, err := dialDeflate(t, sharedDeflate, func(p *scriptedPeer) {
+				p.Write(newFrame(bitFin|bitRSV1|opText, deflate(jsonMessage(1, 1000)), false))
+				p.Write(newFrame(bitFin|bitRSV1|opText, message, false))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEvent(t, r, 1, 1000)
+			e, err := r.Receive()
+			if err == nil && len(e.Object) > 4<<10 {
+				t.Errorf("got an object of %d bytes, more than the limit", len(e.Object))
+			}
+			if _, ok := errors.AsType[*listwatch.Error](err); err != nil && !ok {
+				t.Errorf("got %v, want a *listwatch.Error", err)
+			}
+			r.Close()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantEvent(t, r, 1, 1000)
-		e, err := r.Receive()
-		if err == nil && len(e.Object) > 4<<10 {
-			t.Errorf("got an object of %d bytes, more than the limit", len(e.Object))
-		}
-		if _, ok := errors.AsType[*listwatch.Error](err); err != nil && !ok {
-			t.Errorf("got %v, want a *listwatch.Error", err)
-		}
-		r.Close()
 	})
 }
 

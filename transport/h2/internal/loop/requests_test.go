@@ -73,53 +73,57 @@ func (f *fixture) do(t *testing.T, method string, body io.Reader, header http.He
 func TestBodiesAndTrailersGoBothWays(t *testing.T) {
 	for name, secure := range map[string]bool{"clear text": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Trailer", "Sum")
-				if _, err := io.Copy(w, r.Body); err != nil {
-					t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Trailer", "Sum")
+					if _, err := io.Copy(w, r.Body); err != nil {
+						t.Error(err)
+					}
+					w.Header().Set("Sum", r.Trailer.Get("Sum"))
+					w.Header().Set(http.TrailerPrefix+"Late", "yes")
+				}, secure)
+				data := strings.Repeat("0123456789abcdef", 1<<16)
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL("/"), io.MultiReader(strings.NewReader(data)))
+				if err != nil {
+					t.Fatal(err)
 				}
-				w.Header().Set("Sum", r.Trailer.Get("Sum"))
-				w.Header().Set(http.TrailerPrefix+"Late", "yes")
-			}, secure)
-			data := strings.Repeat("0123456789abcdef", 1<<16)
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL("/"), io.MultiReader(strings.NewReader(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Trailer = http.Header{"Sum": {"42"}}
-			resp, err := f.client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			got, err := io.ReadAll(resp.Body)
-			if err != nil || string(got) != data {
-				t.Errorf("got %d bytes, %v; want the %d bytes of the request", len(got), err, len(data))
-			}
-			if resp.Trailer.Get("Sum") != "42" || resp.Trailer.Get("Late") != "yes" {
-				t.Errorf("got trailers %v, want Sum and Late", resp.Trailer)
-			}
+				r.Trailer = http.Header{"Sum": {"42"}}
+				resp, err := f.client.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				got, err := io.ReadAll(resp.Body)
+				if err != nil || string(got) != data {
+					t.Errorf("got %d bytes, %v; want the %d bytes of the request", len(got), err, len(data))
+				}
+				if resp.Trailer.Get("Sum") != "42" || resp.Trailer.Get("Late") != "yes" {
+					t.Errorf("got trailers %v, want Sum and Late", resp.Trailer)
+				}
+			})
 		})
 	}
 }
 
 func TestRequestsAreAsInNetHTTP(t *testing.T) {
-	var got *http.Request
-	f := start(t, func(_ http.ResponseWriter, r *http.Request) { got = r }, true)
-	f.do(t, http.MethodGet, nil, http.Header{"Cookie": {"a=1; b=2"}, "Te": {"trailers"}})
-	if got.Method != http.MethodGet || got.URL.String() != "/path?query" || got.RequestURI != "/path?query" || got.Proto != "HTTP/2.0" || got.ProtoMajor != 2 {
-		t.Errorf("got %+v", got)
-	}
-	if got.Host == "" || got.RemoteAddr == "" || got.TLS == nil || got.ContentLength != 0 || got.Body == nil {
-		t.Errorf("got %+v", got)
-	}
-	if c := got.Header.Get("Cookie"); c != "a=1; b=2" {
-		t.Errorf("got cookies %q, want them in one field", c)
-	}
-	if srv := got.Context().Value(http.ServerContextKey); srv != f.http {
-		t.Errorf("got server %v in the context", srv)
-	}
-	<-got.Context().Done() // ends after the response
+	synctest.Test(t, func(t *testing.T) {
+		var got *http.Request
+		f := start(t, func(_ http.ResponseWriter, r *http.Request) { got = r }, true)
+		f.do(t, http.MethodGet, nil, http.Header{"Cookie": {"a=1; b=2"}, "Te": {"trailers"}})
+		if got.Method != http.MethodGet || got.URL.String() != "/path?query" || got.RequestURI != "/path?query" || got.Proto != "HTTP/2.0" || got.ProtoMajor != 2 {
+			t.Errorf("got %+v", got)
+		}
+		if got.Host == "" || got.RemoteAddr == "" || got.TLS == nil || got.ContentLength != 0 || got.Body == nil {
+			t.Errorf("got %+v", got)
+		}
+		if c := got.Header.Get("Cookie"); c != "a=1; b=2" {
+			t.Errorf("got cookies %q, want them in one field", c)
+		}
+		if srv := got.Context().Value(http.ServerContextKey); srv != f.http {
+			t.Errorf("got server %v in the context", srv)
+		}
+		<-got.Context().Done() // ends after the response
+	})
 }
 
 func TestResponseHeadersAreCompleted(t *testing.T) {
@@ -156,48 +160,52 @@ func TestResponseHeadersAreCompleted(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			resp, body := start(t, tt.handler, false).do(t, tt.method, nil, nil)
-			resp.Header.Del("Date")
-			if body != tt.body || len(resp.Header) != len(tt.want) {
-				t.Errorf("got %q with %v, want %q with %v", body, resp.Header, tt.body, tt.want)
-			}
-			for name := range tt.want {
-				if resp.Header.Get(name) != tt.want.Get(name) {
-					t.Errorf("got %s %q, want %q", name, resp.Header.Get(name), tt.want.Get(name))
+			synctest.Test(t, func(t *testing.T) {
+				resp, body := start(t, tt.handler, false).do(t, tt.method, nil, nil)
+				resp.Header.Del("Date")
+				if body != tt.body || len(resp.Header) != len(tt.want) {
+					t.Errorf("got %q with %v, want %q with %v", body, resp.Header, tt.body, tt.want)
 				}
-			}
+				for name := range tt.want {
+					if resp.Header.Get(name) != tt.want.Get(name) {
+						t.Errorf("got %s %q, want %q", name, resp.Header.Get(name), tt.want.Get(name))
+					}
+				}
+			})
 		})
 	}
 }
 
 func TestInformationalResponsesArrive(t *testing.T) {
-	f := start(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Link", "</style.css>")
-		w.WriteHeader(http.StatusEarlyHints)
-		io.Copy(w, r.Body)
-	}, false)
-	var got []int
-	continued := false
-	trace := &httptrace.ClientTrace{
-		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { got = append(got, code); return nil },
-		Got100Continue: func() { continued = true },
-	}
-	r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, f.URL("/"), strings.NewReader("body"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Expect", "100-continue")
-	resp, err := f.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); string(body) != "body" || err != nil {
-		t.Errorf("got body %q, %v", body, err)
-	}
-	if !continued || len(got) == 0 || got[0] != http.StatusEarlyHints {
-		t.Errorf("got informational responses %v, continued %v; want 103 and 100", got, continued)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Link", "</style.css>")
+			w.WriteHeader(http.StatusEarlyHints)
+			io.Copy(w, r.Body)
+		}, false)
+		var got []int
+		continued := false
+		trace := &httptrace.ClientTrace{
+			Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { got = append(got, code); return nil },
+			Got100Continue: func() { continued = true },
+		}
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, f.URL("/"), strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Expect", "100-continue")
+		resp, err := f.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if body, err := io.ReadAll(resp.Body); string(body) != "body" || err != nil {
+			t.Errorf("got body %q, %v", body, err)
+		}
+		if !continued || len(got) == 0 || got[0] != http.StatusEarlyHints {
+			t.Errorf("got informational responses %v, continued %v; want 103 and 100", got, continued)
+		}
+	})
 }
 
 func TestAResetEndsTheRequest(t *testing.T) {
@@ -301,24 +309,28 @@ func TestAFailedHandlerResetsItsStream(t *testing.T) {
 }
 
 func TestUnreadBodiesDoNotHoldTheConnection(t *testing.T) {
-	f := start(t, func(http.ResponseWriter, *http.Request) {}, false)
-	for range 20 { // together more than the connection's window
-		resp, _ := f.do(t, http.MethodPost, bytes.NewReader(make([]byte, 256<<10)), nil)
-		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("got %v", resp.Status)
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, func(http.ResponseWriter, *http.Request) {}, false)
+		for range 20 { // together more than the connection's window
+			resp, _ := f.do(t, http.MethodPost, bytes.NewReader(make([]byte, 256<<10)), nil)
+			if resp.StatusCode != http.StatusOK {
+				t.Fatalf("got %v", resp.Status)
+			}
 		}
-	}
+	})
 }
 
 func TestHeadersBeyondTheLimitAreRefused(t *testing.T) {
-	f := start(t, func(http.ResponseWriter, *http.Request) {}, false, func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
-	p := h2peer.Client(t, f.dial(t))
-	for i, size := range []int{8 << 10, 13 << 10} {
-		id := uint32(2*i + 1)
-		p.Must(p.Request(id, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", "x", strings.Repeat("x", size)))
-		p.ReadUntil(h2peer.IsHeaders(id))
-		if got, want := p.Fields[id][":status"], []string{"200", "431"}[i]; got != want {
-			t.Errorf("a field of %d bytes: got status %s, want %s", size, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, func(http.ResponseWriter, *http.Request) {}, false, func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
+		p := h2peer.Client(t, f.dial(t))
+		for i, size := range []int{8 << 10, 13 << 10} {
+			id := uint32(2*i + 1)
+			p.Must(p.Request(id, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", "x", strings.Repeat("x", size)))
+			p.ReadUntil(h2peer.IsHeaders(id))
+			if got, want := p.Fields[id][":status"], []string{"200", "431"}[i]; got != want {
+				t.Errorf("a field of %d bytes: got status %s, want %s", size, got, want)
+			}
 		}
-	}
+	})
 }
