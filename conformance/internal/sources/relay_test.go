@@ -41,7 +41,7 @@ func (d *relayedDatabase) Collection(r store.CollectionSpec) (*store.Collection,
 		b.Source = b.Relay
 		d.relays = append(d.relays, b.Relay)
 		d.t.Cleanup(func() { b.Relay.Close() })
-		if _, err := b.Relay.List(d.t.Context(), listwatch.Query{Limit: 1}); err != nil {
+		if err := awaitRelay(d.t.Context(), b.Relay, listwatch.Query{Limit: 1}); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +92,17 @@ func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	}
 	// A relay lags slightly behind its origin. Wait for it, because two cases would
 	// notice the lag: they drain the server or compact the history right after a write.
-	_, err = b.Relay.List(ctx, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
-	return o, err
+	return o, awaitRelay(ctx, b.Relay, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
+}
+
+// awaitRelay waits until r can serve q, because a list waits for three seconds only.
+func awaitRelay(ctx context.Context, r *relay.Relay, q listwatch.Query) error {
+	for {
+		_, err := r.List(ctx, q)
+		if code := listwatch.CodeOf(err); code != listwatch.NotYet && code != listwatch.Unavailable || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 func TestRelayIsASource(t *testing.T) {

@@ -64,7 +64,7 @@ func TestCredentialsAreHiddenInReports(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{Header: http.Header{"Authorization": {secret}}, Timeout: time.Second})
+	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{Header: http.Header{"Authorization": {secret}}, Timeout: patient.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

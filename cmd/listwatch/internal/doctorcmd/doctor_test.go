@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,13 +46,24 @@ func execute(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// runDoctor examines the collection of h, and returns the findings by check.
-func runDoctor(t *testing.T, h http.Handler, flags ...string) (map[string]finding, int) {
+// runDoctor examines the collection of h, and returns the findings by check. A busy machine can
+// look like a proxy that delays responses, so it repeats an examination with other problems than
+// the given ones.
+func runDoctor(t *testing.T, h http.Handler, problems []string, flags ...string) (map[string]finding, int) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	defer server.Close()
 	defer server.CloseClientConnections()
-	return examine(t, append([]string{server.URL + "/things"}, flags...)...)
+	for attempt := 1; ; attempt++ {
+		found, code := examine(t, append([]string{server.URL + "/things"}, flags...)...)
+		unexpected := false
+		for name, f := range found {
+			unexpected = unexpected || f.Verdict == problem && !slices.Contains(problems, name)
+		}
+		if !unexpected || attempt == 5 {
+			return found, code
+		}
+	}
 }
 
 func examine(t *testing.T, args ...string) (map[string]finding, int) {
@@ -69,7 +81,7 @@ func examine(t *testing.T, args ...string) (map[string]finding, int) {
 }
 
 func TestNoProxyHasNoProblem(t *testing.T) {
-	found, code := runDoctor(t, newHandler(t), "--idle=300ms")
+	found, code := runDoctor(t, newHandler(t), nil, "--idle=300ms")
 	for name, f := range found {
 		if f.Verdict != fine {
 			t.Errorf("%s: %s %s", name, f.Verdict, f.Text)
@@ -189,7 +201,11 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			if c.name == "idle" {
 				idle = "--idle=30s"
 			}
-			found, code := runDoctor(t, c.fault(newHandler(t)), idle)
+			problems := c.checks
+			if c.name == "buffering" { // buffered WebSockets fail, too
+				problems = append(problems, "websocket")
+			}
+			found, code := runDoctor(t, c.fault(newHandler(t)), problems, idle)
 			if code != cli.ExitFailure {
 				t.Errorf("exit code %d, want 1", code)
 			}
@@ -203,7 +219,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 				delete(found, check)
 			}
 			for name, f := range found {
-				if f.Verdict == problem && c.name != "buffering" { // buffered WebSockets fail, too
+				if f.Verdict == problem && !slices.Contains(problems, name) {
 					t.Errorf("%s: %s %s", name, f.Verdict, f.Text)
 				}
 			}
@@ -219,7 +235,7 @@ func TestServerWithoutEchoIsExamined(t *testing.T) {
 			return
 		}
 		handler.ServeHTTP(w, r)
-	}), "--idle=0")
+	}), nil, "--idle=0")
 	if code != cli.ExitOK || found["path"].Verdict != unknown || found["chunked"].Verdict != fine {
 		t.Errorf("exit code %d: %v", code, found)
 	}
