@@ -37,10 +37,11 @@ func (s CollectionSpec) CheckTypes(object []byte) error {
 	if err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object", Err: err}
 	}
-	if err := s.WithDefaults().setType(&document{members: members}); err != nil {
+	d := &document{members: members}
+	if err := s.WithDefaults().setType(d); err != nil {
 		return err
 	}
-	if metadata := findMember(members, "metadata"); metadata != nil {
+	if metadata := findMember(d.members, "metadata"); metadata != nil {
 		return checkMetadataTypes(metadata.Value)
 	}
 	return nil

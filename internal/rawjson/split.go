@@ -1,6 +1,9 @@
 package rawjson
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Member is a name and its value in a JSON object.
 type Member struct {
@@ -14,14 +17,27 @@ type Member struct {
 // Split returns the members of doc, an object. Two members with the same name are an error,
 // because parsers disagree on which of them is valid.
 func Split(doc []byte) ([]Member, error) {
-	var members []Member
-	seen := make(map[string]struct{}, 16)
-	key := 1 // the index of the next key
+	members := make([]Member, 0, 8)
+	var seen map[string]struct{} // of an object with many members
+	key := 1                     // the index of the next key
 	err := Members(doc, func(name string, value Span) error {
-		if _, duplicate := seen[name]; duplicate {
+		duplicate := false
+		switch {
+		case len(members) < 16:
+			duplicate = slices.ContainsFunc(members, func(m Member) bool { return m.Name == name })
+		case seen == nil:
+			seen = make(map[string]struct{}, 2*len(members))
+			for _, m := range members {
+				seen[m.Name] = struct{}{}
+			}
+			fallthrough
+		default:
+			_, duplicate = seen[name]
+			seen[name] = struct{}{}
+		}
+		if duplicate {
 			return fmt.Errorf("duplicate member %q", name)
 		}
-		seen[name] = struct{}{}
 		members = append(members, Member{
 			Name:  name,
 			Key:   Span{key, value.Start - 1}.Of(doc),

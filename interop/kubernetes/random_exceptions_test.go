@@ -58,7 +58,6 @@ var exceptions = []*exception{
 	{"update", "version bad", 500, 400, "", betterErrors},
 	{"patch", "version bad", 500, 400, "", betterErrors},
 	{"patch", "value missing", 200, 200, "metadata.", asWritten},
-	{"update", "null", 200, 200, "metadata.", asWritten},
 	{"delete", "propagation", 200, 200, "", noCollector},
 	{"delete", dryRunBesideBody, 200, 200, "", dryRunCounts},
 	{"deletecollection", dryRunBesideBody, 200, 200, "", dryRunCounts},
@@ -88,6 +87,10 @@ var normalizations = []struct{ code, quote, url string }{
 	{"compareManagers", "**An object has managedFields from its first apply on**", ""},
 	{"compareManagers", "The manager of all fields that existed before the first apply is `before-first-apply`.", ""},
 	{"isEmpty", asWritten, ""},
+	{
+		"withoutRepeatedTry", "GuaranteedUpdate keeps calling 'tryUpdate()' to update key 'key' (of type 'destination')",
+		"https://github.com/kubernetes/apiserver/blob/master/pkg/storage/interfaces.go",
+	},
 	{"normalizeMetadata", "**A write that removes the last finalizer of a marked object** responds with the version of the deletion.", ""},
 	{"endWatch", "Some rules of the watch protocol are better defined than in Kubernetes", ""},
 	{
