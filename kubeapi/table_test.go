@@ -234,6 +234,10 @@ func TestOnlyFirstTableDefinesColumns(t *testing.T) {
 			}
 		}
 	}
+	empty := a.watch(t, pods+initial+"&labelSelector=none", kubectlAccept)
+	if kind, object := empty(); kind != "BOOKMARK" || readTable(t, string(object)).ColumnDefinitions == nil {
+		t.Errorf("got %s %s, want a bookmark with column definitions", kind, object)
+	}
 	live := a.watch(t, pods+"?watch=1&resourceVersion="+last, kubectlAccept)
 	a.want(t, 200, "DELETE", pods+"/a", "")
 	kind, object := live()

@@ -60,12 +60,14 @@ func (s *Stream) NewStreamEncoder(compressors *Compressors) *StreamEncoder {
 
 // Event returns the frame of e. Other streams share the frame, so it must not be modified.
 func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
+	if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
+		frame, err := s.private(s.privateEncoder().Event(e))
+		s.encoder = s.encoder.AfterFirst()
+		return frame, err
+	}
 	c := s.encoder
 	s.encoder = c.AfterFirst()
 	node := e.Node()
-	if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
-		return s.private(s.privateEncoder().Event(e))
-	}
 	if s.segmentation == nil || node == nil || c != s.encoder {
 		return s.private(c.Event(e))
 	}
