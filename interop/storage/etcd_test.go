@@ -2,6 +2,7 @@ package storage
 
 import (
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store/etcd"
@@ -16,7 +17,8 @@ func (etcdDatabase) lags() {}
 func openEtcd(t testing.TB) database {
 	t.Helper()
 	server := etcdtest.Start(t, nil)
-	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}})
+	// Only a failing test reaches the timeout.
+	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}, Timeout: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

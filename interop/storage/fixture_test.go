@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -178,6 +181,37 @@ type suiteTest struct {
 	// serial must be true if the test sets a feature gate, because feature gates apply to
 	// the whole process.
 	serial bool
+	// timed must be true if the test fails when it has to wait, for 150 ms in the shortest case.
+	// It then runs in processes of its own, until one try is not disturbed by a busy machine.
+	timed bool
+}
+
+const (
+	// tryEnv is the environment variable of a process that makes one try.
+	tryEnv = "LISTWATCH_TEST_TRY"
+	// maxTries is the number of tries after which a timed test has failed.
+	maxTries = 10
+)
+
+// runInProcesses runs the test t in other processes until it passes.
+func runInProcesses(t *testing.T) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+	for try := 1; ; try++ {
+		cmd := exec.CommandContext(t.Context(), program, "-test.run="+pattern)
+		cmd.Env = append(os.Environ(), tryEnv+"=1")
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return
+		}
+		if t.Logf("try %d: %v\n%s", try, err, out); try == maxTries {
+			t.Fatalf("failed in %d tries", try)
+		}
+	}
 }
 
 // withStorage returns a test that only needs a storage.
@@ -195,6 +229,10 @@ func runSuite(t *testing.T, open openFunc) {
 	for _, group := range [][]suiteTest{writeTests, readTests, watchTests} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
+				if r.timed && os.Getenv(tryEnv) == "" {
+					runInProcesses(t)
+					return
+				}
 				if !r.serial {
 					t.Parallel()
 				}

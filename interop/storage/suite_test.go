@@ -98,26 +98,26 @@ var watchTests = []suiteTest{
 	}},
 	{name: "RunTestDeleteTriggerWatch", run: withStorage(storagetesting.RunTestDeleteTriggerWatch)},
 	{name: "RunTestWatchFromNonZero", run: withStorage(storagetesting.RunTestWatchFromNonZero)},
-	{name: "RunTestDelayedWatchDelivery", run: withStorage(storagetesting.RunTestDelayedWatchDelivery)},
+	{name: "RunTestDelayedWatchDelivery", timed: true, run: withStorage(storagetesting.RunTestDelayedWatchDelivery)},
 	{name: "RunTestWatchError", run: withPrefix(storagetesting.RunTestWatchError)},
 	{name: "RunTestWatchWithUnsafeDelete", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
 	{name: "RunTestWatchContextCancel", run: withStorage(storagetesting.RunTestWatchContextCancel)},
-	{name: "RunTestWatcherTimeout", run: withStorage(storagetesting.RunTestWatcherTimeout)},
+	{name: "RunTestWatcherTimeout", timed: true, run: withStorage(storagetesting.RunTestWatcherTimeout)},
 	{name: "RunTestWatchDeleteEventObjectHaveLatestRV", run: withStorage(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV)},
-	{name: "RunTestWatchInitializationSignal", run: withStorage(storagetesting.RunTestWatchInitializationSignal)},
+	{name: "RunTestWatchInitializationSignal", timed: true, run: withStorage(storagetesting.RunTestWatchInitializationSignal)},
 	{name: "RunOptionalTestProgressNotify", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunOptionalTestProgressNotify(ctx, t, f, f.advance)
 	}},
 	{name: "RunTestClusterScopedWatch", run: withStorage(storagetesting.RunTestClusterScopedWatch)},
 	{name: "RunTestNamespaceScopedWatch", run: withStorage(storagetesting.RunTestNamespaceScopedWatch)},
-	{name: "RunTestWatchDispatchBookmarkEvents", run: func(ctx context.Context, t *testing.T, f *fixture) {
+	{name: "RunTestWatchDispatchBookmarkEvents", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, f, true)
 	}},
-	{name: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", run: withStorage(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)},
+	{name: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", timed: true, run: withStorage(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)},
 	{name: "RunSendInitialEventsBackwardCompatibility", run: withStorage(storagetesting.RunSendInitialEventsBackwardCompatibility)},
-	{name: "RunWatchSemantics", serial: true, run: withStorage(storagetesting.RunWatchSemantics)},
+	{name: "RunWatchSemantics", serial: true, timed: true, run: withStorage(storagetesting.RunWatchSemantics)},
 	{name: "RunWatchSemanticInitialEventsExtended", serial: true, run: withStorage(storagetesting.RunWatchSemanticInitialEventsExtended)},
 	{name: "RunWatchListMatchSingle", serial: true, run: withStorage(storagetesting.RunWatchListMatchSingle)},
 	{name: "RunWatchErrorIsBlockingFurtherEvents", run: withPrefix(storagetesting.RunWatchErrorIsBlockingFurtherEvents)},
