@@ -181,8 +181,10 @@ type suiteTest struct {
 	// serial must be true if the test sets a feature gate, because feature gates apply to
 	// the whole process.
 	serial bool
-	// timed must be true if the test fails when it has to wait, for 150 ms in the shortest case.
-	// It then runs in processes of its own, until one try is not disturbed by a busy machine.
+	// timed must be true if the test fails when it has to wait, for 150 ms in the shortest case,
+	// or when a list of any version lags behind a write, which it does over etcd if the event takes
+	// longer than 100 ms. It then runs in processes of its own, until one try is not disturbed by a
+	// busy machine.
 	timed bool
 }
 

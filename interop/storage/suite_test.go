@@ -71,13 +71,13 @@ var readTests = []suiteTest{
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuation(ctx, t, f, nil)
 	}},
-	{name: "RunTestListPaginationRareObject", run: func(ctx context.Context, t *testing.T, f *fixture) {
+	{name: "RunTestListPaginationRareObject", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListPaginationRareObject(ctx, t, f, nil)
 	}},
 	{name: "RunTestListContinuationWithFilter", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuationWithFilter(ctx, t, f, nil)
 	}},
-	{name: "RunTestListInconsistentContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
+	{name: "RunTestListInconsistentContinuation", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListInconsistentContinuation(ctx, t, f, f.compact)
 	}},
 	{name: "RunTestListResourceVersionMatch", run: withPrefix(storagetesting.RunTestListResourceVersionMatch)},
@@ -100,7 +100,7 @@ var watchTests = []suiteTest{
 	{name: "RunTestWatchFromNonZero", run: withStorage(storagetesting.RunTestWatchFromNonZero)},
 	{name: "RunTestDelayedWatchDelivery", timed: true, run: withStorage(storagetesting.RunTestDelayedWatchDelivery)},
 	{name: "RunTestWatchError", run: withPrefix(storagetesting.RunTestWatchError)},
-	{name: "RunTestWatchWithUnsafeDelete", run: func(ctx context.Context, t *testing.T, f *fixture) {
+	{name: "RunTestWatchWithUnsafeDelete", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, newPrefixedFixture(f), errCorrupt)
 	}},
 	{name: "RunTestWatchContextCancel", run: withStorage(storagetesting.RunTestWatchContextCancel)},
