@@ -31,7 +31,7 @@ func (c *counter) add(latencies []time.Duration) {
 }
 
 // patience is the time without any event after which await gives up.
-const patience = 5 * time.Second
+const patience = 15 * time.Second
 
 // await waits until the counter has reached total, and returns the latencies since the last call.
 // If no event arrives for a while, it reports false.

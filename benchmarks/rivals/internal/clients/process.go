@@ -35,7 +35,7 @@ type Stalled struct {
 //	open N     open N watches that read: true
 //	wait N     wait until they have received N events together in all: Received
 //	stall      open a watch that does not read: true
-//	resume     read from it until no more events arrive: Stalled
+//	resume N   read from it until no more events arrive, of which there may be N: Stalled
 func Load(t Target, in io.Reader, out io.Writer) error {
 	o, err := newOpener(t)
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *load) execute(line string) (answer any, err error) {
 		l.stalled, err = l.open()
 		return true, err
 	case "resume":
-		return l.resume(), nil
+		return l.resume(n), nil
 	}
 	return nil, fmt.Errorf("unknown command %q", command)
 }
@@ -117,24 +117,29 @@ func (l *load) wait(total int) Received {
 	return Received{ok, s[len(s)/2], s[len(s)*99/100], s[len(s)-1], since}
 }
 
-// settled is the time without events after which a stalled watch counts as read to its end.
+// settled is the time without events after which a stalled watch that has all events counts as read
+// to its end. Without all events that time is patience.
 const settled = 2 * time.Second
 
-func (l *load) resume() Stalled {
+func (l *load) resume(all int) Stalled {
 	var result Stalled
 	events, closed := make(chan int), make(chan struct{})
 	go func() {
 		defer close(closed)
 		read(l.stalled, func(s []time.Duration) { events <- len(s) })
 	}()
-	for timer := time.NewTimer(settled); ; timer.Reset(settled) {
+	for {
+		quiet := settled
+		if result.Events < all {
+			quiet = patience
+		}
 		select {
 		case n := <-events:
 			result.Events += n
 		case <-closed:
 			result.Closed = true
 			return result
-		case <-timer.C:
+		case <-time.After(quiet):
 			return result
 		}
 	}

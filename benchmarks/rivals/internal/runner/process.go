@@ -15,7 +15,7 @@ import (
 
 // answerTimeout limits the time until a process answers. A server that blocks in Publish does not
 // answer at all.
-const answerTimeout = 15 * time.Second
+const answerTimeout = time.Minute
 
 // errNoAnswer is the error of a process that does not answer in time.
 var errNoAnswer = errors.New("no answer")

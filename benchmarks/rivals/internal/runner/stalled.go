@@ -43,7 +43,7 @@ func (r *run) stalledReader() error {
 	}
 	r.result[StallMemory] = float64(after.Resident-before.Resident) / (1 << 20)
 	var stalled clients.Stalled
-	if err := p.load.ask(&stalled, "resume"); err != nil {
+	if err := p.load.ask(&stalled, "resume %d", r.StallEvents+1); err != nil {
 		return err
 	}
 	r.result[StallEvents] = float64(stalled.Events)
