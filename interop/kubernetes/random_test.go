@@ -49,13 +49,16 @@ func TestRandomRequestsAreAnsweredAsInKubernetes(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	sequences := c.each(t)
-	rapid.Check(t, func(r *rapid.T) {
-		steps := rapid.SliceOfN(genRequest(), 1, 30).Draw(r, "steps")
-		sequences++
-		if _, err := c.run(t.Context(), steps); err != nil {
-			r.Fatal(err)
-		}
+	sequences := 0
+	t.Run("each", func(t *testing.T) { sequences = c.each(t) })
+	t.Run("random", func(t *testing.T) {
+		rapid.Check(t, func(r *rapid.T) {
+			steps := rapid.SliceOfN(genRequest(), 1, 30).Draw(r, "steps")
+			sequences++
+			if _, err := c.run(t.Context(), steps); err != nil {
+				r.Fatal(err)
+			}
+		})
 	})
 	if sequences >= 500 {
 		sequences += c.provoke(t)
