@@ -8,9 +8,16 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 const (
@@ -23,6 +30,55 @@ const (
 
 // A patchFunc returns the JSON of an object after a patch. doc is compact.
 type patchFunc func(doc []byte) ([]byte, error)
+
+// patch handles a PATCH of an object.
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+	q, err := readQuery(r)
+	if err != nil {
+		return err
+	}
+	mediaType, err := patchMediaType(r, c.patchSchema(c.subresource))
+	if err != nil {
+		return err
+	}
+	o, err := options.Patch(q, mediaType)
+	if err != nil {
+		return err
+	}
+	data, end, err := h.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	c.bodyBytes = len(data)
+	if mediaType == applyPatchType || mediaType == applyCBORPatchType {
+		config, err := h.readConfiguration(w, r, c, o, mediaType, data)
+		if end(); err != nil {
+			return err
+		}
+		return h.apply(w, r, c, o, config)
+	}
+	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
+		return c.validatePatch(w, o, mediaType, patch)
+	})
+	if end(); err != nil {
+		return err
+	}
+	to := c.target(o.DryRun)
+	check := func(doc []byte) ([]byte, error) {
+		out, err := c.withTypeCheck(h.withSizeLimit(p))(doc)
+		if err == nil {
+			err = report(w, o.FieldValidation, c.unknownFields(doc, out), c.strictPatchError)
+		}
+		return dropRepeatedOwners(w, out), err
+	}
+	patched, err := c.update(r.Context(), to, store.Preconditions{}, manager(r, o), check)
+	if err != nil {
+		return err
+	}
+	err = c.writeObject(w, r, http.StatusOK, patched)
+	h.wrote(r, c, to, patched)
+	return err
+}
 
 // patchTypes returns the media types of patches for objects with the schema t. Strategic
 // merge patches need a schema, which determines the lists to merge. Without a schema they are
@@ -91,4 +147,80 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
 		Message: message + " - accepted media types include: " + strings.Join(patchTypes(t), ", "),
 	}
+}
+
+// validatePatch handles duplicate and unknown members of the patch itself. data is compact JSON.
+func (c resourceRequest) validatePatch(w http.ResponseWriter, o options.Write, mediaType string, data []byte) ([]byte, error) {
+	unique, err := applyFieldValidation(w, o.FieldValidation, data, c.strictPatchError)
+	if err != nil || mediaType != jsonPatchType {
+		return unique, err
+	}
+	return unique, report(w, o.FieldValidation, unknownWarnings(patch.UnknownMembers(unique)), c.strictPatchError)
+}
+
+// withSizeLimit makes p fail if its result exceeds the limit for bodies, so that repeated
+// patches cannot make an object larger than a client could send in one request.
+func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
+	limit := h.bodyBytes()
+	if limit < 0 {
+		return p
+	}
+	return func(doc []byte) ([]byte, error) {
+		out, err := p(doc)
+		if err == nil && int64(len(out)) > limit {
+			return nil, watchserver.BodyTooLarge(limit)
+		}
+		return out, err
+	}
+}
+
+// withTypeCheck makes p fail if its result has fields of a wrong type.
+func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
+	return func(doc []byte) ([]byte, error) {
+		out, err := p(doc)
+		if err != nil {
+			return nil, err
+		}
+		if c.subresource == "status" && c.RequireVersion {
+			for name, value := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
+				if out, err = c.withOwn(out, name, value); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := c.checkKind(out); err != nil {
+			return nil, err
+		}
+		if err := c.checkTypes(out); err != nil {
+			return nil, patch.InvalidResult(err)
+		}
+		for _, name := range []string{"kind", "apiVersion"} {
+			if c.RequireVersion && c.subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
+				return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
+			}
+		}
+		return out, nil
+	}
+}
+
+// checkKind returns an error of status 422 if an object, the result of a patch, has another kind or
+// apiVersion.
+func (c resourceRequest) checkKind(object []byte) error {
+	if c.subresource == "scale" {
+		return nil // checkScale checks them
+	}
+	var errs field.ErrorList
+	for name, want := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
+		if got, err := rawjson.String(rawjson.Lookup(object, name)); err == nil && got != "" && got != want {
+			errs = append(errs, field.Invalid(field.NewPath(name), got, "must be "+want))
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	name := c.Kind
+	if c.RequireVersion { // as in Kubernetes, errors about custom resources have the patch's kind
+		name = jsonvalue.Value(object).At("kind").Text()
+	}
+	return apistatus.Invalid(c.Group, name, c.name, errs)
 }

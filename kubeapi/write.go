@@ -14,11 +14,9 @@ import (
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
-	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/watchserver"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -96,7 +94,7 @@ func (c resourceRequest) keepStatus(old, data []byte) ([]byte, error) {
 	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil || rawjson.Lookup(old, "status") == nil {
 		return data, nil
 	}
-	return withStatus(data, old)
+	return patch.WithStatus(data, old)
 }
 
 // readWrite reads and checks the options and the object in the body of a create or an update. The
@@ -197,80 +195,6 @@ func finalizers(object []byte) (names []string) {
 	return names
 }
 
-// patch handles a PATCH of an object.
-func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	q, err := readQuery(r)
-	if err != nil {
-		return err
-	}
-	mediaType, err := patchMediaType(r, c.patchSchema(c.subresource))
-	if err != nil {
-		return err
-	}
-	o, err := options.Patch(q, mediaType)
-	if err != nil {
-		return err
-	}
-	data, end, err := h.readBody(w, r)
-	if err != nil {
-		return err
-	}
-	c.bodyBytes = len(data)
-	if mediaType == applyPatchType || mediaType == applyCBORPatchType {
-		config, err := h.readConfiguration(w, r, c, o, mediaType, data)
-		if end(); err != nil {
-			return err
-		}
-		return h.apply(w, r, c, o, config)
-	}
-	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
-		return c.validatePatch(w, o, mediaType, patch)
-	})
-	if end(); err != nil {
-		return err
-	}
-	to := c.target(o.DryRun)
-	check := func(doc []byte) ([]byte, error) {
-		out, err := c.withTypeCheck(h.withSizeLimit(p))(doc)
-		if err == nil {
-			err = report(w, o.FieldValidation, c.unknownFields(doc, out), c.strictPatchError)
-		}
-		return dropRepeatedOwners(w, out), err
-	}
-	patched, err := c.update(r.Context(), to, store.Preconditions{}, manager(r, o), check)
-	if err != nil {
-		return err
-	}
-	err = c.writeObject(w, r, http.StatusOK, patched)
-	h.wrote(r, c, to, patched)
-	return err
-}
-
-// validatePatch handles duplicate and unknown members of the patch itself. data is compact JSON.
-func (c resourceRequest) validatePatch(w http.ResponseWriter, o options.Write, mediaType string, data []byte) ([]byte, error) {
-	unique, err := applyFieldValidation(w, o.FieldValidation, data, c.strictPatchError)
-	if err != nil || mediaType != jsonPatchType {
-		return unique, err
-	}
-	return unique, report(w, o.FieldValidation, unknownWarnings(patch.UnknownMembers(unique)), c.strictPatchError)
-}
-
-// withSizeLimit makes p fail if its result exceeds the limit for bodies, so that repeated
-// patches cannot make an object larger than a client could send in one request.
-func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
-	limit := h.bodyBytes()
-	if limit < 0 {
-		return p
-	}
-	return func(doc []byte) ([]byte, error) {
-		out, err := p(doc)
-		if err == nil && int64(len(out)) > limit {
-			return nil, watchserver.BodyTooLarge(limit)
-		}
-		return out, err
-	}
-}
-
 // checkTypes checks the types of the known fields of data, which is compact JSON. The types
 // of the metadata are always known; see [store.CollectionSpec.CheckTypes].
 func (c resourceRequest) checkTypes(data []byte) error {
@@ -321,57 +245,6 @@ func (c resourceRequest) validateObject(old, next []byte) error {
 	return apistatus.Invalid(c.Group, c.Kind, cmp.Or(metadataString(next, "name"), c.name), errs)
 }
 
-// checkKind returns an error of status 422 if an object, the result of a patch, has another kind or
-// apiVersion.
-func (c resourceRequest) checkKind(object []byte) error {
-	if c.subresource == "scale" {
-		return nil // checkScale checks them
-	}
-	var errs field.ErrorList
-	for name, want := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
-		if got, err := rawjson.String(rawjson.Lookup(object, name)); err == nil && got != "" && got != want {
-			errs = append(errs, field.Invalid(field.NewPath(name), got, "must be "+want))
-		}
-	}
-	if errs == nil {
-		return nil
-	}
-	name := c.Kind
-	if c.RequireVersion { // as in Kubernetes, errors about custom resources have the patch's kind
-		name = jsonvalue.Value(object).At("kind").Text()
-	}
-	return apistatus.Invalid(c.Group, name, c.name, errs)
-}
-
-// withTypeCheck makes p fail if its result has fields of a wrong type.
-func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
-	return func(doc []byte) ([]byte, error) {
-		out, err := p(doc)
-		if err != nil {
-			return nil, err
-		}
-		if c.subresource == "status" && c.RequireVersion {
-			for name, value := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
-				if out, err = c.withOwn(out, name, value); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if err := c.checkKind(out); err != nil {
-			return nil, err
-		}
-		if err := c.checkTypes(out); err != nil {
-			return nil, patch.InvalidResult(err)
-		}
-		for _, name := range []string{"kind", "apiVersion"} {
-			if c.RequireVersion && c.subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
-				return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
-			}
-		}
-		return out, nil
-	}
-}
-
 // update applies p to the object, or to the part of it that the subresource names, in the name of
 // manager. If p sets a resourceVersion, this is a precondition, as in Kubernetes.
 func (c resourceRequest) update(
@@ -398,7 +271,7 @@ func (c resourceRequest) update(
 			if metadataString(next, "name") == "" {
 				return nil, c.nameMismatch("name", "", c.name)
 			}
-			if next, err = withStatus(doc, next); err != nil {
+			if next, err = patch.WithStatus(doc, next); err != nil {
 				return nil, err
 			}
 		}
@@ -473,37 +346,6 @@ func metadataString(doc []byte, name string) string {
 	}
 	s, _ := rawjson.String(value)
 	return s
-}
-
-// withStatus returns the object in old, but with the status of the object in next. Both are compact
-// JSON.
-func withStatus(old, next []byte) ([]byte, error) {
-	if len(next) == 0 || next[0] != '{' {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be a JSON object"}
-	}
-	members, err := rawjson.Split(old)
-	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object is invalid", Err: err}
-	}
-	isStatus := func(m rawjson.Member) bool { return m.Name == "status" }
-	status := rawjson.Lookup(next, "status")
-	if string(status) == "null" {
-		status = nil
-	}
-	i := slices.IndexFunc(members, isStatus)
-	switch {
-	case status == nil:
-		members = slices.DeleteFunc(members, isStatus)
-	case i >= 0:
-		members[i].Value = status
-	default:
-		members = append(members, rawjson.Member{Name: "status", Key: []byte(`"status"`), Value: status})
-	}
-	m := patch.NewObjectWriter(len(old) + len(status))
-	for _, member := range members {
-		m.Member(member.Key, member.Value)
-	}
-	return m.Bytes(), nil
 }
 
 // readQuery parses the query of a write. A malformed query is an error, because it may hide a

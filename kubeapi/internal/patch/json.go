@@ -171,8 +171,8 @@ func checkOperation(o jsonpatch.Operation) error {
 	return nil
 }
 
-// checkWholeObject rejects operations on the whole object, except for those that replace it by
-// another object or compare it.
+// checkWholeObject returns an error unless the operation, whose path is the whole object, compares
+// the object or replaces it with another one.
 func checkWholeObject(o jsonpatch.Operation) error {
 	switch value := o["value"]; {
 	case o.Kind() == "test":
