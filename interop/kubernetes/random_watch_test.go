@@ -180,9 +180,8 @@ func (s *comparedServer) endWatch(ctx context.Context, w *openWatch, scope watch
 			}
 			if meta, ok := object["metadata"].(map[string]any); ok {
 				meta["resourceVersion"] = ""
-				annotations, _ := meta["annotations"].(map[string]any) // a Table has none
-				delete(annotations, "listwatch.dev/epoch")
 			}
+			dropEpoch(object)
 		}
 		all = append(all, map[string]any{"type": v["type"], "object": s.normalize(object)})
 	}
@@ -190,4 +189,17 @@ func (s *comparedServer) endWatch(ctx context.Context, w *openWatch, scope watch
 		all = append(all, w.err.Error())
 	}
 	return all, nil
+}
+
+// dropEpoch drops the annotation that our server adds to the bookmark of the initial events, also
+// in the rows of a Table.
+func dropEpoch(object map[string]any) {
+	meta, _ := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	delete(annotations, "listwatch.dev/epoch")
+	for _, row := range elements(object["rows"]) {
+		if o, ok := row["object"].(map[string]any); ok {
+			dropEpoch(o)
+		}
+	}
 }
