@@ -6,12 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/internal/browsertest"
 )
+
+// patience is the time that a case waits for the client. Only failing cases wait that long.
+const patience = time.Minute
 
 // nodePath returns the path of Node.js. Without it the test is skipped, or fails if CI is true.
 func nodePath(t *testing.T) string {
@@ -45,7 +49,7 @@ func TestJavaScriptClientConformsInBrowser(t *testing.T) {
 // checkJavaScriptClient runs the cases for clients against the client that a command controls.
 // Cases that the client's platform cannot pass are in o.Skip.
 func checkJavaScriptClient(t *testing.T, command string, o conformance.Options) {
-	p, err := adapters.ExecClient(t.Context(), command, os.Stderr, 0)
+	p, err := adapters.ExecClient(t.Context(), command, os.Stderr, patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,7 @@ func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...s
 		target.Variants = variants
 	}
 	t.Log(target.Notes)
+	target.Patience = time.Minute // only failing cases wait that long
 	outcomes := runCases(t, target, conformance.Options{KnownFailures: known, Skip: slices.Concat(slowCases, silentCases)})
 	target.Patience = 300 * time.Millisecond
 	outcomes = append(outcomes, runCases(t, target, conformance.Options{KnownFailures: known, Run: silentCases})...)
