@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -155,8 +157,21 @@ type finding struct {
 	Remedies             []struct{ Proxy, Settings string }
 }
 
-// examine runs doctor on the collection at addr, and returns its problems by check.
-func examine(t *testing.T, addr, idle string) map[string]finding {
+// examine runs doctor on the collection at addr, and returns its problems by check. It repeats this
+// a few times until the problems are of the wanted checks: a busy machine holds back the parts of a
+// response as a proxy does, but not each time.
+func examine(t *testing.T, addr, idle string, want ...string) map[string]finding {
+	t.Helper()
+	slices.Sort(want)
+	for try := 1; ; try++ {
+		found := examineOnce(t, addr, idle)
+		if try == 5 || slices.Equal(slices.Sorted(maps.Keys(found)), want) {
+			return found
+		}
+	}
+}
+
+func examineOnce(t *testing.T, addr, idle string) map[string]finding {
 	t.Helper()
 	path, err := program()
 	if err != nil {
