@@ -12,7 +12,8 @@ const maxEqualDepth = 32
 
 // Equal reports whether a and b, two values of compact JSON, differ at most in the order of the
 // members of objects. It compares numbers and strings as they are written. Values deeper than 32
-// levels, and objects with two members of the same name, are equal only if their bytes are.
+// levels are equal only if their bytes are, and so are objects with two members of the same name in
+// another order.
 func Equal(a, b []byte) bool { return equal(a, b, maxEqualDepth) }
 
 func equal(a, b []byte, depth int) bool {
@@ -22,28 +23,44 @@ func equal(a, b []byte, depth int) bool {
 	case len(a) < 2 || len(b) < 2 || a[0] != b[0] || depth == 0:
 		return false
 	case a[0] == '{':
-		membersA, errA := Split(a)
-		membersB, errB := Split(b)
-		return errA == nil && errB == nil && equalMembers(membersA, membersB, depth)
+		return equalObjects(a, b, depth)
 	case a[0] == '[':
 		return slices.EqualFunc(elements(a), elements(b), func(a, b []byte) bool { return equal(a, b, depth-1) })
 	}
 	return false
 }
 
-// EqualMembers reports whether the objects with the members a and b are equal; see [Equal]. It may
-// sort a and b by name.
+// equalObjects does not allocate while the members have the same order, which is the usual case.
+func equalObjects(a, b []byte, depth int) bool {
+	for i, j := 1, 1; a[i] != '}' || b[j] != '}'; {
+		if a[i] == '}' || b[j] == '}' {
+			return false
+		}
+		keyA, valueA, nextA := nextMember(a, i)
+		keyB, valueB, nextB := nextMember(b, j)
+		if !bytes.Equal(keyA.Of(a), keyB.Of(b)) {
+			membersA, errA := Split(a)
+			membersB, errB := Split(b)
+			return errA == nil && errB == nil && equalMembers(membersA, membersB, depth)
+		}
+		if !equal(valueA.Of(a), valueB.Of(b), depth-1) {
+			return false
+		}
+		i, j = nextA, nextB
+	}
+	return true
+}
+
+// EqualMembers reports whether the objects with the members a and b are equal; see [Equal].
 func EqualMembers(a, b []Member) bool { return equalMembers(a, b, maxEqualDepth) }
 
 func equalMembers(a, b []Member, depth int) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	sameName := func(a, b Member) bool { return a.Name == b.Name }
-	if !slices.EqualFunc(a, b, sameName) {
+	if !slices.EqualFunc(a, b, func(a, b Member) bool { return a.Name == b.Name }) {
 		byName := func(a, b Member) int { return cmp.Compare(a.Name, b.Name) }
-		slices.SortFunc(a, byName)
-		slices.SortFunc(b, byName)
+		a, b = slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName)
 	}
 	return slices.EqualFunc(a, b, func(a, b Member) bool { return a.Name == b.Name && equal(a.Value, b.Value, depth-1) })
 }
