@@ -174,7 +174,8 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	}
 }
 
-// withTypeCheck makes p fail if its result has fields of a wrong type.
+// withTypeCheck makes p fail if its result has another kind or apiVersion, or fields of a wrong
+// type. In a patch of the status of a custom resource, kind and apiVersion have no effect.
 func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
@@ -182,10 +183,11 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 			return nil, err
 		}
 		if c.subresource == "status" && c.RequireVersion {
-			for name, value := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
-				if out, err = c.withOwn(out, name, value); err != nil {
-					return nil, err
-				}
+			if out, err = withTypeMember(out, "kind", c.Kind); err != nil {
+				return nil, err
+			}
+			if out, err = withTypeMember(out, "apiVersion", c.APIVersion()); err != nil {
+				return nil, err
 			}
 		}
 		if err := c.checkKind(out); err != nil {

@@ -93,6 +93,8 @@ func TestMalformedPatchesAreRejected(t *testing.T) {
 		{jsonPatchType, `[{"op":"move","path":"/a"}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":1}]`, 422},
 		{jsonPatchType, `[null]`, 422},
+		{jsonPatchType, `[{"op":"add","path":"/a/l","value":[null]},{"op":"test","path":"/a/l","value":[1]}]`, 422},
+		{jsonPatchType, `[{"op":"add","path":"/a/l","value":[1]},{"op":"test","path":"/a","value":{"l":[null]}}]`, 422},
 		{jsonPatchType, `[{"op":"replace","path":"","value":[]}]`, 422},
 		{jsonPatchType, `[{"op":"replace","path":""}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":""}]`, 422},
@@ -215,6 +217,7 @@ func FuzzMergePatch(f *testing.F) {
 
 func FuzzJSONPatch(f *testing.F) {
 	f.Add(`{"a":{"b":[1,2]}}`, `[{"op":"move","from":"/a/b/0","path":"/c"},{"op":"copy","from":"/a","path":"/a/b/-"},{"op":"test","path":"/c","value":1}]`)
+	f.Add(`{"a":[null]}`, `[{"op":"test","path":"/a","value":[null]},{"op":"test","path":"","value":{"a":[1]}}]`)
 	f.Add(`{"a":null}`, `[{"op":"replace","path":"/a","value":null},{"op":"remove","path":"/a"},{"op":"add","path":"/~01","value":[]}]`)
 	f.Fuzz(func(t *testing.T, doc, patch string) {
 		compact, err := rawjson.Compact([]byte(doc))

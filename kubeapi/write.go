@@ -203,7 +203,7 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	}
 	if c.subresource == "status" && c.RequireVersion {
 		var err error
-		if data, err = c.withOwn(data, "kind", c.Kind); err != nil {
+		if data, err = withTypeMember(data, "kind", c.Kind); err != nil {
 			return err
 		}
 	}
@@ -213,13 +213,13 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	return c.Schema.Check(data)
 }
 
-// withOwn returns data with another string in the named member if it has a string there. As in
-// Kubernetes, the type in a custom resource has no effect on a write to its status.
-func (c resourceRequest) withOwn(data []byte, name, value string) ([]byte, error) {
-	if text, err := rawjson.String(rawjson.Lookup(data, name)); err != nil || text == "" {
+// withTypeMember replaces kind or apiVersion, if it is a string that is not empty, by value. As in
+// Kubernetes, they have no effect in a write to the status of a custom resource.
+func withTypeMember(data []byte, name, value string) ([]byte, error) {
+	if text, err := rawjson.String(rawjson.Lookup(data, name)); err != nil || text == "" || text == value {
 		return data, nil
 	}
-	return patch.Merge(data, fmt.Appendf(nil, `{%q:%q}`, name, value))
+	return patch.Merge(data, append(rawjson.AppendString([]byte(`{"`+name+`":`), value), '}'))
 }
 
 // validateObject returns an error of status 422 if next is invalid, and warns about its finalizers.
@@ -302,8 +302,8 @@ func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.
 
 // checkIdentity returns an error if the name, namespace, UID or version of the new object,
 // next, differs from the same member of old. It ignores members that are missing in next. As in
-// Kubernetes, a wrong UID is not a conflict, which clients would retry, and patches of subresources
-// ignore it.
+// Kubernetes, another UID is invalid and not a conflict, which clients would retry. In a
+// subresource it is ignored; a PUT checks it as a precondition.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {

@@ -73,12 +73,12 @@ func (p *process) exit() (code int, stderr string) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(5_000))
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
 			return address
 		}
 	}
-	t.Fatal("no port between 20000 and 30000 is free")
+	t.Fatal("no port between 15000 and 20000 is free")
 	return ""
 }

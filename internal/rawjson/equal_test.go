@@ -28,6 +28,10 @@ func TestEqualIgnoresTheOrderOfMembers(t *testing.T) {
 		{`{"\u0061":1,"b":2}`, `{"b":2,"a":1}`, true},
 		{`{"a":1,"a":2}`, `{"a":1,"a":2}`, true},
 		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, false},
+		{ // Time must not double at each level.
+			strings.Repeat(`{"a":`, 30) + `{"x":1,"y":2}` + strings.Repeat(`,"b":0,"c":0}`, 30),
+			strings.Repeat(`{"a":`, 30) + `{"y":2,"x":1}` + strings.Repeat(`,"c":0,"b":0}`, 30), true,
+		},
 		{deep(30, `{"b":1,"c":2}`), deep(30, `{"c":2,"b":1}`), true},
 		{deep(40, `{"b":1,"c":2}`), deep(40, `{"c":2,"b":1}`), false},
 	} {

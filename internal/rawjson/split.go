@@ -21,17 +21,16 @@ func Split(doc []byte) ([]Member, error) {
 	var seen map[string]struct{} // of an object with many members
 	key := 1                     // the index of the next key
 	err := Members(doc, func(name string, value Span) error {
-		duplicate := false
-		switch {
-		case len(members) < 16:
-			duplicate = slices.ContainsFunc(members, func(m Member) bool { return m.Name == name })
-		case seen == nil:
-			seen = make(map[string]struct{}, 2*len(members))
+		if len(members) == manyMembers {
+			seen = make(map[string]struct{}, 2*manyMembers)
 			for _, m := range members {
 				seen[m.Name] = struct{}{}
 			}
-			fallthrough
-		default:
+		}
+		duplicate := false
+		if seen == nil {
+			duplicate = slices.ContainsFunc(members, func(m Member) bool { return m.Name == name })
+		} else {
 			_, duplicate = seen[name]
 			seen[name] = struct{}{}
 		}

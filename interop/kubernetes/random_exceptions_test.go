@@ -28,7 +28,7 @@ const (
 	unknownKept  = "Unknown fields are kept;"
 	literal      = "**Numbers are stored literally**"
 	otherFault   = "**Of several faults of a request**, one of which may be that the object does not exist, the server may report another one than Kubernetes."
-	oneSchema    = "**A patch of the status to another apiVersion** is not warned of unknown fields, because every version has the same schema."
+	oneSchema    = "**A patch of the status that changes apiVersion** causes no warnings about unknown fields, because all versions have the same schema."
 	noMethod     = "**A method that a path does not support** fails with 405."
 	noCollector  = "propagation policies and grace periods are accepted, but they have no effect"
 	tracked      = "**An object has managedFields from its first apply on**"
@@ -87,6 +87,7 @@ var normalizations = []struct{ code, quote, url string }{
 	{"compareManagers", "**An object has managedFields from its first apply on**", ""},
 	{"compareManagers", "The manager of all fields that existed before the first apply is `before-first-apply`.", ""},
 	{"isEmpty", asWritten, ""},
+	{"addFault", asWritten, ""},
 	{
 		"withoutRepeatedTry", "GuaranteedUpdate keeps calling 'tryUpdate()' to update key 'key' (of type 'destination')",
 		"https://github.com/kubernetes/apiserver/blob/master/pkg/storage/interfaces.go",

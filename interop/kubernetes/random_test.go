@@ -141,7 +141,7 @@ func (c *comparison) run(ctx context.Context, steps []request) (done int, err er
 	for i, r := range steps {
 		r.body = strings.ReplaceAll(r.body, "@{step}", fmt.Sprint(i))
 		if err := c.prepare(ctx, r); err != nil {
-			return i, err
+			return i + 1, err
 		}
 		lines = append(lines, r.curl())
 		c.requests++
@@ -168,7 +168,7 @@ func (c *comparison) run(ctx context.Context, steps []request) (done int, err er
 			pair.ours.stop()
 		}
 		if err != nil {
-			return i, fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
+			return i + 1, fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
 		}
 		same, err := c.explain(r, k, o, compareAnswers(k, o), lines)
 		if err != nil || !same {

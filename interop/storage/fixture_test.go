@@ -192,7 +192,7 @@ const (
 	// tryEnv is the environment variable of a process that makes one try.
 	tryEnv = "LISTWATCH_TEST_TRY"
 	// maxTries is the number of tries after which a timed test has failed.
-	maxTries = 10
+	maxTries = 5
 )
 
 // runInProcesses runs the test t in other processes until it passes.
@@ -204,10 +204,10 @@ func runInProcesses(t *testing.T) {
 	}
 	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
 	for try := 1; ; try++ {
-		cmd := exec.CommandContext(t.Context(), program, "-test.run="+pattern)
+		cmd := exec.CommandContext(t.Context(), program, "-test.run="+pattern, "-test.v", "-test.timeout=5m")
 		cmd.Env = append(os.Environ(), tryEnv+"=1")
 		out, err := cmd.CombinedOutput()
-		if err == nil {
+		if err == nil && bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {
 			return
 		}
 		if t.Logf("try %d: %v\n%s", try, err, out); try == maxTries {

@@ -24,7 +24,10 @@ const (
 )
 
 // An api serves the resources of testdata/widgets.yaml.
-type api struct{ handler kubeapi.Handler }
+type api struct {
+	handler  kubeapi.Handler
+	warnings []string // of the last response
+}
 
 func serve(t *testing.T) *api {
 	t.Helper()
@@ -59,6 +62,7 @@ func (a *api) want(t *testing.T, code int, method, path, contentType, body strin
 	}
 	w := httptest.NewRecorder()
 	a.handler.ServeHTTP(w, r)
+	a.warnings = w.Header()["Warning"]
 	data, err := io.ReadAll(w.Body)
 	if err != nil || w.Code != code {
 		t.Fatalf("%s %s: got %d, %v, want %d: %s", method, path, w.Code, err, code, data)
@@ -218,4 +222,20 @@ func TestOpenAPIHasTheSchemaOfTheDefinition(t *testing.T) {
 		t.Errorf("got %s, want no strategic merge patches and no status of gadgets", doc)
 	}
 	wantText(t, a.want(t, 200, "GET", "/openapi/v2", "", ""), `"com.example.demo.v1.Widget"`)
+}
+
+func TestNewFinalizersWithoutDomainCauseWarnings(t *testing.T) {
+	a := serve(t)
+	patch := func(finalizers string) []string {
+		a.want(t, 200, "PATCH", widgets+"/a", mergePatch, `{"metadata":{"finalizers":[`+finalizers+`]}}`)
+		return a.warnings
+	}
+	a.want(t, 201, "POST", widgets, "application/json", widget("a", `{"color":"red"}`))
+	if got := strings.Join(patch(`"x","x.y","example.com/z","orphan"`), "\n"); strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, `"x\": prefer a domain-qualified finalizer name to`) || !strings.Contains(got, `"x.y\": prefer a domain-qualified finalizer name including a path`) {
+		t.Errorf("got the warnings %s, want one of x and one of x.y", got)
+	}
+	if got := patch(`"x","x.y","w"`); len(got) != 1 || !strings.Contains(got[0], `"w`) {
+		t.Errorf("got the warnings %q, want one of the new finalizer", got)
+	}
 }

@@ -28,9 +28,12 @@ var (
 // Reserve returns a port of 127.0.0.1 that is free and that no other call returns, in any process.
 func Reserve(t testing.TB) int { return ReserveRange(t, 1) }
 
-// ReserveRange returns the first of n consecutive ports as Reserve does.
+// ReserveRange returns the first of n consecutive ports as Reserve does. n must be less than 50.
 func ReserveRange(t testing.TB, n int) int {
 	t.Helper()
+	if n >= blockSize {
+		t.Fatalf("cannot reserve %d ports: a block has %d", n, blockSize-1)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	for {

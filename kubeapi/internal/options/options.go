@@ -96,7 +96,7 @@ func Delete(q url.Values, body []byte) (o metav1.DeleteOptions, err error) {
 }
 
 // DeleteCollection reads the options of a delete of a collection, which are also the options of a
-// list. The resourceVersion in the query is one of a list, and not a precondition.
+// list. The resourceVersion in the query belongs to the list and is not a precondition.
 func DeleteCollection(q url.Values, body []byte) (metav1.DeleteOptions, error) {
 	if err := validateList(q); err != nil {
 		return metav1.DeleteOptions{}, err

@@ -71,12 +71,22 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 		if values := inserted + bytes.Count(doc, comma); len(operations)*values > maxWork {
 			return nil, Invalid(fmt.Errorf("%d operations are too many for an object with %d values", len(operations), values))
 		}
-		out, err := operations.ApplyWithOptions(doc, o)
+		out, err := applyOperations(operations, doc, o)
 		if err != nil {
 			return nil, Inapplicable(err)
 		}
 		return out, nil
 	}, nil
+}
+
+func applyOperations(operations jsonpatch.Patch, doc []byte, o *jsonpatch.ApplyOptions) (out []byte, err error) {
+	defer func() {
+		// The library panics if it compares an element of a list that is null with another value.
+		if recover() != nil {
+			err = errors.New("a test failed: a list contains null")
+		}
+	}()
+	return operations.ApplyWithOptions(doc, o)
 }
 
 // UnknownMembers returns the paths of the members of operations that RFC 6902 does not define, such
