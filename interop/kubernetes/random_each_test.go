@@ -14,7 +14,7 @@ import (
 func (c *comparison) each(t *testing.T) (sequences int) {
 	const length = 20
 	to := targets[0]
-	create := request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()}
+	create := newCreate(to)
 	for rest := eachRequest(to); len(rest) > 0; sequences++ {
 		steps := append([]request{create}, rest[:min(length, len(rest))]...)
 		done, err := c.run(t.Context(), steps)
@@ -32,6 +32,10 @@ func (c *comparison) each(t *testing.T) (sequences int) {
 		rest = rest[done-1:] // a write that was answered in two ways ends a sequence
 	}
 	return sequences
+}
+
+func newCreate(to target) request {
+	return request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()}
 }
 
 // eachRequest returns the requests of each, most of which are for an object that exists.
@@ -81,11 +85,7 @@ func (r request) withEachObject(to target) (all []request) {
 	}
 	for _, v := range badBodies {
 		r, _ := next()
-		r.mark(v.trait)
-		r.body = to.fill(v.text)
-		if r.verb == "create" {
-			r.body = strings.Replace(r.body, `,"resourceVersion":"@rv(`+to.key()+`)"`, "", 1)
-		}
+		r.setBadBody(v, to)
 		all = append(all, r)
 	}
 	for _, v := range writeOptions {
@@ -107,11 +107,8 @@ func (r request) withEachObject(to target) (all []request) {
 func (r request) withEachPatch(to target) (all []request) {
 	add := func(mediaType string, v variant) {
 		r := r
-		r.contentType, r.body = mediaType, to.fill(v.text)
-		r.mark(v.trait)
-		if strings.Contains(r.body, "fase") {
-			r.mark("unknown field")
-		}
+		r.contentType = mediaType
+		r.setPatch(v, to)
 		all = append(all, r)
 	}
 	for _, v := range slices.Concat(usual(mergePatches...), badMergePatches) {
@@ -170,7 +167,7 @@ func eachRead(to target) (all []request) {
 // eachDelete returns deletes of an object that they create before.
 func eachDelete(to target) (all []request) {
 	to.name = "d"
-	create := request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()}
+	create := newCreate(to)
 	add := func(r request, trait string) {
 		if r.verb == "delete" || trait != "propagation" {
 			r.mark(trait)

@@ -374,10 +374,16 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 	}
 	r.body = o.text()
 	if v := pick(t, "bad body", 97, badBodies...); v.text != "" && len(r.traits) == 0 {
-		r.body, r.traits = to.fill(v.text), []string{v.trait}
-		if r.verb == "create" {
-			r.body = strings.Replace(r.body, `,"resourceVersion":"@rv(`+to.key()+`)"`, "", 1)
-		}
+		r.setBadBody(v, to)
+	}
+}
+
+// setBadBody sets a body that is no object.
+func (r *request) setBadBody(v variant, to target) {
+	r.body = to.fill(v.text)
+	r.mark(v.trait)
+	if r.verb == "create" {
+		r.body = strings.Replace(r.body, `,"resourceVersion":"@rv(`+to.key()+`)"`, "", 1)
 	}
 }
 

@@ -248,25 +248,29 @@ func genMergePatch(t *rapid.T, to target) request {
 	if to.subresource == "status" {
 		patches = statusPatches
 	}
-	r.body = to.fill(oneOf(t, "patch", patches...))
-	if strings.Contains(r.body, "fase") {
-		r.mark("unknown field")
-	}
+	r.setPatch(variant{"", oneOf(t, "patch", patches...)}, to)
 	if v := pick(t, "bad patch", 75, badMergePatches...); v.text != "" && r.admits(v.trait) {
-		r.body = to.fill(v.text)
-		r.mark(v.trait)
+		r.setPatch(v, to)
 	}
 	r.addWriteOptions(t)
 	return r
 }
 
+// setPatch sets the body, a merge patch or a JSON patch.
+func (r *request) setPatch(v variant, to target) {
+	r.body = to.fill(v.text)
+	r.mark(v.trait)
+	if strings.Contains(r.body, "fase") {
+		r.mark("unknown field")
+	}
+}
+
 func genJSONPatch(t *rapid.T, to target) request {
 	r := request{verb: to.verb("patch"), method: "PATCH", path: to.path(), contentType: jsonPatchType}
 	operations := rapid.SliceOfN(rapid.SampledFrom(jsonOperations), 1, 3).Draw(t, "operations")
-	r.body = to.fill("[" + strings.Join(operations, ",") + "]")
+	r.setPatch(variant{"", "[" + strings.Join(operations, ",") + "]"}, to)
 	if v := pick(t, "bad patch", 75, badJSONPatches...); v.text != "" && r.admits(v.trait) {
-		r.body = to.fill(v.text)
-		r.mark(v.trait)
+		r.setPatch(v, to)
 	}
 	r.addWriteOptions(t)
 	return r
