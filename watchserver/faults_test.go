@@ -56,6 +56,34 @@ func TestDrainDoesNotWaitForABlockedSource(t *testing.T) {
 	})
 }
 
+func TestDrainSpreadAppliesToWatchesThatAreOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watchserver.Server{Source: slowSource{memory.New[Flag]()}, Timing: watchserver.Timing{DrainSpread: time.Minute}}
+		const watches = 60
+		ends := make(chan time.Time, watches)
+		for range watches {
+			go func() {
+				s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/?watch=1", nil))
+				ends <- time.Now()
+			}()
+		}
+		synctest.Wait()
+		start := time.Now()
+		if err := s.Drain(t.Context()); err != nil || time.Since(start) > time.Minute {
+			t.Errorf("Drain: %v after %v, want nil within a minute", err, time.Since(start))
+		}
+		early := 0
+		for range watches {
+			if (<-ends).Sub(start) < 20*time.Second {
+				early++
+			}
+		}
+		if early < watches/6 || early > watches*2/3 {
+			t.Errorf("%d of %d watches ended in the first third of the minute", early, watches)
+		}
+	})
+}
+
 func TestAPanicOnOpeningReleasesTheWatch(t *testing.T) {
 	s := &watchserver.Server{Source: panickingOnWatch{}, Limits: watchserver.Limits{Watches: 1}, Log: discardLog}
 	for range 3 {

@@ -24,9 +24,11 @@ type watchSet struct {
 	closing  int            // removed watches whose Trace.Closed has not returned
 	lastID   uint64
 	draining bool
-	empty    chan struct{}   // closed when draining and nothing is left to wait for
-	drain    context.Context // ends when draining begins; nil until it is needed
-	endDrain context.CancelFunc
+	// drainUntil is the end of the period over which the ends of the watches are spread.
+	drainUntil timers.Time
+	empty      chan struct{}   // closed when draining and nothing is left to wait for
+	drain      context.Context // ends when draining begins; nil until it is needed
+	endDrain   context.CancelFunc
 }
 
 // drainContext returns a context that ends when draining begins.
@@ -95,7 +97,8 @@ func (w *watchSet) add(s *stream) {
 	s.slot = int32(len(w.streams))
 	w.streams = append(w.streams, s)
 	if w.draining { // the drain began after reserve
-		s.drain(s.server.timers.Now())
+		now := s.server.timers.Now()
+		s.drain(now.Add(randomBetween(0, time.Duration(w.drainUntil-now))))
 	}
 }
 
@@ -141,9 +144,10 @@ func (w *watchSet) all() []*stream {
 
 // startDraining makes reserve refuse all further watches. The returned channel is closed
 // when no watch is left.
-func (w *watchSet) startDraining() (empty <-chan struct{}) {
+func (w *watchSet) startDraining(until timers.Time) (empty <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.drainUntil = until
 	if !w.draining {
 		w.draining = true
 		w.drainContextLocked()
@@ -165,13 +169,13 @@ func (w *watchSet) startDraining() (empty <-chan struct{}) {
 // ends first, Drain disconnects the remaining clients, waits up to a second for their watches, and
 // returns ctx.Err().
 func (s *Server) Drain(ctx context.Context) error {
-	empty := s.watches.startDraining()
 	now := s.timers.Now()
 	period := max(s.Timing.DrainSpread, 0)
 	if deadline, ok := ctx.Deadline(); ok {
 		// Reserve a tenth of the time for the last watches to end.
 		period = min(period, max(time.Until(deadline)*9/10, 0))
 	}
+	empty := s.watches.startDraining(now.Add(period))
 	for _, st := range s.watches.all() {
 		st.drain(now.Add(randomBetween(0, period)))
 	}
