@@ -7,9 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tidwall/btree"
-
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/ordered"
 )
 
 // An IndexFunc returns the values under which an index holds an item. Duplicate values
@@ -22,27 +21,33 @@ type IndexFunc[T any] func(item *Item[T]) []string
 type index[T any] struct {
 	name   string
 	values IndexFunc[T]
-	tree   *btree.BTreeG[posting[T]]
+	tree   ordered.Set[posting]
 }
 
 // A posting is one entry of an index: item is stored under value. A value that is a
 // substring of the object takes no extra memory.
-type posting[T any] struct {
+type posting struct {
 	value string
-	item  *Item[T]
+	item  keyed // an *Item[T]
 }
 
-func newItems[T any]() *btree.BTreeG[*Item[T]] {
-	return btree.NewBTreeGOptions(func(a, b *Item[T]) bool { return a.Key.Compare(b.Key) < 0 }, btree.Options{NoLocks: true})
+// keyed is an item of any type. The sets hold it instead of *Item[T], so that the B-tree is not
+// compiled again for each T.
+type keyed interface{ key() *listwatch.Key }
+
+func (i *Item[T]) key() *listwatch.Key { return &i.Key }
+
+//go:noinline // see ordered.New
+func newItems() ordered.Set[keyed] {
+	return ordered.New(32, func(a, b keyed) bool { return a.key().Compare(*b.key()) < 0 })
 }
 
-// newPostings uses half of the default degree of the B-tree, because a posting takes three
-// words and an item pointer only one.
-func newPostings[T any]() *btree.BTreeG[posting[T]] {
-	return btree.NewBTreeGOptions(func(a, b posting[T]) bool {
+//go:noinline // see ordered.New
+func newPostings() ordered.Set[posting] {
+	return ordered.New(16, func(a, b posting) bool {
 		c := strings.Compare(a.value, b.value)
-		return c < 0 || c == 0 && a.item.Key.Compare(b.item.Key) < 0
-	}, btree.Options{NoLocks: true, Degree: 16})
+		return c < 0 || c == 0 && a.item.key().Compare(*b.item.key()) < 0
+	})
 }
 
 // appendValues appends the sorted values of an item to dst. It copies them, because the
@@ -71,43 +76,44 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {
-			x.tree.Delete(posting[T]{v, before})
+			x.tree.Delete(posting{v, before})
 		}
 	}
 	for _, v := range values {
 		// Replace a posting with an equal value as well: the old value may be a substring of the
 		// old object, and would keep that object in memory.
-		x.tree.Set(posting[T]{v, now})
+		x.tree.Put(posting{v, now})
 	}
 }
 
 // build fills a new tree from items.
-func (x *index[T]) build(items *btree.BTreeG[*Item[T]]) (err error) {
-	x.tree = newPostings[T]()
+func (x *index[T]) build(items ordered.Set[keyed]) (err error) {
+	x.tree = newPostings()
 	if items == nil {
 		return nil
 	}
 	var values []string
-	items.Scan(func(i *Item[T]) bool {
+	items.Scan(func(k keyed) bool {
+		i := k.(*Item[T])
 		values, err = x.appendValues(values[:0], i)
 		x.replace(nil, nil, i, values)
 		return err == nil
 	})
-	x.tree = compacted(x.tree)
+	x.tree = x.tree.Compacted()
 	return err
 }
 
 // scan yields the items under value in key order.
-func (x *index[T]) scan(value string, probes *probes[T], yield func(*Item[T]) bool) {
-	p := probes.take(listwatch.Key{})
-	defer probes.put(p)
-	x.tree.Ascend(posting[T]{value, p}, func(e posting[T]) bool { return e.value == value && yield(e.item) })
+func (x *index[T]) scan(value string, yield func(*Item[T]) bool) {
+	p := newProbe(listwatch.Key{})
+	defer p.release()
+	x.tree.Ascend(posting{value, p}, func(e posting) bool { return e.value == value && yield(e.item.(*Item[T])) })
 }
 
 // allValues returns the distinct values, sorted.
 func (x *index[T]) allValues() []string {
 	var values []string
-	x.tree.Scan(func(e posting[T]) bool {
+	x.tree.Scan(func(e posting) bool {
 		if len(values) == 0 || values[len(values)-1] != e.value {
 			values = append(values, e.value)
 		}
@@ -116,22 +122,23 @@ func (x *index[T]) allValues() []string {
 	return values
 }
 
-// probes is a pool of items that hold only a key to search for. It avoids allocating an
-// item per search, which is expensive if T is large.
-type probes[T any] struct{ pool sync.Pool }
+// A probe is a key to search for.
+type probe struct{ searched listwatch.Key }
 
-func (p *probes[T]) take(key listwatch.Key) *Item[T] {
-	i, ok := p.pool.Get().(*Item[T])
-	if !ok {
-		i = new(Item[T])
-	}
-	i.Key = key
-	return i
+var probes = sync.Pool{New: func() any { return new(probe) }}
+
+// newProbe returns a probe that the caller must release.
+func newProbe(key listwatch.Key) *probe {
+	p := probes.Get().(*probe)
+	p.searched = key
+	return p
 }
 
-func (p *probes[T]) put(i *Item[T]) {
-	i.Key = listwatch.Key{}
-	p.pool.Put(i)
+func (p *probe) key() *listwatch.Key { return &p.searched }
+
+func (p *probe) release() {
+	p.searched = listwatch.Key{}
+	probes.Put(p)
 }
 
 // A hashIndex finds items by the hash of their key. A lookup takes a few hundred

@@ -110,7 +110,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 		return nil, err
 	}
 	var found []T
-	i.scan(value, s.contents.probes, func(i *Item[T]) bool { found = append(found, i.Value); return true })
+	i.scan(value, func(i *Item[T]) bool { found = append(found, i.Value); return true })
 	return found, nil
 }
 
@@ -125,7 +125,7 @@ func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, e
 		return nil, false, err
 	}
 	complete = true
-	i.scan(value, x.contents.probes, func(i *Item[T]) bool {
+	i.scan(value, func(i *Item[T]) bool {
 		complete = len(found) < limit
 		if complete {
 			found = append(found, i.Value)
@@ -161,7 +161,7 @@ func (x *Indexer[T]) Snapshot() *Snapshot[T] {
 // copy returns a copy of v for readers. The copied trees share all nodes with the originals
 // until one of them is written.
 func (v *contents[T]) copy() contents[T] {
-	c := contents[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes)), probes: v.probes}
+	c := contents[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes))}
 	for i, x := range v.indexes {
 		c.indexes[i] = index[T]{name: x.name, tree: x.tree.Copy()}
 	}

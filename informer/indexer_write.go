@@ -3,8 +3,6 @@ package informer
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"github.com/listwatch/listwatch"
 )
 
@@ -92,7 +90,7 @@ func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	x.init()
 	x.snapshot = nil
 	if item != nil {
-		x.contents.items.Set(item)
+		x.contents.items.Put(item)
 		x.byHash.put(item)
 	} else {
 		x.contents.items.Delete(before)
@@ -109,12 +107,12 @@ func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
-	all, found := newItems[T](), newHashIndex[T](len(items))
+	all, found := newItems(), newHashIndex[T](len(items))
 	for _, i := range items {
-		all.Set(i)
+		all.Put(i)
 		found.put(i)
 	}
-	all = compacted(all)
+	all = all.Compacted()
 	indexes := make([]index[T], len(x.contents.indexes))
 	for i := range indexes {
 		indexes[i] = index[T]{name: x.contents.indexes[i].name, values: x.contents.indexes[i].values}
@@ -146,18 +144,16 @@ func (x *Indexer[T]) SetVersion(version listwatch.Version) {
 // init prepares the zero value. The caller must hold x.mu.
 func (x *Indexer[T]) init() {
 	if x.contents.items == nil {
-		x.contents.items = newItems[T]()
-		x.contents.probes = new(probes[T])
+		x.contents.items = newItems()
 		if x.byHash.items == nil {
 			x.byHash = newHashIndex[T](0)
 		}
 	}
 }
 
-// Compaction. When the B-tree splits a node, both halves share one array at first. An item
-// that one half replaces stays reachable through that array until the other half grows, so up
-// to half of the replaced objects could stay in memory. Therefore a tree that has grown by an
-// eighth is copied node by node, which costs about nine pointer moves per object in total.
+// Compaction. The nodes of a growing B-tree keep items in memory that were replaced
+// ([ordered.Set.Compacted]), up to half of the replaced items. Therefore a tree that has grown by
+// an eighth is copied node by node, which costs about nine pointer moves per object in total.
 
 // countGrowth counts new entries of the trees and compacts the trees when there are many.
 // The caller must hold x.writeMu but not x.mu.
@@ -185,20 +181,12 @@ func (x *Indexer[T]) compactTrees() {
 	x.mu.Unlock()
 	// Readers continue to use the old trees. No other writer can change them, because
 	// writeMu is held.
-	c.items = compacted(c.items)
+	c.items = c.items.Compacted()
 	for i := range c.indexes {
-		c.indexes[i].tree = compacted(c.indexes[i].tree)
+		c.indexes[i].tree = c.indexes[i].tree.Compacted()
 		c.indexes[i].values = x.contents.indexes[i].values
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.contents = c
-}
-
-// compacted returns a copy of t in which every node has its own array. No other goroutine
-// may write to t meanwhile.
-func compacted[E any](t *btree.BTreeG[E]) *btree.BTreeG[E] {
-	c := t.Copy()
-	c.ScanMut(func(E) bool { return true })
-	return c
 }

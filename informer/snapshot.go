@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/btree"
-
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/ordered"
 )
 
 // A Snapshot is the state of the local store at one moment, with its objects and indexes.
@@ -21,9 +20,8 @@ type Snapshot[T any] struct {
 // contents holds the objects by key and their indexes. The contents of a Snapshot never
 // change: the Indexer copies on write.
 type contents[T any] struct {
-	items   *btree.BTreeG[*Item[T]] // nil means empty
+	items   ordered.Set[keyed] // of *Item[T]; nil means empty
 	indexes []index[T]
-	probes  *probes[T]
 }
 
 // Version returns the version up to which the snapshot holds everything. Individual objects
@@ -45,7 +43,7 @@ func (s *Snapshot[T]) Get(key listwatch.Key) (value T, ok bool) {
 func (s *Snapshot[T]) Items() iter.Seq[*Item[T]] {
 	return func(yield func(*Item[T]) bool) {
 		if s.contents.items != nil {
-			s.contents.items.Scan(yield)
+			s.contents.items.Scan(func(i keyed) bool { return yield(i.(*Item[T])) })
 		}
 	}
 }
@@ -78,7 +76,7 @@ func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], 
 	if err != nil {
 		return nil, err
 	}
-	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, s.contents.probes, yield) }), nil
+	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, yield) }), nil
 }
 
 // IndexValues returns the values of an index, sorted. An unknown index is an error of code
@@ -108,9 +106,13 @@ func (v *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
 	if v.items == nil {
 		return nil, false
 	}
-	p := v.probes.take(key)
-	defer v.probes.put(p)
-	return v.items.Get(p)
+	p := newProbe(key)
+	defer p.release()
+	found, ok := v.items.Get(p)
+	if !ok {
+		return nil, false
+	}
+	return found.(*Item[T]), true
 }
 
 // scan yields the items that match sel, in key order, until yield returns false.
@@ -118,21 +120,25 @@ func (v *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
 	if v.items == nil {
 		return
 	}
-	match := func(i *Item[T]) bool { return sel.labels.Empty() || sel.labels.Matches(i.Labels()) }
+	visit := func(i *Item[T]) bool {
+		matches := sel.matchesKey(i.Key) && (sel.labels.Empty() || sel.labels.Matches(i.Labels()))
+		return !matches || yield(i)
+	}
 	switch {
 	case sel.matchesOneKey():
-		if i, ok := v.get(listwatch.Key{Namespace: *sel.namespace, Name: *sel.name}); ok && sel.matchesKey(i.Key) && match(i) {
-			yield(i)
+		if i, ok := v.get(listwatch.Key{Namespace: *sel.namespace, Name: *sel.name}); ok {
+			visit(i)
 		}
 		return
 	case sel.namespace == nil:
-		v.items.Scan(func(i *Item[T]) bool { return !sel.matchesKey(i.Key) || !match(i) || yield(i) })
+		v.items.Scan(func(k keyed) bool { return visit(k.(*Item[T])) })
 		return
 	}
-	p := v.probes.take(listwatch.Key{Namespace: *sel.namespace})
-	defer v.probes.put(p)
-	v.items.Ascend(p, func(i *Item[T]) bool {
-		return i.Key.Namespace == *sel.namespace && (!sel.matchesKey(i.Key) || !match(i) || yield(i))
+	p := newProbe(listwatch.Key{Namespace: *sel.namespace})
+	defer p.release()
+	v.items.Ascend(p, func(k keyed) bool {
+		i := k.(*Item[T])
+		return i.Key.Namespace == *sel.namespace && visit(i)
 	})
 }
 

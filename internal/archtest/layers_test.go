@@ -28,6 +28,7 @@ var layers = []layer{
 		"internal/leaktest",
 		"internal/testbuild",
 		"internal/memnet",
+		"internal/ordered",
 		"internal/pool",
 		"internal/rawjson",
 		"internal/timers",
@@ -74,7 +75,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/history"},
-		[]string{".", "internal/framecache"},
+		[]string{".", "internal/framecache", "internal/ordered"},
 		"the log does not know the wire: transports put their frames into its caches",
 	},
 	{
@@ -167,8 +168,8 @@ var dependencies = []dependency{
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "a program without a bolt store must not link a database"},
 	{
 		"github.com/tidwall/btree",
-		[]string{"internal/history", "informer"},
-		"only the log and the informer's local store need copy-on-write trees",
+		[]string{"internal/ordered"},
+		"whoever has a generic B-tree in a type makes its users compile the B-tree again",
 	},
 	{
 		"github.com/go-json-experiment/json",

@@ -22,7 +22,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{".", "golang.org/x/exp/maps", "unknown dependency"},
 		{"framing", modulePath, ""},
 		{"framing", ours + "internal/history", "siblings"},
-		{"internal/history", "github.com/tidwall/btree", ""},
+		{"internal/ordered", "github.com/tidwall/btree", ""},
 		{"internal/history", ours + "internal/rawjson", "the log does not know the wire"},
 		{"store/memory", ours + "store", ""},
 		{"store/memory", ours + "store/bolt", "keeps objects"},

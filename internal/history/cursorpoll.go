@@ -101,7 +101,7 @@ func (c *Cursor) pollStartWait() {
 
 // A snapshotReader reads a snapshot in key order, in batches.
 type snapshotReader struct {
-	tree *tree
+	tree tree
 	last listwatch.Key // the key of the last object returned
 }
 

@@ -33,7 +33,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 }
 
 // snapshotFor returns the state that q requests, and its version.
-func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwatch.Version, error) {
+func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (tree, listwatch.Version, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want := from.Version
@@ -56,7 +56,7 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (*tree, listwat
 // page returns the page of snap that starts after the key in from. As in Kubernetes, a full page
 // has a continue token if any object of the namespace follows, even if the object is not selected,
 // because finding the next selected object could mean scanning the rest of the collection.
-func page(snap *tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
+func page(snap tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
 	s := newSelection(q)
 	p := listwatch.Page{Version: version}
 	full := false
@@ -80,7 +80,7 @@ func page(snap *tree, version listwatch.Version, q listwatch.Query, from Continu
 // remaining returns the number of objects that follow a page or, as in Kubernetes, -1 if the
 // selection has selectors. count is the number of objects in the page, and last is the key
 // of the last object in the page.
-func remaining(snap *tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
+func remaining(snap tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
 	switch {
 	case from.Remaining > 0:
 		return from.Remaining - count

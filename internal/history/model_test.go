@@ -336,9 +336,10 @@ func (w *walk) drop(i int) {
 func (w *walk) checkObjectBytes() {
 	w.Helper()
 	var want int64
-	for _, o := range w.log.state.tree.Items() {
+	w.log.state.tree.Scan(func(o *listwatch.Object) bool {
 		want += int64(len(o.Data))
-	}
+		return true
+	})
 	if got := w.log.Stats().ObjectBytes; got != want {
 		w.Fatalf("Stats counts %d bytes of objects, want %d", got, want)
 	}

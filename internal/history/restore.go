@@ -32,7 +32,7 @@ type SavedLog struct {
 func Restore(o Options, saved SavedLog) (*Log, error) {
 	tree := newState().tree
 	for _, object := range saved.Objects {
-		tree.Set(object)
+		tree.Put(object)
 	}
 	if err := undo(tree, saved); err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "history", Err: err}
@@ -62,7 +62,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 // undo reverts the records of saved in t, newest first, so that t becomes the state at
 // saved.Floor. In each record it replaces the objects with the equal objects of the state, so
 // that only one copy of each is in memory.
-func undo(t *tree, saved SavedLog) error {
+func undo(t tree, saved SavedLog) error {
 	newer := listwatch.Version(0)
 	for i := len(saved.Records) - 1; i >= 0; i-- {
 		r := &saved.Records[i]
@@ -87,7 +87,7 @@ func undo(t *tree, saved SavedLog) error {
 	return err
 }
 
-func undoRecord(t *tree, r *Record) error {
+func undoRecord(t tree, r *Record) error {
 	if r.Old == nil && r.New == nil {
 		return fmt.Errorf("the record of version %d is empty", r.Version)
 	}
@@ -99,7 +99,7 @@ func undoRecord(t *tree, r *Record) error {
 	}
 	r.New = have
 	if r.Old != nil {
-		t.Set(r.Old)
+		t.Put(r.Old)
 	} else {
 		t.Delete(object)
 	}
@@ -134,7 +134,7 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	}
 	next := newState()
 	for _, o := range objects {
-		next.tree.Set(o)
+		next.tree.Put(o)
 	}
 	next.base, next.bytes = next.tree.Copy(), treeBytes(next.tree)
 	l.state.tree.Scan(func(o *listwatch.Object) bool {

@@ -61,7 +61,7 @@ func (s *selection) transition(r *record) transition {
 // skips keys up to the key after, including that key. If s has a namespace and a name, it only
 // visits the object with that name. It does not apply selectors. Its cost depends on the size of
 // the namespace, not of t.
-func (s *selection) scan(t *tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
+func (s *selection) scan(t tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
 	first := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {
 		first.Name = s.name

@@ -3,16 +3,18 @@ package history
 import (
 	"sort"
 
-	"github.com/tidwall/btree"
-
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/ordered"
 )
 
 // A tree holds the objects of a collection by key. A tree that readers use never changes,
 // because the log copies it before the next write.
-type tree = btree.BTreeG[*listwatch.Object]
+type tree = ordered.Set[*listwatch.Object]
 
-func byKey(a, b *listwatch.Object) bool { return a.Key.Compare(b.Key) < 0 }
+//go:noinline // see ordered.New
+func newTree() tree {
+	return ordered.New(16, func(a, b *listwatch.Object) bool { return a.Key.Compare(b.Key) < 0 })
+}
 
 // checkpointInterval is the number of records between two checkpoints. A checkpoint at
 // every record would make each write copy a path of the tree, about 2 KiB. With one
@@ -24,12 +26,12 @@ const checkpointInterval = 64
 // A state holds the current objects, and the data to rebuild the objects at any retained
 // version. It is guarded by Log.mu.
 type state struct {
-	tree *tree
+	tree tree
 	// snap is a copy of tree that readers share. It is nil if no reader has requested it
 	// since the last write.
-	snap *tree
+	snap tree
 	// base is the state before the oldest retained record.
-	base *tree
+	base tree
 	// checkpoints are in order. Each one is the state before a retained record.
 	checkpoints     []checkpoint
 	sinceCheckpoint int   // records applied after the last checkpoint
@@ -39,11 +41,11 @@ type state struct {
 // A checkpoint is the state before the record with the given number.
 type checkpoint struct {
 	number uint64
-	tree   *tree
+	tree   tree
 }
 
 func newState() state {
-	t := btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true, Degree: 16})
+	t := newTree()
 	return state{tree: t, base: t.Copy()}
 }
 
@@ -55,7 +57,7 @@ func (s *state) apply(r *record) {
 }
 
 // treeBytes returns the bytes of the objects in t.
-func treeBytes(t *tree) (n int64) {
+func treeBytes(t tree) (n int64) {
 	t.Scan(func(o *listwatch.Object) bool {
 		n += dataBytes(o)
 		return true
@@ -71,16 +73,16 @@ func dataBytes(o *listwatch.Object) int64 {
 	return int64(len(o.Data))
 }
 
-func applyTo(t *tree, r *record) {
+func applyTo(t tree, r *record) {
 	if r.New != nil {
-		t.Set(r.New)
+		t.Put(r.New)
 	} else {
 		t.Delete(r.Old)
 	}
 }
 
 // snapshot returns the current state.
-func (s *state) snapshot() *tree {
+func (s *state) snapshot() tree {
 	if s.snap == nil {
 		s.snap = s.tree.Copy()
 	}
@@ -111,7 +113,7 @@ func (s *state) drop(r *record, first uint64) {
 }
 
 // stateAt returns the state at v, which must not be less than the floor. l.mu must be held.
-func (l *Log) stateAt(v listwatch.Version) *tree {
+func (l *Log) stateAt(v listwatch.Version) tree {
 	if v >= l.newest {
 		return l.state.snapshot()
 	}

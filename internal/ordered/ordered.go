@@ -1,0 +1,63 @@
+// Package ordered provides ordered sets that are copied on write. It hides the B-tree behind an
+// interface: the compiler would otherwise compile all methods of the generic B-tree again in
+// every package that uses a type with such a field, even indirectly. That was half of the machine
+// code of this repository's packages.
+package ordered
+
+import "github.com/tidwall/btree"
+
+// A Set is an ordered set. It is not safe for concurrent use, but a set that is not written to
+// may be read concurrently.
+type Set[E any] interface {
+	Reader[E]
+	// Put adds e, replacing the element that is equal to it in the order of the set.
+	Put(e E)
+	// Delete removes the element that is equal to e, if there is one.
+	Delete(e E)
+	// Copy returns a copy in constant time. Both sets share their nodes until one of them is
+	// written to. Copy counts as a write.
+	Copy() Set[E]
+	// Compacted returns a copy that shares no memory with the set. It counts as a write.
+	Compacted() Set[E]
+}
+
+// A Reader is the part of a Set that does not change it.
+type Reader[E any] interface {
+	// Len returns the number of elements.
+	Len() int
+	// Get returns the element that is equal to e and whether it exists.
+	Get(e E) (E, bool)
+	// Scan calls f with each element in order, until f returns false.
+	Scan(f func(E) bool)
+	// Ascend calls f with each element that is not less than from, in order, until f returns
+	// false.
+	Ascend(from E, f func(E) bool)
+}
+
+// New returns an empty set in the order of less. A node of its B-tree has up to 2*degree-1
+// elements.
+//
+// A caller that the compiler can inline into other packages needs a noinline directive, or these
+// packages compile the B-tree, too.
+func New[E any](degree int, less func(a, b E) bool) Set[E] {
+	return set[E]{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: degree})}
+}
+
+type set[E any] struct{ tree *btree.BTreeG[E] }
+
+func (s set[E]) Len() int                      { return s.tree.Len() }
+func (s set[E]) Get(e E) (E, bool)             { return s.tree.Get(e) }
+func (s set[E]) Scan(f func(E) bool)           { s.tree.Scan(f) }
+func (s set[E]) Ascend(from E, f func(E) bool) { s.tree.Ascend(from, f) }
+func (s set[E]) Put(e E)                       { s.tree.Set(e) }
+func (s set[E]) Delete(e E)                    { s.tree.Delete(e) }
+func (s set[E]) Copy() Set[E]                  { return set[E]{s.tree.Copy()} }
+
+// Compacted makes every node of the copy own its array. When the B-tree splits a node, both
+// halves share one array at first. An element that one half replaces stays reachable through
+// that array until the other half grows.
+func (s set[E]) Compacted() Set[E] {
+	c := s.tree.Copy()
+	c.ScanMut(func(E) bool { return true })
+	return set[E]{c}
+}
