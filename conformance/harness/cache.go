@@ -31,8 +31,12 @@ type Cache interface {
 	Objects() []*listwatch.Object
 }
 
-// CacheOf returns i as a Cache.
-func CacheOf(i *informer.Informer[*listwatch.Object]) Cache { return cache{i} }
+// NewCache returns an informer of this module for source, with the given backoff.
+func NewCache(source listwatch.Source, backoff listwatch.Backoff) Cache {
+	return cache{&informer.Informer[*listwatch.Object]{
+		Source: source, Backoff: backoff, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
+	}}
+}
 
 type cache struct {
 	*informer.Informer[*listwatch.Object]
@@ -81,13 +85,10 @@ func (e *Env) CopyCollection() *CachedEnv {
 // CacheOf returns the cache under test for a source. It is not running yet.
 func (e *Env) CacheOf(source listwatch.Source) Cache {
 	e.Use(InProcess)
-	i := &informer.Informer[*listwatch.Object]{
-		Source: source, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
-	}
 	if e.Target.Informer != nil {
-		return e.Target.Informer(i)
+		return e.Target.Informer(source)
 	}
-	return CacheOf(i)
+	return NewCache(source, listwatch.Backoff{})
 }
 
 // RunCache runs c until the case ends.

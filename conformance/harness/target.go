@@ -6,7 +6,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -33,8 +32,9 @@ type Target struct {
 	// no such client.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
-	// Informer, if not nil, replaces this module's informer.
-	Informer func(*informer.Informer[*listwatch.Object]) Cache
+	// Informer, if not nil, returns an informer for a source, which replaces this module's
+	// informer.
+	Informer func(listwatch.Source) Cache
 	// Patience is the time that a case waits for an expected event. If zero, DefaultPatience is
 	// used.
 	Patience time.Duration

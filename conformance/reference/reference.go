@@ -14,7 +14,6 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/certs"
-	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -41,7 +40,7 @@ type Interceptors struct {
 	// TransportClient, Client and Informer become the fields of the same names in the Target.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
-	Informer        func(*informer.Informer[*listwatch.Object]) harness.Cache
+	Informer        func(listwatch.Source) harness.Cache
 }
 
 // A Database creates collections. Each case opens its own, which is empty at first.

@@ -39,16 +39,15 @@ var Mutants = []mutation.Mutant{
 		return &firstStateCache{Cache: c, first: map[listwatch.Key]*listwatch.Object{}}
 	})},
 	{Name: "informer-has-synced-at-once", Breaks: []string{"informer/has-synced"}, Defect: onCaches(func(c harness.Cache) harness.Cache { return alwaysSyncedCache{c} })},
-	{Name: "informer-backoff-is-constant", Breaks: []string{"informer/backoff"}, Defect: reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache {
-		i.Backoff = listwatch.Backoff{Min: 10 * time.Second, Max: 10 * time.Second}
-		return harness.CacheOf(i)
+	{Name: "informer-backoff-is-constant", Breaks: []string{"informer/backoff"}, Defect: reference.Interceptors{Informer: func(s listwatch.Source) harness.Cache {
+		return harness.NewCache(s, listwatch.Backoff{Min: 10 * time.Second, Max: 10 * time.Second})
 	}}},
 }
 
 // onCaches returns interceptors that replace the informer's cache with the result of the function
 // change.
 func onCaches(change func(harness.Cache) harness.Cache) reference.Interceptors {
-	return reference.Interceptors{Informer: func(i *informer.Informer[*listwatch.Object]) harness.Cache { return change(harness.CacheOf(i)) }}
+	return reference.Interceptors{Informer: func(s listwatch.Source) harness.Cache { return change(harness.NewCache(s, listwatch.Backoff{})) }}
 }
 
 // onNotifications returns interceptors that replace each notification with those that the function
