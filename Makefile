@@ -25,6 +25,8 @@ AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=20
 TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
+# Less garbage collection saves a tenth of the processor time of the tests, and a third of the linter's.
+SPARE_MEMORY := GOGC=400
 # The tools of make test are built into .bin by one command.
 TOOLS := ./lint mvdan.cc/gofumpt github.com/evanw/esbuild/cmd/esbuild
 
@@ -56,7 +58,7 @@ lint:
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit
 unit:
-	@FUZZTIME=200x go test $(RACE) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(PACKAGES)
+	@$(SPARE_MEMORY) FUZZTIME=200x go test $(RACE) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(PACKAGES)
 
 ## fuzz: run every fuzz target for FUZZTIME each; TARGET=FuzzX selects the targets with that prefix
 .PHONY: fuzz
@@ -124,6 +126,12 @@ workflows:
 long-fuzz:
 	@FUZZTIME=1m tools/fuzz
 
+## long-analyze: nightly: staticcheck with all dependencies, which finds the use of what they have deprecated
+.PHONY: long-analyze
+long-analyze:
+	@mkdir -p .bin && cd tools && GOWORK=off GOFLAGS= go build -o ../.bin/ honnef.co/go/tools/cmd/staticcheck
+	@.bin/staticcheck $(PACKAGES)
+
 ## long-robustness: nightly: the conformance suite on our server and client, then ten minutes of faults
 .PHONY: long-robustness
 long-robustness:
@@ -163,7 +171,7 @@ format: tools
 ## analyze: run the analyzers of go vet and staticcheck in one pass
 .PHONY: analyze
 analyze: tools
-	@GOFLAGS='$(shell go env GOFLAGS) $(RACE)' .bin/lint $(PACKAGES)
+	@$(SPARE_MEMORY) GOFLAGS='$(shell go env GOFLAGS) $(RACE)' .bin/lint $(PACKAGES)
 
 ## arch: the rules for imports, dependencies and the form of the source (internal/archtest)
 .PHONY: arch

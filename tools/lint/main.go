@@ -1,12 +1,21 @@
-// Command lint runs the analyzers of go vet and of staticcheck in one pass, because loading and
-// type-checking the packages takes most of the time of either. Its flags are those of
-// staticcheck.
+// Command lint runs the analyzers of go vet and of staticcheck over packages and their tests, in
+// one pass, because loading and type-checking takes most of the time of either.
+//
+// It analyzes no other packages. Staticcheck analyzes all dependencies, too, which takes seven
+// times as long and finds only the use of what a dependency has deprecated; that is left to make
+// long-analyze.
 package main
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/analysis/passes/appends"
 	"golang.org/x/tools/go/analysis/passes/asmdecl"
 	"golang.org/x/tools/go/analysis/passes/assign"
@@ -42,8 +51,7 @@ import (
 	"golang.org/x/tools/go/analysis/passes/unsafeptr"
 	"golang.org/x/tools/go/analysis/passes/unusedresult"
 	"golang.org/x/tools/go/analysis/passes/waitgroup"
-	"honnef.co/go/tools/analysis/lint"
-	"honnef.co/go/tools/lintcmd"
+	"golang.org/x/tools/go/packages"
 	"honnef.co/go/tools/simple"
 	"honnef.co/go/tools/staticcheck"
 	"honnef.co/go/tools/stylecheck"
@@ -61,13 +69,71 @@ var vet = []*analysis.Analyzer{
 }
 
 func main() {
-	command := lintcmd.NewCommand("lint")
-	command.AddAnalyzers(simple.Analyzers...)
-	command.AddAnalyzers(staticcheck.Analyzers...)
-	command.AddAnalyzers(stylecheck.Analyzers...)
-	for _, a := range vet {
-		command.AddAnalyzers(&lint.Analyzer{Analyzer: a, Doc: &lint.RawDocumentation{Title: a.Doc, Severity: lint.SeverityError}})
+	findings, err := lint(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	command.ParseFlags(os.Args[1:])
-	command.Run()
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	if len(findings) > 0 {
+		os.Exit(1)
+	}
+}
+
+// lint analyzes the packages that match patterns and returns what the analyzers found, sorted.
+func lint(patterns []string) ([]string, error) {
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedForTest, Tests: true}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	if packages.PrintErrors(pkgs) > 0 {
+		return nil, errors.New("lint: the packages have errors")
+	}
+	own := make(map[*packages.Package]bool)
+	for _, p := range pkgs {
+		own[p] = true
+	}
+	for _, p := range pkgs {
+		maps.DeleteFunc(p.Imports, func(_ string, p *packages.Package) bool { return !own[p] })
+	}
+	graph, err := checker.Analyze(analyzers(), withTests(pkgs), nil)
+	if err != nil {
+		return nil, err
+	}
+	var findings []string
+	for _, action := range graph.Roots {
+		if action.Err != nil {
+			return nil, fmt.Errorf("%v: %w", action, action.Err)
+		}
+		for _, d := range action.Diagnostics {
+			findings = append(findings, fmt.Sprintf("%v: %s (%s)", action.Package.Fset.Position(d.Pos), d.Message, action.Analyzer.Name))
+		}
+	}
+	slices.Sort(findings)
+	return findings, nil
+}
+
+// analyzers returns all analyzers of vet, and those of staticcheck that it enables by default.
+func analyzers() []*analysis.Analyzer {
+	all := vet
+	for _, a := range slices.Concat(simple.Analyzers, staticcheck.Analyzers, stylecheck.Analyzers) {
+		if !a.Doc.NonDefault {
+			all = append(all, a.Analyzer)
+		}
+	}
+	return all
+}
+
+// withTests returns pkgs without the generated main packages of tests, and without each package
+// that is also there together with its tests.
+func withTests(pkgs []*packages.Package) []*packages.Package {
+	tested := make(map[string]bool)
+	for _, p := range pkgs {
+		tested[p.PkgPath] = tested[p.PkgPath] || p.ForTest == p.PkgPath
+	}
+	return slices.DeleteFunc(slices.Clone(pkgs), func(p *packages.Package) bool {
+		return strings.HasSuffix(p.ID, ".test") || tested[p.PkgPath] && p.ForTest != p.PkgPath
+	})
 }
