@@ -61,16 +61,15 @@ type conn struct {
 	forgotten  [32]uint32 // streams that this end has reset, for which frames may still arrive
 	forget     int        // the index in forgotten that is used next
 
-	encoder      *hpack.Encoder
-	encoded      []byte // the block that encoder writes; nil while no block is encoded
-	recv         window // what the client may send on the connection
-	handlers     int    // running handlers
-	waiting      []*exchange
-	active       bool // http.StateActive was reported
-	goAwayState  goAwayState
-	timers       timers
-	lastFrame    time.Time // when the last frame arrived
-	settingsSent bool
+	encoder     *hpack.Encoder
+	encoded     []byte // the block that encoder writes; nil while no block is encoded
+	recv        window // what the client may send on the connection
+	handlers    int    // running handlers
+	waiting     []*exchange
+	active      bool // http.StateActive was reported
+	goAwayState goAwayState
+	timers      timers
+	lastFrame   time.Time // when the last frame arrived
 }
 
 type goAwayState uint8
