@@ -181,9 +181,9 @@ func TestUpdateCanRequireVersion(t *testing.T) {
 
 func TestInvalidVersionIsIgnoredOnCreate(t *testing.T) {
 	a := startServer(t, nil)
-	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","resourceVersion":"abc","selfLink":"/other"}}`)
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","resourceVersion":"xyz","selfLink":"/other"}}`)
 	a.wantError(t, 400, "BadRequest", "POST", pods, `{"metadata":{"name":"y","resourceVersion":"7"}}`)
-	if got := a.want(t, 200, "GET", pods+"/x", ""); strings.Contains(got, "abc") || strings.Contains(got, "selfLink") {
+	if got := a.want(t, 200, "GET", pods+"/x", ""); strings.Contains(got, "xyz") || strings.Contains(got, "selfLink") {
 		t.Errorf("got %s, want a version of the server and no selfLink", got)
 	}
 }
