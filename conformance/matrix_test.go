@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	minCuts = 3
+	minCuts = 2
 	writers = 4
 
 	// firstWatcherActor is the actor number of the first watcher; see newRandom. The actor

@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	crashFor   = flag.Duration("crash.for", 10*time.Second, "how long the server is killed again and again")
+	crashFor   = flag.Duration("crash.for", 4*time.Second, "how long the server is killed again and again")
 	crashEvery = flag.Duration("crash.every", 500*time.Millisecond, "how long a server lives between it serves and is killed")
 )
 

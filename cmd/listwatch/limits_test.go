@@ -102,21 +102,31 @@ func largePod(name string, size int) string {
 // only its header.
 func stalledWatch(t *testing.T, s *runningServer) {
 	t.Helper()
-	for i := range 64 {
+	for i := range 32 {
 		if code, _, body := request(t, "POST", s.http+podsPath, largePod(fmt.Sprint("pod-", i), 200<<10)); code != http.StatusCreated {
 			t.Fatalf("create: got %d %s, want 201", code, body)
 		}
 	}
-	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := dialWithSmallBuffer(t, s)
 	fmt.Fprint(c, "GET /api/v1/pods?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("got %v, %v, want status 200", res, err)
 	}
+}
+
+// dialWithSmallBuffer opens a connection that receives a few KiB at most before the client reads.
+func dialWithSmallBuffer(t *testing.T, s *runningServer) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func TestMemoryLimitsTheRuntime(t *testing.T) {
