@@ -9,20 +9,6 @@ import "github.com/tidwall/btree"
 // A Set is an ordered set. It is not safe for concurrent use, but a set that is not written to
 // may be read concurrently.
 type Set[E any] interface {
-	Reader[E]
-	// Put adds e, replacing the element that is equal to it in the order of the set.
-	Put(e E)
-	// Delete removes the element that is equal to e, if there is one.
-	Delete(e E)
-	// Copy returns a copy in constant time. Both sets share their nodes until one of them is
-	// written to. Copy counts as a write.
-	Copy() Set[E]
-	// Compacted returns a copy that shares no memory with the set. It counts as a write.
-	Compacted() Set[E]
-}
-
-// A Reader is the part of a Set that does not change it.
-type Reader[E any] interface {
 	// Len returns the number of elements.
 	Len() int
 	// Get returns the element that is equal to e and whether it exists.
@@ -32,6 +18,15 @@ type Reader[E any] interface {
 	// Ascend calls f with each element that is not less than from, in order, until f returns
 	// false.
 	Ascend(from E, f func(E) bool)
+	// Put adds e, replacing the element that is equal to it in the order of the set.
+	Put(e E)
+	// Delete removes the element that is equal to e, if there is one.
+	Delete(e E)
+	// Copy returns a copy in constant time. Both sets share their nodes until one of them is
+	// written to. Copy counts as a write.
+	Copy() Set[E]
+	// Compacted returns a copy that shares no nodes with the set. It counts as a write.
+	Compacted() Set[E]
 }
 
 // New returns an empty set in the order of less. A node of its B-tree has up to 2*degree-1

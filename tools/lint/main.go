@@ -115,7 +115,7 @@ func lint(patterns []string) ([]string, error) {
 	return findings, nil
 }
 
-// analyzers returns all analyzers of vet, and those of staticcheck that it enables by default.
+// analyzers returns the analyzers of vet and the default ones of staticcheck.
 func analyzers() []*analysis.Analyzer {
 	all := vet
 	for _, a := range slices.Concat(simple.Analyzers, staticcheck.Analyzers, stylecheck.Analyzers) {
