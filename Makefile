@@ -25,7 +25,7 @@ AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=20
 TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
-# Less garbage collection saves a tenth of the processor time of the tests, and a third of the linter's.
+# Less garbage collection saves up to a quarter of the processor time of a package of tests.
 SPARE_MEMORY := GOGC=400
 # The tools of make test are built into .bin by one command.
 TOOLS := ./lint mvdan.cc/gofumpt github.com/evanw/esbuild/cmd/esbuild
