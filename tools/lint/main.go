@@ -84,7 +84,7 @@ func main() {
 
 // lint analyzes the packages that match patterns and returns what the analyzers found, sorted.
 func lint(patterns []string) ([]string, error) {
-	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedForTest, Tests: true}, patterns...)
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedForTest | packages.NeedModule, Tests: true}, patterns...)
 	if err != nil {
 		return nil, err
 	}
