@@ -28,7 +28,7 @@ TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 # Less garbage collection saves up to a quarter of the processor time of a package of tests.
 SPARE_MEMORY := GOGC=400
 # The tools of make test are built into .bin by one command.
-TOOLS := ./lint mvdan.cc/gofumpt github.com/evanw/esbuild/cmd/esbuild
+TOOLS := ./lint mvdan.cc/gofumpt
 
 # Steps run one after the other: each uses all processors.
 .NOTPARALLEL:
@@ -37,7 +37,7 @@ TOOLS := ./lint mvdan.cc/gofumpt github.com/evanw/esbuild/cmd/esbuild
 ## test: everything but interop: linters, unit tests with the race detector, fuzz targets
 .PHONY: test
 test:
-	@tools/steps tools format commits javascript analyze unit
+	@tools/steps tools format commits analyze unit
 
 ## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, PostgreSQL, Node.js, Python)
 .PHONY: interop
@@ -157,7 +157,7 @@ long-cluster:
 long-interop:
 	@cd interop && go test $(RACE) -timeout 1h ./...
 
-## tools: build the formatter, the linter and the compressor of JavaScript that make test uses
+## tools: build the formatter and the linter that make test uses
 .PHONY: tools
 tools:
 	@mkdir -p .bin && cd tools && GOWORK=off GOFLAGS= go build $(LEAN) -ldflags='-s -w' -o ../.bin/ $(TOOLS)
@@ -177,13 +177,6 @@ analyze: tools
 .PHONY: arch
 arch:
 	@go test $(RACE) -vet=off ./internal/archtest
-
-## javascript: the size of the JavaScript client, minified and compressed, is at most 8 KiB; esbuild also parses its declarations
-.PHONY: javascript
-javascript: tools
-	@.bin/esbuild js/listwatch.d.ts --log-level=warning >/dev/null
-	@.bin/esbuild js/listwatch.js --bundle --minify --format=esm --target=es2022 --log-level=warning | gzip -9 | wc -c | \
-		awk '{ print "js/listwatch.js: " $$1 " of 8192 bytes"; exit !($$1 > 1024 && $$1 <= 8192) }'
 
 ## commits: the subjects of the commits since BASE, origin/main if not given
 .PHONY: commits

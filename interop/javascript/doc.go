@@ -1,3 +1,3 @@
 // Package javascript contains only tests. They run the conformance suite's cases for clients
-// against the JavaScript client, in Node.js and in headless Chromium.
+// against the JavaScript client, in Node.js and in headless Chromium, and measure its size.
 package javascript
