@@ -19,12 +19,12 @@ import (
 type timeline struct {
 	start time.Time
 
-	mu      sync.Mutex
-	lines   []timelineEntry // guarded by mu
-	dropped int             // guarded by mu; number of lines dropped from the front
-	conns   int             // guarded by mu
-	// secrets are values that must not be printed; guarded by mu.
-	secrets []string
+	mu sync.Mutex
+	// Guarded by mu.
+	lines   [timelineLines]timelineEntry // line n of the case is at n % timelineLines
+	noted   int                          // number of lines so far, of which the latest are kept
+	conns   int
+	secrets []string // values that must not be printed
 }
 
 // A timelineEntry is a line of a timeline. The text is built only when the timeline is printed,
@@ -57,11 +57,8 @@ func (t *timeline) notef(format string, args ...any) {
 func (t *timeline) note(text func() string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.lines) == timelineLines {
-		t.lines = append(t.lines[:0], t.lines[1:]...)
-		t.dropped++
-	}
-	t.lines = append(t.lines, timelineEntry{time.Since(t.start), text})
+	t.lines[t.noted%timelineLines] = timelineEntry{time.Since(t.start), text}
+	t.noted++
 }
 
 // String returns the recorded lines, oldest first.
@@ -69,11 +66,12 @@ func (t *timeline) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	if t.dropped > 0 {
-		all = append(all, fmt.Sprintf("   (%d earlier lines omitted)", t.dropped))
+	dropped := max(0, t.noted-timelineLines)
+	if dropped > 0 {
+		all = append(all, fmt.Sprintf("   (%d earlier lines omitted)", dropped))
 	}
-	for _, m := range t.lines {
-		all = append(all, m.String())
+	for n := dropped; n < t.noted; n++ {
+		all = append(all, t.lines[n%timelineLines].String())
 	}
 	return strings.Join(all, "\n")
 }
@@ -150,13 +148,18 @@ func (c *recordedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// record adds a line for the bytes of p and a line for err, if any. It keeps a copy of the bytes
+// that the line shows, because formatting them for each read would take longer than the read.
 func (c *recordedConn) record(direction string, p []byte, err error) {
-	if len(p) > 0 {
+	if n := len(p); n > 0 {
 		shown, more := c.log.redact(p), ""
 		if len(shown) > timelineBytes {
 			shown, more = shown[:timelineBytes], "..."
 		}
-		c.log.notef("conn %d %s %d bytes %q%s", c.number, direction, len(p), shown, more)
+		text := string(shown)
+		c.log.note(func() string {
+			return fmt.Sprintf("conn %d %s %d bytes %q%s", c.number, direction, n, text, more)
+		})
 	}
 	if err != nil {
 		c.log.notef("conn %d %s %v", c.number, direction, err)
