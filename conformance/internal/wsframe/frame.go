@@ -3,7 +3,9 @@
 package wsframe
 
 import (
+	"bytes"
 	"crypto/sha1"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -55,8 +57,19 @@ var maskingKey = [4]byte{0xA5, 0x5A, 0x0F, 0xF0}
 
 // Bytes returns the encoded frame.
 func (f Frame) Bytes() []byte {
+	b := f.header(len(f.Payload))
+	if f.Masked {
+		return append(b, Mask(f.Payload)...)
+	}
+	return append(b, f.Payload...)
+}
+
+// MaskedHeader returns the bytes before the payload of a masked frame with n bytes of payload.
+func MaskedHeader(first byte, n int) []byte { return Frame{First: first, Masked: true}.header(n) }
+
+func (f Frame) header(n int) []byte {
 	b := []byte{f.First}
-	switch n := len(f.Payload); {
+	switch {
 	case n < 126:
 		b = append(b, byte(n))
 	case n < 1<<16:
@@ -64,15 +77,18 @@ func (f Frame) Bytes() []byte {
 	default:
 		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
 	}
-	if !f.Masked {
-		return append(b, f.Payload...)
-	}
-	b[1] |= 0x80
-	b = append(b, maskingKey[:]...)
-	for i, c := range f.Payload {
-		b = append(b, c^maskingKey[i%4])
+	if f.Masked {
+		b[1] |= 0x80
+		b = append(b, maskingKey[:]...)
 	}
 	return b
+}
+
+// Mask returns the first bytes of a frame's payload as a client sends them.
+func Mask(payload []byte) []byte {
+	masked := make([]byte, len(payload))
+	subtle.XORBytes(masked, payload, bytes.Repeat(maskingKey[:], (len(payload)+3)/4))
+	return masked
 }
 
 // maxPayload is the largest payload that Read accepts.
@@ -106,8 +122,8 @@ func Read(r io.Reader) (f Frame, err error) {
 	if _, err := io.ReadFull(r, f.Payload); err != nil {
 		return f, err
 	}
-	for i := range f.Payload {
-		f.Payload[i] ^= key[i%4]
+	if f.Masked {
+		subtle.XORBytes(f.Payload, f.Payload, bytes.Repeat(key[:], int(length+3)/4))
 	}
 	return f, nil
 }

@@ -32,8 +32,8 @@ var Cases = []harness.Case{
 	},
 	{
 		ID: "limit/h2-rapid-reset", Level: harness.Must, Subject: harness.Server, Transports: "h2", Modes: []harness.Mode{harness.RealTime},
-		Rule: "10,000 requests that are reset at once, or as many SETTINGS and PING frames, " +
-			"close their connection or are processed; other clients are not affected " +
+		Rule: "3,000 requests that are reset at once, or 10,000 SETTINGS or PING frames, close " +
+			"their connection or are processed; other clients are not affected " +
 			"(CVE-2023-44487)",
 		Needs: harness.Writes | harness.SoleWriter, Run: h2RapidReset,
 	},

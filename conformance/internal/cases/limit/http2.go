@@ -14,22 +14,24 @@ import (
 type flood struct {
 	name  string
 	times int
-	write func(p *harness.HTTP2Conn, n uint32) error
+	write func(p *http2.Framer, n uint32) error
 }
 
-// floods holds one flood of requests that the client resets at once, and two floods of frames that
-// the server must acknowledge (CVE-2019-9512, CVE-2019-9515).
-var floods = []flood{
-	{"requests that are reset at once", 10_000, func(p *harness.HTTP2Conn, n uint32) error {
-		if err := p.Request(2*n+1, "watch=1"); err != nil {
-			return err
-		}
-		return p.Framer.WriteRSTStream(2*n+1, http2.ErrCodeCancel)
-	}},
-	{"PING", 20_000, func(p *harness.HTTP2Conn, n uint32) error { return p.Framer.WritePing(false, [8]byte{byte(n)}) }},
-	{"SETTINGS", 20_000, func(p *harness.HTTP2Conn, n uint32) error {
-		return p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: n})
-	}},
+// floods returns one flood of requests with the given header block that the client resets at once,
+// and two floods of frames that the server must acknowledge (CVE-2019-9512, CVE-2019-9515).
+func floods(request []byte) []flood {
+	return []flood{
+		{"requests that are reset at once", 3000, func(p *http2.Framer, n uint32) error {
+			if err := p.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*n + 1, EndHeaders: true, EndStream: true, BlockFragment: request}); err != nil {
+				return err
+			}
+			return p.WriteRSTStream(2*n+1, http2.ErrCodeCancel)
+		}},
+		{"PING", 10_000, func(p *http2.Framer, n uint32) error { return p.WritePing(false, [8]byte{byte(n)}) }},
+		{"SETTINGS", 10_000, func(p *http2.Framer, n uint32) error {
+			return p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: n})
+		}},
+	}
 }
 
 // lastPing is the payload of the ping that follows a flood.
@@ -43,8 +45,8 @@ func isLastPingAck(f http2.Frame) bool {
 func h2RapidReset(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.From(start))
-	for _, f := range floods {
-		written, closed := sendFlood(e, f.times, f.write, func(p *harness.HTTP2Conn) error { return p.Framer.WritePing(false, lastPing) }, isLastPingAck)
+	for _, f := range floods(e.HTTP2RequestFields("watch=1")) {
+		written, closed := sendFlood(e, f.times, f.write, func(p *http2.Framer) error { return p.WritePing(false, lastPing) }, isLastPingAck)
 		e.Logf("%s: %d sent; the server closed the connection: %v", f.name, written, closed)
 		e.Put("a")
 		s.Want("MODIFIED a")
@@ -57,19 +59,19 @@ func h2RapidReset(e *harness.Env) {
 // connection, and then calls the function last. It waits until isLast recognizes the server's
 // response to last, or until the server closes the connection. written is the number of successful
 // calls of write. closed reports whether the server closed the connection.
-func sendFlood(e *harness.Env, times int, write func(p *harness.HTTP2Conn, n uint32) error, last func(p *harness.HTTP2Conn) error, isLast func(http2.Frame) bool) (written int, closed bool) {
+func sendFlood(e *harness.Env, times int, write func(p *http2.Framer, n uint32) error, last func(p *http2.Framer) error, isLast func(http2.Frame) bool) (written int, closed bool) {
 	e.Helper()
 	p := e.DialHTTP2()
 	closedFirst := make(chan bool, 1)
 	go func() { closedFirst <- readUntil(p, isLast) }()
 	out := bufio.NewWriterSize(p.Conn, 64<<10)
-	p.Framer = http2.NewFramer(out, nil)
+	framer := http2.NewFramer(out, nil)
 	for ; written < times; written++ {
-		if err := write(p, uint32(written)); err != nil {
+		if err := write(framer, uint32(written)); err != nil {
 			break // the server has closed the connection
 		}
 	}
-	_ = last(p)
+	_ = last(framer)
 	_ = out.Flush()
 	return written, <-closedFirst
 }
@@ -105,12 +107,12 @@ func h2ContinuationFlood(e *harness.Env) {
 	const acceptEncoding = "\x90" // one field in one byte (RFC 7541, appendix A)
 	long := harness.EncodeFields("x-flood", strings.Repeat("a", frameSize))
 	for _, f := range []headerBlock{{"long fields", long}, {"indexed fields", []byte(strings.Repeat(acceptEncoding, frameSize))}} {
-		written, closed := sendFlood(e, maxBytes/frameSize, func(p *harness.HTTP2Conn, n uint32) error {
+		written, closed := sendFlood(e, maxBytes/frameSize, func(p *http2.Framer, n uint32) error {
 			if n == 0 {
-				return p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: e.HTTP2RequestFields("watch=1")})
+				return p.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: e.HTTP2RequestFields("watch=1")})
 			}
-			return p.Framer.WriteContinuation(1, false, f.blockFragment)
-		}, func(p *harness.HTTP2Conn) error { return p.Framer.WriteContinuation(1, true, nil) }, harness.IsHeadersOf(1))
+			return p.WriteContinuation(1, false, f.blockFragment)
+		}, func(p *http2.Framer) error { return p.WriteContinuation(1, true, nil) }, harness.IsHeadersOf(1))
 		if !closed {
 			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection", f.name, written, frameSize)
 		}
