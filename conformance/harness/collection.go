@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sort"
 	"strings"
 	"sync"
 
@@ -54,10 +55,7 @@ func (d *Collection) TryPut(name string, labels ...string) (listwatch.Version, e
 // is a change.
 func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[string]any) (listwatch.Version, error) {
 	d.Use(Writes)
-	d.Mu.Lock()
-	d.counter++
-	spec["n"] = d.counter
-	d.Mu.Unlock()
+	spec["n"] = d.nextCount()
 	key := KeyOf(name)
 	m := listwatch.Metadata{Name: key.Name, Namespace: key.Namespace, Labels: labels}
 	body, err := json.Marshal(map[string]any{"metadata": m, "spec": spec})
@@ -69,6 +67,14 @@ func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[
 		return 0, err
 	}
 	return d.Record(Write{v, name, labels}), nil
+}
+
+// nextCount returns a number that differs in each call, so that every write is a change.
+func (d *Collection) nextCount() int {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	d.counter++
+	return d.counter
 }
 
 // Delete deletes an object and returns the version of the deletion.
@@ -152,15 +158,14 @@ func (e *Env) TryPutJSON(name, spec string) (listwatch.Version, error) {
 	return e.Record(Write{v, name, map[string]string{}}), nil
 }
 
-// NextWriteAfter returns the version of the first recorded write after v, or 0 if there is
-// none.
+// NextWriteAfter returns the version of the first write after v, or 0 if there is none. It requires
+// that the writes were made one after another.
 func (d *Collection) NextWriteAfter(v listwatch.Version) listwatch.Version {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	for _, w := range d.History {
-		if w.Version > v {
-			return w.Version
-		}
+	i := sort.Search(len(d.History), func(i int) bool { return d.History[i].Version > v })
+	if i == len(d.History) {
+		return 0
 	}
-	return 0
+	return d.History[i].Version
 }

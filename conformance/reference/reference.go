@@ -142,16 +142,21 @@ type collection struct {
 // A storeOf writes to a collection.
 type storeOf struct{ *store.Collection }
 
-// Put implements [harness.Store].
+// Put implements [harness.Store]. It tries to update first, because an attempt to create an object
+// that exists parses all of data in vain.
 func (s storeOf) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	object, err := s.Create(ctx, data)
-	if errors.Is(err, listwatch.AlreadyExists) {
-		object, err = s.Replace(ctx, key, data)
+	for {
+		object, err := s.Update(ctx, key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		if errors.Is(err, listwatch.NotFound) {
+			if object, err = s.Create(ctx, data); errors.Is(err, listwatch.AlreadyExists) {
+				continue // another writer has created it
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		return object.Version, nil
 	}
-	if err != nil {
-		return 0, err
-	}
-	return object.Version, nil
 }
 
 // Delete implements [harness.Store].

@@ -104,7 +104,7 @@ func (o *deflateWatch) event() (text string, compressed bool) {
 // wantEvents writes events that compress well and checks that they arrive.
 func (o *deflateWatch) wantEvents() {
 	o.Helper()
-	for i, words := range []int{0, 300, 300, 20_000} {
+	for i, words := range []int{0, 300, 300, 7000} {
 		text := strings.Repeat("listwatch ", words)
 		v := o.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`, i, text))
 		got, compressed := o.event()
