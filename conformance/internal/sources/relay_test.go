@@ -110,7 +110,7 @@ func TestRelayIsASource(t *testing.T) {
 		return &relayedDatabase{
 			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, options: relay.Options{HistoryBytes: historyBytes},
 		}
-	})
+	}, withoutWireCases())
 }
 
 func TestRelayOfURLIsASource(t *testing.T) {

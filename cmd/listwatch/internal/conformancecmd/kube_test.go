@@ -90,7 +90,8 @@ func TestURLTargetPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := countPasses(t, target, conformance.Options{Skip: []string{"timeout"}}); n < 40 {
+	// The cases about limits are slow, and would show nothing new about this module's server.
+	if n := countPasses(t, target, conformance.Options{Skip: []string{"limit", "timeout"}}); n < 40 {
 		t.Errorf("only %d runs passed", n)
 	}
 }
