@@ -84,6 +84,14 @@ func StayOpen(p *ScriptedServer) {
 	_, _ = io.Copy(io.Discard, p.In)
 }
 
+// AnswerClose is a step for WebSocket that waits until the client closes the WebSocket or
+// disconnects. Unlike StayOpen it answers the client's close frame, for which some clients wait.
+func AnswerClose(p *ScriptedServer) {
+	if _, err := wsframe.ReadCloseCode(p.In); err == nil {
+		p.SendFrame(wsframe.Close(wsframe.CloseNormal))
+	}
+}
+
 // WaitFor returns a step that waits until ready is closed or the case ends.
 func WaitFor(ready <-chan struct{}) Step {
 	return func(p *ScriptedServer) {

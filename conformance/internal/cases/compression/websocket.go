@@ -174,7 +174,7 @@ func checkClientInflates(e *harness.Env) {
 		delete(invalid, "RSV1 on a ping") // its library ignores the bit
 	}
 	for name, frames := range invalid {
-		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.StayOpen).DialRequest("", anyCoding)
+		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.AnswerClose).DialRequest("", anyCoding)
 		if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 			e.Errorf("%s: got %s %s, %v; want an error with code Corrupt", name, w.Type, w.Object, err)
 		}
@@ -200,7 +200,7 @@ func wsNoContext(e *harness.Env) {
 	}
 	script := e.ScriptedWithHeader(
 		harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}},
-		harness.SendFrames(frames...), harness.StayOpen)
+		harness.SendFrames(frames...), harness.AnswerClose)
 	env := e.WithRoute(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		offers <- r.Header.Get(harness.WebSocketExtensions)
 		script(w, r)
@@ -221,7 +221,7 @@ func wsNoContext(e *harness.Env) {
 	if err == nil {
 		s.Close()
 	}
-	s = serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.StayOpen).DialRequest("", anyCoding)
+	s = serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.AnswerClose).DialRequest("", anyCoding)
 	s.Want("ADDED a")
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("a message that refers to an earlier one: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
@@ -245,13 +245,13 @@ func wsDeclined(e *harness.Env) {
 	s := e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b")
 	s.WantEnd()
-	s = e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.StayOpen))).
+	s = e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.AnswerClose))).
 		DialRequest("", anyCoding)
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
 	}
 	for _, answer := range []string{harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo", harness.DeflateNoContext + "; server_max_window_bits=99"} {
-		if s, err := serveDeflate(e, answer, harness.StayOpen).TryDial("", anyCoding); err == nil {
+		if s, err := serveDeflate(e, answer, harness.AnswerClose).TryDial("", anyCoding); err == nil {
 			// gorilla looks only for permessage-deflate without context, and nhooyr ignores the
 			// size of the window.
 			if !e.IsVariant("ws-gorilla") && !(e.IsVariant("ws-nhooyr") && strings.HasSuffix(answer, "=99")) {

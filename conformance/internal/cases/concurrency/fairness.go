@@ -17,7 +17,7 @@ const frameSize = 16 << 10
 // queues events of one frame each on all other streams. When the window opens, no stream
 // may get ahead of another by more than two events.
 func h2OneConn(e *harness.Env) {
-	const watches, events, maxDifference = 250, 4, 2
+	const watches, events, maxDifference = 100, 4, 2
 	start := e.Put("start")
 	p := e.DialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
 	got := map[uint32]int{}

@@ -18,7 +18,7 @@ import (
 var Mutants = []mutation.Mutant{
 	{Name: "one-watcher-misses-an-event", Breaks: []string{"conc/1000-watchers"}, Defect: reference.Interceptors{Source: onEachWatcher(func(n int64) eventChange {
 		return func(e listwatch.Event, seen int) []listwatch.Event {
-			if n == 150 && seen == 50 {
+			if n == 150 && seen == 30 {
 				return nil
 			}
 			return []listwatch.Event{e}

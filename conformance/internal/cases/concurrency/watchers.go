@@ -33,7 +33,7 @@ func writeRandom(e *harness.Env, random *rand.Rand) (listwatch.Version, error) {
 }
 
 func thousandWatchers(e *harness.Env) {
-	const writes = 100
+	const writes = 50
 	watchers := harness.Scaled(1000)
 	start, envs := e.Put("start"), allVariants(e)
 	watches := make([]*harness.Watch, watchers)

@@ -102,11 +102,11 @@ func largeBurst(e *harness.Env) {
 func largeInitial50k(e *harness.Env) {
 	objects := 50_000
 	if harness.RaceEnabled {
-		objects = 10_000
+		objects = 5000
 	}
 	e.Use(harness.InProcess)
 	for i := range objects {
-		e.PutJSON(fmt.Sprintf("a-%d", i), `{"text":"`+strings.Repeat("x", 50)+`"}`)
+		e.PutJSON(fmt.Sprintf("a-%d", i), `{"text":"`+strings.Repeat("x", 200)+`"}`)
 	}
 	tested := map[string]bool{}
 	for _, w := range append(e.OtherVariants(), e.Variant) {
