@@ -8,7 +8,7 @@ import (
 )
 
 // maxWrites bounds the writes of writeContinuously, in case a reader is slow.
-const maxWrites = 20_000
+const maxWrites = 8000
 
 // writeContinuously writes in the background until stop is called. stop returns the
 // versions of all writes.

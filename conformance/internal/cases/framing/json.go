@@ -117,7 +117,7 @@ func byteDrip(e *harness.Env) {
 }
 
 func coalesced(e *harness.Env) {
-	const events = 1000
+	const events = 500
 	before := e.Put("before")
 	for i := range events {
 		e.Put(fmt.Sprintf("n-%d", i%10))

@@ -177,7 +177,7 @@ func initialEmpty(e *harness.Env) {
 func initialWritesDuring(e *harness.Env) {
 	// Some writes race with the opening of each watch, and some follow its initial events,
 	// so that the watch always has events to read.
-	const opened, writesBefore, writesAfter = 40, 30, 20
+	const opened, writesBefore, writesAfter = 20, 30, 20
 	for i := range 20 {
 		e.Put(fmt.Sprintf("x%02d", i))
 	}
