@@ -56,7 +56,7 @@ func runSimulated(t *testing.T, s clusterOptions) {
 
 // simulatedTimings are similar to the defaults of servers and clients.
 var simulatedTimings = timings{
-	duration: 2 * time.Minute, maxOvertime: 24 * time.Hour, pause: 2 * time.Second, faultInterval: 15 * time.Second, bookmarkInterval: 15 * time.Second,
+	duration: time.Minute, maxOvertime: 24 * time.Hour, pause: 2 * time.Second, faultInterval: 15 * time.Second, bookmarkInterval: 15 * time.Second,
 	watchTimeout: 5 * time.Minute, heartbeatInterval: 20 * time.Second, writeTimeout: 15 * time.Second, idleTimeout: 40 * time.Second, connectionFault: 20 * time.Second,
 }
 
