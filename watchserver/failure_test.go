@@ -112,12 +112,7 @@ func TestAContextThatEndsInterruptsAWrite(t *testing.T) {
 	onEachPath(t, deadline, trace, func(f *fixture, c transport.Client) {
 		start := time.Now()
 		f.watch(c, "") // does not read
-		big := map[string]string{"x": strings.Repeat("x", 60<<10)}
-		for range 60 {
-			if _, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{GenerateName: "a", Annotations: big}}); err != nil {
-				f.Fatal(err)
-			}
-		}
+		f.fill()
 		err := <-reason
 		if took := time.Since(start); took < 5*time.Second || took > 6*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			f.Errorf("the watch ended after %v with %v, want the deadline after 5s to 6s", took, err)

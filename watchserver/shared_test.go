@@ -62,6 +62,9 @@ func (f *fixture) putPods(n int, interval time.Duration) {
 	}
 }
 
+// sharedEvents is the number of events that all clients of sharedBytes receive.
+const sharedEvents = 80
+
 // sharedBytes serves a number of clients that join one after the other, with bookmarks, and returns
 // the bytes of their watches.
 func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedCompression) (bytes int64) {
@@ -77,14 +80,14 @@ func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedC
 			clients.Go(func() { results[i] = w.readAll() })
 			f.putPods(7, 200*time.Millisecond)
 		}
-		f.putPods(150, 200*time.Millisecond)
+		f.putPods(sharedEvents, 200*time.Millisecond)
 		watches := f.WatchServer.Watches()
 		for _, w := range watches {
 			bytes += w.Bytes
 		}
 		clients.Wait()
 		for i, r := range results {
-			if got, want := changes(r), changes(results[0]); i > 0 && fmt.Sprint(got[len(got)-150:]) != fmt.Sprint(want[len(want)-150:]) {
+			if got, want := changes(r), changes(results[0]); i > 0 && fmt.Sprint(got[len(got)-sharedEvents:]) != fmt.Sprint(want[len(want)-sharedEvents:]) {
 				t.Errorf("%s: client %d received other events than the first client", transportName, i)
 			}
 		}

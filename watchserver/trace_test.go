@@ -204,7 +204,7 @@ func stallWithLargeEvents(f *fixture, c transport.Client) {
 	f.fill()
 }
 
-const fillEvents = 20
+const fillEvents = 8
 
 // fill writes fillEvents events, which are more than the buffers of a connection can hold.
 func (f *fixture) fill() {

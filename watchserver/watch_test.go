@@ -284,13 +284,7 @@ func TestDrainSpreadSpreadsTheEnds(t *testing.T) {
 func TestDrainAbortsAStuckClientAtItsDeadline(t *testing.T) {
 	onEachTransport(t, func(s *watchserver.Server) { s.Limits.WriteTimeout = -1 }, func(f *fixture, c transport.Client) {
 		f.watch(c, "") // the client never reads
-		for range 20 {
-			if _, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{
-				GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)},
-			}}); err != nil {
-				f.Fatal(err)
-			}
-		}
+		f.fill()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
 		defer cancel()
@@ -306,7 +300,7 @@ func TestAStalledClientDoesNotAffectOthers(t *testing.T) {
 		healthy := f.watch(f.Client("chunked"), "")
 		f.watch(c, "") // the client never reads
 		big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
-		for range 20 {
+		for range fillEvents {
 			if _, err := f.flags.Create(f.Context(), big); err != nil {
 				f.Fatal(err)
 			}
