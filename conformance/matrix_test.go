@@ -138,6 +138,9 @@ func (m *matrix) write(ctx context.Context) error {
 	done := make(chan error)
 	for i := range writers {
 		w := newWriter(fmt.Sprintf("writer-%d", i), uint64(i), m.things, m.log)
+		if i < largeWriters {
+			w.largeWrites = largeWritesPerWriter
+		}
 		go func() { done <- m.writeAs(ctx, w) }()
 	}
 	var first error
@@ -153,7 +156,7 @@ func (m *matrix) write(ctx context.Context) error {
 }
 
 func (m *matrix) writeAs(ctx context.Context, w *writer) error {
-	for m.log.fewestVisible() < minEvents+otherCellEvents {
+	for m.log.fewestVisible() < minEvents+otherCellEvents || w.largeWrites > 0 {
 		if err := w.write(ctx); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func (t *watchCounts) add(o watchCounts) {
 // ownCellExtraBytes more, so within minEvents*80 bytes. At most minCuts+1 such sessions are
 // cut, which together read less than minEvents*320 bytes. The history must be longer, or the
 // last cuts would not occur; it is, because even compressed an event takes more than 400 bytes.
-const ownCellMinBytes, ownCellExtraBytes = 32 << 10, minEvents*80 - 32<<10
+const ownCellMinBytes, ownCellExtraBytes = minEvents * 20, minEvents * 60
 
 // newMatrixWatcher returns a watcher whose sessions are planned. Most sessions are cut long
 // before the end of the history, which is therefore long enough for all cuts.
@@ -166,7 +166,7 @@ func (w *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transpo
 // verifyCompression returns an error if a compressed session with many events has read as
 // many bytes as the events contain.
 func (l watchSession) verifyCompression(events int, read int64) error {
-	if l.cell.isCompressed() && events > 1<<20 && read >= int64(events) {
+	if l.cell.isCompressed() && events > 256<<10 && read >= int64(events) {
 		return fmt.Errorf("compressed events of %d bytes took %d bytes on the wire", events, read)
 	}
 	return nil

@@ -7,14 +7,18 @@ package conformance_test
 const (
 	raceEnabled = true
 	// minEvents is the minimum number of events in each cell.
-	minEvents = 1500
+	minEvents = 400
 	// otherCellEvents is the approximate maximum of events that a watcher receives in other
 	// cells. A session in another cell is cut after a random number of bytes: at least
 	// otherCellMinBytes, and less than otherCellMinBytes plus otherCellExtraBytes.
-	otherCellEvents                        = 400
-	otherCellMinBytes, otherCellExtraBytes = 8 << 10, 24 << 10
-	// Each writer writes largeWritesPerWriter large objects of largeSize bytes, one after
-	// every largeWriteInterval writes.
-	largeWritesPerWriter, largeWriteInterval = 1, 300
-	largeSize                                = 160 << 10
+	otherCellEvents                        = 100
+	otherCellMinBytes, otherCellExtraBytes = 4 << 10, 8 << 10
+	// Each of largeWriters writers writes largeWritesPerWriter large objects of largeSize bytes,
+	// one after every largeWriteInterval writes. They exceed a frame and a flow control window of
+	// HTTP/2, and a block of zstd.
+	largeWriters, largeWritesPerWriter, largeWriteInterval = 2, 1, 60
+	largeSize                                              = 160 << 10
+	// maxLag is the maximum lag of a watcher in writes. It is large enough for a watcher that
+	// resumes to read events from the history.
+	maxLag = 250
 )

@@ -29,7 +29,9 @@ type writer struct {
 	log    *writeLog
 	rand   *rand.Rand
 	writes int
-	owned  map[listwatch.Key]*ownedObject
+	// largeWrites is the number of large objects that the writer still has to write.
+	largeWrites int
+	owned       map[listwatch.Key]*ownedObject
 }
 
 // An ownedObject is an object as its writer last wrote it.
@@ -52,7 +54,8 @@ func (w *writer) write(ctx context.Context) error {
 		return w.delete(ctx, key)
 	}
 	labels, size := w.labels(), objectSize
-	if w.writes++; w.writes%largeWriteInterval == 0 && w.writes <= largeWritesPerWriter*largeWriteInterval {
+	if w.writes++; w.writes%largeWriteInterval == 0 && w.largeWrites > 0 {
+		w.largeWrites--
 		labels, size = map[string]string{"tier": "gold"}, largeSize // matches every selector
 	}
 	return w.put(ctx, key, labels, size)
@@ -187,10 +190,6 @@ type throttle struct {
 	moved     *sync.Cond
 	positions []listwatch.Version // the position of each watcher; guarded by mu
 }
-
-// maxLag is the maximum lag of a watcher in writes. It is large enough for a watcher that
-// resumes to read events from the history.
-const maxLag = 1000
 
 func newThrottle(watchers int) *throttle {
 	p := &throttle{positions: make([]listwatch.Version, watchers)}
