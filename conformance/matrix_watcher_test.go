@@ -118,6 +118,11 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 	r := w.request(s, l.cell.framing)
 	l.cell.addTo(r)
 	receiver, err := w.dial(ctx, client, r)
+	if err != nil && cut.fired.Load() && listwatch.CodeOf(err) == listwatch.Unavailable {
+		// The client of net/http reads on to the cut before it returns the response.
+		w.counts.cuts++
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
