@@ -14,7 +14,7 @@ func brokenBy(t *testing.T, m mutation.Mutant) (trials []harness.Case) {
 	t.Helper()
 	for _, pattern := range m.Breaks {
 		before := len(trials)
-		for _, c := range Cases() {
+		for _, c := range cases() {
 			ok, err := path.Match(pattern, c.ID)
 			if err != nil {
 				t.Fatalf("%s: %s: %v", m.Name, pattern, err)
@@ -52,7 +52,7 @@ func TestEveryCaseHasAMutant(t *testing.T) {
 			detected[c.ID] = true
 		}
 	}
-	for _, c := range Cases() {
+	for _, c := range cases() {
 		if !detected[c.ID] {
 			t.Errorf("no mutant breaks %s, so nothing shows that the case can fail", c.ID)
 		}

@@ -136,7 +136,7 @@ func serverTrials() []*trial {
 		{name: "text-in-fragments", sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte("x")}, wsframe.Unfragmented(wsframe.OpPing, ""), {First: wsframe.Final | wsframe.OpContinuation}}, pongs: []string{""}},
 		{name: "text-that-is-not-utf8", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, "\xff")}},
 		{name: "text-of-64KiB", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, strings.Repeat("x", 64<<10))}, codes: policy},
-		{name: "text-of-16MiB", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, strings.Repeat("x", 16<<20))}, codes: []int{wsframe.CloseTooBig}},
+		{name: "text-of-1MiB", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, strings.Repeat("x", 1<<20))}, codes: []int{wsframe.CloseTooBig}},
 		{name: "close-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
 		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: []int{wsframe.CloseNormal}},
 		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: []int{wsframe.CloseNormal}},
