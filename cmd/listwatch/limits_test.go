@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,7 +104,7 @@ func largePod(name string, size int) string {
 // only its header.
 func stalledWatch(t *testing.T, s *runningServer) {
 	t.Helper()
-	for i := range 32 {
+	for i := range 5 {
 		if code, _, body := request(t, "POST", s.http+podsPath, largePod(fmt.Sprint("pod-", i), 200<<10)); code != http.StatusCreated {
 			t.Fatalf("create: got %d %s, want 201", code, body)
 		}
@@ -115,18 +117,27 @@ func stalledWatch(t *testing.T, s *runningServer) {
 	}
 }
 
-// dialWithSmallBuffer opens a connection that receives a few KiB at most before the client reads.
-func dialWithSmallBuffer(t *testing.T, s *runningServer) net.Conn {
+// dialWithSmallBuffer opens a connection whose buffers hold less than 100 KiB until the client
+// reads. The kernel sizes the send buffer of the server by the length of segments, and the segments
+// of a loopback connection have 64 KiB, if the client does not ask for less.
+func dialWithSmallBuffer(t *testing.T, s *runningServer) *net.TCPConn {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		controlErr := c.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536)
+		})
+		return errors.Join(controlErr, err)
+	}}
+	c, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.http, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+	tcp := c.(*net.TCPConn)
+	if err := tcp.SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return tcp
 }
 
 func TestMemoryLimitsTheRuntime(t *testing.T) {
