@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -61,14 +60,14 @@ type usage struct {
 
 func readUsage(tb testing.TB) usage {
 	tb.Helper()
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+	cpu, err := processorTime()
+	if err != nil {
 		tb.Fatal(err)
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return usage{
-		cpu:    time.Duration(r.Utime.Nano() + r.Stime.Nano()),
+		cpu:    cpu,
 		writes: writeCalls(), mallocs: m.Mallocs,
 	}
 }

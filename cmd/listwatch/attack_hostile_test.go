@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -31,8 +32,13 @@ var hostileRequests = []attack{
 	}},
 	{"pages on the debug address", debugRequests},
 	{"SIGHUP", func(ctx context.Context, a *attacker) {
+		server, err := os.FindProcess(a.server)
+		if err != nil {
+			a.fault("SIGHUP: %v", err)
+			return
+		}
 		for ctx.Err() == nil {
-			if err := syscall.Kill(a.server, syscall.SIGHUP); err != nil {
+			if err := server.Signal(syscall.SIGHUP); err != nil {
 				a.fault("SIGHUP: %v", err)
 			}
 			time.Sleep(time.Millisecond)

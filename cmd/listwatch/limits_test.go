@@ -2,12 +2,10 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,12 +120,7 @@ func stalledWatch(t *testing.T, s *runningServer) {
 // of a loopback connection have 64 KiB, if the client does not ask for less.
 func dialWithSmallBuffer(t *testing.T, s *runningServer) *net.TCPConn {
 	t.Helper()
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		controlErr := c.Control(func(fd uintptr) {
-			err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536)
-		})
-		return errors.Join(controlErr, err)
-	}}
+	d := net.Dialer{Control: limitSegments}
 	c, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.http, "http://"))
 	if err != nil {
 		t.Fatal(err)
