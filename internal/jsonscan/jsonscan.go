@@ -21,6 +21,7 @@ type Scanner struct {
 	hex    int    // the number of hexadecimal digits still expected after \u
 	rest   string // the expected rest of a literal
 	noCopy bool   // validate without copying
+	alone  bool   // no event will contain the object: its depth is at most MaxDepth-1
 	depth  int    // the number of open brackets
 	// kinds has a bit for each open bracket, which is set for objects. It is an array to avoid an
 	// allocation.
@@ -206,7 +207,7 @@ func (s *Scanner) valueByte(c byte) error {
 }
 
 func (s *Scanner) push(c byte) error {
-	if s.depth >= MaxDepth {
+	if s.depth >= MaxDepth || s.alone && s.depth >= MaxDepth-1 {
 		return ErrDepth
 	}
 	word, bit := &s.kinds[s.depth/64], uint64(1)<<(s.depth%64)
@@ -269,6 +270,13 @@ var errIncomplete = errors.New("incomplete JSON")
 func (s *Scanner) Compact(text []byte) ([]byte, error) {
 	s.Reset()
 	return s.object(text[:0], text)
+}
+
+// AppendObject validates text, which must be one JSON object, and appends it to dst without
+// insignificant space. It accepts what encoding/json accepts.
+func AppendObject(dst, text []byte) ([]byte, error) {
+	s := Scanner{alone: true}
+	return s.object(dst, text)
 }
 
 // Validate returns an error if text is not one JSON object.

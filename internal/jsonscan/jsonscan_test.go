@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,34 @@ func TestCompactRejectsInvalidJSON(t *testing.T) {
 	}
 }
 
+func TestPlainLengthEndsAtTheFirstSpecialByte(t *testing.T) {
+	for n := range 20 {
+		for at := range n {
+			for c := range 256 {
+				text := []byte("\x7fbcde\xffghijklmnopqr\x80t")[:n]
+				text[at] = byte(c)
+				want := n
+				if c < ' ' || c == '"' || c == '\\' {
+					want = at
+				}
+				text = append(text, '"') // a special byte after the first one changes nothing
+				if got := PlainLength(text); got != want {
+					t.Fatalf("%q: got %d, want %d", text, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestObjectsMayBeAsDeepAsInEncodingJSON(t *testing.T) {
+	for _, depth := range []int{MaxDepth - 1, MaxDepth} {
+		text := []byte(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}")
+		if _, err := AppendObject(nil, text); (err == nil) != json.Valid(text) {
+			t.Errorf("depth %d: got %v, but encoding/json accepts it: %v", depth, err, json.Valid(text))
+		}
+	}
+}
+
 // FuzzCompact compares the result with encoding/json, and with a scan that reads byte by
 // byte.
 func FuzzCompact(f *testing.F) {
@@ -30,6 +59,9 @@ func FuzzCompact(f *testing.F) {
 		got, err := s.Compact(bytes.Clone(text))
 		if (err == nil) != (Validate(text) == nil) {
 			t.Fatalf("Compact: %v, Validate: %v", err, Validate(text))
+		}
+		if appended, err2 := AppendObject(nil, text); !bytes.Equal(appended, got) || (err2 == nil) != (err == nil) {
+			t.Fatalf("Compact: %q, %v, AppendObject: %q, %v", got, err, appended, err2)
 		}
 		var want bytes.Buffer
 		isObject := json.Compact(&want, text) == nil && want.Len() > 0 && want.Bytes()[0] == '{'

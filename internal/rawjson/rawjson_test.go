@@ -261,6 +261,24 @@ func FuzzSplitAndLookup(f *testing.F) {
 	})
 }
 
+// BenchmarkCompact compacts an object of 2 KiB with many short members, and one of 100 KiB that is
+// one string.
+func BenchmarkCompact(b *testing.B) {
+	for _, bm := range []struct{ name, doc string }{
+		{"members", `{"list":[` + strings.Repeat(`{"name":"a","number":12},`, 80) + `{}]}`},
+		{"string", `{"text":"` + strings.Repeat("x", 100<<10) + `"}`},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			b.SetBytes(int64(len(bm.doc)))
+			for b.Loop() {
+				if _, err := Compact([]byte(bm.doc)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkSplit(b *testing.B) {
 	doc := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"b"}},"spec":"` + strings.Repeat("x", 1024) + `"}`)
 	b.SetBytes(int64(len(doc)))
