@@ -20,8 +20,8 @@ PACKAGES ?= $(MODULES:%=%/...)
 LEAN := -gcflags=all=-dwarf=false
 # One set of objects serves the linters and the tests: the one with the race detector.
 RACE := -race $(LEAN)
-# A test that waits leaves its processor to the test of another package.
-AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Tests that wait leave their processors to the tests of other packages.
+AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=20
 TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
