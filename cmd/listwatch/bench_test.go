@@ -48,7 +48,7 @@ func TestBenchMeasuresEachTransport(t *testing.T) {
 	s := startServer(t)
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, notes := runCommand(t, cli.ExitOK, "bench", "configmaps", "--server", s.http, "--transport", "chunked,h2,websocket",
-		"--watchers", "5", "--rate", "50", "--duration", "3s", "--timeout", "2m", "--size", "2KiB", "-o", "json", "--html", page)
+		"--watchers", "5", "--rate", "20", "--duration", "2s", "--timeout", "2m", "--size", "2KiB", "-o", "json", "--html", page)
 	results := benchResults(t, out)
 	if len(results) != 3 {
 		t.Fatalf("got %d results, want 3: %s", len(results), out)
