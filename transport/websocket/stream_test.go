@@ -145,7 +145,7 @@ func TestServerClosesOnAHugeMessage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := startServer(t, transporttest.ServerConfig{Server: &Server{}, TLS: secure})
 			p, stream := s.watch()
-			frame := append([]byte{bitFin | opBinary, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, make([]byte, 4+16<<20)...)
+			frame := append([]byte{bitFin | opBinary, bitMask | 127, 0, 0, 0, 0, 0, 16, 0, 0}, make([]byte, 4+1<<20)...)
 			if _, err := p.Write(frame); err != nil {
 				t.Errorf("tls=%v: the server didn't take the rest: %v", secure, err)
 			}
