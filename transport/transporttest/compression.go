@@ -110,7 +110,7 @@ func testShared(f *fixture) {
 func testBomb(f *fixture) {
 	f.limit = 10 << 10
 	s, r := f.dial(f.Context())
-	fits, bomb := Event(1, 9<<10), Event(2, 4<<20)
+	fits, bomb := Event(1, 9<<10), Event(2, 512<<10)
 	f.send(s, fits)
 	f.want(r, fits)
 	sent := make(chan struct{})
