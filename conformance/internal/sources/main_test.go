@@ -24,7 +24,7 @@ func withoutWireCases() conformance.Exceptions {
 		return except
 	}
 	for _, c := range conformance.List() {
-		// Whether events are encoded once depends on the Source, too.
+		// A Source may also cause events to be encoded more than once.
 		if slices.Contains([]string{"framing", "comp", "large", "limit", "auth", "tls", "cors"}, c.Group()) && c.ID != "comp/shared-once" {
 			except[c.ID] = "slow; the package cases runs it, and it does not depend on the Source"
 		}
