@@ -87,8 +87,13 @@ func (f Frame) header(n int) []byte {
 // Mask returns the first bytes of a frame's payload as a client sends them.
 func Mask(payload []byte) []byte {
 	masked := make([]byte, len(payload))
-	subtle.XORBytes(masked, payload, bytes.Repeat(maskingKey[:], (len(payload)+3)/4))
+	xor(masked, payload, maskingKey)
 	return masked
+}
+
+// xor stores src, masked or unmasked with key, in dst, which has the same length and may be src.
+func xor(dst, src []byte, key [4]byte) {
+	subtle.XORBytes(dst, src, bytes.Repeat(key[:], (len(src)+3)/4))
 }
 
 // maxPayload is the largest payload that Read accepts.
@@ -123,7 +128,7 @@ func Read(r io.Reader) (f Frame, err error) {
 		return f, err
 	}
 	if f.Masked {
-		subtle.XORBytes(f.Payload, f.Payload, bytes.Repeat(key[:], int(length+3)/4))
+		xor(f.Payload, f.Payload, key)
 	}
 	return f, nil
 }
