@@ -2,6 +2,7 @@
 package testbuild
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
@@ -27,11 +28,22 @@ func Flags() []string {
 func Program(t *testing.T, dir string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	args := append([]string{"build", "-o", program}, Flags()...)
-	cmd := exec.CommandContext(t.Context(), "go", append(args, ".")...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build in %s: %v\n%s", dir, err, out)
+	if err := Compile(program, dir); err != nil {
+		t.Fatal(err)
 	}
 	return program
+}
+
+// Compile compiles the main package in the directory dir into the file program.
+func Compile(program, dir string) error {
+	path, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, Flags()...), ".")...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", dir, err, out)
+	}
+	return nil
 }

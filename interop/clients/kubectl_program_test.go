@@ -12,25 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// buildProgram builds the command listwatch and returns its path.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "listwatch")
-	c := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/listwatch")
-	c.Dir = filepath.Join("..", "..")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
-}
+	"github.com/listwatch/listwatch/internal/testbuild"
+)
 
 // startProgram runs `listwatch serve` until the test ends. It returns the URL that the
 // program prints, and the second URL if args contain --tls-addr.
 func startProgram(t *testing.T, args ...string) (urls []string) {
 	t.Helper()
-	c := exec.Command(buildProgram(t), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	c := exec.Command(testbuild.Program(t, "../../cmd/listwatch"), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	var logs bytes.Buffer
 	c.Stderr = &logs
 	out, err := c.StdoutPipe()

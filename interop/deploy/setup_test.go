@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 )
 
@@ -110,9 +111,9 @@ var buildFolder string
 
 // build builds listwatch and tryetcd once.
 var build = sync.OnceValue(func() error {
-	for _, p := range []string{"github.com/listwatch/listwatch/cmd/listwatch", "github.com/listwatch/listwatch/interop/tryetcd"} {
-		if out, err := exec.Command("go", "build", "-o", buildFolder+"/", p).CombinedOutput(); err != nil {
-			return fmt.Errorf("go build %s: %w\n%s", p, err, out)
+	for name, dir := range map[string]string{"listwatch": "../../cmd/listwatch", "tryetcd": "../tryetcd"} {
+		if err := testbuild.Compile(filepath.Join(buildFolder, name), dir); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -223,7 +224,8 @@ func (p *process) stop(signal os.Signal) {
 	}
 }
 
-// goEnv returns the settings that go derives from the user's home.
+// goEnv returns the settings that go derives from the user's home, and flags with which it need
+// compile little.
 func goEnv(t *testing.T) []string {
 	t.Helper()
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"}
@@ -235,6 +237,7 @@ func goEnv(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	values["GOFLAGS"] += " " + strings.Join(testbuild.Flags(), " ")
 	var env []string
 	for name, value := range values {
 		env = append(env, name+"="+value)

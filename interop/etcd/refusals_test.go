@@ -345,7 +345,7 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	})
 }
 
-// programDir is the directory of the program, in the workspace of the repository.
+// programDir is the directory of the program.
 const programDir = "../../cmd/listwatch"
 
 // startProgram runs the program until the test ends, and returns its URL.

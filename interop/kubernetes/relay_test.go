@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/ports"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -60,18 +61,6 @@ type relayProcess struct {
 	*exec.Cmd
 	url  string
 	logs *bytes.Buffer
-}
-
-// buildProgram builds the command listwatch and returns its path.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "listwatch")
-	c := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./cmd/listwatch")
-	c.Dir = filepath.Join("..", "..")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return file
 }
 
 // startRelay runs a relay that listens at addr until the test ends.
@@ -204,7 +193,7 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 	createCRD(t, server.Config(), relayGadgets, "Gadget")
 	s := &relayTest{T: t, server: server, direct: newDynamicClient(t, server.Config()).Resource(relayWidgets)}
 	s.write(20)
-	program, config := buildProgram(t), writeKubeconfig(t, server)
+	program, config := testbuild.Program(t, "../../cmd/listwatch"), writeKubeconfig(t, server)
 	s.relayProcess = startRelay(t, program, ports.Address(t), config)
 	relayed := newDynamicClient(t, s.config()).Resource(relayWidgets)
 	counter := new(listCounter)

@@ -6,10 +6,10 @@ import (
 	"bytes"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/ports"
 )
 
@@ -29,11 +29,7 @@ type program struct {
 // startProgram builds and starts the program. It makes the table in the database watchable.
 func startProgram(t *testing.T, database string) *program {
 	t.Helper()
-	p := &program{T: t, path: filepath.Join(t.TempDir(), "postgres")}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.path, "github.com/listwatch/listwatch/examples/postgres")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	p := &program{T: t, path: testbuild.Program(t, "../../examples/postgres")}
 	addr := ports.Address(t) // the program listens there, also after a restart
 	p.args = []string{"-database", database, "-addr", addr}
 	p.url = "http://" + addr + "/settings"

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/ports"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -129,25 +130,22 @@ func awaitListener(t *testing.T, addr string, ended <-chan struct{}) {
 	}
 }
 
+// buildFolder has the program that program builds. It is set by TestMain.
+var buildFolder string
+
 // program builds the command listwatch once.
 var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "listwatch-proxies-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "listwatch")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/listwatch/listwatch/cmd/listwatch").CombinedOutput()
-	if err != nil {
-		err = errors.New(string(out))
-	}
-	return path, err
+	path := filepath.Join(buildFolder, "listwatch")
+	return path, testbuild.Compile(path, "../../cmd/listwatch")
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path)) // what remains is in the folder for temporary files
+	var err error
+	if buildFolder, err = os.MkdirTemp("", "listwatch-proxies-"); err != nil {
+		panic(err)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(buildFolder) // what remains is in the folder for temporary files
 	os.Exit(code)
 }
 
