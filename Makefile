@@ -42,7 +42,7 @@ TOOLS := ./lint mvdan.cc/gofumpt
 test:
 	@tools/steps tools format commits analyze unit
 
-## interop: the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, PostgreSQL, Node.js, Python)
+## interop: linters, and the tests with real clients and servers (kubectl, client-go, a Kubernetes API server, etcd, PostgreSQL, Node.js, Python)
 .PHONY: interop
 interop: tools
 	@cd interop && $(LINT_INTEROP)
@@ -160,7 +160,7 @@ long-cluster:
 ## long-interop: nightly: make interop with the race detector
 .PHONY: long-interop
 long-interop:
-	@cd interop && go test $(RACE) -timeout 1h ./...
+	@cd interop && go test $(RACE) -vet=off -timeout 1h ./...
 
 ## tools: build the formatter and the linter that make test uses
 .PHONY: tools
