@@ -37,7 +37,7 @@ func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 	w := newWatcher(cancel)
 	f := newFollower(life, r, q, u, w)
 	stop := context.AfterFunc(ctx, cancel)
-	err = f.open()
+	err = f.openFirst()
 	if !stop() && err == nil {
 		_ = f.reflector.Close()
 		err = ctx.Err()
@@ -96,8 +96,8 @@ func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, 
 	return f
 }
 
-// open opens the first response.
-func (f *follower) open() error {
+// openFirst opens the first response. The reflector opens the following ones.
+func (f *follower) openFirst() error {
 	switch q := f.query; {
 	case q.SendsInitialEvents():
 	case q.Start == listwatch.At:

@@ -39,8 +39,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 }
 
 // An anyVersion opens watches in the version of HTTP that an http.Client and the server agree on.
-// The client may have a RoundTripper that cannot be told which version to use, so it is one
-// candidate and not one for each version.
+// A RoundTripper offers no way to choose the version, so the client is one candidate, not one for
+// each version.
 type anyVersion struct{ *http.Client }
 
 // Name implements [transport.Client].

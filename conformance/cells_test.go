@@ -62,8 +62,8 @@ type cell struct {
 	compression compression
 }
 
-// cells returns all cells, including those that cannot work. A client uses WebSocket over HTTP/2
-// only with a server that announces it.
+// cells returns all combinations, even if a watch cannot work in them, except for the client
+// websocket-h2 with a server that does not announce WebSocket over HTTP/2.
 func cells() []cell {
 	var all []cell
 	for _, s := range serverConfigs {

@@ -65,8 +65,7 @@ func caseTable() string {
 // A protocolRule is a paragraph, a list item or a table row in docs/protocol.md.
 type protocolRule struct{ section, text string }
 
-// protocolRules returns all rules except those in the introduction and in the comparison
-// with Kubernetes.
+// protocolRules returns all rules outside of the introduction and the comparison with Kubernetes.
 func protocolRules(t *testing.T) (all []protocolRule) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(docs, "protocol.md"))

@@ -59,8 +59,8 @@ type Options struct {
 	Run, Skip []string
 	// KnownFailures are the expected failures. It may be nil.
 	KnownFailures *KnownFailures
-	// Strict reports violations of should rules and of promises as failures instead of
-	// warnings.
+	// Strict reports violations of rules of the levels "should" and "promise" as failures instead
+	// of warnings; see [harness.Level].
 	Strict bool
 }
 

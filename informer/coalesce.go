@@ -150,8 +150,8 @@ func (l *initialList) update() {
 	}
 }
 
-// sync queues the known state of key again. This delta contains no change, so the queue's
-// version may advance past it.
+// sync queues the known state of key again. This delta contains no change, so it does not hold
+// back [DeltaFIFO.Version]: its oldest version is newer than all that were received.
 func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if f.closed || f.queue.get(key) != nil {
 		return

@@ -27,7 +27,7 @@ type Item[T any] struct {
 	labels map[string]string
 }
 
-// Labels returns the labels that label selectors match. The map is shared and must not be
+// Labels returns the labels that label selectors match. The map may be shared and must not be
 // modified. An Item that was not made from an object has the labels of its Value.
 func (i *Item[T]) Labels() map[string]string {
 	if i.labels != nil {

@@ -43,7 +43,7 @@ func startDashboard(t *testing.T) *url.URL {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // if it has exited by itself, the test has already failed
+		_ = cmd.Process.Kill() // if it has already exited, the test has failed
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(stderr).ReadString('\n')

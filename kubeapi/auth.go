@@ -29,7 +29,7 @@ func Anonymous() User {
 // status 401 unless it has another code. An Authenticator must be safe for concurrent use.
 type Authenticator func(*http.Request) (User, error)
 
-// Authenticate calls a. It makes a an Authenticator of package watchserver.
+// Authenticate implements [watchserver.Authenticator]. It calls the function a.
 func (a Authenticator) Authenticate(r *http.Request) (User, error) { return a(r) }
 
 // FirstOf returns an Authenticator that tries all in order, until one of them identifies

@@ -92,7 +92,9 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	s := servedResource{Resource: r.withDefaults(), collection: c, table: t}
 	if r.Scale != nil {
 		age := table.AgeColumn()
-		if r.RequireVersion { // as in Kubernetes, custom resources have another type of column
+		// RequireVersion is set for custom resources. As in Kubernetes, the Age column of their
+		// scale has type "date" instead of "string".
+		if r.RequireVersion {
 			age = table.Column{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}
 		}
 		if s.scale, err = r.Scale.compile(age); err != nil {

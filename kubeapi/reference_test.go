@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// The expected answers are those of Kubernetes' generic API server.
+// Kubernetes' generic API server gives the expected answers.
 
 func TestInvalidWritesFailWithCausesOfKubernetes(t *testing.T) {
 	a := startServer(t, nil)

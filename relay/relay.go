@@ -24,9 +24,9 @@ type Options struct {
 	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
 	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// BackfillVersions limits the history that the relay reads when it starts: the reading begins
-	// at most this number of versions before the newest version, as far as the upstream still has
-	// them. Clients of an earlier relay can then resume. Versions count the writes of the whole
+	// BackfillVersions limits the history that the relay reads at its start, so that clients of an
+	// earlier relay can resume: it begins this number of versions before the newest version, or at
+	// the oldest version that the upstream still has. Versions count the writes of the whole
 	// database, so this is an upper bound on the number of events. If zero,
 	// [DefaultBackfillVersions] is used. A negative value disables the backfill.
 	BackfillVersions int

@@ -19,7 +19,7 @@ type upstream struct {
 	// Guarded by mu.
 	open   *upstreamWatcher // nil if no watch is open
 	epoch  string           // the epoch of the relay's state; empty if not known
-	target target           // of the open watch; zero once the watch has sent its initial events
+	target target           // what the open watch must reach before its state is served; zero after that
 	// a backfill has failed; the next watch begins with the newest state
 	noBackfill bool
 }

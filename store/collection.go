@@ -178,7 +178,7 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 	return c.ReplaceIf(ctx, key, Preconditions{}, data)
 }
 
-// ReplaceIf is like Replace, with the preconditions p in addition to those in data.
+// ReplaceIf is like Replace. It also checks the preconditions p.
 func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p Preconditions, data []byte) (*listwatch.Object, error) {
 	end, err := budget.BeginTurn(ctx, len(data))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// The expected results are those of Kubernetes' generic API server.
+// Kubernetes' generic API server gives the expected results.
 func TestMetadataIsNormalizedAsInKubernetes(t *testing.T) {
 	for _, c := range []struct {
 		name, metadata, want string

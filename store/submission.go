@@ -130,8 +130,9 @@ func (s *submission) prepareCreate(now time.Time) {
 	s.doc.setMetadata("creationTimestamp", quoteTime(now))
 }
 
-// prepareUpdate copies the metadata that a writer cannot change from the old object. It reports
-// whether the object differs from the old one in more than the order of members.
+// prepareUpdate copies the metadata that a writer cannot change, from the old object into the new
+// one. It reports whether the new object differs from the old one in more than the order of
+// members.
 func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) {
 	s.setKey()
 	s.doc.keepDeletionMarks(old)

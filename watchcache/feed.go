@@ -5,19 +5,20 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// Replace makes objects, in any order, the state at version v. The first call makes the cache
+// Replace sets the state at version v. The objects may be in any order. The first call makes the cache
 // readable. A later call is for an owner that may have missed changes: it drops the history, and
 // ends every watch with [listwatch.Expired], because clients must list again.
 //
-// past are all changes that led to the state, from a version of the owner's choice on, in order.
-// With them, watches resume from that version, as if the cache had been there at that time. A first
-// Change with only a Version states it; otherwise it is the version before the first change. The
-// past needs Old for every object that existed before its change. An owner that cannot tell the
-// past passes none. A later call of Replace ignores past.
+// past holds the changes, in order, that led to the state from an earlier version, which the owner
+// chooses. Watches can resume from that version, as if the cache had existed at that time. If the
+// first Change has only a Version, that is the earlier version. Otherwise it is the version before
+// the first change. A change of an object that existed before must have Old. An owner that does not
+// know the past passes none. A later call of Replace ignores past.
 //
-// Errors have the code [listwatch.Invalid] if an object has no key, no version, or a version above
-// v, if v is zero or less than Version, or if a change of the past is malformed, and
-// [listwatch.Corrupt] if past does not lead to objects. After an error the cache is unchanged.
+// Errors have the code [listwatch.Invalid] if an object occurs twice, or has no key, no version, or
+// a version above v, if v is zero or less than Version, or if a change of the past is malformed,
+// and [listwatch.Corrupt] if past does not lead to objects. After an error the cache is unchanged.
+// After a failure of the cache, Replace returns that failure.
 func (c *Cache) Replace(objects []*listwatch.Object, v listwatch.Version, past ...Change) error {
 	state, err := c.state(objects, v)
 	if err != nil {

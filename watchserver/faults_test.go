@@ -20,7 +20,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// The server must not wait for the request body, before it responds or when it closes.
+// The server must not wait for the rest of the request body, neither before it responds nor before
+// it closes the connection after the watch.
 func TestWatchDoesNotWaitForARequestBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)

@@ -236,8 +236,8 @@ type Usage struct {
 	Requests, Writes int64
 	// RequestBytes is the memory for bodies and lists.
 	RequestBytes int64
-	// StoredBytes estimates the memory of the objects and the history of Server.Stored, and
-	// HistoryBytes that of the history.
+	// StoredBytes estimates the memory of the objects and the history of Server.Stored.
+	// HistoryBytes is the share of the history.
 	StoredBytes, HistoryBytes int64
 }
 
@@ -296,7 +296,8 @@ type storedMemory struct {
 }
 
 const (
-	// The sizes of many collections are not read for each request.
+	// storedInterval is the minimum time between two readings of the sizes, which take long if
+	// there are many collections.
 	storedInterval = 10 * time.Millisecond
 	// objectOverhead estimates the memory of an object in addition to its JSON.
 	objectOverhead = 512

@@ -132,8 +132,8 @@ type Limits struct {
 	WriteTimeout time.Duration
 	// Compressors is the maximum number of compressors that hold the history of events for
 	// [SharedCompression], each of about a megabyte. There is one per selection that several
-	// clients watch, and per wire form. If there are not enough, further events are compressed
-	// separately. The default is [DefaultCompressors].
+	// clients watch, and per wire form. If there are too few, the events of the other selections
+	// are compressed separately. The default is [DefaultCompressors].
 	Compressors int
 }
 
@@ -287,8 +287,8 @@ func (s *Server) clientOf(r *http.Request) string {
 	return clientAddress(r, s.TrustedProxies)
 }
 
-// clientAddress returns the IP address of the client of r, or that of the first proxy before it
-// that is not in trusted. Each proxy appends the address of its client to X-Forwarded-For.
+// clientAddress returns the IP address of the client of r, or of the first proxy before it that
+// is not in trusted. Each proxy appends the address of its client to X-Forwarded-For.
 func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

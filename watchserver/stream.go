@@ -57,7 +57,7 @@ type stream struct {
 	// progress.
 	writingSince atomic.Int64
 
-	// when the stream ends because of a drain, a timers.Time; zero without a drain
+	// drainAt is a timers.Time: the time at which a drain ends the stream. It is zero without a drain.
 	drainAt atomic.Int64
 	// when and why the stream ends with an error; nil if failAt was not called
 	failure atomic.Pointer[failure]

@@ -26,8 +26,8 @@ type Trace struct {
 	Refused func(ctx context.Context, r Request, err error)
 	// Listed is called after the response to a list.
 	Listed func(ctx context.Context, l List)
-	// Changed is called after the response to a write that succeeded. Handlers that write, such as
-	// those of kubeapi and crudserver, report it with [Server.TraceChange].
+	// Changed is called after the response to a write that succeeded. Handlers that write, as in
+	// kubeapi and crudserver, report it with [Server.TraceChange].
 	Changed func(ctx context.Context, c Change)
 	// Opened is called when a watch has been accepted, before its first event is written.
 	Opened func(ctx context.Context, w Watch)

@@ -97,7 +97,7 @@ func (g *watchGroup) open(t *testing.T, n int, url string, readers *sync.WaitGro
 	}
 }
 
-// expect receives events until it has received exactly those in want.
+// expect receives events until it has received exactly the events in want.
 func expect(t *testing.T, p *process, events <-chan string, want map[string]int) {
 	t.Helper()
 	got, late := map[string]int{}, time.After(testTimeout)

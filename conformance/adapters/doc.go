@@ -40,7 +40,7 @@ func (o Options) network() transport.Network { return transport.Network{TLS: o.T
 // probeTimeout limits the probes before a run.
 const probeTimeout = 15 * time.Second
 
-// probeVariants sets the variants of t to those in which s can be watched, and adds a note
+// probeVariants sets the variants of t to the ones in which s can be watched, and adds a note
 // for each variant in which it cannot. If s refuses WebSockets without an Origin header, as
 // kube-apiserver does, probeVariants adds one with the origin of s to all requests.
 func probeVariants(ctx context.Context, t *harness.Target, s *harness.Instance) error {

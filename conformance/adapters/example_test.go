@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/adapters"
 )
 
-// This program tests a server that a command starts and controls. The command implements the
-// control hook.
+// This program tests a server that the command ./my-adapter starts and controls. The command reads
+// requests as docs/conformance-hook.md describes.
 func ExampleExecServer() {
 	ctx := context.Background()
 	p, err := adapters.ExecServer(ctx, "./my-adapter", os.Stderr, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// An execSource is a client that resumes by itself.
+// An execSource is a client that resumes its watches.
 type execSource struct {
 	*execClient
 	replaced *client.Remote

@@ -36,7 +36,7 @@ type KubeServer struct {
 	namespaces atomic.Int64 // number of namespaces used so far
 
 	mu sync.Mutex
-	// open contains the namespaces in use, including those of interrupted cases. It is
+	// open contains the namespaces in use, including the namespaces of interrupted cases. It is
 	// guarded by mu.
 	open map[string]bool
 }

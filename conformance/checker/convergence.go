@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// A convergence tracks when a watcher reaches the version of each [Heal].
+// A convergence tracks when a watcher reaches the version of each [Heal], which is the end of all
+// faults.
 type convergence struct {
 	heals        []Heal
 	targets      []int           // for each heal, the position that the watcher must reach
-	reachedCount int             // number of heals whose target is reached
+	reachedCount int             // the number of targets that the watcher has reached
 	took         []time.Duration // time from each heal until its target was reached
 }
 

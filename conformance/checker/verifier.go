@@ -82,8 +82,8 @@ func (w *verifier) beginSession(number int) {
 	w.seenBefore, w.firstPosition = w.newestSeen, 0
 }
 
-// begin starts the verification of a session: at its first event, or at its end if it has
-// no events but a known starting point.
+// begin starts the verification of a session: at the first event, or, if the session has a known
+// starting point but no events, when it ends.
 func (w *verifier) begin() {
 	request := w.session.Request
 	switch {

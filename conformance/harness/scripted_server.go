@@ -56,9 +56,9 @@ func (c *script) stop() {
 }
 
 // Scripted returns a handler that accepts a watch with a content type and runs steps. After
-// the last step, an HTTP/1.1 or WebSocket connection is closed; the stream is not ended
-// cleanly unless a step such as EndCleanly does so. The case waits for its scripted servers
-// to end.
+// the last step, an HTTP/1.1 or WebSocket connection is closed, without a clean end of the stream
+// unless a step such as EndCleanly has sent one. An HTTP/2 stream ends cleanly. The case waits for
+// its scripted servers to end.
 func (e *Env) Scripted(contentType string, do ...Step) http.HandlerFunc {
 	return e.ScriptedWithHeader(ResponseHeader{ContentType: contentType}, do...)
 }

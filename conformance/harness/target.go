@@ -13,8 +13,8 @@ import (
 type Target struct {
 	// Name is part of the test names. It must be short and must not contain spaces.
 	Name string
-	// Variants are the names of the variants to test, such as those that [ProbeVariants]
-	// finds. If nil, all variants are tested; see [Variants].
+	// Variants are the names of the variants to test. [ProbeVariants] finds the variants that a
+	// server supports. If nil, all variants are tested; see [Variants].
 	Variants []string
 	// Abilities are the capabilities of the target. Cases that need others are skipped.
 	Abilities Ability

@@ -81,19 +81,19 @@ func location(r *conformance.Report, f Finding) string {
 	return f.ID + " over " + summarizeVariants(variants, variantsOf(r, f.ID))
 }
 
-// versionPattern matches a version in messages and timelines.
-var versionPattern = regexp.MustCompile(`\b(?:at|version) ([0-9]+)\b`)
+// mentionedVersion matches a version in messages and timelines.
+var mentionedVersion = regexp.MustCompile(`\b(?:at|version) ([0-9]+)\b`)
 
 // highlightedLines reports for each line of a timeline whether it contains a version that a
 // message mentions.
 func highlightedLines(messages, timeline []string) []bool {
 	named := map[string]bool{}
-	for _, m := range versionPattern.FindAllStringSubmatch(strings.Join(messages, "\n"), -1) {
+	for _, m := range mentionedVersion.FindAllStringSubmatch(strings.Join(messages, "\n"), -1) {
 		named[m[1]] = true
 	}
 	all := make([]bool, len(timeline))
 	for i, line := range timeline {
-		m := versionPattern.FindStringSubmatch(line)
+		m := mentionedVersion.FindStringSubmatch(line)
 		all[i] = m != nil && named[m[1]]
 	}
 	return all

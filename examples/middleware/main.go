@@ -68,7 +68,7 @@ func newRouter(settings http.Handler, metrics *prometheus.Registry, tracing trac
 	return r
 }
 
-// measure counts the requests in flight, and the duration and size of those that have ended.
+// measure counts the requests in flight, and records the duration and size of finished requests.
 func measure(metrics *prometheus.Registry) func(http.Handler) http.Handler {
 	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{Name: "http_in_flight_requests"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// checkPackageComments returns the packages without a package comment and those with more than one,
-// which godoc would join in the order of the file names. The comment of a library must begin with
+// checkPackageComments returns the packages that have no package comment, or more than one, which
+// godoc would join in the order of the file names. The comment of a library must begin with
 // "Package name" (go.dev/doc/comment).
 func checkPackageComments(r *repository) []string {
 	var bad []string

@@ -55,7 +55,7 @@ func Open(ctx context.Context, t *testing.T, url string, flags ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Cancel() // if the browser has exited by itself, the test has already failed
+		_ = cmd.Cancel() // if the browser has already exited, the test has failed
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("standard error of the browser:\n%s", stderr.Bytes()[max(0, stderr.Len()-4<<10):])

@@ -37,7 +37,7 @@ const Large = 64 << 10
 // BeginTurn waits for a turn if ctx comes from [WithTurns] and the work is [Large], such as to
 // parse a body or to patch an object of size bytes. All processors but one are for such work. The
 // caller must call end, unless there is an error. In its turn it must wait for nothing: neither for
-// input or output nor for another turn. An error is that of ctx.
+// input or output nor for another turn. An error is the error of ctx.
 func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 	c, ok := ctx.Value(claimKey{}).(claim)
 	if !ok || size < Large {
@@ -50,7 +50,7 @@ func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 }
 
 // begin waits until client has one of limit turns, or until ctx ends. The caller must call end
-// unless there is an error, which is that of ctx.
+// unless there is an error, which is always the error of ctx.
 func (t *Turns) begin(ctx context.Context, client string, limit int) error {
 	t.mu.Lock()
 	if t.taken < limit && len(t.next) == 0 {

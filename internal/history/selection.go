@@ -96,8 +96,7 @@ const (
 	termField
 )
 
-// maxTerms is the maximum number of values of a label selector for which a feed is indexed
-// by these values.
+// maxTerms is the maximum number of values in a label selector by which a feed is indexed.
 const maxTerms = 16
 
 // terms returns the terms by which s is indexed. Every object that s selects has at least

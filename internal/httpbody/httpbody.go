@@ -49,9 +49,9 @@ func Guard(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Settle reads the rest of a body that nobody needs, if it has arrived or arrives at once, so that
-// the connection can serve further requests. Otherwise the response closes the connection. Call it
-// before the response.
+// Settle discards the rest of a body, if it has arrived or arrives at once, so that the connection
+// can serve further requests. Otherwise the response closes the connection. Call it before the
+// response.
 func Settle(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 || !hasBody(r) || !setReadDeadline(w, settleTimeout) {
 		return

@@ -43,7 +43,7 @@ const (
 	inHex
 	inLiteral
 	inMinus  // after a minus sign: a digit must follow
-	inZero   // after a leading zero: no digit may follow
+	inZero   // after a leading 0: no digit may follow
 	inDigits // in the integer part of a number
 	inPoint  // after the decimal point: a digit must follow
 	inFraction

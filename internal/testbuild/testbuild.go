@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Flags returns the flags of go build with which the running test was compiled, as far as packages
-// are compiled anew without them. With the same flags the build cache has most packages already.
+// Flags returns the flags of go build that the running test was compiled with and that change the
+// compiled packages. With the same flags most packages are already in the build cache.
 func Flags() []string {
 	var flags []string
 	info, _ := debug.ReadBuildInfo()

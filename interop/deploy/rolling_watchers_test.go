@@ -84,8 +84,8 @@ func (w *rollingWatcher) notifyLocked() {
 	w.changed = make(chan struct{})
 }
 
-// await waits until the condition is true, or the watcher has found a violation, which the test
-// reports at its end. mu is held when condition is called.
+// await waits until condition returns true, or the watcher has found a violation, which is reported
+// when the test ends. mu is held when condition is called.
 func (w *rollingWatcher) await(t *testing.T, condition func() bool) {
 	t.Helper()
 	late := time.After(readyTimeout)

@@ -57,8 +57,8 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// isFree reports whether all ports in text, those of etcd's members for each other, and those that
-// TestRollingRestartDisturbsNoWatcher adds are free.
+// isFree reports whether all ports are free: the ports in text, the ports that the members of etcd
+// use among themselves, and the ports that TestRollingRestartDisturbsNoWatcher adds.
 func (s *setup) isFree(text string) bool {
 	for _, m := range loopbackPort.FindAllStringSubmatch(text+fmt.Sprint(" 127.0.0.1:", h2Port), -1) {
 		port, _ := strconv.Atoi(m[1])

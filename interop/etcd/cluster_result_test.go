@@ -76,7 +76,7 @@ func (l *clusterTest) checkCoverage() error {
 	return nil
 }
 
-// noteCount returns the number of notes with the given word at all servers.
+// noteCount returns how often all servers together have called note with the given word.
 func (l *clusterTest) noteCount(word string) (n int) {
 	for _, s := range l.servers {
 		n += s.count(word)

@@ -40,8 +40,8 @@ func (w *clientNetwork) dial(ctx context.Context, network, addr string) (net.Con
 
 var errRefused = errors.New("the network refuses connections")
 
-// refuses reports whether connections are refused. If so, it also wakes the callers of the
-// function that refuse returned.
+// refuses reports whether the network refuses connections. If so, it also unblocks
+// waitForAttempt, the function that the last call of refuse returned.
 func (w *clientNetwork) refuses() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

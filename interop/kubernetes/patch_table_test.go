@@ -125,7 +125,7 @@ var applySchema = func() *smdschema.Schema {
 	return typed.Schema()
 }()
 
-// applyKeys has each member that identifies the elements of a list, after the name of their type.
+// applyKeys contains "TYPE MEMBER" if MEMBER is a key of a list whose elements have type TYPE.
 var applyKeys = func() map[string]bool {
 	keys := map[string]bool{}
 	for _, t := range applySchema.Types {

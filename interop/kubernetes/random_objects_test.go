@@ -37,7 +37,7 @@ func (t target) yaml() string {
 	return fmt.Sprintf("apiVersion: demo.example.com/v1\nkind: %s\nmetadata: {name: %s} # a comment\nspec:\n  color: red\n  replicas: 2\n", kinds[t.plural], t.name)
 }
 
-// fill replaces KEY, NAME and KIND in a text by those of the target.
+// fill replaces KEY, NAME and KIND in a text by the key, name and kind of the target.
 func (t target) fill(text string) string {
 	return strings.NewReplacer("KEY", t.key(), "NAME", t.name, "KIND", kinds[t.plural]).Replace(text)
 }

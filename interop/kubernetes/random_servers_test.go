@@ -81,7 +81,7 @@ func (s *comparedServer) send(ctx context.Context, r request) (answer, error) {
 	return s.answer(r, res, body)
 }
 
-// clean deletes all objects, also those that finalizers hold.
+// clean deletes all objects, even if they have finalizers.
 func (s *comparedServer) clean(ctx context.Context) error {
 	for _, plural := range []string{"widgets", "gadgets", "cogs"} {
 		var list struct {

@@ -241,8 +241,8 @@ func (w *watcher) record(events listwatch.Watcher) {
 	}
 }
 
-// want waits for the last object and compares the events received with those that changes must
-// cause.
+// want waits for the last object and compares the received events with the events that changes
+// must cause.
 func (w *watcher) want(changes []tableChange) {
 	w.Helper()
 	select {

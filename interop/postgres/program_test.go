@@ -73,5 +73,5 @@ func (p *program) start(args ...string) {
 // kill ends the program with SIGKILL.
 func (p *program) kill() {
 	_ = p.cmd.Process.Kill() // if it has ended already, Wait returns
-	_ = p.cmd.Wait()         // its status is that of a killed process
+	_ = p.cmd.Wait()         // it reports that the process was killed
 }

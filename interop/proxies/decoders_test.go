@@ -289,8 +289,8 @@ func TestDecodersReadSharedHistory(t *testing.T) {
 	checkBytes(t, slices.Concat(s.http.Watches(), s.sockets.Watches()))
 }
 
-// A sharingServer has a collection whose watches share history: over HTTP at /things, and over
-// WebSocket at /sockets.
+// A sharingServer serves a collection with SharedCompression, which compresses each event with the
+// history of earlier ones: over HTTP at /things, and over WebSocket at /sockets.
 type sharingServer struct {
 	addr          string
 	things        *store.Collection

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The configurations are those of docs/proxies.md.
+// The configurations of docs/proxies.md.
 var (
 	nginx = &proxy{
 		command: "nginx",
@@ -101,7 +101,7 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	for _, c := range []struct {
 		proxy  string
 		faults map[string]string
-		checks []string // exactly those that must find a problem
+		checks []string // exactly the checks that must find a problem
 		remedy string   // part of the advice for this proxy
 	}{
 		// nginx passes small parts on even with proxy_buffering; its compressor holds them back.

@@ -99,7 +99,7 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 		close(ended)
 	})
 	t.Cleanup(func() {
-		// An error means that it has exited by itself, and then the test has failed.
+		// An error means that the process has already exited, and then the test has failed.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		wg.Wait()
 		if output, err := os.ReadFile(log.Name()); err == nil && t.Failed() {

@@ -54,7 +54,7 @@ func linesOf(next func() ([]byte, error)) io.Reader {
 				w.CloseWithError(err)
 				return
 			}
-			_, _ = w.Write(append(bytes.TrimSpace(line), '\n')) // nobody closes r
+			_, _ = w.Write(append(bytes.TrimSpace(line), '\n')) // r is never closed
 		}
 	}()
 	return r

@@ -184,7 +184,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// memberName returns the name of member i, which is also that of its subdirectory.
+// memberName returns the name of member i and of its subdirectory.
 func memberName(i int) string { return fmt.Sprint("member-", i+1) }
 
 // urls returns the URLs of the members for clients and for each other. Several members use

@@ -16,7 +16,8 @@
 //     and the namespace. "*" matches everything. Without apiGroup the line matches the core group,
 //     and without namespace cluster-scoped resources and requests for all namespaces. A line about
 //     a resource also covers its subresources.
-//   - nonResourcePath: a path that is not that of a resource. "*" at its end matches any rest.
+//   - nonResourcePath: a path outside the resources, such as /version. A "*" as the last character
+//     matches any rest.
 //   - readonly: if true, the line allows only get, list and watch.
 package abac
 

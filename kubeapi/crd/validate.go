@@ -48,7 +48,7 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []
 }
 
 // dropNulls removes the members of value that are null where s does not allow it, as Kubernetes
-// does before it validates. A cluster would replace those that have a default. Kubernetes' function
+// does before it validates. A cluster would replace a null by the default. Kubernetes' function
 // for this would link CEL, 15 MB.
 func dropNulls(value any, s *structural.Structural) {
 	if s == nil {

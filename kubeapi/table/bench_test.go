@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// benchPod returns a pod of about 2 KiB, with a status like those that kubelets write.
+// benchPod returns a pod of about 2 KiB, with a status as a kubelet writes it.
 func benchPod(b *testing.B) *listwatch.Object {
 	b.Helper()
 	o, err := listwatch.ParseObject([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-7d4b9c6f5-x2x7k","namespace":"default",` +

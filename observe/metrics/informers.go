@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// The metrics of informers are those of KEP-4346: lists and watches of the reflector, the length of
-// the queue, and the notifications that handlers have not received.
+// KEP-4346 defines the metrics of informers: lists and watches of the reflector, the length of the
+// queue, and the notifications that handlers have not received.
 var (
 	informerObjects = newGauge("informer_objects", "Objects in the local store of an informer.", resourceLabels...)
 	informerVersion = newMaximum("informer_version", "Version of the local store.", resourceLabels...)

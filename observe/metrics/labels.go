@@ -13,7 +13,8 @@ import (
 // overload Prometheus.
 const MaxResources = 50
 
-// maxWatchSeries is the number of series of the gauge of open watches, which has most labels.
+// maxWatchSeries is the maximum number of series of the gauge of open watches, which has more
+// labels than the resource.
 const maxWatchSeries = 300
 
 // other stands for the resources that have no series of their own.

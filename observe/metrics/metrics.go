@@ -63,8 +63,8 @@ func New() *Metrics {
 	return m
 }
 
-// Handler returns a handler that responds with these metrics, and those of the Go runtime and the
-// process, in the format that the client accepts.
+// Handler returns a handler that responds with these metrics, and with metrics of the Go runtime
+// and the process, in the format that the client accepts.
 func (m *Metrics) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -86,8 +86,8 @@ func (db *DB) readHeader() error {
 				return err
 			}
 			db.epoch, db.last = h.epoch, h.last
-			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.probe...))
-			if err != nil || string(text) != probeText {
+			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.storedText...))
+			if err != nil || string(text) != knownText {
 				return &listwatch.Error{Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err}
 			}
 			return nil

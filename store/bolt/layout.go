@@ -38,7 +38,7 @@ var (
 	formatKey    = []byte("format")
 	epochKey     = []byte("epoch")
 	lastKey      = []byte("last")
-	probeKey     = []byte("probe")
+	knownTextKey = []byte("probe")
 )
 
 func bucketOf(collection string) []byte       { return []byte("collection/" + collection) }
@@ -46,14 +46,15 @@ func floorKey(collection string) []byte       { return []byte("floor/" + collect
 func countKey(collection string) []byte       { return []byte("tally/" + collection) }
 func declarationKey(collection string) []byte { return []byte("resource/" + collection) }
 
-// probeText detects whether a file is opened with the Transformer that it was created with.
-const probeText = `{"listwatch":"probe"}`
+// knownText detects whether a file is opened with the Transformer that it was created with.
+const knownText = `{"listwatch":"probe"}`
 
 // A header is the content of the header bucket that belongs to no collection.
 type header struct {
 	epoch string
 	last  listwatch.Version
-	probe []byte // a slice of the memory-mapped file
+	// storedText is knownText as the Transformer stored it. It is valid during the transaction.
+	storedText []byte
 }
 
 // readHeader reads the header. If the file is not a database of this package, the error
@@ -73,7 +74,7 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 			Message: fmt.Sprintf("the file has format %d and was written by a newer version; this one reads format %d", format, formatNumber),
 		}
 	}
-	h.epoch, h.probe = string(b.Get(epochKey)), b.Get(probeKey)
+	h.epoch, h.storedText = string(b.Get(epochKey)), b.Get(knownTextKey)
 	if h.epoch == "" {
 		return h, corruptf("it has no epoch")
 	}
@@ -85,13 +86,13 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 
 // initialize writes the header of an empty database.
 func initialize(f *file, o Options) error {
-	probe, err := o.Transformer.ToStorage(Location{}, []byte(probeText))
+	stored, err := o.Transformer.ToStorage(Location{}, []byte(knownText))
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)
 	}
 	last := keyOf(o.StartVersion)
 	values := []struct{ key, value []byte }{
-		{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {probeKey, probe},
+		{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {knownTextKey, stored},
 	}
 	return catchPanic(func() error {
 		return f.Update(func(tx *bbolt.Tx) error {

@@ -245,8 +245,8 @@ func (db *DB) checkFile() error {
 	return db.damage
 }
 
-// isDisplaced reports whether the path of the database names no file or another one. What is
-// written to the open file is then lost at its end. db.mu must be held, unless Open has not
+// isDisplaced reports whether the path of the database names no file or another one. All
+// writes to the open file are then lost when it is closed. db.mu must be held, unless Open has not
 // returned.
 func (db *DB) isDisplaced() bool {
 	opened, err := db.file.handle.Stat()

@@ -148,10 +148,10 @@ func canceled(got *pb.WatchResponse) error {
 	return cancelReason(got.CancelReason)
 }
 
-// checkResumed checks that s starts where the log ends. A watch from exactly the compacted
-// revision may lack a delete of that revision (etcd-io/etcd#18089, #19179), so the revision
-// before it must still exist. The check runs after the watch was created: if that revision
-// still exists now, it also existed when the watch started.
+// checkResumed checks that etcd still has revision s.from-1, the newest one applied, so that s
+// lacks no event. It does not suffice that etcd accepts s.from: a watch from exactly the compacted
+// revision may lack a delete of that revision (etcd-io/etcd#18089, #19179). The check runs after
+// the watch was created: if revision s.from-1 exists now, it also existed when the watch started.
 func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {

@@ -23,7 +23,7 @@ const maxLoadTries = 3
 const pageSize = 1000
 
 // load reads the state into the log, at the revision from which the log then follows etcd.
-// That revision is as old as HistoryRevisions and etcd allow, so that watches of other
+// This revision is as old as HistoryRevisions and etcd allow, so that watches of other
 // servers can resume here, but not older than the log.
 func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {

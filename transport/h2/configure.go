@@ -27,7 +27,7 @@ type Config struct {
 func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Configure(srv) }
 
 // Configure makes srv serve HTTP/2 with the connection loop of this package, unless c.NetHTTP is
-// true: over TLS, and in clear text with prior knowledge. The loop uses srv.HTTP2 and the timeouts
+// set: over TLS, and in clear text with prior knowledge. The loop uses srv.HTTP2 and the timeouts
 // of srv. Configure must be called before srv is used, and after any other function that configures
 // HTTP/2, such as ConfigureServer of golang.org/x/net/http2.
 //

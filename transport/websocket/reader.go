@@ -10,11 +10,11 @@ import (
 // A part is a control frame, or a part of the payload of a message. The zero part means that more
 // bytes are needed.
 type part struct {
-	op         byte   // opText or opBinary for a part of a message, or that of a control frame
+	op         byte   // opText or opBinary, or the opcode of a control frame
 	payload    []byte // valid until the next call of next
 	final      bool   // the last part of its message
 	compressed bool   // the message is compressed
-	frameSize  int64  // in the first part of a frame, the size of the frame
+	frameSize  int64  // in the first part of a data frame, the size of the frame; otherwise 0
 }
 
 // A frameReader parses frames and checks each part of a header as soon as it is complete. It reads

@@ -127,7 +127,8 @@ func (s *stream) serve() {
 	err := s.read()
 	closed, isClosed := errors.AsType[*wswatch.CloseFrame](err)
 	violation, isViolation := errors.AsType[*wswatch.Violation](err)
-	// Set closing before done, because a sender that sees done must not cut the connection.
+	// Set closing before done: a sender that sees done may call Close, which cuts the connection
+	// unless closing is set. The close frame below would then be lost.
 	s.closing.Store(isClosed || isViolation)
 	s.done.Set()
 	s.pings.Stop()

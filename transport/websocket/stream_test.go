@@ -41,8 +41,8 @@ var invalidFrames = []struct {
 	{"16 MiB announced", append([]byte{bitFin | opText, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, 1, 2, 3, 4), closeTooBig},
 }
 
-// A page may send messages to keep its connection alive. 32 KiB each minute are below the bound.
-// Conformance case limit/ws-client-talks.
+// A page may send messages to keep its connection alive. 32 KiB each minute are below
+// wswatch.MaxInbound. The conformance case limit/ws-client-talks checks the same rule.
 func TestServerIgnoresMessages(t *testing.T) {
 	messages := map[string][]byte{
 		"text":       newFrame(bitFin|opText, []byte("ping"), true),

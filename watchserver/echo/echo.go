@@ -73,10 +73,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-cache, private, no-transform") // like those of a watch
+	header.Set("Cache-Control", "no-cache, private, no-transform") // as in the response to a watch
 	header.Set("X-Accel-Buffering", "no")
 	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Time{}) // the stream lasts seconds, and a report is short
+	// The stream may outlast http.Server.WriteTimeout. Its few short reports hardly block.
+	_ = rc.SetWriteDeadline(time.Time{})
 	ticker := time.NewTicker(TickInterval)
 	defer ticker.Stop()
 	for {

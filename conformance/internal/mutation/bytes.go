@@ -28,7 +28,7 @@ type frameChangingServer struct {
 
 // Accept replaces the sender of the stream.
 func (s *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	o.Detach = true // so that Detached tells whether the connection was hijacked
+	o.Detach = true // so that Detached reports whether the connection was hijacked
 	stream, err := s.Server.Accept(w, r, o)
 	if err != nil {
 		return nil, err

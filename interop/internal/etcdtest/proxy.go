@@ -72,7 +72,7 @@ func (p *Proxy) Filter(choose func(create *pb.WatchCreateRequest) Filter) {
 	p.filter = choose
 }
 
-// Cut closes all watches. No response that etcd sends after Cut has returned passes.
+// Cut closes all open watches. After Cut has returned, the proxy forwards no response to them.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	RulesKind = "SelfSubjectRulesReview"
 )
 
-// A Review is the spec of a SelfSubjectAccessReview, with Resource or Path, or that of a
-// SelfSubjectRulesReview, with Namespace.
+// A Review is the spec of a SelfSubjectAccessReview, which has Resource or Path, or of a
+// SelfSubjectRulesReview, which has Namespace.
 type Review struct {
 	Resource  *ResourceAttributes `json:"resourceAttributes"`
 	Path      *PathAttributes     `json:"nonResourceAttributes"`

@@ -47,7 +47,7 @@ func NewFrameWriter(conn interface {
 func (w *FrameWriter) Timeout() time.Duration { return w.deadline.Timeout }
 
 // WriteFrames writes frames in one write if possible. It may overwrite the slice, but not the
-// frames, which must not change any more. With TLS no vector is used, because each of its elements
+// frames, which must never change again. With TLS no vector is used, because each of its elements
 // would become a record and a system call.
 func (w *FrameWriter) WriteFrames(frames [][]byte) error {
 	if w.stream != nil {

@@ -11,7 +11,7 @@ import (
 
 // NewReader returns a Reader of conn. For a TCP connection the buffer comes from a pool
 // only while there is something to read, so that a reader that waits holds no memory. Other
-// connections are read without a buffer: those with TLS have their own.
+// connections are read without a buffer: a TLS connection has its own.
 func NewReader(conn net.Conn) Reader {
 	tcp, ok := TCP(conn)
 	if !ok {

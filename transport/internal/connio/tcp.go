@@ -11,7 +11,7 @@ import (
 var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
 // TuneTCP limits the memory that the kernel uses for a client that does not read, and
-// enables [KeepAlive], as far as the system supports it. It does not change a connection
+// enables [KeepAlive], if the system supports it. It does not change a connection
 // that is neither TCP nor TLS over TCP.
 func TuneTCP(conn net.Conn) {
 	tcp, ok := TCP(beneathTLS(conn))

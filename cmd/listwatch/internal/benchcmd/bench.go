@@ -110,7 +110,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// run measures each transport, and reports the results, also those of an interrupted run.
+// run measures each transport and reports the results, even if it is interrupted.
 func (o *options) run(ctx context.Context, argument string, f *pflag.FlagSet, out, notes io.Writer) error {
 	t, err := o.locate(argument, f)
 	if err != nil {

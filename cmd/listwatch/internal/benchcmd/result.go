@@ -41,7 +41,7 @@ type Result struct {
 	Missed     int `json:"missed"`
 	Duplicates int `json:"duplicates"`
 	OutOfOrder int `json:"outOfOrder"`
-	// Reconnects counts the lost connections, and Errors are those that ended a watch, or the
+	// Reconnects counts the lost connections. Errors are the errors that ended a watch, or the
 	// last error of a write.
 	Reconnects int64    `json:"reconnects"`
 	Errors     []string `json:"errors,omitempty"`

@@ -49,7 +49,7 @@ func allowed(f *pflag.Flag) bool {
 	return f != nil && f.Name != "config" && f.Name != "print-config" && f.Name != "help"
 }
 
-// parse sets the flags that data contains, except those that the command line has set.
+// parse sets the flags that data contains, unless the command line has already set them.
 func parse(data []byte, f *pflag.FlagSet) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, more yaml.Node

@@ -85,7 +85,7 @@ func TestCredentialsAreHiddenInReports(t *testing.T) {
 	}
 }
 
-// The run reports once that the server is gone, and skips the remaining cases.
+// The run reports once that the server no longer responds, and skips the remaining cases.
 func TestRunEndsWhenTheServerIsGone(t *testing.T) {
 	base, stop := serveUntil(t, nil)
 	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{Timeout: time.Second})

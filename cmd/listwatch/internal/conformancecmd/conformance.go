@@ -121,7 +121,7 @@ func (o *suiteOptions) execute(
 	return nil
 }
 
-// repeatFlags returns those of the flags in o that a command line needs to repeat the run.
+// repeatFlags returns the flags that a command line needs to repeat the run.
 func (o *suiteOptions) repeatFlags() (flags []string) {
 	if o.strict {
 		flags = append(flags, "--strict")

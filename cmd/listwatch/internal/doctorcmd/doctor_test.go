@@ -184,7 +184,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		fault  func(http.Handler) http.Handler
-		checks []string // those that find it
+		checks []string // the checks that find the fault
 		remedy string   // part of the advice for nginx
 	}{
 		{"buffering", buffer, []string{"buffering", (*chunked.Client)(nil).Name()}, "proxy_buffering off"},

@@ -21,7 +21,8 @@ type answer struct {
 	asked, received time.Time
 }
 
-// checkPath reports the hops of a request. It returns nil if the server has no echo.
+// checkPath reports the hops of a request, which the server's echo shows. It returns nil if the
+// request failed.
 func (e *examination) checkPath(ctx context.Context) *answer {
 	asked := time.Now()
 	seen, response, err := e.askEcho(ctx, e.negotiated, e.echo, e.header())

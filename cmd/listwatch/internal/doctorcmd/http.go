@@ -22,7 +22,7 @@ type examination struct {
 	report           report
 	// http1 and negotiated send requests over HTTP/1.1, and over what TLS negotiates.
 	http1, negotiated *http.Transport
-	proxy             string // the name of the proxy, as its responses tell it; may be empty
+	proxy             string // the name of the proxy, from its responses; may be empty
 }
 
 // requestTimeout limits the time of each request that is no watch.

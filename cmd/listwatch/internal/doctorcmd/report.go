@@ -12,7 +12,7 @@ type verdict string
 
 const (
 	fine    verdict = "ok"
-	note    verdict = "note"    // worth knowing, and no problem by itself
+	note    verdict = "note"    // worth knowing, but not a problem
 	unknown verdict = "unknown" // the check could not be made
 	problem verdict = "PROBLEM"
 )

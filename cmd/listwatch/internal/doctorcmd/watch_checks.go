@@ -49,7 +49,7 @@ func (e *examination) watchURL(more url.Values) *url.URL {
 	return &u
 }
 
-// checkWatches opens a watch over each transport, and returns those that work.
+// checkWatches opens a watch over each transport, and returns the transports that work.
 func (e *examination) checkWatches(ctx context.Context) (working []transport.Client) {
 	for _, t := range e.transports() {
 		f := e.checkWatch(ctx, t)

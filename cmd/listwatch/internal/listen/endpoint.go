@@ -163,8 +163,8 @@ func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about
 	return e
 }
 
-// withGuard applies [watchserver.GuardBody] to all requests, including those that next does not
-// pass to a watchserver.
+// withGuard applies [watchserver.GuardBody] to all requests, even if next does not pass them to a
+// watchserver.
 func withGuard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		watchserver.GuardBody(w, r)

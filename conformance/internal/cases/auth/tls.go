@@ -49,43 +49,43 @@ func tlsVersions(e *harness.Env) {
 }
 
 func badCA(e *harness.Env) {
-	wantRefusedCertificate(e, "a certificate from an unknown authority", certs.Untrusted(), certs.ForServer)
+	wantServerCertificateRefused(e, "a certificate from an unknown authority", certs.Untrusted(), certs.ForServer)
 	server := certs.Trusted().Issue(certs.ForServer)
 	if key, ok := server.PrivateKey.(*ecdsa.PrivateKey); ok {
-		wantRefusedCertificate(e, "a certificate signed with another server's certificate", &certs.Authority{Key: key, Certificate: server.Leaf}, certs.ForServer)
+		wantServerCertificateRefused(e, "a certificate signed with another server's certificate", &certs.Authority{Key: key, Certificate: server.Leaf}, certs.ForServer)
 	}
 }
 
 func wrongName(e *harness.Env) {
-	wantRefusedCertificate(e, "a certificate for another address", certs.Trusted(), func(c *x509.Certificate) {
+	wantServerCertificateRefused(e, "a certificate for another address", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)}
 	})
-	wantRefusedCertificate(e, "a certificate with the address as its name", certs.Trusted(), func(c *x509.Certificate) {
+	wantServerCertificateRefused(e, "a certificate with the address as its name", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.Subject.CommonName, c.IPAddresses, c.DNSNames = "127.0.0.1", nil, []string{"127.0.0.1", "*"}
 	})
-	wantRefusedCertificate(e, "a client certificate", certs.Trusted(), func(c *x509.Certificate) {
+	wantServerCertificateRefused(e, "a client certificate", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	})
 }
 
 func expiredCertificate(e *harness.Env) {
-	wantRefusedCertificate(e, "an expired certificate", certs.Trusted(), func(c *x509.Certificate) {
+	wantServerCertificateRefused(e, "an expired certificate", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.NotAfter = time.Now().Add(-time.Hour)
 	})
-	wantRefusedCertificate(e, "a certificate that is not yet valid", certs.Trusted(), func(c *x509.Certificate) {
+	wantServerCertificateRefused(e, "a certificate that is not yet valid", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.NotBefore = time.Now().Add(time.Hour)
 	})
 }
 
-// wantRefusedCertificate checks that the client sends no request to a server whose certificate was
+// wantServerCertificateRefused checks that the client sends no request to a server whose certificate was
 // first modified by the function change and then signed by authority. Before that, it checks that
 // the client accepts a server with a valid certificate.
-func wantRefusedCertificate(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
+func wantServerCertificateRefused(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}
 	e.WithRoute(serveTLS(e, handlers, certs.ServeTrusted)).Dial("").Want("ADDED a")

@@ -41,8 +41,7 @@ func textFramings(e *harness.Env) []framing.Framer {
 	return []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.LengthPrefixed{}}
 }
 
-// fragileValues returns numbers and strings whose spelling changes if JSON is decoded and
-// encoded again.
+// fragileValues returns values whose spelling may change if JSON is decoded and encoded again.
 func fragileValues() map[string]any {
 	return map[string]any{
 		"number": json.Number("1e400"), "zero": json.Number("-0"), "tenth": json.Number("0.10"), "big": json.Number("9007199254740993"),

@@ -50,7 +50,7 @@ func onCaches(change func(harness.Cache) harness.Cache) reference.Interceptors {
 	return reference.Interceptors{Informer: func(s listwatch.Source) harness.Cache { return change(harness.NewCache(s, listwatch.Backoff{})) }}
 }
 
-// onNotifications returns interceptors that replace each notification with those that the function
+// onNotifications returns interceptors that replace each notification with the notifications that
 // change returns for it.
 func onNotifications(change func(harness.Notification) []harness.Notification) reference.Interceptors {
 	return onCaches(func(c harness.Cache) harness.Cache { return alteredCache{c, change} })

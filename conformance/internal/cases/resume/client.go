@@ -56,9 +56,9 @@ func (s sourceWithoutEpoch) Describe() listwatch.Description {
 	return d
 }
 
-// storeReset replaces the collection behind a URL. With epochs, the versions of the new
-// collection are even greater than those of the old one, so that only the epoch reveals the
-// change. Without epochs they are smaller, as after a restore from a backup.
+// storeReset replaces the collection behind a URL. With epochs, the new collection has even
+// greater versions than the old one, so that only the epoch reveals the change. Without epochs,
+// it has smaller ones, as after a restore from a backup.
 func storeReset(e *harness.Env) {
 	for _, epochs := range []bool{true, false} {
 		old, restored := e.WithNewCollection(), e.WithNewCollection()

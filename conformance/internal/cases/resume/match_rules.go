@@ -164,7 +164,7 @@ func wantBadRequest(r listResponse) {
 	r.WantRefused(http.StatusBadRequest, "BadRequest")
 }
 
-// wantInvalid expects 422 with causes, for all invalid requests except those of wantBadRequest.
+// wantInvalid expects 422 with causes for all invalid requests that wantBadRequest does not cover.
 func wantInvalid(r listResponse) {
 	r.Helper()
 	s := r.WantRefused(http.StatusUnprocessableEntity, "Invalid")

@@ -90,7 +90,7 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 
 // receiveBody adds data to the body of the request. size is the size of the frame with its padding.
 func (c *conn) receiveBody(st *stream, data []byte, size int32) error {
-	if st.ex == nil { // nobody will read it
+	if st.ex == nil { // no handler reads it
 		c.grant(size)
 		return nil
 	}

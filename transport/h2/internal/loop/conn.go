@@ -132,14 +132,14 @@ func (c *conn) open(shuttingDown bool) {
 	now := time.Now()
 	c.lastFrame = now
 	c.budget.refilled = now
-	c.timers.settings = now.Add(c.settings.settingsTimeout)
+	c.timers.settingsAckBy = now.Add(c.settings.settingsTimeout)
 	c.timers.idleSince = now
 	c.out.settings(c.settings.frame())
 	if n := c.recv.limit - c.recv.open; n > 0 {
 		c.recv.open += n
 		c.out.windowUpdate(0, uint32(n))
 	}
-	c.armAt(c.timers.settings)
+	c.armAt(c.timers.settingsAckBy)
 	if shuttingDown {
 		c.goAway()
 	}
@@ -300,8 +300,8 @@ func (c *conn) goAway() {
 	c.goAwayState = goAwayWarned
 	c.out.goAway(1<<31-1, http2.ErrCodeNo, "")
 	c.out.ping(false, goAwayPing)
-	c.timers.goAway = time.Now().Add(goAwayTimeout)
-	c.armAt(c.timers.goAway)
+	c.timers.refuseAt = time.Now().Add(goAwayTimeout)
+	c.armAt(c.timers.refuseAt)
 	c.wakeWriter()
 }
 
@@ -319,7 +319,7 @@ func (c *conn) refuse() {
 		return
 	}
 	c.goAwayState = goAwayRefused
-	c.timers.goAway = time.Time{}
+	c.timers.refuseAt = time.Time{}
 	c.out.goAway(c.lastID, http2.ErrCodeNo, "")
 	if len(c.streams) == 0 {
 		c.close()

@@ -123,10 +123,10 @@ func (c *conn) streamError(id uint32, code http2.ErrCode) error {
 
 func (c *conn) receiveSettings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
-		if c.timers.settings.IsZero() {
+		if c.timers.settingsAckBy.IsZero() {
 			return c.charge(costFrame)
 		}
-		c.timers.settings = time.Time{}
+		c.timers.settingsAckBy = time.Time{}
 		c.headers.decoder.SetAllowedMaxDynamicTableSize(c.settings.decoderTable)
 		c.armAt(c.lastFrame.Add(max(c.settings.pingInterval, time.Second)))
 		return nil
@@ -166,8 +166,8 @@ func (c *conn) receivePing(f *http2.PingFrame) error {
 	case f.Data == goAwayPing && c.goAwayState == goAwayWarned:
 		c.refuse()
 		return nil
-	case f.Data == keepalivePing && !c.timers.ping.IsZero():
-		c.timers.ping = time.Time{}
+	case f.Data == keepalivePing && !c.timers.pingAckBy.IsZero():
+		c.timers.pingAckBy = time.Time{}
 		return nil
 	}
 	return c.charge(costFrame)

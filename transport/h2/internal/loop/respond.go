@@ -160,7 +160,7 @@ func declaredTrailers(h http.Header) (names []string) {
 	return names
 }
 
-// trailerFields returns the trailers that the handler has set: those that it declared, and those
+// trailerFields returns the trailers that the handler has set: the declared ones, and the ones
 // with http.TrailerPrefix.
 func (x *exchange) trailerFields() http.Header {
 	r := &x.response

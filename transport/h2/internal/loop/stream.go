@@ -63,7 +63,7 @@ func (l *streamList) remove(st *stream) {
 // outgoing is data that waits for its turn, for space in the output, or for a window.
 type outgoing struct {
 	frames [][]byte
-	shared bool          // the frames do not change any more
+	shared bool          // the frames no longer change
 	end    bool          // END_STREAM follows
 	done   chan struct{} // closed when nothing is left or the stream has failed; may be nil
 }
@@ -84,8 +84,8 @@ func (st *stream) window() int64 { return st.c.peerWindow + st.credit }
 // quantum is the number of bytes that a stream sends before it is the turn of the next one.
 const quantum = 16 << 10
 
-// send sends frames, and END_STREAM if end is true. What cannot be sent at once is kept; if wait
-// is true, send waits until it has been sent. Otherwise the frames must not change any more.
+// send sends frames, and END_STREAM if end is true. It keeps what cannot be sent at once. If wait
+// is true, it returns when everything has been sent; otherwise the frames must never change again.
 func (st *stream) send(frames [][]byte, end, wait, shared bool) error {
 	st.c.mu.Lock()
 	defer st.c.mu.Unlock()

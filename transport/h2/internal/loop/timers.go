@@ -6,14 +6,14 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// timers holds the times at which something is due, besides those of conn.blocked. One timer
-// serves them all. Zero means never.
+// timers holds the times at which something is due, except for the times in conn.blocked. One
+// timer serves them all. Zero means never.
 type timers struct {
-	at        time.Time // when tick runs next
-	settings  time.Time // the client must have acknowledged the SETTINGS
-	ping      time.Time // the client must have acknowledged the PING
-	goAway    time.Time // new streams are refused
-	idleSince time.Time // when the last stream has ended; zero while there are streams
+	at            time.Time // when tick runs next
+	settingsAckBy time.Time // the client must have acknowledged the SETTINGS
+	pingAckBy     time.Time // the client must have acknowledged the PING
+	refuseAt      time.Time // new streams are refused from then on
+	idleSince     time.Time // when the last stream has ended; zero while there are streams
 }
 
 // armAt makes tick run at the time at, or before.
@@ -40,16 +40,16 @@ func (c *conn) tick() {
 	if c.dead {
 		return
 	}
-	if isDue(c.timers.settings, now) {
+	if isDue(c.timers.settingsAckBy, now) {
 		c.out.goAway(c.lastID, http2.ErrCodeSettingsTimeout, "")
 		c.close()
 		return
 	}
-	if isDue(c.timers.ping, now) {
+	if isDue(c.timers.pingAckBy, now) {
 		c.disconnect(errConn)
 		return
 	}
-	if isDue(c.timers.goAway, now) {
+	if isDue(c.timers.refuseAt, now) {
 		c.refuse()
 	}
 	c.resetStalled(now)
@@ -64,10 +64,10 @@ func (c *conn) tick() {
 // keepAlive sends a PING if nothing has arrived for the ping interval.
 func (c *conn) keepAlive(now time.Time) {
 	d := c.settings.pingInterval
-	if d <= 0 || !c.timers.ping.IsZero() || c.closing || now.Before(c.lastFrame.Add(d)) {
+	if d <= 0 || !c.timers.pingAckBy.IsZero() || c.closing || now.Before(c.lastFrame.Add(d)) {
 		return
 	}
-	c.timers.ping = now.Add(c.settings.pingTimeout)
+	c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
 	c.out.ping(false, keepalivePing)
 	c.wakeWriter()
 }
@@ -90,13 +90,13 @@ func (c *conn) rearm() {
 			c.armAt(at)
 		}
 	}
-	next(c.timers.settings)
-	next(c.timers.ping)
-	next(c.timers.goAway)
+	next(c.timers.settingsAckBy)
+	next(c.timers.pingAckBy)
+	next(c.timers.refuseAt)
 	for _, until := range c.blocked {
 		next(until)
 	}
-	if d := c.settings.pingInterval; d > 0 && c.timers.ping.IsZero() && !c.closing {
+	if d := c.settings.pingInterval; d > 0 && c.timers.pingAckBy.IsZero() && !c.closing {
 		next(c.lastFrame.Add(d))
 	}
 	if !c.timers.idleSince.IsZero() {

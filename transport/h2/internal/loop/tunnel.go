@@ -141,7 +141,7 @@ func (t *tunnel) WriteFrames(frames [][]byte) error {
 	return nil
 }
 
-// send sends frames. If shared is true, they must not change any more.
+// send sends frames. If shared is true, they must never change again.
 func (t *tunnel) send(frames [][]byte, shared bool) error {
 	c := t.st.c
 	c.mu.Lock()

@@ -62,7 +62,7 @@ func (w Watch) Go(f func()) {
 	}
 }
 
-// Send sends frames, which must not change any more. Within a function of Go it does not block:
+// Send sends frames, which must never change again. Within a function of Go it does not block:
 // what cannot be sent yet is kept, and no function of Go is called until it has been sent.
 // Otherwise Send waits. It returns an error if the stream has ended.
 func (w Watch) Send(frames [][]byte) error {

@@ -181,7 +181,7 @@ const (
 type output struct {
 	buf  []byte
 	refs []reference
-	size int // all bytes, those of refs included
+	size int // all bytes, including the bytes in refs
 }
 
 // A reference is a slice that is written between two parts of the buffer.

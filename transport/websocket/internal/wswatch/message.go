@@ -52,7 +52,7 @@ func newRequest(r *transport.Request) (*Request, error) {
 	return &Request{&request, offered, limit}, nil
 }
 
-// Header returns the headers of the handshake, except those that a library sets.
+// Header returns the headers of the handshake, except for the headers that a library sets.
 func (r *Request) Header() http.Header {
 	h := WithoutHandshake(r.Request.Header)
 	h.Set("Accept", r.AcceptHeader())

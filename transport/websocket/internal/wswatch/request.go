@@ -17,8 +17,8 @@ import (
 const opUpgrade = "upgrade to WebSocket"
 
 // CheckRequest checks the rules of RFC 6455 section 4.2.1 for a handshake. The libraries check
-// most of them too, but respond themselves, without a Status. CheckRequest adds to the headers of
-// w those that the response to a bad request must have.
+// most of them too, but respond themselves, without a Status. CheckRequest sets the
+// headers of w that the response to a bad request must have.
 func CheckRequest(w http.ResponseWriter, r *http.Request, allowOrigins []string) error {
 	h := w.Header()
 	if r.Method != http.MethodGet {
