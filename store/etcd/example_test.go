@@ -35,3 +35,20 @@ func ExampleOpen() {
 	page, err := flags.List(ctx, listwatch.Query{})
 	fmt.Println(len(page.Items), page.Version >= flag.Version, err)
 }
+
+// Open reports an etcd that it cannot reach.
+func ExampleOpen_unreachable() {
+	_, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Timeout: 100 * time.Millisecond})
+	fmt.Println(listwatch.CodeOf(err))
+	// Output: unavailable
+}
+
+// The servers of listwatch and kube-apiserver can share custom resources in one etcd, with this
+// layout and the prefix /registry.
+func ExampleKubernetesLayout() {
+	fmt.Println(etcd.KubernetesLayout(store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Widget"}))
+	fmt.Println(etcd.KubernetesLayout(store.CollectionSpec{Kind: "Pod"}))
+	// Output:
+	// example.com/widgets
+	// pods
+}
