@@ -21,6 +21,7 @@ var checks = []struct {
 	{"InternalImportsAreListed", checkInternalImports},
 	{"EveryPackageHasOneComment", checkPackageComments},
 	{"ExportedNamesAreDocumented", checkDocumented},
+	{"PublicPackagesHaveExamples", checkExamples},
 	{"FilesAreShort", checkFileSize},
 	{"PackagesAreSmall", checkPackageSize},
 	{"NoTestSleepsInRealTime", checkSleeps},
