@@ -57,6 +57,6 @@ type Event struct {
 	// is not sent to clients.
 	Committed time.Time
 
-	frames *framecache.Frames // see frames.go; nil if frames are not cached
-	node   *framecache.Node   // see frames.go; nil if e is not an event of a feed
+	frames *framecache.Frames // the encoded frames of this event; nil if they are not cached
+	node   *framecache.Node   // the position of this event in a feed; nil if it is in no feed
 }

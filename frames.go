@@ -2,10 +2,10 @@ package listwatch
 
 import "github.com/listwatch/listwatch/internal/framecache"
 
-// The methods in this file are for the stores and transports of this module, which share
-// encoded frames through them. Their types are internal: a store outside this module need not
-// cache frames, and a transport outside it gets cached frames from transport.Encoder. See
-// docs/adr/0013.
+// The stores and transports of this module share encoded frames through the methods in this file.
+// The types of the frames are internal, because no other module needs them: a store outside this
+// module need not cache frames, and a transport outside it gets cached frames from
+// transport.Encoder. See docs/adr/0013.
 
 // WithFrames is for the stores of this module. It returns e with a cache for its encoded frames,
 // which all copies of the result share.
@@ -14,16 +14,16 @@ func (e Event) WithFrames(f *framecache.Frames) Event {
 	return e
 }
 
-// Frames is for the transports of this module. It returns the cache for the encoded frames of e, or
-// nil, which is a cache that keeps nothing.
+// Frames is for the transports of this module. It returns the cache for the encoded frames of e. A
+// nil result is a valid cache that keeps nothing.
 func (e Event) Frames() *framecache.Frames { return e.frames }
 
 // InitialFrames is for the stores of this module. It returns the cache for the Added event that
 // shows o among the initial events of a watch.
 func (o *Object) InitialFrames() *framecache.LazyFrames { return &o.initial }
 
-// WithNode is for the stores of this module. It returns e with its position in a feed, where
-// transports put frames that are compressed together with earlier events of the feed.
+// WithNode is for the stores of this module. It returns e with n, its position in a feed. At n,
+// transports store the frames of e that are compressed together with earlier events of the feed.
 func (e Event) WithNode(n *framecache.Node) Event {
 	e.node = n
 	return e

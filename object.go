@@ -44,7 +44,7 @@ type Object struct {
 	// strings are as their writer wrote them. All other fields are copies of parts of Data.
 	Data []byte
 
-	initial framecache.LazyFrames // see frames.go
+	initial framecache.LazyFrames // the encoded frames of the initial event that shows this object
 }
 
 // ParseObject parses the JSON of an object and does not keep data. It leaves Fields empty,

@@ -247,8 +247,8 @@ func TestLabelEqualsDoesNotParse(t *testing.T) {
 	}
 }
 
-// Property: a conjunction selects exactly the objects that both of its parts select, and is the
-// selector that the joined texts describe.
+// Property: a conjunction selects exactly the objects that both of its parts select, and equals the
+// selector that is parsed from the two texts, joined by a comma.
 func TestLabelSelectorAndIsAConjunction(t *testing.T) {
 	selectors := []string{"", "a", "!a", "a=1", "a!=1", "a in (1,2)", "b notin (1,2),a", "a>1", "b<2,a=1"}
 	values := []string{"absent", "1", "2"}

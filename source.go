@@ -24,9 +24,8 @@ import (
 //
 // # Versions
 //
-// The first version is 1, also of a collection in which nothing has happened yet, because zero
-// means that no version is given. A Source that returns version zero is refused; see
-// [CheckVersion].
+// Versions start at 1, even in a collection in which nothing has happened yet, because zero means
+// that no version is given. A Source that returns version zero is refused; see [CheckVersion].
 //
 // # Wrappers
 //
@@ -127,12 +126,13 @@ type Stats struct {
 	// HistoryBytes estimates the memory of the history, without the current objects. It includes
 	// the cached frames of the history and of the initial events.
 	HistoryBytes int64
-	// Records is the number of writes in the history, and OldestAt the time of the oldest one. It
-	// is zero if there is none.
+	// Records is the number of writes in the history. OldestAt is the time of the oldest write, or
+	// zero if the history is empty.
 	Records  int
 	OldestAt time.Time
-	// FrameBytes is the length of the cached frames, and FramesBuilt the number of frames that
-	// were ever put into the cache. All other events were sent from the cache.
+	// FrameBytes is the total length of the cached frames. FramesBuilt is the number of frames that
+	// were ever put into the cache. It grows much slower than the number of events sent if
+	// watchers share frames.
 	FrameBytes  int64
 	FramesBuilt uint64
 	// Wakeups is the number of times that a waiting watch was woken by a write.
@@ -147,9 +147,10 @@ func unwrap(s Source) Source {
 	return nil
 }
 
-// CheckVersion returns an error of code [Corrupt] that names s if v is zero. v is the version of an
-// event or of a page that s has returned. Whoever serves or follows a Source calls it, because no
-// client can resume from version zero.
+// CheckVersion returns an error of code [Corrupt] if v is zero. v is the version of an event or of
+// a page that s has returned. Code that serves or follows a Source calls CheckVersion, because no
+// client can resume from version zero. The error names the type of s, or of the innermost Source
+// that s wraps.
 func CheckVersion(s Source, v Version) error {
 	if v != 0 {
 		return nil

@@ -32,7 +32,7 @@ type loadSpec struct {
 // clients describes the clients of a load process. Its fields are exported for encoding.
 type clients struct {
 	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
-	// frameReader. "+gzip" and the like request a compression.
+	// frameReader. A suffix such as "+gzip" requests a compression.
 	Kind string
 	TLS  bool
 	// Streams is the number of HTTP/2 watches on one connection.
@@ -41,8 +41,9 @@ type clients struct {
 	Refresh int
 	// Tunnels makes readers of kind "frames" open WebSockets over HTTP/2.
 	Tunnels bool
-	// Quiet makes one of as many readers of kind "frames" watch a namespace of its own, "n-0" and
-	// so on, and all others the namespace "quiet". If zero, all of them watch all namespaces.
+	// Quiet is used by readers of kind "frames". Every Quiet-th watch selects a namespace of its
+	// own ("n-0", "n-1" and so on), and all other watches select the namespace "quiet". If Quiet is
+	// zero, every watch covers all namespaces.
 	Quiet int
 }
 
@@ -58,8 +59,8 @@ func (c clients) query(number int) string {
 }
 
 // mark occurs exactly once in every event that the benchmarks send, and nowhere else in a
-// stream: neither in other members of the object nor in the header of a WebSocket frame. That
-// header consists of the opcode, the byte 126 and the payload's length.
+// stream: neither in other members of the object nor in the header of a WebSocket frame, which
+// consists of the opcode, the byte 126 and the payload's length.
 const mark = '!'
 
 func TestMain(m *testing.M) {
@@ -257,7 +258,7 @@ func (l loadSpec) openAll(c *counter) error {
 	}
 }
 
-// dial connects with the protocol that is negotiated by ALPN.
+// dial connects to the server. Over TLS, it offers only the given protocol by ALPN.
 func (l loadSpec) dial(protocol string) (net.Conn, error) {
 	conn, err := net.Dial("tcp", l.Addr)
 	if err != nil || !l.Clients.TLS {
@@ -284,8 +285,8 @@ func (l loadSpec) openRaw(request string, c *counter) error {
 			break
 		}
 	}
-	// drain reads from conn and not from r, whose buffer is empty, because the server flushes the
-	// headers before it sends events.
+	// drain can read from conn instead of r. The buffer of r is empty, because the server flushes
+	// the headers before it sends events.
 	go c.drain(conn)
 	return nil
 }

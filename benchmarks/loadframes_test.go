@@ -51,8 +51,8 @@ func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
 	r.out.WriteString(http2.ClientPreface)
 	r.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(16 * r.refresh)})
 	r.framer.WriteWindowUpdate(0, 1<<30)
-	// One encoder for all requests, as in other clients, so that their headers are equal entries of
-	// the table that both ends keep.
+	// Encode all requests with one encoder, as other clients do, so that later requests refer to
+	// the headers of the first one in HPACK's dynamic table.
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for i := range l.Clients.Streams {
@@ -91,7 +91,8 @@ func (c clients) header(number int) []hpack.HeaderField {
 	return header
 }
 
-// next reads a frame and counts its events. It writes when everything that has arrived was read.
+// next reads a frame and counts its events. Before it waits for further bytes, it writes the
+// frames in out.
 func (r *frameReader) next(c *counter) (http2.FrameType, error) {
 	if r.in.Buffered() == 0 && r.out.Len() > 0 {
 		if _, err := io.Copy(r.conn, &r.out); err != nil {
@@ -124,7 +125,8 @@ func (r *frameReader) next(c *counter) (http2.FrameType, error) {
 	return f.Header().Type, nil
 }
 
-// consume refreshes the window of a stream, or of the connection if stream is zero.
+// consume counts n bytes received on a stream, or on the connection if stream is zero. After
+// r.refresh bytes it refreshes the window.
 func (r *frameReader) consume(stream uint32, n int) {
 	if r.unread[stream] += n; r.unread[stream] >= r.refresh {
 		r.framer.WriteWindowUpdate(stream, uint32(r.unread[stream]))

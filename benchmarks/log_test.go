@@ -106,8 +106,8 @@ func benchmarkAppend(b *testing.B, watchers int, read, waitForAll bool) {
 }
 
 // benchmarkDriven measures the time until the last watcher has received an event if each event
-// starts a goroutine for each watcher, as a server does. With asleep, a goroutine of each watcher
-// sleeps in Next instead.
+// starts a goroutine for each watcher, as in a server. In the benchmark "asleep", a goroutine of
+// each watcher sleeps in Next instead.
 func benchmarkDriven(b *testing.B, watchers int) {
 	w := &writer{log: history.New(history.Options{})}
 	var delivered atomic.Int64

@@ -15,14 +15,14 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// maxSharedPercent is the aim for pods, five events a second and more: the bytes on the wire as a
-// share of the objects' JSON.
+// maxSharedPercent is the maximum of the bytes on the wire, as a percentage of the objects' JSON.
+// It applies to pods with five or more events a second.
 const maxSharedPercent = 13
 
 var allRows = flag.Bool("all", false, "measure shared history with all datasets and rates, and 1,000 watchers")
 
 // TestSharedHistoryMeetsItsAim measures the bytes on the wire of watchers that receive bookmarks,
-// in simulated time. Without -all it has only the dataset with an aim, and fewer watchers.
+// in simulated time. Without -all it tests only pods with five events a second, and fewer watchers.
 func TestSharedHistoryMeetsItsAim(t *testing.T) {
 	for _, d := range datasets {
 		for _, rate := range []int{1, 5, 20} {

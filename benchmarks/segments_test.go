@@ -17,20 +17,20 @@ import (
 )
 
 // A dataset describes objects that keep most of their content when they change. Their JSON has
-// about size bytes. A share of it is text that is the same in all objects, and the rest belongs to
-// one object.
+// about size bytes: text that is the same in all objects, random text of each object, and padding.
 type dataset struct {
 	name        string
 	size        int
-	common, own float64 // the shares of text of all objects, and of random text of one object
+	common, own float64 // fractions of size
 }
 
-// In nodes most text is about the images that all nodes have; in config maps each has its own.
+// Most text of a node lists images, which all nodes have in common. Each config map has mostly
+// content of its own.
 var datasets = []dataset{
 	{"pods", 1800, 0.75, 0.15}, {"configmaps", 4000, 0.1, 0.35}, {"nodes", 9300, 0.85, 0.05},
 }
 
-// sharing lists the compared ways to send events. The first one is the base of comparisons.
+// sharing lists the compared ways to send events. The first one is the baseline.
 var sharing = []struct {
 	name, kind string
 	server     transport.Server
@@ -46,8 +46,8 @@ var sharing = []struct {
 // BenchmarkSharedHistory measures the server's CPU time to deliver one event to each of a thousand
 // watchers: uncompressed, with each event compressed on its own, and with shared history. It
 // measures all of them in five interleaved rounds of 64 events, and reports the medians, and the
-// medians of the ratios within a round. Of 200 objects a random one changes, or, in hot order, one
-// of ten in 80 % of the events. Run it with -benchtime 1x.
+// medians of the ratios within a round. Each event changes a random one of 200 objects; in hot
+// order, 80 % of the events change one of the same ten objects. Run it with -benchtime 1x.
 func BenchmarkSharedHistory(b *testing.B) {
 	for _, d := range datasets {
 		for _, hot := range []bool{false, true} {
@@ -75,7 +75,7 @@ func benchmarkSharedHistory(b *testing.B, d dataset, hot bool) {
 		s.watch.SharedCompression = c.share
 		startLoad(b, clients{Kind: c.kind}, s.Addr(), watchers)
 		servers = append(servers, s)
-		s.publish(2*events, watchers) // the first segment starts for all watchers
+		s.publish(2*events, watchers) // so that the first segment has started for all watchers
 	}
 	cpu, ratios := make([][]float64, len(sharing)), make([][]float64, len(sharing))
 	for range rounds {
@@ -94,7 +94,7 @@ func benchmarkSharedHistory(b *testing.B, d dataset, hot bool) {
 	}
 }
 
-// publish publishes events, each after all watchers have been sent the one before.
+// publish publishes events one at a time: after each it waits until all watchers were sent it.
 func (o *changingObjects) publish(events, watchers int) {
 	for range events {
 		o.Publish()
@@ -108,14 +108,14 @@ type changingObjects struct {
 	dataset
 	hot bool
 
-	shared string   // the text of all objects
-	own    []string // the text of each object
-	plain  int      // the bytes of all objects so far
+	shared string   // the text that is the same in all objects
+	own    []string // the random text of each object
+	plain  int      // the number of JSON bytes in all events so far
 	// published is the number of events so far
 	published int
 }
 
-// words returns about n bytes of words, half of which come from a vocabulary.
+// words returns about n bytes of random words from a vocabulary, each with a random number.
 func (o *changingObjects) words(n int) string {
 	var b strings.Builder
 	for b.Len() < n {

@@ -71,7 +71,7 @@ func variants() []variant {
 var goHTTP2 = clients{Kind: "h2", Streams: 100}
 
 // byReader returns the variants that show how the clients of HTTP/2 determine its cost: leaner
-// clients, clients with a connection for each watch, and TLS.
+// clients, and clients with a connection for each watch.
 func byReader() []variant {
 	serve := func(tb testing.TB, l net.Listener) publisher { return startServer(tb, l, h2.Server{}, false) }
 	return []variant{

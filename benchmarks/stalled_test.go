@@ -31,7 +31,7 @@ func BenchmarkStalledReader(b *testing.B) {
 
 // BenchmarkStalledStream is like BenchmarkStalledReader, but the clients are the streams of one
 // HTTP/2 connection, and the latency ends when all healthy streams have the event. One of 100
-// streams keeps its window empty.
+// streams never refreshes its window, so the server cannot send on it.
 func BenchmarkStalledStream(b *testing.B) {
 	benchmarkStalled(b, newStreamReader(b, 0), newStreamReader(b, 1))
 }
@@ -61,8 +61,8 @@ func benchmarkStalled(b *testing.B, without, with interface{ run(n int) samples 
 	all.report(b, "event")
 }
 
-// A healthyReader is a client that reads, in this process, and its server, whose other clients have
-// stopped reading.
+// A healthyReader is a client in this process together with its server. The client reads, and all
+// other clients of the server have stopped reading.
 type healthyReader struct {
 	testing.TB
 	publisher

@@ -81,15 +81,16 @@ const maxUpdateTries = 100
 // change returns an error, nothing is written and Update returns the error unchanged. If nothing
 // has changed, nothing is written and the value is returned.
 //
-// Members that T does not have are kept, because only the members that change has changed are
-// written. Arrays are written as a whole.
+// Members that T does not have are kept, because Update writes the object that it read, with only
+// the modifications that change made. An array that differs replaces the old one as a whole.
 func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	for try := 1; ; try++ {
 		o, overtaken, err := c.updateOnce(ctx, key, change)
 		if !overtaken || try == maxUpdateTries {
 			return decodeValue[T](o, err)
 		}
-		// The first retry does not wait. The others spread writers that conflicted.
+		// The first retry does not wait. Later retries wait a random time, so that writers that
+		// conflicted do not meet again.
 		longest := min(time.Second, 10*time.Millisecond<<min(try, 7))
 		if try > 1 && !reflector.Sleep(ctx, rand.N(longest)) {
 			return decodeValue[T](nil, ctx.Err())
@@ -123,8 +124,8 @@ func (c Collection[T]) updateOnce(ctx context.Context, key listwatch.Key, change
 		return old, false, nil
 	}
 	if err == nil {
-		// With the version that was read, the server detects that another writer was faster. The
-		// function change may have modified or removed it.
+		// Restore the version that was read, because change may have modified or removed it. With
+		// this version the server detects that another writer was faster.
 		data, err = rawjson.Rebase(data, []byte(`{"metadata":{}}`), fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"}}`, old.Version))
 	}
 	if err != nil {

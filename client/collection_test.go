@@ -27,7 +27,7 @@ func TestObjectURL(t *testing.T) {
 		url   string
 		key   listwatch.Key
 		plain bool
-		want  string // of an object and, after a space, of a create
+		want  string // the path for an object and, after a space, the path for a create
 	}{
 		{"http://h/things", listwatch.Key{Name: "a"}, false, "/things/a /things"},
 		{"http://h/things/", key, false, "/things/ns/a /things/ns"},
@@ -195,7 +195,7 @@ func TestDeleteAcceptsEverySuccess(t *testing.T) {
 	}
 }
 
-// A conflictServer always says that another writer was faster.
+// A conflictServer responds to every write with a conflict.
 type conflictServer struct{ writes int }
 
 func (s *conflictServer) RoundTrip(r *http.Request) (*http.Response, error) {

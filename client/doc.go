@@ -19,7 +19,8 @@
 //     reader had received some of them.
 //   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid],
 //     [listwatch.NotFound]: the server no longer serves the watch. After a 401 the Watcher
-//     first retries with fresh credentials, as often as it was served for a second before.
+//     first retries with fresh credentials: once or, if the server served the watch for at
+//     least a second before each 401, any number of times.
 //   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion
 //     that is not a decimal number. The Watcher never skips an event.
 //   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.

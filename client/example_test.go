@@ -60,7 +60,7 @@ func ExampleRemote() {
 	// ADDED true true
 }
 
-// HTTPClient decides how a server is reached. Here it is a Unix socket.
+// HTTPClient controls how the client connects to the server. Here it dials a Unix socket.
 func ExampleRemote_unixSocket() {
 	ctx := context.Background()
 	flags := memory.New[Flag]()

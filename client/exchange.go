@@ -24,7 +24,7 @@ import (
 type objectRequest struct {
 	op, method string
 	key        listwatch.Key
-	plainPaths bool   // see Collection
+	plainPaths bool   // see Collection.PlainPaths
 	body       []byte // JSON; nil if there is none
 }
 
@@ -82,9 +82,10 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 	return o, nil
 }
 
-// do sends a request that is not a watch. If the response is a success in JSON, it calls read with
-// the headers and the decompressed body. Every success of a DELETE is accepted, and read gets an
-// empty body. Otherwise do returns an error. A body is JSON. If it is nil, the request has none.
+// do sends a request that is not a watch, with the JSON in body unless body is nil. If the response
+// is a success in JSON, do calls read with the headers and the decompressed body. For a DELETE it
+// accepts every status 2xx, and read gets an empty body. For all other responses do returns an
+// error.
 func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, read func(h http.Header, body io.Reader) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -46,11 +46,11 @@ func TestTransportsServeOnlyWatches(t *testing.T) {
 	}
 }
 
-// A recordedServer serves things on a socket and counts the requests of each transport.
+// A recordedServer serves a collection on a socket and counts the requests of each transport.
 type recordedServer struct {
 	*httptest.Server
 	things   *store.Collection
-	watches  map[string]*atomic.Int32 // by the names of transportOf
+	watches  map[string]*atomic.Int32 // number of watches, by the result of transportOf
 	lists    atomic.Int32
 	tokens   atomic.Pointer[string] // if not nil, the only credentials that are accepted
 	upgrades bool                   // only watches over WebSocket are accepted
@@ -156,7 +156,7 @@ func (s *recordedServer) checkFollows(t *testing.T, r *Remote, name string) {
 // forwards other requests.
 type forwardProxy struct {
 	forward  http.Handler
-	address  string // of the server
+	address  string // the address of the server
 	requests atomic.Int32
 }
 

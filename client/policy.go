@@ -41,10 +41,11 @@ func (f *follower) classify(end reflector.WatchEnd, at *reflector.ResumePoint) r
 			return reflector.AwaitVersion
 		}
 	case listwatch.Unauthorized:
-		// authorized has already retried a refused request with fresh credentials, so only a
-		// response that was opened is retried here, if Header or a RoundTripper may have fresh
-		// ones. If it has lived, its credentials were valid and have expired, which happens again
-		// and again, even if nothing changes.
+		// [Remote.authorized] has already retried a refused request with fresh credentials. So
+		// retry only a watch that was open, and only if Header or a RoundTripper may have fresh
+		// credentials. If the watch was open for a second, its credentials were valid and have
+		// expired. That happens again and again, even if no object changes, so do not limit these
+		// retries.
 		switch {
 		case !end.Opened || f.remote.Header == nil && f.remote.HTTPClient == nil:
 		case end.HasLived():

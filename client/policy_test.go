@@ -200,8 +200,8 @@ func TestUnauthorizedIsRetriedWithFreshHeader(t *testing.T) {
 	}
 }
 
-// A server ends a watch when its token expires. On a quiet collection the version stays the
-// same for any number of tokens.
+// A server ends a watch when its token expires. If no object changes, that happens many times at
+// the same version, so the client must not limit its retries per version.
 func TestQuietWatchSurvivesExpiringTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expires := sends(time.Hour, errorEvent(401))

@@ -37,8 +37,9 @@ type Remote struct {
 	Network transport.Network
 	// Transports are the transports for watches, best first. If set, they are used instead of
 	// HTTPClient and Network, which then serve only lists and writes. If nil, an https URL uses
-	// HTTP/2, then HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket.
-	// HTTPClient uses the version of HTTP that it and the server agree on, then WebSocket.
+	// HTTP/2, then HTTP/1.1, then WebSocket, and an http URL uses HTTP/1.1, then WebSocket. If
+	// HTTPClient is set, watches use the version of HTTP that it and the server agree on, then
+	// WebSocket.
 	//
 	// HTTP/2 comes first because it lets all watches share connections, whose pings detect
 	// a dead server. For http URLs it is not used, because without TLS a client cannot find
@@ -82,8 +83,8 @@ var (
 
 // The defaults of [Remote].
 const (
-	// DefaultIdleTimeout is two and a half times the interval at which servers send bookmarks,
-	// which is one minute.
+	// DefaultIdleTimeout is two and a half times one minute, the interval at which servers send
+	// bookmarks.
 	DefaultIdleTimeout = 150 * time.Second
 	// DefaultMaxListBytes is 1 GiB.
 	DefaultMaxListBytes = 1 << 30

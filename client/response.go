@@ -18,7 +18,7 @@ type response struct {
 	cancel    context.CancelFunc
 	idle      *idleTimer
 
-	received  int  // frames
+	received  int  // number of frames received
 	malformed bool // the server violated the protocol of the transport or of the framing
 }
 
@@ -109,7 +109,7 @@ func (resp *response) receive() (framing.WatchEvent, error) {
 func (resp *response) Close() error {
 	resp.idle.stop()
 	if resp.receiver != nil {
-		_ = resp.receiver.Close() // the response is not read any further
+		_ = resp.receiver.Close() // the response is no longer read, so an error does not matter
 	}
 	resp.cancel()
 	return nil

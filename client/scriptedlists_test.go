@@ -78,8 +78,8 @@ func listBodyOf(version int, names ...string) string {
 }
 
 // dialTimeout is the dial function of a network without servers. Each dial ends after ten seconds
-// even if ctx does not end, because net/http continues a dial for later requests after the
-// context of its request has ended.
+// at the latest, because ctx may never end: after the context of a request has ended, net/http
+// continues the dial for later requests.
 func dialTimeout(ctx context.Context, _, _ string) (net.Conn, error) {
 	reflector.Sleep(ctx, 10*time.Second)
 	return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}

@@ -29,8 +29,8 @@ const browserSockets = 100
 // A socketsReport is the report of testdata/sockets.html about all of its WebSockets.
 type socketsReport struct {
 	Stage  string
-	Events map[string]int // the number of sockets by the name in the first event
-	Closes map[string]int // the number of sockets by close code
+	Events map[string]int // the number of received events for each object name
+	Closes map[string]int // the number of closed sockets for each close code, such as "1001 clean"
 }
 
 // The page is loaded over HTTP/2, so the browser uses the same connection for its WebSockets if the

@@ -19,8 +19,8 @@ import (
 //go:embed testdata/page.html
 var page []byte
 
-// A pageReport is a report that the page posts: the stage that it has reached and the
-// events that it has received.
+// A pageReport is a report that testdata/page.html posts: the stage that the page has reached
+// and the events that it has received.
 type pageReport struct {
 	Stage                  string
 	EventSource, WebSocket []string
@@ -32,11 +32,11 @@ type reportServer struct {
 	server     *httptest.Server
 	conns      *resettableListener
 	reports    chan pageReport
-	seenStages sync.Map // to ignore the repeated report of a browser that got no response
+	seenStages sync.Map // stages reported so far; a browser that got no response reports again
 }
 
 // newReportServer starts a reportServer. If the handler watch is not nil, the server also serves
-// it, at its own origin.
+// it at /things, so that the page and the watches have the same origin.
 func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
 	o := &reportServer{reports: make(chan pageReport, 8)}

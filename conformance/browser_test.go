@@ -69,8 +69,9 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	return s
 }
 
-// shareHistory opens a watch in each wire form of the browser, because a single watch does not
-// share its history. The watches end with the test.
+// shareHistory opens one more watch in each of the two wire forms that the page uses, because the
+// server compresses events with a shared history only if several watches share it. The watches
+// end with the test.
 func (s *browserFixture) shareHistory(t *testing.T) {
 	t.Helper()
 	r := transport.Request{URL: &s.url, Codings: []string{"gzip"}, Framings: []framing.Framer{framing.SSE{}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
-// A serverConfig is a transport server of the matrix.
+// A serverConfig is a server of the test matrix: a transport with a configuration of HTTP/2.
 type serverConfig struct {
 	name string
 	transport.Server
@@ -33,7 +33,7 @@ var serverConfigs = []serverConfig{
 	{"websocket-nhooyr", &nhooyr.Server{}, h2.Config{}},
 }
 
-// A clientConfig is a transport client of the matrix.
+// A clientConfig is a transport client of the test matrix.
 type clientConfig struct {
 	name, transport string
 	newClient       func(n transport.Network) transport.Client
@@ -52,7 +52,7 @@ var clientConfigs = []clientConfig{
 	{"websocket-nhooyr", "websocket", func(n transport.Network) transport.Client { return &nhooyr.Client{Network: n} }},
 }
 
-// A cell of the matrix is a combination of server, client, framing and compression.
+// A cell of the test matrix is a combination of server, client, framing and compression.
 type cell struct {
 	server  serverConfig
 	tls     bool

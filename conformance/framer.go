@@ -52,7 +52,7 @@ func testEvents() []framing.WatchEvent {
 	}
 }
 
-// encodeEvents encodes events, and returns the offset at which each encoded event ends.
+// encodeEvents returns the encoded events, and the offset at which each of them ends.
 func encodeEvents(t *testing.T, f framing.Framer, events []framing.WatchEvent) (data []byte, ends []int) {
 	t.Helper()
 	for _, e := range events {
@@ -69,7 +69,7 @@ func encodeEvents(t *testing.T, f framing.Framer, events []framing.WatchEvent) (
 	return data, ends
 }
 
-// wantEvents decodes events, and returns the error that follows them.
+// wantEvents decodes events, which must equal want, and returns the error of the next Decode.
 func wantEvents(t *testing.T, what string, d framing.Decoder, want []framing.WatchEvent) error {
 	t.Helper()
 	for i, w := range want {
@@ -91,7 +91,7 @@ func sameValue(a, b []byte) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// decodeJSON decodes data without converting numbers.
+// decodeJSON decodes data without converting numbers to float64.
 func decodeJSON(data []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -22,5 +22,6 @@ var seed = sync.OnceValue(func() uint64 {
 	return rand.Uint64()
 })
 
-// newRandom returns the random source of one actor. Each actor has an independent source.
+// newRandom returns the random source of one actor, which is a writer or a watcher. Each actor
+// has an independent source.
 func newRandom(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(seed(), actor)) }

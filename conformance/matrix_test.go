@@ -182,7 +182,8 @@ func (w *matrixWatcher) verifyAll(history []*recordedWrite) error {
 	return nil
 }
 
-// verifyUnmodified verifies that no shared object was modified after it was written.
+// verifyUnmodified verifies that the bytes of the objects, which all watchers share, were not
+// modified after the writes.
 func (m *matrix) verifyUnmodified(t *testing.T, history []*recordedWrite) {
 	size, count, large := 0, 0, 0
 	for _, w := range history {

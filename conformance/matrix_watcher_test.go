@@ -61,14 +61,16 @@ func (t *watchCounts) add(o watchCounts) {
 	t.timedOutDials += o.timedOutDials
 }
 
-// A session in the watcher's own cell is cut after ownCellMinBytes and up to
-// ownCellExtraBytes more, so within minEvents*80 bytes. At most minCuts+1 such sessions are
-// cut, which together read less than minEvents*320 bytes. The history must be longer, or the
-// last cuts would not occur; it is, because even compressed an event takes more than 400 bytes.
+// A session in the watcher's own cell is cut after a random number of bytes: at least
+// ownCellMinBytes, and less than ownCellMinBytes plus ownCellExtraBytes, which is minEvents*80.
+// At most minCuts+1 such sessions are cut, so together they read less than minEvents*320 bytes.
+// The history must be longer, or the last cuts would not occur. It is longer, because even a
+// compressed event takes more than 400 bytes.
 const ownCellMinBytes, ownCellExtraBytes = minEvents * 20, minEvents * 60
 
-// newMatrixWatcher returns a watcher whose sessions are planned. Most sessions are cut long
-// before the end of the history, which is therefore long enough for all cuts.
+// newMatrixWatcher returns a watcher with a random plan: sessions in its own cell and in other
+// cells alternate, and all except the last one are cut. The cuts come early enough that the
+// history is long enough for all of them.
 func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
 	w := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
 	for range minCuts + w.rand.IntN(2) {
@@ -119,7 +121,7 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 	l.cell.addTo(r)
 	receiver, err := w.dial(ctx, client, r)
 	if err != nil && cut.fired.Load() && listwatch.CodeOf(err) == listwatch.Unavailable {
-		// The client of net/http reads on to the cut before it returns the response.
+		// The client of net/http reads ahead, so it may reach the cut before Dial returns.
 		w.counts.cuts++
 		return false, nil
 	}

@@ -14,8 +14,8 @@ const (
 	otherCellEvents                        = 100
 	otherCellMinBytes, otherCellExtraBytes = 4 << 10, 8 << 10
 	// Each of largeWriters writers writes largeWritesPerWriter large objects of largeSize bytes,
-	// one after every largeWriteInterval writes. They exceed a frame and a flow control window of
-	// HTTP/2, and a block of zstd.
+	// one after every largeWriteInterval writes. These objects are larger than a frame and a
+	// flow-control window of HTTP/2, and than a block of zstd.
 	largeWriters, largeWritesPerWriter, largeWriteInterval = 2, 1, 60
 	largeSize                                              = 160 << 10
 	// maxLag is the maximum lag of a watcher in writes. It is large enough for a watcher that

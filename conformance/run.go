@@ -84,8 +84,8 @@ type Report struct {
 	// tests of this module under faults. They are nil if these tests were not run.
 	Mutants    *mutants.Result    `json:"mutants,omitempty"`
 	Robustness *robustness.Result `json:"faults,omitempty"`
-	// Gone is the reason why the target could not be reached any more, which ended the run, and
-	// Left is the number of cases after that. Gone is empty if the target answered to the end.
+	// If the target stopped responding, the run ended early: Gone is the last error of
+	// Target.Ping, and Left is the number of remaining cases. Otherwise Gone is empty.
 	Gone string `json:"gone,omitempty"`
 	Left int    `json:"left,omitempty"`
 	// Unfinished is the reason for which the mutant or robustness tests did not finish. It
@@ -95,8 +95,8 @@ type Report struct {
 
 // Execute runs the selected cases one after another, and passes each outcome to progress,
 // which may be nil. If ctx ends, the remaining cases have the verdict not-run. If the target
-// cannot be reached any more, the run ends; see [Report.Gone]. An invalid pattern is an error of
-// code Invalid; then no case runs.
+// stops responding, the run ends; see [Report.Gone]. An invalid pattern, or a pattern in o.Run
+// that matches no case, is an error of code Invalid; then no case runs.
 func Execute(ctx context.Context, target Target, o Options, progress func(Outcome)) (*Report, error) {
 	selected, err := o.selectedCases()
 	if err != nil {
@@ -130,8 +130,9 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	return r, nil
 }
 
-// awaitTarget returns an error if the target cannot be reached for its patience after a run with
-// the verdict v. A target may restart after a case that crashed it.
+// awaitTarget waits until the target responds after a run with the verdict v, because a target
+// that a case has crashed may restart. It returns an error if that takes longer than
+// target.Patience. After a run that did not fail, or if target.Ping is nil, it returns immediately.
 func awaitTarget(ctx context.Context, target Target, v Verdict) error {
 	switch {
 	case target.Ping == nil, v == runner.Pass, v == runner.Info, v == runner.Skip, v == runner.NotRun:
@@ -155,7 +156,7 @@ func awaitTarget(ctx context.Context, target Target, v Verdict) error {
 	}
 }
 
-// pingInterval is the delay between attempts to reach a target that seems to be gone.
+// pingInterval is the delay between attempts to reach a target that does not respond.
 const pingInterval = 100 * time.Millisecond
 
 // namesWithVerdict returns the names of the runs that were not interrupted.
@@ -174,7 +175,8 @@ func (o Options) Check() error {
 	return err
 }
 
-// selectedCases returns the cases of which at least one run is selected.
+// selectedCases returns the cases that o.Subject and o.Run select. [Options.selects] applies
+// Run and Skip to each run of these cases.
 func (o Options) selectedCases() ([]Case, error) {
 	for _, p := range slices.Concat(o.Run, o.Skip) {
 		if err := checkPattern(p); err != nil {
@@ -236,8 +238,8 @@ func (r *Report) OK() bool {
 		(r.Mutants == nil || r.Mutants.OK()) && (r.Robustness == nil || r.Robustness.OK())
 }
 
-// FailTest fails t for each run whose verdict is a failure, with all that is known about it, and
-// returns the number of runs that passed, so that a test can require a number of them.
+// FailTest reports each run whose verdict is a failure as an error of t, with its messages and
+// its timeline. It returns the number of runs that passed, so that a test can require a minimum.
 func (r *Report) FailTest(t testing.TB) (passed int) {
 	t.Helper()
 	for _, o := range r.Outcomes {

@@ -31,7 +31,7 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 	testSource(t, target, except)
 }
 
-// A ReadOnlySource is a Source that is written elsewhere; see [reference.ReadOnly].
+// A ReadOnlySource is a Source over data that other programs write; see [reference.ReadOnly].
 type ReadOnlySource = reference.ReadOnly
 
 // TestReadOnlySource is like [TestSource] for a Source that is not a store, such as one over a

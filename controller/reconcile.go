@@ -58,7 +58,7 @@ func Reconcile[T any](ctx context.Context, i *informer.Informer[T], f func(conte
 	defer endCalls(nil)
 	var workers sync.WaitGroup
 	for range max(o.Concurrency, 1) {
-		workers.Go(func() { o.work(starts, calls, f) }) // ends with starts
+		workers.Go(func() { o.work(starts, calls, f) }) // returns after endStarts, or when ctx ends
 	}
 	for c := range i.Changes(ctx, nil) {
 		o.Queue.Add(c.Key)
@@ -74,7 +74,8 @@ func Reconcile[T any](ctx context.Context, i *informer.Informer[T], f func(conte
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "reconcile", Message: "the informer's Run has returned"}
 }
 
-// work calls f for one key after the other until starts ends.
+// work calls f for one key after the other until starts is done. The parameter calls is the context
+// of the calls.
 func (o *Options) work(starts, calls context.Context, f func(context.Context, listwatch.Key) error) {
 	for {
 		key, err := o.Queue.Get(starts)
@@ -94,12 +95,12 @@ func (o *Options) work(starts, calls context.Context, f func(context.Context, li
 // in microseconds, so the informer never waits in practice.
 const maxPending = 1024
 
-// Enqueue adds keys to q whenever an object of i changes: the results of the function keys for the
-// object before the change and after it. So a controller of apps can reconcile an app when one of
-// its instances changes, and both apps when an instance moves from one to the other.
+// Enqueue calls the function keys with each object of i that changes, as it was before and as it is
+// after the change, and adds the results to q. So a controller of apps can reconcile an app when
+// one of its instances changes, and both apps when an instance moves from one to the other.
 //
-// Unlike other handlers, this one receives every state that the local store of i has held. The
-// function keys must therefore return quickly, because a slow one delays i.
+// Unlike a handler with the default options, Enqueue sees every state that the local store of i has
+// held. A slow call of keys therefore delays i.
 //
 // Pass q to [Reconcile] in Options.Queue. If the function to reconcile reads from i, wait for the
 // sync of i before the call of Reconcile.

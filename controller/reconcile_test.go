@@ -29,7 +29,7 @@ type App struct {
 
 func keyOf(name string) listwatch.Key { return listwatch.Key{Name: name} }
 
-// A fixture is a store, its informer, which runs, and a log of calls.
+// A fixture is a store, its informer, which the method run starts, and a log of calls.
 type fixture struct {
 	*testing.T
 	store *store.Typed[App]
@@ -91,7 +91,7 @@ func (x *fixture) log(format string, args ...any) {
 	x.calls = append(x.calls, fmt.Sprintf(format, args...))
 }
 
-// expect waits until all goroutines are blocked and compares the log, which it empties.
+// expect waits until all goroutines are blocked, compares the log with want, and empties the log.
 func (x *fixture) expect(when string, want ...string) {
 	x.Helper()
 	synctest.Wait()

@@ -26,7 +26,7 @@ func serve(t *testing.T, h *Handler) (url string) {
 	return s.URL
 }
 
-// The path looks like a path of Kubernetes, but is not one.
+// /api/v1/maps looks like a path of the Kubernetes API but is not one, so it needs PlainPaths.
 func TestCollectionWritesToAnyPath(t *testing.T) {
 	for path, plain := range map[string]bool{"": false, "/maps": false, "/tenants/a b/maps/": false, "/api/v1/maps": true} {
 		h := &Handler{Path: path, Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}

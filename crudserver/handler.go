@@ -15,9 +15,9 @@ import (
 // A Handler is an [http.Handler] that serves one collection. Do not change its fields after the
 // first request, and do not copy it.
 //
-// The Authenticator of Server, if any, identifies the user of each request. Any user may read
-// and write. A handler around it can refuse that, and can tell a write by the method: all
-// methods except GET, HEAD and OPTIONS write.
+// The Authenticator of Server, if any, identifies the user of each request. Any user may read and
+// write. To restrict that, wrap the Handler in a handler that refuses requests. All methods except
+// GET, HEAD and OPTIONS write.
 type Handler struct {
 	// Path is the path of the collection in URLs, without escapes, such as "/flags". If empty,
 	// "/" is used.

@@ -14,14 +14,14 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A call is a request and the response to it.
+// A call is a request and the response that the test expects.
 type call struct {
 	name, method, path string
 	header             http.Header
 	body               string
 
 	status int
-	reason string // of the Status; empty for an object
+	reason string // the reason of the Status; empty if the response is an object or a list
 }
 
 // do performs c and checks the response.

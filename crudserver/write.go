@@ -15,7 +15,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// create handles a POST to a collection. Without a namespace in the path, the object has it.
+// create handles a POST to a collection. If the path has no namespace, the one in the object is
+// used.
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace string) error {
 	started := time.Now()
 	to, data, err := h.readWrite(w, r)
@@ -95,7 +96,8 @@ func (h *Handler) wrote(r *http.Request, verb string, to *store.Collection, o *l
 }
 
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
-// returns the collection to write to, which is a dry run if the query has dryRun=All.
+// returns the collection to write to. If the query has dryRun=All, that collection checks writes
+// but stores nothing.
 func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.Collection, body []byte, err error) {
 	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
 		return nil, nil, err
@@ -138,7 +140,8 @@ func checkContentType(contentType string) error {
 }
 
 // ifMatch returns the version in the If-Match header (rfc9110#section-13.1.1), or zero if there is
-// no header. "*" means any version of an existing object, which every update and delete needs.
+// no header. It also returns zero for "*", which requires only that the object exists: an update or
+// delete of a missing object fails anyway.
 func ifMatch(r *http.Request) (listwatch.Version, error) {
 	header := strings.Join(r.Header.Values("If-Match"), ", ")
 	if header == "" || header == "*" {
@@ -170,8 +173,8 @@ func readDeleteOptions(data []byte) (p store.Preconditions, dryRun []string, err
 	return p, options.DryRun, err
 }
 
-// asPreconditionFailed gives a Conflict status 412 if the request has an If-Match header. Its code
-// stays Conflict.
+// asPreconditionFailed changes the HTTP status of a Conflict to 412 if version, from the If-Match
+// header, is not zero. The code of the error stays Conflict.
 func asPreconditionFailed(err error, version listwatch.Version) error {
 	e, ok := errors.AsType[*listwatch.Error](err)
 	if !ok || e.Code != listwatch.Conflict || version == 0 {

@@ -20,7 +20,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	}
 }
 
-// The parts of an example that a page of the documentation shows must be in its file.
+// Each part of an example that docs/controllers.md shows must be in the file of the example.
 func TestPagesShowPartsOfExamples(t *testing.T) {
 	blocks := exampleBlocks(t, "../docs/controllers.md")
 	if len(blocks) == 0 {

@@ -16,8 +16,8 @@ import (
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 	for _, c := range []struct {
 		name, object string
-		// decodable is true if the library decodes the CBOR of CBORSeq without a change. It
-		// still cannot encode the object itself.
+		// decodable is true if the library decodes the output of CBORSeq to the same object. It
+		// still cannot encode the object without changing it.
 		decodable bool
 	}{
 		{"an integer beyond 2^53", `{"n":9007199254740993}`, true},

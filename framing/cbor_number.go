@@ -29,9 +29,9 @@ func appendNumber(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, len(digits) < len(text), digits)
 }
 
-// appendRoundedNumber appends a JSON number as Kubernetes' clients decode it, in JSON too: as
-// an integer of 64 bits with a sign, or else as the nearest float64. A number beyond float64
-// becomes an infinity, which these clients refuse as they refuse the number in JSON.
+// appendRoundedNumber appends a JSON number as the value that Kubernetes' clients get when they
+// decode it from JSON: a signed integer of 64 bits, or else the nearest float64. A number beyond
+// float64 becomes an infinity. These clients refuse it, as they refuse such a number in JSON.
 func appendRoundedNumber(dst, text []byte) ([]byte, error) {
 	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		if n < 0 {

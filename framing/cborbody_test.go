@@ -155,7 +155,8 @@ func TestCBORBodiesAsJSON(t *testing.T) {
 	}
 }
 
-// A body that expands more than others must not exceed the limit by much.
+// CBORToJSON must not allocate much more than the limit, even if the JSON of a body is many times
+// longer than its CBOR.
 func TestCBORBodiesAreBoundedInMemory(t *testing.T) {
 	const limit = 1 << 10
 	for name, body := range map[string]string{

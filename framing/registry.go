@@ -59,8 +59,8 @@ func isMediaType(s string) bool {
 	return err == nil && s == m.Type+"/"+m.Subtype && !strings.Contains(s, "*")
 }
 
-// anyFraming is the subprotocol of clients that leave the framing to the server, such as those of
-// Kubernetes.
+// anyFraming is the subprotocol of clients that leave the framing to the server, as Kubernetes'
+// clients do.
 const anyFraming = "v1"
 
 func isToken(s string) bool {
@@ -98,7 +98,7 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	return nil, false
 }
 
-// LookupSubprotocol returns the framer with a WebSocket subprotocol.
+// LookupSubprotocol returns the framer whose WebSocket subprotocol is name.
 func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 	i := slices.IndexFunc(r.framers, func(f Framer) bool { return name != "" && SubprotocolOf(f) == name })
 	if i < 0 {
@@ -118,7 +118,7 @@ func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 // stream=watch matches no framer, because it requests another representation.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
-// media types. If an Accept header is invalid, the error has code Invalid; see [ParseAccept].
+// media types. An invalid Accept header has the same code and status; see [ParseAccept].
 func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 	ranges, err := ParseAccept(accept)
 	if err != nil {

@@ -87,9 +87,9 @@ func appendID(dst []byte, v listwatch.Version) []byte {
 // reconnect.
 func (SSE) AppendOpening(dst []byte) []byte { return append(dst, "retry: "+retryMillis+"\n\n"...) }
 
-// AppendHeartbeat implements [Heartbeater]. It appends a comment and, unless the version at
-// is zero, an id. A block without data is not an event, but browsers keep its id (HTML
-// 9.2.6, "dispatch the event", step 1) and resume from it.
+// AppendHeartbeat implements [Heartbeater]. It appends a comment and, if at is not zero, an id. A
+// block without data is not an event, but browsers keep its id (HTML 9.2.6, "dispatch the event",
+// step 1) and resume from it.
 func (SSE) AppendHeartbeat(dst []byte, at listwatch.Version) []byte {
 	dst = append(dst, ":\n"...)
 	if at != 0 {

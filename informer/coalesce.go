@@ -95,9 +95,10 @@ func (e *entry[T]) delete(item *Item[T]) {
 	e.item = nil
 }
 
-// knownState returns the state of key that the consumer will know after it has handled the
-// current entry, and the version of the newest change of key that was delivered to it. The
-// version is zero if it belongs to another epoch.
+// knownState returns the state of key that the consumer will know after it has handled the current
+// entry, and the version of the newest change of key that was delivered to it. The returned version
+// is zero if the known state belongs to another epoch, because versions of different epochs cannot
+// be compared.
 func (f *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Version) {
 	if e := f.handling; e != nil && e.key() == key {
 		return e.item, e.newest
@@ -150,8 +151,8 @@ func (l *initialList) update() {
 	}
 }
 
-// sync queues the known state of key again. This delta contains no change, so it does not hold
-// back [DeltaFIFO.Version]: its oldest version is newer than all that were received.
+// sync queues the known state of key again. This delta contains no change, so it must not hold back
+// [DeltaFIFO.Version]. Therefore its entry.oldest is greater than every version received.
 func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if f.closed || f.queue.get(key) != nil {
 		return

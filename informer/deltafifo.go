@@ -37,7 +37,7 @@ type DeltaFIFO[T any] struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	queue    entryQueue[T]
-	handling *entry[T] // entry that the consumer is handling; it counts as known
+	handling *entry[T] // entry that the consumer is handling; its state counts as known
 	busy     bool      // a consumer is handling an entry
 	closed   bool
 	ready    chan struct{} // holds a token for a blocked consumer; nil until a consumer blocks
@@ -73,10 +73,10 @@ func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "informer queue", Message: "the queue is closed"}
 }
 
-// Add queues an item that is new or present. An item that is not newer than the known or
-// queued state of its key is dropped, because a resumed stream may repeat events; an item
-// of version zero is never dropped. Add, Update and Delete fail only if the queue is closed
-// or item is nil.
+// Add queues an item, whether or not the consumer knows an object of its key. An item that is not
+// newer than the known or queued state of its key is dropped, because a resumed stream may repeat
+// events; an item of version zero is never dropped. Add, Update and Delete fail only if the queue
+// is closed or item is nil.
 func (f *DeltaFIFO[T]) Add(item *Item[T]) error {
 	return f.Apply(Delta[T]{Type: DeltaAdded, Item: item})
 }
@@ -260,9 +260,9 @@ func (f *DeltaFIFO[T]) Synced() <-chan struct{} {
 	return f.initial.doneChan
 }
 
-// Version returns the version up to which everything was popped and handled. It never
-// decreases, except after a Replace at a version lower than one received before: then a new
-// epoch may have started, and Version is zero until all of the new state is handled.
+// Version returns the version up to which everything was popped and handled. It never decreases,
+// except after a Replace at a version lower than one received before: then the versions may have
+// started over (a new epoch), and Version is zero until all of the new state is handled.
 func (f *DeltaFIFO[T]) Version() listwatch.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()

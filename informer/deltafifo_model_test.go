@@ -128,7 +128,7 @@ func (w *modelRun) deliver() {
 	}
 }
 
-// repeat delivers events a second time, as a stream does that resumes too early.
+// repeat delivers events a second time, as a stream does that resumes at an older version.
 func (w *modelRun) repeat() {
 	if err := w.fifo.Bookmark(listwatch.Version(w.delivered)); err != nil {
 		w.Fatal(err)

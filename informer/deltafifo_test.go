@@ -251,7 +251,7 @@ func TestVersionExcludesPendingChanges(t *testing.T) {
 		}
 	}
 	q.do("*x50 *y60 !")
-	q.do("=70:y60") // Version was not called since the last pop
+	q.do("=70:y60") // Version was not called since the pop, so Replace must compute it
 	if got := q.fifo.Version(); got != 59 {
 		t.Errorf("Replace changed the version to %d, want 59", got)
 	}

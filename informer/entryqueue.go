@@ -34,7 +34,7 @@ func (e *entry[T]) key() listwatch.Key {
 	return e.deleted.Key
 }
 
-// deltas returns e in the form that the consumer receives.
+// deltas converts e to the deltas that the consumer receives.
 func (e *entry[T]) deltas() Deltas[T] {
 	d := Deltas[T]{Key: e.key()}
 	if e.deleted != nil {
@@ -123,7 +123,8 @@ func (q *entryQueue[T]) alloc() *entry[T] {
 	return e
 }
 
-// release clears an entry that is not in the queue any more, and keeps it for alloc.
+// release clears an entry that is no longer in the queue. It keeps the entry for alloc, unless the
+// entry is from a slab or enough entries are kept.
 func (q *entryQueue[T]) release(e *entry[T]) {
 	if slab := e.fromSlab; slab || q.freeCount >= maxFreeEntries {
 		*e = entry[T]{fromSlab: slab}

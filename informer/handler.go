@@ -58,7 +58,8 @@ type Change[T any] struct {
 // A Deleted describes a deleted object. It is the same type whether the deletion was
 // received or inferred from a list.
 type Deleted[T any] struct {
-	// Key is the key of the object, and Version is the version of the deletion.
+	// Key is the key of the object. Version is the version of the deletion or, if that is unknown,
+	// the version of Value.
 	Key     listwatch.Key
 	Version listwatch.Version
 	// Value is the last known state of the object.

@@ -24,8 +24,8 @@ type index[T any] struct {
 	tree   ordered.Set[posting]
 }
 
-// A posting is one entry of an index: item is stored under value. A value that is a
-// substring of the object takes no extra memory.
+// A posting is one entry of an index: item is stored under value. If value is a substring
+// of a string in the object, it takes no extra memory.
 type posting struct {
 	value string
 	item  keyed // an *Item[T]
@@ -71,8 +71,9 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 	return values, nil
 }
 
-// replace removes the item before, which is indexed under the values in old, and adds the
-// item now under the given values. Either item may be nil.
+// replace changes the postings of an item after a write. before is the replaced item,
+// which is indexed under the values in old. now is the new item, to be indexed under
+// values. Either item may be nil.
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {

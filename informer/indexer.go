@@ -32,7 +32,7 @@ type Indexer[T any] struct {
 	snapshot *Snapshot[T]
 }
 
-// An indexChange is the effect of a write on one index.
+// An indexChange holds the index values of an item before and after a write, for one index.
 type indexChange struct{ old, now []string }
 
 // Get returns the object of a key and whether it exists.
@@ -117,7 +117,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 // fewByIndex reads a small result under the lock, which is cheaper than the copies that a
 // snapshot causes in the next write. complete is false if there are more objects.
 func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, err error) {
-	const limit = 128 // reading 128 objects takes a few microseconds; a node has about as many pods
+	const limit = 128 // enough for the pods of one node; reading so many takes a few microseconds
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	i, err := x.contents.index(name)

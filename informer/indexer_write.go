@@ -73,7 +73,8 @@ func (x *Indexer[T]) set(key listwatch.Key, item *Item[T]) error {
 	return nil
 }
 
-// store replaces an item, before, with another one, item. Either may be nil.
+// store puts item in the place of before and applies changes to the indexes. before is nil if the
+// key is new, and item is nil if before is deleted.
 func (x *Indexer[T]) store(before, item *Item[T], changes []indexChange) {
 	added := 0
 	if before == nil {
@@ -128,8 +129,9 @@ func (x *Indexer[T]) Replace(items []*Item[T], version listwatch.Version) error 
 	return nil
 }
 
-// SetVersion sets the version up to which the store holds everything. The caller must
-// ensure that the store really does. The version may decrease only when a new epoch starts.
+// SetVersion sets the version up to which the store holds everything. The caller must ensure that
+// the store really does. The version may decrease only if the versions of the source have started
+// over (a new epoch).
 func (x *Indexer[T]) SetVersion(version listwatch.Version) {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()
@@ -151,9 +153,9 @@ func (x *Indexer[T]) init() {
 	}
 }
 
-// Compaction. The nodes of a growing B-tree keep items in memory that were replaced
-// ([ordered.Set.Compacted]), up to half of the replaced items. Therefore a tree that has grown by
-// an eighth is copied node by node, which costs about nine pointer moves per object in total.
+// Compaction. The nodes of a growing B-tree keep up to half of the replaced items in memory; see
+// [ordered.Set.Compacted]. Therefore a tree that has grown by an eighth is copied node by node,
+// which costs about nine pointer moves per object in total.
 
 // countGrowth counts new entries of the trees and compacts the trees when there are many.
 // The caller must hold x.writeMu but not x.mu.

@@ -58,7 +58,7 @@ type Informer[T any] struct {
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
-	isSynced      bool      // the initial state is stored, and each handler's sync marker is queued
+	isSynced      bool      // the initial state is stored, and all handlers are synced
 	waiters       []*waiter // callers of WaitForVersion
 }
 
@@ -136,7 +136,8 @@ type informerSink[T any] Informer[T]
 
 // Replace implements Sink.
 func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) error {
-	defer (*Informer[T])(i).publishProgress() // if the list is empty, no Pop publishes the progress
+	// Run publishes the progress after each Pop, but an empty list leaves nothing to pop.
+	defer (*Informer[T])(i).publishProgress()
 	return i.fifo.Replace(items, version)
 }
 
@@ -144,7 +145,8 @@ func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) e
 func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 	err := i.fifo.Apply(changes...)
 	if i.fifo.Len() == 0 {
-		// If all changes cancel out, no Pop publishes the progress.
+		// Run publishes the progress after each Pop, but changes that cancel out leave nothing to
+		// pop.
 		(*Informer[T])(i).publishProgress()
 	}
 	return err
@@ -198,8 +200,8 @@ func (i *Informer[T]) apply(d Delta[T]) {
 		i.mutations.track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
-		// A list repeated a state that is already stored. Values are compared because a new
-		// epoch may reuse versions.
+		// A list repeated a state that is already stored. Values are compared, because a new
+		// database may reuse the versions of the old one.
 		return
 	default:
 		i.mutations.track(old, d.Item)

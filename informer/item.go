@@ -22,8 +22,8 @@ type Item[T any] struct {
 	// Value is the decoded object after Transform, if there is one.
 	Value T
 
-	// labels is the label map of Value if Value has the labels of the object, and otherwise
-	// the map of the object. If nil, Labels reads the labels from Value.
+	// labels is the label map of Value if its content equals the labels of the object, and
+	// otherwise the label map of the object. If nil, Labels reads the labels from Value.
 	labels map[string]string
 }
 
@@ -49,8 +49,8 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	case isSameMap(own.labels, metadataOf(&i.Value).labels):
 		i.labels = own.labels
 	default:
-		// The GetLabels method of the value returns a new copy of the labels on each call, as that
-		// of unstructured objects does. The item does not keep a copy.
+		// The value's GetLabels returns a new copy of the labels on each call, as in
+		// unstructured.Unstructured. The item keeps no copy, so Labels calls GetLabels.
 		i.labels = nil
 	}
 	return i

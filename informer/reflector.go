@@ -174,18 +174,18 @@ func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) 
 	return item, nil
 }
 
-// A Trace has hooks for events of a Reflector that its Sink does not see. Each hook may be
-// nil. The hooks are called synchronously and must return quickly.
+// A Trace has hooks that report lost streams, replaced states and decoding failures of a Reflector.
+// Each hook may be nil. The hooks are called synchronously and must return quickly.
 type Trace struct {
 	// Lost is called when a stream has ended or could not be opened, with the delay before
 	// the next attempt. err is io.EOF if the Source ended the stream cleanly. relist
 	// reports whether the next attempt starts with the whole state.
 	Lost func(err error, wait time.Duration, relist bool)
-	// Replaced is called when the whole state has been replaced, with the number of
-	// objects, their version, and the time since the first object arrived.
+	// Replaced is called when the whole state has been replaced, with the number of objects,
+	// their version, and the time that receiving the state took.
 	Replaced func(objects int, version listwatch.Version, took time.Duration)
 	// DecodeFailed is called when an object could not be decoded or transformed. The
-	// Reflector relists until this succeeds.
+	// Reflector relists until it can decode and transform the object.
 	DecodeFailed func(o *listwatch.Object, err error)
 }
 

@@ -2,10 +2,10 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// Replace queues the whole state, as a list at version returned it, in one step. Every
-// known or queued object that items does not contain was deleted at an unknown time. The
-// list wins even if it is older than earlier changes, because a new epoch may have started.
-// If two items have the same key, the later one is used.
+// Replace queues the whole state, as a list at version returned it, in one step. It queues a
+// deletion for every known or queued object that items does not contain. The list wins even if it
+// is older than earlier changes, because the versions of the source may have started over (a new
+// epoch). If two items have the same key, the later one is used.
 func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -13,8 +13,9 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 		return errClosed()
 	}
 	// Invariant: afterwards, every key that the consumer knows or the list contains has an
-	// entry. The versions in these entries come from this list, so later versions are never
-	// compared with versions from before this call, which may belong to another epoch.
+	// entry. The versions in these entries come from this list, so the versions of later
+	// changes are never compared with versions from before this call, which may belong to
+	// another epoch.
 	f.beginReplace(version)
 	f.initial.remaining++ // keeps the initial list open until all items are queued
 	f.replaceItems(items)
@@ -115,7 +116,7 @@ func (f *DeltaFIFO[T]) deleteQueued(e *entry[T], version listwatch.Version) {
 	f.markSeen(e, version)
 }
 
-// deleteKnown queues the deletion of a known object that is not queued.
+// deleteKnown queues the deletion of the known object i, unless its key is queued.
 func (f *DeltaFIFO[T]) deleteKnown(i *Item[T], version listwatch.Version) {
 	if f.queue.get(i.Key) != nil {
 		return

@@ -20,7 +20,7 @@ type Snapshot[T any] struct {
 // contents holds the objects by key and their indexes. The contents of a Snapshot never
 // change: the Indexer copies on write.
 type contents[T any] struct {
-	items   ordered.Set[keyed] // of *Item[T]; nil means empty
+	items   ordered.Set[keyed] // holds *Item[T]; nil means empty
 	indexes []index[T]
 }
 

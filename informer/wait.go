@@ -87,12 +87,11 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 	}
 }
 
-// WaitForVersion blocks until the local store holds everything up to v. A caller that waits
-// for the version of its own write then reads that write or a newer state. If v is zero, it
-// waits for the initial state. It returns ctx.Err() if ctx ends first, an error of code
-// Unavailable if Run returns first, and an error of code Invalid if there is no Source. If
-// a new epoch starts with lower versions, a version of the old epoch counts as reached when
-// the new versions exceed it.
+// WaitForVersion blocks until the local store holds everything up to v. A caller that waits for the
+// version of its own write then reads that write or a newer state. If v is zero, it waits for the
+// initial state. It returns ctx.Err() if ctx ends first, an error of code Unavailable if Run
+// returns first, and an error of code Invalid if there is no Source. If the versions of the source
+// start over (a new epoch), an old version counts as reached when the new versions exceed it.
 //
 // A write outside the selection produces no event. Its version is reached at the next event
 // or bookmark; servers send bookmarks about once a minute. If another program writes

@@ -1,6 +1,6 @@
-// Package interop is the module of tests with clients and servers of other projects, which
-// run unmodified. It is a separate module so that users of listwatch do not get its
-// dependencies:
+// Package interop is the module of tests with clients and servers of other projects, which run
+// unmodified. It is a separate module so that users of listwatch do not get its dependencies. These
+// are its packages:
 //
 //   - clients: client-go, controller-runtime, kubectl, and the clients for JavaScript and Python;
 //   - javascript: the conformance suite's cases for clients against the JavaScript client;
@@ -8,7 +8,7 @@
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;
-//   - deploy: the systemd units and Kubernetes manifests of the folder deploy;
+//   - deploy: the commands of docs/operations.md and the files of the folder deploy;
 //   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
 //   - postgres: examples/postgres over a real PostgreSQL;

@@ -28,7 +28,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// page follows the collection over each transport and posts what it has.
+// page follows the collection over each transport and posts its status and objects after each
+// change.
 const page = `<!doctype html><script type="module">
   import { collection } from "/js/listwatch.js";
   for (const transport of ["fetch", "websocket", "eventsource"]) {
@@ -41,7 +42,7 @@ const page = `<!doctype html><script type="module">
   }
 </script>`
 
-// A report is what one collection of the page has.
+// A report holds the status and the objects of the page's collection over one transport.
 type report struct {
 	Transport, Status string
 	Values            map[string]int
@@ -52,8 +53,8 @@ type pageServer struct {
 	db      *memory.DB
 	things  *store.Collection
 	url     string
-	reports map[string]chan report // by transport
-	down    atomic.Bool            // refuse watches
+	reports map[string]chan report // the reports that the page has posted, by transport
+	down    atomic.Bool            // if true, the server refuses watches
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -108,7 +109,8 @@ func (s *pageServer) watch(ws http.Handler, w http.ResponseWriter, r *http.Reque
 	ws.ServeHTTP(w, r)
 }
 
-// track keeps the connections of watches, which httptest no longer knows.
+// track records the connections of watches for cut. httptest does not close them, because they are
+// hijacked.
 func (s *pageServer) track(c net.Conn, state http.ConnState) {
 	if state == http.StateHijacked {
 		s.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
-// probe posts what the dashboard shows whenever that changes, and presses the first button once.
+// probe posts the text of the dashboard whenever it changes, and presses the first button once.
 const probe = `<script type="module">
   let shown = "", pressed = false;
   const look = () => {
@@ -43,7 +43,7 @@ func startDashboard(t *testing.T) *url.URL {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // if it has already exited, the test has failed
+		_ = cmd.Process.Kill() // fails only if the program has exited already
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(stderr).ReadString('\n')

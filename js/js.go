@@ -1,4 +1,5 @@
-// Package js serves the JavaScript client of this module to web pages, which need no build then:
+// Package js serves the JavaScript client of this module to web pages, so that they need no build
+// step:
 //
 //	mux.Handle("/js/", http.StripPrefix("/js", js.Handler()))
 //
@@ -42,8 +43,8 @@ func Handler() http.Handler {
 	})
 }
 
-// contentType does not use the MIME table of the machine, because browsers refuse to run a module
-// of any other type.
+// contentType returns the Content-Type of a file. It does not use the MIME table of the machine,
+// which may be wrong, because browsers run a module only with a JavaScript type.
 func contentType(name string) string {
 	if strings.HasSuffix(name, ".js") {
 		return "text/javascript; charset=utf-8"

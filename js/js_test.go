@@ -41,7 +41,7 @@ func TestUnitTestsPassInNode(t *testing.T) {
 	}
 }
 
-// npm must pack exactly the files that the server embeds, and what describes them.
+// npm must pack exactly the files that the server embeds, the license, the README and package.json.
 func TestNpmPacksOnlyTheClient(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), lookPath(t, "npm"), "pack", "--dry-run", "--json")
 	cmd.Env = append(os.Environ(), "npm_config_cache="+t.TempDir(), "npm_config_update_notifier=false")

@@ -17,13 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
-// track returns next with the managedFields after a write by manager, which changes old to next.
-// Only objects that have managedFields are tracked; see package apply.
+// track returns next with managedFields in which manager owns the changes from old to next. It
+// changes only objects that already have managedFields; see package apply.
 func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error) {
 	if !apply.IsTracked(old) && !apply.IsTracked(next) {
 		return next, nil
 	}
-	// Another program may have stored a number that Kubernetes' code cannot decode.
+	// Another program may have stored a number that Kubernetes' code cannot decode. So do not track
+	// such a next, and ignore such an old.
 	switch {
 	case outOfRangeNumber(next) != "":
 		return next, nil
@@ -129,7 +130,7 @@ func (h *Handler) readConfiguration(
 	if _, err := listwatch.ParseVersion(metadataString(config, "resourceVersion")); err != nil {
 		return nil, err
 	}
-	// Without a type no field can be merged.
+	// A field that the schema does not have cannot be merged, because its type is unknown.
 	if unknown := c.unknownFields(nil, config); unknown != nil {
 		return nil, c.strictError(strings.Join(unknown, ", "))
 	}
@@ -139,8 +140,8 @@ func (h *Handler) readConfiguration(
 	return c.scaleConfiguration(config)
 }
 
-// normalizeConfiguration changes a configuration, which is compact JSON, as Kubernetes does: null
-// becomes empty metadata, and a creationTimestamp has no effect, not even an invalid one.
+// normalizeConfiguration changes a configuration, which is compact JSON, as Kubernetes does: it
+// replaces null metadata with empty metadata, and removes a creationTimestamp, even an invalid one.
 func normalizeConfiguration(config []byte) ([]byte, error) {
 	var err error
 	if string(rawjson.Lookup(config, "metadata")) == "null" {
@@ -152,8 +153,8 @@ func normalizeConfiguration(config []byte) ([]byte, error) {
 	return config, err
 }
 
-// scaleConfiguration returns the configuration of the object that a configuration of its scale
-// stands for. It keeps the preconditions.
+// scaleConfiguration converts a configuration of a Scale to a configuration of the scaled object.
+// It keeps the uid and the resourceVersion, which are preconditions.
 func (c resourceRequest) scaleConfiguration(scale []byte) ([]byte, error) {
 	replicas, err := c.readScale(scale)
 	if err != nil {
@@ -167,7 +168,7 @@ func (c resourceRequest) scaleConfiguration(scale []byte) ([]byte, error) {
 	}
 	config = append(config, "}}"...)
 	if rawjson.Lookup(scale, "spec", "replicas") == nil {
-		return config, nil // the number stays, unless the manager had applied it before
+		return config, nil // replicas stay, unless this manager has applied them before
 	}
 	return patch.Merge(config, c.scale.object(replicas))
 }
@@ -185,7 +186,8 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 		if err := c.checkIdentity(old, config); err != nil {
 			return nil, err
 		}
-		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
+		// Another program may have stored duplicate members.
+		doc, _ := rawjson.DropDuplicates(old.Data)
 		if c.RequireVersion && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
 			return nil, c.missingVersion()
 		}
@@ -194,7 +196,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 			return nil, err
 		}
 		if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil && c.scale.defaultReplicas == noReplicas {
-			// As in Kubernetes, the number becomes zero if no manager applies it any more.
+			// As in Kubernetes, the number of replicas becomes zero if no manager still applies it.
 			if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
 				return nil, err
 			}

@@ -60,8 +60,8 @@ func ClientCertificate(r *http.Request) (User, error) {
 	return User{Name: subject.CommonName, Groups: subject.Organization}, nil
 }
 
-// authenticate identifies the user of r. Like the watches, all other requests heed the
-// Authenticator of h.Server.
+// authenticate identifies the user of r. If h.Authenticate is nil, it uses the Authenticator of
+// h.Server, which therefore holds for all requests and not only for watches.
 func (h *Handler) authenticate(r *http.Request) (User, error) {
 	switch {
 	case h.Authenticate != nil:
@@ -79,10 +79,11 @@ func noCommonName(subject pkix.Name) error {
 	}
 }
 
-// An Authorizer returns nil if the user is allowed to do what the Attributes describe, and
-// otherwise an error. The error is sent with status 403 unless it has another code, and its text is
-// the reason. An Authorizer is not called for discovery, OpenAPI and self reviews, which every
-// authenticated user may use. It must be safe for concurrent use. Package abac has one that reads a
+// An Authorizer returns nil if the user is allowed to make the request that the Attributes
+// describe, and otherwise an error. The error is sent with status 403 unless it has another code,
+// and its text is the reason. A Handler does not call it for discovery and OpenAPI, or before it
+// accepts a SelfSubjectAccessReview or SelfSubjectRulesReview, because every authenticated user may
+// use these. An Authorizer must be safe for concurrent use. Package abac has one that reads a
 // policy from a file.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
@@ -102,9 +103,9 @@ type Attributes struct {
 	// Subresource is the requested part of the object, such as "status". If empty, the
 	// whole object is requested.
 	Subresource string
-	// Path is the path of a request that is not for a resource, and then the other fields except
-	// Verb, such as "get", are empty. A Handler sets it only if a SelfSubjectAccessReview asks
-	// about such a path.
+	// Path is the path of a request that is not for a resource. If it is set, all other fields
+	// except Verb are empty. A Handler sets it only if a SelfSubjectAccessReview asks about such a
+	// path.
 	Path string
 }
 
@@ -145,7 +146,7 @@ func (h *Handler) authorize(ctx context.Context, user User, a *Attributes) error
 	}
 }
 
-// Rules are what a user may do in a namespace. In all their lists, "*" means everything.
+// Rules describe what a user may do in a namespace. In all their lists, "*" means everything.
 type Rules struct {
 	// Resources allow requests for resources of the namespace.
 	Resources []ResourceRule
@@ -185,7 +186,8 @@ func (r Resource) isReview() bool {
 	return r.Group == accessreview.Group && (r.Plural == accessReviews.Plural || r.Plural == rulesReviews.Plural)
 }
 
-// review serves a request for reviews, which every user may create. respond answers the review.
+// review serves a POST of a review, which every user may send. respond returns the review with its
+// result, which is the response.
 func (h *Handler) review(w http.ResponseWriter, r *http.Request, user User, reviews Resource,
 	respond func(context.Context, User, *accessreview.Review) (any, error),
 ) error {
@@ -217,7 +219,8 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, user User, revi
 	return nil
 }
 
-// reviewAccess tells the user what the Authorizer says about the request that a review describes.
+// reviewAccess returns the review with the Authorizer's decision about the request that the review
+// describes.
 func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessreview.Review) (any, error) {
 	err := h.evaluate(ctx, user, review)
 	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
@@ -226,7 +229,7 @@ func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessrev
 	return review.Response(err), nil
 }
 
-// reviewRules tells the user which rules apply in a namespace.
+// reviewRules returns a review with the rules that apply to the user in the reviewed namespace.
 func (h *Handler) reviewRules(ctx context.Context, user User, review *accessreview.Review) (any, error) {
 	rules := Rules{Resources: []ResourceRule{{everything, everything, everything}}, Paths: []PathRule{{everything, everything}}}
 	var failure error
@@ -273,8 +276,8 @@ func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.
 	return h.Authorize(ctx, user, a)
 }
 
-// isOpen reports whether every authenticated user may read path: the index, discovery, OpenAPI, and
-// what serveHealth serves.
+// isOpen reports whether every authenticated user may read path: the index, discovery, OpenAPI, the
+// version or a path of probes.
 func isOpen(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch parts[0] {

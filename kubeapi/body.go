@@ -27,8 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readObject reads the body of a write and converts it to JSON. The Content-Type must be
-// JSON, YAML, Kubernetes' Protocol Buffers or CBOR. The caller must call end, as for readBody.
+// readObject reads the body of a write and converts it to JSON. The Content-Type must be JSON,
+// YAML, Kubernetes' Protocol Buffers or CBOR. The caller must call end as readBody requires.
 func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) (object []byte, end func(), err error) {
 	data, end, err := h.readBody(w, r)
 	if err != nil || len(data) == 0 {
@@ -98,9 +98,9 @@ func (h *Handler) bodyBytes() int64 {
 	return h.MaxBodyBytes
 }
 
-// readBody reads the body of a write and enforces the size limit. It then waits until a large body
-// may be processed. The caller must call end after that, and before it writes, unless there is an
-// error.
+// readBody reads the body of a write and enforces the size limit. For a large body, it then waits
+// for a turn to process it. Unless readBody returns an error, the caller must call end after it has
+// processed the body and before it writes to the store.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (data []byte, end func(), err error) {
 	if data, err = h.Server.ReadBody(w, r, h.bodyBytes()); err != nil {
 		return nil, nil, err
@@ -202,9 +202,9 @@ func checkNumbers(body []byte) error {
 }
 
 // applyFieldValidation checks the numbers of body, which is compact JSON, and removes duplicate
-// members. These are ignored, reported as a warning, or rejected as validation requires (Kubernetes
-// API concepts, "Field validation"). If duplicates are accepted, the last one is used. reject makes
-// the error for duplicates.
+// members except the last one. If validation is Warn, it also adds a warning for each duplicate to
+// the header of w. If validation is Strict, it returns the error that reject makes (Kubernetes API
+// concepts, "Field validation").
 func applyFieldValidation(w http.ResponseWriter, validation string, body []byte, reject func(problems string) error) ([]byte, error) {
 	if err := checkNumbers(body); err != nil {
 		return nil, err

@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// Conformance case limit/smuggling: see watchserver.GuardBody.
+// The connection must close after a request with a chunked body, as the conformance case
+// limit/smuggling requires. watchserver.GuardBody explains why.
 func TestConnectionClosesAfterChunkedRequest(t *testing.T) {
 	for encoding, want := range map[string]string{"": "", "chunked": "close"} {
 		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader("{}"))

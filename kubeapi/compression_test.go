@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Conformance case comp/breach-opt-out: compression can be disabled for all resources or
-// for some of them.
+// Compression can be disabled for all resources or for some of them, as the conformance case
+// comp/breach-opt-out requires.
 func TestNoCompressionDisablesCompression(t *testing.T) {
 	const pods, gadgets = "/api/v1/namespaces/default/pods", "/apis/demo.example.com/v1/gadgets"
 	object := `{"metadata":{"name":"large"},"text":"` + strings.Repeat("large ", 10<<10) + `"}`

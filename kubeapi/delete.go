@@ -98,8 +98,8 @@ func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditio
 	return p, nil
 }
 
-// preconditionFailed returns the error of a delete. Its details have the kind and not the plural,
-// as in Kubernetes.
+// preconditionFailed returns the error of a delete with a precondition that does not hold. Its
+// details have the kind and not the plural, as in Kubernetes.
 func (c resourceRequest) preconditionFailed(old *listwatch.Object, what, want, got string) error {
 	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, old.Key.Name,
 		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))

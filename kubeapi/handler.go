@@ -33,8 +33,9 @@ type Handler struct {
 	// is allowed.
 	Authorize Authorizer
 	// RulesFor returns what Authorize allows the user in a namespace, for clients that send a
-	// SelfSubjectRulesReview, such as kubectl auth can-i --list. They receive an error as a part of
-	// the review. If nil, and Authorize is not nil, their reviews are marked as incomplete.
+	// SelfSubjectRulesReview, such as kubectl auth can-i --list. If RulesFor returns an error, the
+	// review contains it. If RulesFor is nil and Authorize is not, reviews are marked as
+	// incomplete.
 	RulesFor func(ctx context.Context, user User, namespace string) (Rules, error)
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is
 	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
@@ -68,7 +69,7 @@ type servedResource struct {
 	collection *store.Collection
 	table      *table.Table
 	scale      *scaleSpec // nil if the objects have no scale subresource
-	// applier returns the Manager of server-side apply, which the first call makes.
+	// applier returns the Manager of server-side apply. The first call creates it.
 	applier func() (*apply.Manager, error)
 }
 
@@ -195,7 +196,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error
 		r = transport.WithoutCompression(r)
 	}
 	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{Group: s.Group, Version: s.Version, Name: s.Plural}))
-	// Refuse the request here, so that the hook receives its resource.
+	// Refuse the request here and not in ServeHTTP, because only this r has the resource in its
+	// context, which the hooks of h.Server receive.
 	if err := h.dispatch(w, r, resourceRequest{servedResource: s, route: t, started: time.Now()}, user); err != nil {
 		h.Server.Refuse(w, r, err)
 	}
@@ -211,8 +213,8 @@ type resourceRequest struct {
 	representation watchserver.ListRepresentation
 	mediaType      string
 	started        time.Time
-	bodyBytes      int // 0 until the body was read
-	isApply        bool
+	bodyBytes      int               // the size of the request body; 0 until it was read
+	isApply        bool              // the request is a server-side apply
 	warn           func(text string) // adds a warning to the response
 }
 
@@ -230,7 +232,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 	}
 	attributes := c.attributes(r, verb)
 	if verb == "list" || verb == "watch" {
-		// The endpoint reports a selector that does not parse.
+		// Ignore the error here, because the endpoint rejects a selector that does not parse.
 		fields, _ := listwatch.ParseFieldSelector(r.URL.Query().Get("fieldSelector"))
 		if err := c.checkSelectedFields(fields); err != nil {
 			return cmp.Or(h.authorize(r.Context(), user, attributes), err)

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// Kubernetes' generic API server gives the expected answers.
+// The tests in this file expect the responses of Kubernetes' generic API server.
 
 func TestInvalidWritesFailWithCausesOfKubernetes(t *testing.T) {
 	a := startServer(t, nil)
@@ -171,7 +171,7 @@ func TestUpdateCanRequireVersion(t *testing.T) {
 	a.wantError(t, 422, "Invalid", "PUT", path+"/x", strings.Replace(created, "Plain", "Other", 1))
 	a.want(t, 200, "PUT", path+"/x", created)
 	const short = `{"metadata":{"finalizers":["short","example.com","orphan","example.com/a"]}}`
-	for _, want := range []int{2, 0} { // the second patch adds none
+	for _, want := range []int{2, 0} { // the second patch adds no finalizers
 		res := a.do(t, "PATCH", path+"/x", short, "Content-Type", mergePatchType)
 		if w := res.Header["Warning"]; res.StatusCode != 200 || len(w) != want {
 			t.Errorf("got %d with warnings %q, want %d warnings of short finalizers", res.StatusCode, w, want)

@@ -51,9 +51,9 @@ type Resource struct {
 	// NoStatus is true if the objects have no status subresource, so that status is an ordinary
 	// field. Otherwise an update that has no status keeps the stored one.
 	NoStatus bool
-	// RequireVersion rejects an update without metadata.resourceVersion, so that no writer
-	// overwrites changes that it has not seen, and objects without kind or apiVersion, as
-	// Kubernetes does for custom resources.
+	// RequireVersion rejects updates without metadata.resourceVersion, so that no writer overwrites
+	// changes that it has not seen. It also rejects objects without kind or apiVersion. Kubernetes
+	// does both for custom resources.
 	RequireVersion bool
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
@@ -62,13 +62,14 @@ type Resource struct {
 	// type checks. It need not describe the metadata. If nil, strategic merge patches are
 	// rejected, as Kubernetes rejects them for custom resources.
 	Schema *schema.Type
-	// NoStrategicPatch rejects strategic merge patches although there is a Schema.
+	// NoStrategicPatch rejects strategic merge patches even if Schema is set.
 	NoStrategicPatch bool
-	// Validate returns the faults of an object that a write would store, which is then rejected
-	// with status 422. It replaces the type checks of Schema. object is compact JSON, whose
-	// metadata may lack what the server sets. If nulls is true, which it is for an apply, a
-	// null that the schema does not allow is a fault, and otherwise it is ignored, as in
-	// Kubernetes. If Validate is nil, values are not checked. Validate is called concurrently.
+	// Validate returns the errors in an object that a write would store. If there are any, the
+	// write is rejected with status 422. Validate replaces the type checks of Schema. object is
+	// compact JSON, whose metadata may lack the members that the server sets. nulls is true for an
+	// apply. As in Kubernetes, a null that the schema does not allow is an error if nulls is true,
+	// and is ignored otherwise. If Validate is nil, values are not checked. Validate is called
+	// concurrently.
 	Validate func(object []byte, nulls bool) field.ErrorList
 }
 

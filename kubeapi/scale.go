@@ -86,7 +86,7 @@ type scaleObject struct {
 		CreationTimestamp json.RawMessage `json:"creationTimestamp,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
-		Replicas int32 `json:"replicas,omitempty"` // as in Kubernetes, where zero is not shown
+		Replicas int32 `json:"replicas,omitempty"` // omitted if zero, as in Kubernetes
 	} `json:"spec"`
 	Status struct {
 		Replicas int32  `json:"replicas"`
@@ -161,7 +161,8 @@ func (c resourceRequest) updateScale(
 		if err != nil || wanted == clampInt32(jsonvalue.Value(before.Data).At("spec", "replicas")) {
 			return old.Data, err
 		}
-		doc, _ := rawjson.DropDuplicates(old.Data) // for the same reason as in update
+		// Another program may have stored duplicate members.
+		doc, _ := rawjson.DropDuplicates(old.Data)
 		if next, err = patch.Merge(doc, c.scale.object(wanted)); err != nil {
 			return nil, err
 		}
@@ -169,7 +170,7 @@ func (c resourceRequest) updateScale(
 			return nil, err
 		}
 		if !apply.Manages(doc, c.scale.replicas...) {
-			return next, nil // as in Kubernetes, where a scale only takes the replicas over
+			return next, nil // as in Kubernetes, which does not track replicas that had no manager
 		}
 		return c.track(doc, next, manager)
 	}))
@@ -179,7 +180,7 @@ func (c resourceRequest) updateScale(
 	return c.scale.scaleOf(o)
 }
 
-// object returns the part of an object that the given number of replicas determines.
+// object returns the JSON of an object that has only the desired number of replicas.
 func (p *scaleSpec) object(replicas int32) []byte {
 	object := strconv.AppendInt(nil, int64(replicas), 10)
 	for i := len(p.replicas) - 1; i >= 0; i-- {
@@ -213,7 +214,8 @@ func checkScale(data []byte) error {
 func (c resourceRequest) readScale(data []byte) (int32, error) {
 	n := clampInt32(jsonvalue.Value(data).At("spec", "replicas"))
 	switch {
-	case n >= 0, c.scale.defaultReplicas == noReplicas && n != noReplicas: // Validate checks it
+	case n >= 0, c.scale.defaultReplicas == noReplicas && n != noReplicas:
+		// For custom resources, Resource.Validate rejects a negative number.
 		return n, nil
 	case n == noReplicas:
 		return 0, invalidScale("spec.replicas must be set, because the object has none")

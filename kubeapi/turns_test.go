@@ -27,7 +27,8 @@ func TestLargeBodiesLeaveAProcessorFree(t *testing.T) {
 	}
 }
 
-// testLargeBodies sends large bodies whose validation takes long, and a small one.
+// testLargeBodies sends large bodies whose validation takes long, and a small body. It checks that
+// large bodies leave one processor free, and that the small one is not delayed.
 func testLargeBodies(t *testing.T, method, path, mediaType string) {
 	var running atomic.Int64
 	finish := make(chan struct{})

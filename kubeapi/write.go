@@ -22,7 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// withoutVersion is a merge patch for objects whose version has no effect, as in Kubernetes.
+// withoutVersion is a merge patch that removes the version of an object. It is for writes in which
+// the version has no effect, as in Kubernetes.
 var withoutVersion = []byte(`{"metadata":{"resourceVersion":null}}`)
 
 // create handles a POST to a collection.
@@ -65,7 +66,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 		return err
 	}
 	c.bodyBytes = len(data)
-	// Without this check, a body without a name, which may be a mistake, would empty a subresource.
+	// Require the name, because a body without it may be a mistake, and would empty a subresource.
 	if name := metadataString(data, "name"); name != c.name {
 		return c.nameMismatch("name", name, c.name)
 	}
@@ -126,7 +127,7 @@ func (h *Handler) readWrite(
 	if err := c.requireKind(data); err != nil {
 		return o, nil, err
 	}
-	if c.checkCustomKind(data) == nil { // validateObject reports another kind, if the object exists
+	if c.checkCustomKind(data) == nil { // otherwise validateObject reports the wrong kind later
 		if err := c.checkTypes(data); err != nil {
 			return o, nil, err
 		}
@@ -152,7 +153,8 @@ func (c resourceRequest) requireKind(data []byte) error {
 }
 
 // checkCustomKind returns an error of status 422 if a custom resource has another kind. As in
-// Kubernetes, it is called after the object was found. A wrong apiVersion is a bad request.
+// Kubernetes, this error is reported only after the object was found. checkCustomKind ignores an
+// object with a wrong apiVersion, for which another check returns status 400.
 func (c resourceRequest) checkCustomKind(data []byte) error {
 	kind, err := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, _ := rawjson.String(rawjson.Lookup(data, "apiVersion"))
@@ -288,7 +290,8 @@ func (c resourceRequest) missingVersion() error {
 	})
 }
 
-// inTurn makes change, which changes an object, take a turn if the object or the request is large.
+// inTurn returns a function that calls change. If the object or the request is large, the function
+// first waits for a turn, which is the right to use a processor for large work.
 func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.Object) ([]byte, error)) func(old *listwatch.Object) ([]byte, error) {
 	return func(old *listwatch.Object) ([]byte, error) {
 		end, err := budget.BeginTurn(ctx, c.bodyBytes+len(old.Data))
@@ -302,8 +305,8 @@ func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.
 
 // checkIdentity returns an error if the name, namespace, UID or version of the new object,
 // next, differs from the same member of old. It ignores members that are missing in next. As in
-// Kubernetes, another UID is invalid and not a conflict, which clients would retry. In a
-// subresource it is ignored; a PUT checks it as a precondition.
+// Kubernetes, another UID is invalid and not a conflict, which clients would retry. In a write to a
+// subresource, checkIdentity ignores the UID; a PUT checks it as a precondition.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {

@@ -23,16 +23,16 @@ import (
 )
 
 // A Source passes the lists and watches of another Source on, with the faults that a test orders.
-// Without faults it has the guarantees of the other Source. Its watchers are not
-// [listwatch.Poller]s, as with a client.Remote, so a server sends only the bookmarks of the other
-// Source. A Source is safe for concurrent use.
+// Without faults it has the guarantees of the other Source. Like the watchers of a client.Remote,
+// its watchers are not [listwatch.Poller]s, so a watch server over it sends only the bookmarks of
+// the other Source. A Source is safe for concurrent use.
 type Source struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	source   listwatch.Source
 	failure  error // the error of every request; nil if requests succeed
 	delay    time.Duration
-	floor    listwatch.Version // the oldest version of which there is history
+	floor    listwatch.Version // the oldest version that a watch may resume from
 	expiries int               // the number of calls of Expire
 	open     map[*watcher]struct{}
 	lists    []listwatch.Query
@@ -62,10 +62,10 @@ func (s *Source) Cut(err error) {
 	clear(s.open)
 }
 
-// Expire drops the history: all open watches end with an error of code Expired, and from now on
-// lists and watches of an older version than the newest one, and continue tokens of earlier lists,
-// are refused with that code. The error is not nil if the other Source cannot tell its newest
-// version.
+// Expire drops the history before the newest version. All open watches end with an error of code
+// Expired. From now on the Source refuses, with that code, to resume a watch from an older version,
+// to list an older version exactly, and to continue an earlier list. Expire returns an error if it
+// cannot list the other Source to find the newest version.
 func (s *Source) Expire() error {
 	s.mu.Lock()
 	source := s.source
@@ -95,7 +95,7 @@ func (s *Source) Fail(err error) {
 }
 
 // Delay makes each list, each start of a watch, and each Next of a watcher take longer by d from
-// now on. Zero or a negative value ends this. [Source.Cut] ends a Next that is delayed.
+// now on. Zero or a negative value removes the delay. [Source.Cut] ends a Next that is delayed.
 func (s *Source) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +103,8 @@ func (s *Source) Delay(d time.Duration) {
 }
 
 // Replace makes another Source answer the requests from now on, as after a restart with other data.
-// Open watches still read from the previous one until [Source.Cut] ends them. The history that
-// Expire has dropped counts for the previous one only.
+// Open watches still read from the previous one until [Source.Cut] ends them. An earlier Expire
+// does not limit from which versions of the new Source a watch can resume.
 func (s *Source) Replace(by listwatch.Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

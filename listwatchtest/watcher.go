@@ -87,7 +87,7 @@ func (s *Source) pause(ctx context.Context, ended <-chan struct{}) {
 
 // A watcher is a watch of a Source.
 type watcher struct {
-	listwatch.Watcher // of the other Source
+	listwatch.Watcher // the watch of the other Source
 	source            *Source
 	ended             chan struct{} // closed by end
 	err               error         // why the watch has ended; set before ended is closed
@@ -104,7 +104,9 @@ func (w *watcher) end(err error) {
 func (w *watcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if err == nil {
-		w.source.pause(ctx, w.ended) // if ctx ends, the events are early, but not lost
+		// If ctx ends the pause, the events are still returned, because they would be lost
+		// otherwise.
+		w.source.pause(ctx, w.ended)
 	}
 	select {
 	case <-w.ended:

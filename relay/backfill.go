@@ -10,8 +10,8 @@ import (
 
 // A target is the version that a backfill must reach before the relay serves its state.
 type target struct {
-	asked   time.Time         // version includes writes acknowledged before this time; may be zero
-	version listwatch.Version // zero if there is no backfill
+	asked   time.Time         // when the newest state was requested; zero if it was not requested
+	version listwatch.Version // the newest version at that time; zero if there is no backfill
 }
 
 // backfill makes w begin with the state at an earlier version and continue with the events

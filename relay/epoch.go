@@ -10,7 +10,7 @@ import (
 
 // An epoch is the state and history of the upstream since its versions last started over.
 type epoch struct {
-	*watchcache.Cache // has a state
+	*watchcache.Cache // startEpoch sets the first state
 
 	// Immutable after construction.
 	name   string          // the epoch in the description

@@ -321,8 +321,8 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 	}
 }
 
-// The bookmark of a probe was wrong: an event of an earlier version follows. The readers of the
-// bookmark's version lack the event.
+// If an event arrives after a probe has sent a bookmark of a later version, readers at the
+// bookmark's version lack the event. So no watch may resume from that version.
 func TestWatchAfterLateEventExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)

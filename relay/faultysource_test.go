@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/listwatchtest"
 )
 
-// A faultySource is a Source with faults that can also inject events into its watches, and refuse
-// to resume at old versions.
+// A faultySource extends [listwatchtest.Source]: it can also inject events into its watches, and
+// refuse to resume at old versions.
 type faultySource struct {
 	*listwatchtest.Source
 

@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/relay"
 )
 
-// A fieldlessSource describes fields, but its objects have no values for them, only their JSON.
+// A fieldlessSource describes fields, but its objects have the values only in their JSON, not in
+// [listwatch.Object.Fields].
 type fieldlessSource struct {
 	listwatch.Source
 	description listwatch.Description

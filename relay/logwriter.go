@@ -87,7 +87,8 @@ func (w *logWriter) synced(e listwatch.Event) error {
 	return nil
 }
 
-// startEpoch starts an epoch with the state. The new epoch replaces previous, which may be nil.
+// startEpoch starts an epoch with the initial events in w.state, at version v. Readers get it in
+// place of previous, which may be nil, when it has reached the target.
 func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listwatch.Version, to target) error {
 	r := w.relay
 	ep := r.newEpoch(d)
@@ -98,8 +99,8 @@ func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listw
 	if !to.asked.IsZero() {
 		r.monitor.add(reading{to.asked, max(to.version, v), ep})
 	}
-	// Call fill before upstream.synced, because readUpstream first compares the epoch that synced
-	// records, and then calls filling.
+	// Call fill before upstream.synced: readUpstream first compares the epoch that synced records,
+	// and then calls filling, which must return the same epoch.
 	r.epochs.fill(ep)
 	r.upstream.synced(d.Epoch)
 	var reason error
@@ -156,7 +157,7 @@ func (w *logWriter) append(events []listwatch.Event) error {
 		// bookmark at such a version, so these events are too late. Apply returns an error, and
 		// makes the cache refuse watches from the version that it has reached.
 		w.incomplete = true
-		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key}) // the error is below
+		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key}) // see below
 		return corrupt("changes of version %d were received after the relay had passed it", v)
 	}
 	w.changes = w.changes[:0]
@@ -175,8 +176,8 @@ func (w *logWriter) append(events []listwatch.Event) error {
 	return err
 }
 
-// change returns the change of e. If e does not match the state, an earlier event is missing, and
-// change returns an error.
+// change converts e to a change for the cache. If e does not match the state, an earlier event is
+// missing, and change returns an error.
 func change(ep *epoch, e listwatch.Event) (watchcache.Change, error) {
 	exists := ep.Lookup(e.Object.Key) != nil
 	if (e.Type == listwatch.Added) == exists {

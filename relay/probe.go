@@ -135,8 +135,7 @@ func (p *prober) probe(r probeRequest) {
 	}
 }
 
-// advance advances the epoch of r to the bookmarks of watcher, which started at version
-// seen.
+// advance advances the epoch of r to the bookmarks of watcher. The watch started at version seen.
 func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, seen listwatch.Version) error {
 	for e, err := range listwatch.All(ctx, watcher) {
 		if err != nil {

@@ -16,7 +16,8 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 		if q.Start == listwatch.At {
 			r.prober.request(ep, q.Version)
 		}
-		// A continue token may come from another relay that was ahead of this one.
+		// A continue token may come from another relay that was ahead of this one, so catch up with
+		// its version.
 		if from, err := history.ParseContinueToken(q.Continue); err == nil {
 			r.prober.request(ep, from.Version)
 		}

@@ -34,12 +34,11 @@ type Options struct {
 	// metadata.namespace. If nil, the paths that the upstream describes are used. Their values
 	// are read from the JSON of the objects, as in [watchcache.New].
 	Fields []string
-	// ProbeSource is the collection of the upstream, with watches that end or send a
-	// bookmark within two seconds. The relay opens a short watch of it if a reader waits
-	// for a version that no event of the collection has. If nil and the upstream is a
-	// [client.Remote], a copy of the Remote with a short timeoutSeconds is used. If nil and
-	// the upstream is another Source, such a reader waits for the next bookmark of the
-	// upstream.
+	// ProbeSource is a Source of the upstream's collection. Its watches must end or send a bookmark
+	// within two seconds. The relay opens a short watch of ProbeSource if a reader waits for a
+	// version that no event of the collection has. If nil and the upstream is a [client.Remote], a
+	// copy of the Remote with a short timeoutSeconds is used. If nil and the upstream is another
+	// Source, such a reader waits for the next bookmark of the upstream.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source

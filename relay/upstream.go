@@ -17,9 +17,10 @@ type upstream struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	open   *upstreamWatcher // nil if no watch is open
-	epoch  string           // the epoch of the relay's state; empty if not known
-	target target           // what the open watch must reach before its state is served; zero after that
+	open  *upstreamWatcher // nil if no watch is open
+	epoch string           // the epoch of the relay's state; empty if not known
+	// target is what the open watch must reach before its state is served. It is zero after that.
+	target target
 	// a backfill has failed; the next watch begins with the newest state
 	noBackfill bool
 }
@@ -89,8 +90,8 @@ func (u *upstream) skipBackfill() {
 	u.noBackfill = true
 }
 
-// takeTarget returns the target of the state that is now complete. A state that was listed
-// has no target.
+// takeTarget returns the target of the state that is now complete, and clears it. A state that was
+// listed, not watched, has no target.
 func (u *upstream) takeTarget() target {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,7 +12,7 @@ type upstreamWatcher struct {
 	// Immutable once it is open.
 	listwatch.Watcher
 	upstream *upstream
-	poller   listwatch.Poller // the Watcher; nil if it is not a Poller
+	poller   listwatch.Poller // the Watcher as a Poller; nil if it is not one
 	signal   chan struct{}    // capacity 1; holds a token when the Poller must be polled
 	onWake   func()           // calls wake; allocated once
 

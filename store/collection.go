@@ -99,15 +99,15 @@ func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 const maxNameTries = 8
 
 // Create writes a new object. If it has metadata.generateName and no name, its name is the
-// generateName followed by five random characters. Members that the collection sets replace those
-// of the writer, except resourceVersion: only an object that exists already has one, so Create
-// refuses an object with a resourceVersion.
+// generateName followed by five random characters. Create overwrites the members that the
+// collection sets, such as metadata.uid. It refuses an object with a nonzero resourceVersion,
+// because only an existing object has one.
 func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
 	return c.CreateIn(ctx, "", data)
 }
 
-// CreateIn is like Create, for a request that names the namespace. An object without a
-// namespace gets this one. An object with another namespace is Invalid.
+// CreateIn is like Create, for a request that names the namespace. An object without a namespace
+// gets this one. If the object has another namespace, the error has code Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
 	end, err := budget.BeginTurn(ctx, len(data))
 	if err != nil {
@@ -320,8 +320,9 @@ func (c *Collection) checkPreconditions(old *listwatch.Object, p Preconditions) 
 	return nil
 }
 
-// waitToRetry waits for a random time, which grows with the number of tries up to 10 ms. It
-// spreads writers that conflicted with each other. The first retries do not wait.
+// waitToRetry waits for a random time, so that writers that conflicted with each other do not retry
+// at the same moment. The longest time grows with the number of tries, up to 10 ms. The first
+// retries do not wait.
 func waitToRetry(ctx context.Context, try int) error {
 	if try < 3 {
 		return ctx.Err()

@@ -9,8 +9,8 @@
 //
 // # Writing a backend
 //
-// A backend keeps the objects of one collection under versions that grow with every write,
-// and implements Source, Get and Commit. It receives each new object as a [Draft], which it
-// completes with the version of the write. A backend can implement its watches with the
-// root package only. The module examples/extending has a backend over a map.
+// A backend keeps the objects of one collection under versions that grow with every write, and
+// implements Source, Get and Commit. It receives each new object as a [Draft], which it completes
+// with the version of the write. The exported names of the root package suffice to implement its
+// watches, as the backend over a map in the module examples/extending shows.
 package store

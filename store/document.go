@@ -23,7 +23,8 @@ type document struct {
 // levels. A deeper object would make whole lists unreadable.
 const maxDepth = 240
 
-// parseDocument splits JSON of any layout. As in Kubernetes, errors have status 400.
+// parseDocument checks and splits the JSON of an object, which may contain white space. As in
+// Kubernetes, errors have status 400.
 func parseDocument(data []byte) (*document, error) {
 	compact, err := compactObject(data)
 	if err != nil {
@@ -40,8 +41,8 @@ func parseDocument(data []byte) (*document, error) {
 	return splitDocument(withMetadata(compact))
 }
 
-// withMetadata returns the object with empty metadata if it has none, so that the rules name what
-// is missing.
+// withMetadata adds empty metadata to an object that has none, so that the error names the missing
+// fields of the metadata.
 func withMetadata(compact []byte) []byte {
 	metadata, err := rawjson.Find(compact, "metadata")
 	switch {
@@ -147,7 +148,7 @@ func (d *document) dropMetadata(name string) {
 }
 
 // normalizeMap replaces null values in a map of strings in the metadata by empty strings, and drops
-// an empty map. Kubernetes' types have the same effect.
+// an empty map. Kubernetes does the same when it decodes an object into its Go types.
 func (d *document) normalizeMap(name string) error {
 	m := findMember(d.metadata, name)
 	if m == nil {

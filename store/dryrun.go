@@ -15,9 +15,10 @@ func (c *Collection) DryRun() *Collection {
 	return &Collection{spec: c.spec, backend: c.backend, dryRun: true, quota: c.quota}
 }
 
-// WithDryRun returns c, or c.DryRun() if stages has the value "All". stages are the values of the
-// parameter dryRun in the API of Kubernetes, which has no other stage: any other value, even an
-// empty one, is an error of code Invalid, because its writer did not want a normal write.
+// WithDryRun returns c, or c.DryRun() if stages has the value "All". The argument stages holds the
+// values of the parameter dryRun of the Kubernetes API, where "All" is the only stage. For any
+// other value, even an empty one, WithDryRun returns an error of code Invalid, because a client
+// that sets the parameter does not want a normal write.
 func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
 	for _, stage := range stages {
 		switch stage {

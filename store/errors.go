@@ -16,7 +16,7 @@ func (s CollectionSpec) quotedName(name string) string {
 	return fmt.Sprintf("%s %q", s.QualifiedName(), name)
 }
 
-// details names an object by the plural of its collection.
+// details returns the Details that identify an object. As in Kubernetes, their Kind is the plural.
 func (s CollectionSpec) details(name string) *listwatch.Details {
 	return &listwatch.Details{Name: name, Group: s.Group(), Kind: s.Plural}
 }
@@ -29,7 +29,8 @@ func (s CollectionSpec) alreadyExists(key listwatch.Key) error {
 	return &listwatch.Error{Code: listwatch.AlreadyExists, Message: s.quotedName(key.Name) + " already exists", Details: s.details(key.Name)}
 }
 
-// generateNameConflict is alreadyExists for an object with a generateName, which clients retry.
+// generateNameConflict is like alreadyExists, for a create with a generateName. As in Kubernetes,
+// its RetryAfter asks the client to retry.
 func (s CollectionSpec) generateNameConflict(key listwatch.Key) error {
 	d := s.details(key.Name)
 	d.RetryAfter = time.Second

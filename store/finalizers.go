@@ -57,8 +57,8 @@ func (d *document) keepDeletionMarks(old *document) {
 	}
 }
 
-// checkDeletionMarks returns an error if sub sets a deletion mark, which only a delete does. If old
-// has a deletionTimestamp, the one in sub is ignored, as in Kubernetes.
+// checkDeletionMarks returns an error if sub sets a deletion mark, which only a delete may do. If
+// old has a deletionTimestamp, the one in sub is ignored, as in Kubernetes.
 func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error {
 	for _, name := range deletionMarks {
 		m, before := findMember(sub.doc.metadata, name), findMember(old.metadata, name)

@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Kubernetes' generic API server gives the expected results.
+// The expected results are the results of Kubernetes' generic API server.
 func TestMetadataIsNormalizedAsInKubernetes(t *testing.T) {
 	for _, c := range []struct {
 		name, metadata, want string

@@ -120,7 +120,7 @@ func checkStringMap(raw []byte) (bad *mismatch) {
 	return bad
 }
 
-// checkElements returns the check of a list whose elements pass check.
+// checkElements returns a typeCheck for a list, which checks each element with check.
 func checkElements(check typeCheck) typeCheck {
 	return func(raw []byte) (bad *mismatch) {
 		if raw[0] != '[' {
@@ -140,7 +140,8 @@ func checkElements(check typeCheck) typeCheck {
 	}
 }
 
-// checkMembers returns the check of an object whose members pass the checks of their names.
+// checkMembers returns a typeCheck for an object, which checks each member with the typeCheck of
+// its name.
 func checkMembers(checks map[string]typeCheck) typeCheck {
 	return func(raw []byte) (bad *mismatch) {
 		if raw[0] != '{' {

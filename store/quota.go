@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A QuotaError refuses a write that would exceed a quota of [CollectionSpec]. It has the code
-// Forbidden, and so status 403, as a refusal by a ResourceQuota of Kubernetes.
+// A QuotaError is the error of a write that would exceed a quota of [CollectionSpec]. It has the
+// code Forbidden, and so status 403, like the error of a ResourceQuota in Kubernetes.
 type QuotaError struct {
 	// Quota is "objects" or "bytes".
 	Quota string
@@ -27,15 +27,16 @@ func (c *Collection) Quota() (objects int, bytes int64) {
 	return max(c.spec.MaxObjects, 0), max(c.spec.MaxBytes, 0)
 }
 
-// A quota counts what the writes in progress add to a collection.
+// A quota counts the objects and bytes that the writes in progress add to a collection.
 type quota struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	objects, bytes int64
 }
 
-// reserve checks the quotas of c for change, and reserves what it adds until release is called. A
-// write that makes the collection no larger is allowed even if a quota is exceeded.
+// reserve checks that change does not exceed the quotas of c, and counts the objects and bytes that
+// it adds until release is called. A write that makes the collection no larger is allowed even if a
+// quota is exceeded.
 func (c *Collection) reserve(change Change) (release func(), err error) {
 	stats, ok := c.backend.(interface{ Stats() listwatch.Stats })
 	if c.spec.MaxObjects <= 0 && c.spec.MaxBytes <= 0 || !ok || change.New == nil {
@@ -65,7 +66,8 @@ func (c *Collection) reserve(change Change) (release func(), err error) {
 	}, nil
 }
 
-// checkQuota returns an error if a write that adds more to used exceeds the limit of the quota.
+// checkQuota returns an error if a write that adds the amount in more to the amount in used would
+// exceed limit.
 func (c *Collection) checkQuota(name string, more, used, limit int64, key listwatch.Key) error {
 	if limit <= 0 || more <= 0 || used+more <= limit {
 		return nil

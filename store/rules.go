@@ -67,8 +67,8 @@ func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	}
 }
 
-// maskHyphen returns the name that must be valid if prefix is a generateName. As in Kubernetes, a
-// hyphen at the end is masked together with the character before it.
+// maskHyphen returns the name to check in place of prefix, a generateName: as in Kubernetes, a
+// hyphen at the end and the character before it become an "a", so that "web-" is valid.
 func maskHyphen(prefix string) string {
 	if len(prefix) > 1 && strings.HasSuffix(prefix, "-") {
 		return prefix[:len(prefix)-2] + "a"
@@ -100,7 +100,8 @@ func checkAnnotations(d *document, c *causes) {
 		return
 	}
 	size := 0
-	_ = rawjson.Members(m.Value, func(name string, value rawjson.Span) error { // types were checked
+	// Members returns no error, because readMetadata has checked the types.
+	_ = rawjson.Members(m.Value, func(name string, value rawjson.Span) error {
 		checkQualifiedName(field, "annotation", name, c)
 		text, _ := rawjson.String(value.Of(m.Value))
 		size += len(name) + len(text)
@@ -132,13 +133,14 @@ func checkOwners(d *document, c *causes) {
 		return
 	}
 	controllers, i := 0, 0
-	_ = rawjson.Elements(m.Value, func(value rawjson.Span) error { // the type was checked before
+	// Elements returns no error, because readMetadata has checked the types.
+	_ = rawjson.Elements(m.Value, func(value rawjson.Span) error {
 		owner := value.Of(m.Value)
 		text := func(name string) string {
 			text, _ := rawjson.String(rawjson.Lookup(owner, name))
 			return text
 		}
-		// Events are deleted after a while, so they own nothing.
+		// Kubernetes deletes Events after a while, so an Event must not own an object.
 		if text("apiVersion") == "v1" && text("kind") == "Event" {
 			c.add(listwatch.CauseInvalid, fmt.Sprintf("metadata.ownerReferences[%d]", i), "Invalid value: /v1, Kind=Event is disallowed from being an owner")
 		}

@@ -17,7 +17,7 @@ import (
 
 var keyA = listwatch.Key{Namespace: "n", Name: "a"}
 
-// replaceWith returns a change that ignores the old object and returns data.
+// replaceWith returns a function for Update that ignores the old object and returns data.
 func replaceWith(data string) func(*listwatch.Object) ([]byte, error) {
 	return func(*listwatch.Object) ([]byte, error) { return []byte(data), nil }
 }

@@ -67,8 +67,7 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 // resetLimit must be called before each event.
 func (b *codedBody) resetLimit() { b.left = b.limit }
 
-// isIncomplete reports whether the decoder holds compressed bytes that it has not
-// decompressed yet.
+// isIncomplete reports whether the decompressor holds bytes that it has not decompressed yet.
 func (b *codedBody) isIncomplete() bool { return b != nil && b.r.Incomplete() }
 
 // truncationError returns an error if the body ended at a position where the coding is
@@ -84,8 +83,8 @@ func (b *codedBody) truncationError(withinEvent bool) error {
 	return corruptError("the "+b.name+" data is truncated", cause)
 }
 
-// Read returns io.EOF at any end of the body, as a streamBody does. The decoder reports whether
-// the end is within an event.
+// Read returns io.EOF at any end of the body, as a streamBody does. The decoder of the framing
+// reports whether the end is within an event.
 func (b *codedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, corruptError(fmt.Sprintf("%d bytes of decompressed %s data contain no event", b.limit, b.name), nil)

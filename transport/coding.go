@@ -33,9 +33,9 @@ var contentCodings = []*contentCoding{
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
-// Codings returns the names of the supported content codings, beginning with the one that clients
-// should prefer: only gzip frames can refer to earlier events. Without that, zstd costs the client
-// less CPU time. The caller may modify the slice.
+// Codings returns the names of the supported content codings. gzip is first, because clients should
+// prefer it: only gzip frames can refer to earlier events. With a server that does not permit that
+// (see [Options].Segments), zstd costs the client less CPU time. The caller may modify the slice.
 func Codings() []string { return []string{compress.Gzip, compress.Zstd} }
 
 // negotiateCoding chooses the content coding of a response to r with the headers h, and sets
@@ -67,11 +67,10 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	return nil, nil
 }
 
-// A StreamCoding adds the header and the trailer of a content coding to one stream, and
-// computes the checksum over its frames. A stream of [OpenResponse] already has one. A
-// transport that writes to a connection must use one for each stream. It is not safe for
-// concurrent use. A nil StreamCoding is valid and does nothing. It is for codings without a
-// header and a trailer.
+// A StreamCoding adds the header and the trailer of a content coding to one stream, and computes
+// the checksum over its frames. A stream of [OpenResponse] already has one. A transport that writes
+// to a connection must use one for each stream. It is not safe for concurrent use. A nil
+// StreamCoding is valid and does nothing, because some codings have no header and no trailer.
 type StreamCoding struct {
 	encoder  *Encoder
 	checksum compress.Checksum

@@ -57,8 +57,8 @@ func withProtocols(config *tls.Config, protocols *http.Protocols) *tls.Config {
 	return config
 }
 
-// dialTLS opens a connection to addr as http.Transport does, which only accepts a configuration
-// that never changes.
+// dialTLS opens a connection to addr with config. http.Transport would do the same, but only with a
+// configuration that never changes.
 func dialTLS(ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error), network, addr string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(addr)
@@ -135,8 +135,8 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// Do sends r with the client c of any owner, for a response that is a stream or a WebSocket. It
-// differs from c.Do where c.Do would harm a stream:
+// Do sends r, whose response is a stream or a WebSocket, with c, which may be configured for short
+// requests. It differs from c.Do where c.Do would harm a stream:
 //   - c.Timeout limits only the time until the headers of the response.
 //   - If c.CheckRedirect is nil, redirects are followed as by [HTTPClient].
 //   - The transport of c does not request compression that r does not request.
@@ -197,9 +197,9 @@ func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser 
 	return c
 }
 
-// DialHTTP opens a stream by a GET request with c, as [Do] does. It implements Dial for a [Client]
-// over net/http. major is the HTTP version that the response must have. If it is zero, any version
-// is accepted.
+// DialHTTP opens a stream by a GET request, which it sends with [Do] and c. It implements Dial for
+// a [Client] over net/http. major is the HTTP version that the response must have. If it is zero,
+// any version is accepted.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https"}

@@ -272,7 +272,7 @@ func TestDoEndsTheContextWithTheStream(t *testing.T) {
 	}
 }
 
-// net/http requests compression on its own unless the request has the header.
+// net/http requests compression on its own unless the request has an Accept-Encoding header.
 func TestDoRequestsNoCompression(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -25,7 +25,7 @@ type Envelope struct {
 	Compression string
 	// History is not nil if Wrap compresses with deflate, and clients may keep the text of all
 	// compressed messages as the history of their decompressor. A transport that sets it must set
-	// [Stream.Segments] only for clients that do.
+	// [Stream.Segments] only for clients that keep this history.
 	History *MessageHistory
 }
 
@@ -67,7 +67,7 @@ type wireForm struct {
 	representation Representation
 }
 
-// encoders holds the Encoder of each wire form that is in use: wireForm → *Encoder.
+// encoders holds the Encoder of each wire form that was ever used: wireForm → *Encoder.
 var encoders sync.Map
 
 // EncoderFor returns the Encoder for a framer and an envelope, without a content coding. It
@@ -143,8 +143,8 @@ func (c *Encoder) AfterFirst() *Encoder { return c.afterFirst }
 // not be modified. Package framecache describes how frames are cached.
 func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 	if e.Initial && c.representation != nil && c.representation.DependsOnTime() {
-		// Do not cache the frame: the object would keep the frame of its initial event as long
-		// as it exists, which may be for days.
+		// Do not cache the frame: the object would keep it as long as it exists, so that watchers
+		// could receive a frame that is outdated by days.
 		return c.appendEvent(nil, e)
 	}
 	frames := e.Frames()
@@ -206,8 +206,8 @@ func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	return c.wrap(dst, payload), nil
 }
 
-// appendToSegment appends the frame of e whose text is compressed by d, after the earlier events of
-// a segment.
+// appendToSegment appends the frame of e to dst. It compresses the text with d, whose history holds
+// the earlier events of the segment.
 func (c *Encoder) appendToSegment(dst []byte, e listwatch.Event, d framecache.Compressor) ([]byte, error) {
 	w := c.represent(e)
 	payload, err := c.appendPayload(make([]byte, 0, len(w.Object)+128), w)

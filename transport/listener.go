@@ -20,7 +20,8 @@ type LimitedListener struct {
 	open atomic.Int64
 }
 
-// Open returns the number of open TCP connections. Others are not counted.
+// Open returns the number of open TCP connections. Other connections are neither counted nor
+// limited.
 func (l *LimitedListener) Open() int64 { return l.open.Load() }
 
 // Accept returns the next connection that does not exceed the limit.
@@ -42,14 +43,14 @@ func (l *LimitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// A countedConn frees its place when it is closed.
+// A countedConn is subtracted from the number of open connections when it is closed.
 type countedConn struct {
 	*net.TCPConn
 	once   sync.Once
 	closed func()
 }
 
-// TCP returns the connection itself, so that transports use it as without the limit.
+// TCP returns the wrapped connection, so that transports recognize c as TCP.
 func (c *countedConn) TCP() *net.TCPConn { return c.TCPConn }
 
 // Close closes the connection.

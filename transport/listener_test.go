@@ -36,7 +36,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	over := dial()
 	accepted := make(chan net.Conn)
 	go func() {
-		c, _ := limited.Accept() // after first is closed
+		c, _ := limited.Accept() // returns after first is closed
 		accepted <- c
 	}()
 	<-refused
@@ -44,7 +44,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 		t.Errorf("the second connection got %d bytes, want its end", n)
 	}
 	first.Close()
-	first.Close() // counts once
+	first.Close() // must not be counted again
 	innocent := dial()
 	c := <-accepted
 	defer c.Close()

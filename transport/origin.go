@@ -97,10 +97,10 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS
-// does not know which scheme the client used. So if Host has no port, isHostOf assumes the
-// default port of o's scheme. Only http and https are schemes of this server: a page of a program,
-// such as tauri://localhost, has the name of its host without being from there.
+// isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS does not
+// know which scheme the client used. So if Host has no port, isHostOf assumes the default port of
+// o's scheme. Only origins of the schemes http and https can come from this server: a program can
+// give its own pages any host, as in tauri://localhost.
 func (o origin) isHostOf(r *http.Request) bool {
 	if o.scheme != "https" && (r.TLS != nil || o.scheme != "http") {
 		return false

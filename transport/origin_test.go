@@ -45,7 +45,7 @@ func TestOriginAllowed(t *testing.T) {
 		{"http://", "", false, false},
 		{"h", "h", false, false},
 		{"null", "null", false, false},
-		// Schemes of programs, which may have a page of any host.
+		// Schemes of programs, whose pages may name any host.
 		{"tauri://h", "h", false, false},
 		{"chrome-extension://h", "h", false, false},
 		{"tauri://h", "h", true, false},

@@ -70,7 +70,7 @@ var (
 	plainMessages = &transport.Envelope{Messages: true, Wrap: func(dst, payload []byte, _ bool) []byte {
 		return append(append(dst, 0), payload...)
 	}}
-	// textMessages contain only the text.
+	// textMessages adds nothing to the text of a message.
 	textMessages = &transport.Envelope{Messages: true}
 )
 

@@ -38,8 +38,8 @@ type responseSender struct {
 // [http.ErrAbortHandler]. It may do so after every Abort. The other ends take effect when
 // the handler returns.
 //
-// If w cannot be flushed, OpenResponse returns an error and has written nothing, because a
-// stream would not reach the client.
+// If w cannot be flushed, events would not reach the client, so OpenResponse writes nothing and
+// returns an error.
 func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *Encoder) (*Stream, error) {
 	if !canFlush(w) {
 		w.Header().Del("Content-Encoding") // the error response is not compressed
@@ -115,7 +115,7 @@ func (s *responseSender) flush() error {
 // Close implements [Sender]; see [OpenResponse].
 func (s *responseSender) Close(end End) error {
 	if s.closed.Swap(true) {
-		<-s.finished // another goroutine has called Close; the handler may return after this call
+		<-s.finished // wait for the other call, because the handler may return after this one
 		return s.closeErr
 	}
 	if s.unreadBody {

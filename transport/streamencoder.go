@@ -13,8 +13,8 @@ import (
 type Compressors struct{ c *framecache.Compressors }
 
 // NewCompressors returns Compressors that use at most limit compressors at a time, each of about a
-// megabyte. A negative limit means no limit. A feed with two streams or more takes a compressor for
-// each of their wire forms. If none is free, its events are compressed separately.
+// megabyte. A negative limit means no limit. A feed takes a compressor for each wire form that two
+// or more of its streams have. If none is free, its events are compressed separately.
 func NewCompressors(limit int) *Compressors {
 	return &Compressors{framecache.NewCompressors(limit,
 		func() framecache.Compressor { return compress.GetSegmentDeflater() },
@@ -41,9 +41,9 @@ type segmentation struct {
 	compressors *framecache.Compressors // immutable
 
 	feed     *framecache.Feed     // the feed of the newest event
-	sequence *framecache.Sequence // its segments; nil if feed is nil
-	// The client's history ends with the first next events of segment, and nothing else after the
-	// first of them. segment is nil if that is not so.
+	sequence *framecache.Sequence // the segments of feed; nil if feed is nil
+	// If segment is not nil, the client's history ends with the events 0 to next-1 of segment,
+	// without other text between them.
 	segment *framecache.Segment
 	next    int
 }
@@ -91,8 +91,8 @@ func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
 	return frame, err
 }
 
-// BeforeSegment returns the frame of e, to be sent before the frame that Event returned last, with
-// which a segment starts.
+// BeforeSegment returns the frame of e, which must be sent before the last frame of Event. That
+// frame must be the first one of a segment; see StartsSegment.
 func (s *StreamEncoder) BeforeSegment(e listwatch.Event) ([]byte, error) {
 	return s.privateEncoder().Event(e)
 }
@@ -106,7 +106,8 @@ func (s *StreamEncoder) privateEncoder() *Encoder {
 	return s.encoder
 }
 
-// private notes that frame does not belong to a segment.
+// private returns its arguments. If frame enters the client's history, no frame of the current
+// segment can follow, because frame does not belong to the segment.
 func (s *StreamEncoder) private(frame []byte, err error) ([]byte, error) {
 	if s.segmentation != nil && len(frame) > 0 && s.encoder.entersHistory(frame) {
 		s.segment = nil
@@ -131,8 +132,9 @@ func (s *StreamEncoder) Heartbeat(at listwatch.Version) []byte {
 	return frame
 }
 
-// follow reports whether the text of place is the next text of the segment that s is in, and
-// moves s behind it. Otherwise s waits for the next segment.
+// follow reports whether s may send the frame of place: it is the first one of a segment, or the
+// next one of the segment that s is in. If so, follow moves s past it. Otherwise s waits for the
+// next segment.
 func (s *StreamEncoder) follow(place *framecache.Place) bool {
 	if place.Index > 0 && (place.Segment != s.segment || place.Index != s.next) {
 		if s.segment = nil; place.Segment.Continues(place.Index+1, time.Now()) {
@@ -155,15 +157,16 @@ func (s *StreamEncoder) join(f *framecache.Feed) {
 // WireSize is [Encoder.WireSize].
 func (s *StreamEncoder) WireSize(frame []byte) int { return s.encoder.WireSize(frame) }
 
-// StartsSegment reports whether the last frame of Event was the first one of a segment. Private
-// text costs nothing before such a frame.
+// StartsSegment reports whether the last frame of Event was the first one of a segment. Before such
+// a frame, the stream can send data that only it receives without leaving a segment; see
+// BeforeSegment.
 func (s *StreamEncoder) StartsSegment() bool {
 	return s.segmentation != nil && s.segment != nil && s.next == 1
 }
 
 // InSegment reports whether the next frame will probably refer to the frames before it, so that
-// private text would put the stream out of its segment. It is false if private text bypasses the
-// history.
+// data that only this stream receives, such as a bookmark, would make the stream leave its segment.
+// It is false if such data bypasses the history.
 func (s *StreamEncoder) InSegment(now time.Time) bool {
 	return s.segmentation != nil && s.segment != nil && s.encoder.envelope.History == nil && s.segment.Continues(s.next, now)
 }

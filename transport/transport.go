@@ -67,8 +67,8 @@ type Options struct {
 	// its errors, and the end of the request's context does not end the stream.
 	Detach bool
 	// Segments permits frames that refer to the text of earlier events, which makes them several
-	// times smaller. Whoever can write objects into a stream, and see the length of its encrypted
-	// frames, can then find out secrets of other objects. See docs/protocol.md.
+	// times smaller. An attacker who can write objects into a stream, and see the length of its
+	// encrypted frames, can then guess secrets in other objects. See docs/protocol.md.
 	Segments bool
 }
 
@@ -106,23 +106,23 @@ type Stream struct {
 	// must return quickly. OnDone itself must be called at most once.
 	OnDone func(f func())
 	// Serve, if not nil, reads what the peer sends, and returns when the stream is done. The user
-	// of the stream must call it once: in the handler, which then needs no other goroutine, or on
-	// a goroutine of its own if the stream is detached. It may return a few seconds after
-	// Sender.Close if the peer does not answer the end.
+	// of the stream must call it once: in the handler, which then needs no other goroutine, or on a
+	// goroutine of its own if the stream is detached. It may return a few seconds after
+	// Sender.Close, because it waits for the peer to acknowledge the end of the stream.
 	Serve func()
 	// Detached is true if the stream continues after the handler has returned, and does not end
 	// with the request's context: it spans several requests, or [Options].Detach was set.
 	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
 	// error, the handler must panic with http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
-	// Segments is true if Options.Segments is, and the client decompresses all frames of the stream
-	// with one history. See [Stream.NewStreamEncoder].
+	// Segments is true if Options.Segments is true and the client decompresses all frames of the
+	// stream with one history. See [Stream.NewStreamEncoder].
 	Segments bool
 	// Finish, if not nil, is closed by a transport that wants to complete the stream, such as a
-	// long poll that has something to return. The handler then sends a last bookmark, if the
-	// client allows bookmarks, and calls Sender.Close(Finished). It may send pending events
-	// before, but does not wait for the end of the initial events. Without them a client has
-	// to start again.
+	// long poll that has something to return. The handler then sends a last bookmark, if the client
+	// allows bookmarks, and calls Sender.Close(Finished). It may send pending events before, but
+	// does not wait for the end of the initial events. So the transport should wait for it (see
+	// Progress): a client that has not received all initial events has to start again.
 	Finish <-chan struct{}
 	// Progress, if not nil, is called after events of the watch were passed to Send, and at the
 	// end of the initial events even if none were sent. events is the number of events since
@@ -153,10 +153,10 @@ func (s *Stream) Done() <-chan struct{} {
 // goroutine may call Close.
 type Sender interface {
 	// Send writes and flushes frames in order, in one write if possible. It may overwrite the
-	// slice, but does not modify the frames. They must not change afterwards: within a function
-	// of Scheduler.Go, Send keeps what cannot be written yet. After an error the stream is broken,
-	// and only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded] if the peer
-	// accepted no byte within the write timeout.
+	// slice, but does not modify the frames. They must not change afterwards, because Send keeps
+	// the bytes that it cannot write yet if it is called within a function of Scheduler.Go. After
+	// an error the stream is broken, and only Close(Abort) is useful. The error wraps
+	// [os.ErrDeadlineExceeded] if the peer accepted no byte within the write timeout.
 	Send(frames [][]byte) error
 	// Close ends the stream and releases its resources. It returns within the write timeout.
 	// Further calls have no effect, but may return the error of the first call.
@@ -187,7 +187,7 @@ const (
 )
 
 // A Client is the client side of a transport. It must be safe for concurrent use. It may keep
-// connections.
+// connections open for later streams.
 type Client interface {
 	// Name returns the name of the transport; see [Server].
 	Name() string

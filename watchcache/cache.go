@@ -28,10 +28,10 @@ type Options struct {
 	FrameCacheBytes int64
 	// Newest returns a version that covers every write acknowledged before the call, such as the
 	// version of the newest row. A read of the newest state calls it, and waits up to 3 seconds
-	// until the cache has reached that version. Concurrent reads share a call. Its context
-	// ends after 3 seconds, or when the cache fails. An error of Newest becomes the error of the reads; if it is not a
-	// [*listwatch.Error], it gets the code [listwatch.Unavailable]. If Newest is nil, a read of
-	// the newest state returns the state of the cache.
+	// until the cache has reached that version. Concurrent reads share a call, whose context ends
+	// after 3 seconds, or when the cache fails. An error of Newest becomes the error of the reads;
+	// if it is not a [*listwatch.Error], it gets the code [listwatch.Unavailable]. If Newest is
+	// nil, a read of the newest state returns the state of the cache.
 	Newest func(ctx context.Context) (listwatch.Version, error)
 }
 

@@ -23,8 +23,9 @@ type Change struct {
 	// Old is the object before the write, or nil if the write created it. Only the past that is
 	// passed to Replace needs it. Apply ignores it and uses the object in the cache.
 	Old *listwatch.Object
-	// At is the time of the write, after which Options.HistoryAge counts, for the past that is
-	// passed to Replace. If zero, the current time is used. Apply uses the current time.
+	// At is the time of the write, from which Options.HistoryAge is measured. Only the past that is
+	// passed to Replace needs it. If zero, the current time is used. Apply ignores At and always
+	// uses the current time.
 	At time.Time
 }
 
@@ -34,7 +35,8 @@ type write struct {
 	history.Record
 }
 
-// check converts changes to writes. They must come after the version reached, in order of version.
+// check converts changes to writes. Their versions must be in order, and greater than the argument
+// reached.
 func check(changes []Change, reached listwatch.Version, convert func(Change) (write, error)) ([]write, error) {
 	writes := make([]write, len(changes))
 	for i, change := range changes {
@@ -104,7 +106,7 @@ func (c *Cache) write(change Change) (write, error) {
 	return write{key, history.Record{Version: v, New: c.withFields(o)}}, nil
 }
 
-// checkObject returns an error if an object lacks what a watcher needs.
+// checkObject returns an error if an object has no name or no version.
 func checkObject(o *listwatch.Object) error {
 	switch {
 	case o.Key.Name == "":

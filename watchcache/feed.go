@@ -5,9 +5,10 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// Replace sets the state at version v. The objects may be in any order. The first call makes the cache
-// readable. A later call is for an owner that may have missed changes: it drops the history, and
-// ends every watch with [listwatch.Expired], because clients must list again.
+// Replace sets the state of the cache to objects, at version v. The objects may be in any order.
+// The first call makes the cache readable. A later call is for an owner that may have missed
+// changes: it drops the history, and ends every watch with [listwatch.Expired], because clients
+// must list again.
 //
 // past holds the changes, in order, that led to the state from an earlier version, which the owner
 // chooses. Watches can resume from that version, as if the cache had existed at that time. If the
@@ -16,9 +17,9 @@ import (
 // know the past passes none. A later call of Replace ignores past.
 //
 // Errors have the code [listwatch.Invalid] if an object occurs twice, or has no key, no version, or
-// a version above v, if v is zero or less than Version, or if a change of the past is malformed,
-// and [listwatch.Corrupt] if past does not lead to objects. After an error the cache is unchanged.
-// After a failure of the cache, Replace returns that failure.
+// a version above v, if v is zero or less than [Cache.Version], or if a change of the past is
+// malformed, and [listwatch.Corrupt] if past does not lead to objects. After an error the cache is
+// unchanged. After a failure of the cache, Replace returns that failure.
 func (c *Cache) Replace(objects []*listwatch.Object, v listwatch.Version, past ...Change) error {
 	state, err := c.state(objects, v)
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *Cache) replace(state []*listwatch.Object, v listwatch.Version, past []C
 		return err
 	}
 	c.log, c.last = log, v
-	c.revision.Advance(v) // before a watch can exist, so no function of a watcher is called
+	c.revision.Advance(v) // calls no function of a watcher, because there are no watches yet
 	close(c.ready)
 	return nil
 }
@@ -159,9 +160,9 @@ func (c *Cache) apply(changes []Change) (listwatch.Version, error) {
 	return c.last, nil
 }
 
-// Advance records that every change up to v was applied, because there are no others: watchers then
-// get bookmarks at v, and readers that wait for v continue. Before the first state, and if the
-// cache has already reached v, Advance has no effect.
+// Advance records that the owner has applied every change up to v, even if the newest change has a
+// lower version. Watchers then get bookmarks at v, and readers that wait for v continue. Before the
+// first state, and if the cache has already reached v, Advance has no effect.
 func (c *Cache) Advance(v listwatch.Version) {
 	c.feed.Lock()
 	advance := c.isReady() && v > c.last

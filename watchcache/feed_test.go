@@ -79,7 +79,8 @@ func TestWatchesResumeInTheRestoredPast(t *testing.T) {
 	}
 }
 
-// The versions between the oldest and the first change were never used, or were rolled back.
+// The stated start of the past may be far below the version of its first change: the versions
+// between them were never used, or were rolled back.
 func TestOwnerStatesStartOfThePast(t *testing.T) {
 	for name, test := range map[string]struct {
 		state []*listwatch.Object
@@ -178,7 +179,7 @@ func TestRefusedInput(t *testing.T) {
 			if !errors.Is(err, test.code) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v, want %v with %q", err, test.code, test.text)
 			}
-			f.apply(put("z", "red", 14)) // nothing has changed before
+			f.apply(put("z", "red", 14)) // the failed call has changed nothing
 			f.wantEvents(w, "ADDED z 14")
 		})
 	}

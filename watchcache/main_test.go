@@ -69,8 +69,8 @@ func (f *fixture) watch(q listwatch.Query) listwatch.Watcher {
 	return w
 }
 
-// wantEvents reads events until one of each description has arrived, in order. The description
-// "ADDED a 7" has the type, the name and the version.
+// wantEvents reads one event for each description, and compares them in order. A description, such
+// as "ADDED a 7", consists of the type, the name and the version.
 func (f *fixture) wantEvents(w listwatch.Watcher, want ...string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 5*time.Minute)

@@ -39,8 +39,8 @@ func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 		return nil, err
 	}
 	w, err := log.Watch(ctx, q)
-	// Check this after the watch is open, because Replace ends an open watch: so a late change is
-	// either seen here, or Replace ends the watch.
+	// Check incomplete only when the watch is open: if Apply sets it after the check, the owner
+	// must call Replace, which ends the open watch.
 	if v := listwatch.Version(c.incomplete.Load()); err == nil && v != 0 && q.Start == listwatch.At && q.Version == v && !q.SendsInitialEvents() {
 		_ = w.Close() // it has returned no event
 		return nil, incompleteVersion(v)
@@ -62,8 +62,8 @@ func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, 
 }
 
 // Wait returns nil when the cache has reached v. A writer that knows the version of its write can
-// then read it here, also with Lookup. After 3 seconds Wait returns an error of code
-// [listwatch.NotYet]. If ctx ends first, it returns the error of ctx.
+// then read that write from the cache, also with Lookup. After 3 seconds Wait returns an error of
+// code [listwatch.NotYet]. If ctx ends first, it returns the error of ctx.
 func (c *Cache) Wait(ctx context.Context, v listwatch.Version) error {
 	if err := c.failure(); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (c *Cache) awaitVersion(ctx context.Context, v listwatch.Version) error {
 	return err
 }
 
-// prepare waits for the first state. In the result, a version replaces Start Newest if
-// Options.Newest is set.
+// prepare waits for the first state. If q requests the newest state and Options.Newest is set, the
+// returned query requests a state at the version from Options.Newest or later.
 func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, listwatch.Query, error) {
 	if err := c.awaitState(ctx); err != nil {
 		return nil, q, err

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Typed is a Cache that takes Go values. The JSON of a T has its name and namespace in the member
-// "metadata", as with [listwatch.Metadata]. It has the other methods of [Cache], too.
+// A Typed is a Cache that takes Go values. The JSON of a T must have its name and namespace in the
+// member "metadata", as with [listwatch.Metadata]. Typed also has the other methods of [Cache].
 type Typed[T any] struct {
 	*Cache
 }
@@ -69,7 +69,7 @@ func (t *Typed[T]) Apply(changes ...TypedChange[T]) error {
 	return t.Cache.Apply(untyped...)
 }
 
-// untyped encodes the values of changes, without the old ones.
+// untyped converts changes and encodes their values. It does not set Old.
 func untyped[T any](typed []TypedChange[T]) ([]Change, error) {
 	changes := make([]Change, len(typed))
 	for i, c := range typed {

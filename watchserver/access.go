@@ -43,8 +43,8 @@ func Authenticate(r *http.Request, a Authenticator) (User, error) {
 	return accept(a.Authenticate(r))
 }
 
-// accept returns user, or the error to send to the client if an Authenticator has returned user and
-// err.
+// accept checks user and err, the results of an Authenticator. It returns user, or the error to
+// send to the client.
 func accept(user User, err error) (User, error) {
 	switch {
 	case err != nil && listwatch.CodeOf(err) == listwatch.Unknown:
@@ -72,11 +72,11 @@ func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
 	return r.WithContext(WithUser(r.Context(), user)), nil
 }
 
-// Admit applies the settings of s to a request that s does not serve itself, such as a write by
-// a handler beside its lists and watches. It returns an error for [Server.Refuse] if the
-// Authenticator refuses the request, if r is a write from a web page of another origin (see
-// [CheckOrigin]), or if its URL or headers are refused (see [Server.CheckRequest]). Otherwise it
-// returns r with the user and, with NoCompression, without a request for compression.
+// Admit applies the settings of s to a request that s does not serve itself, such as a write that
+// another handler serves. It returns an error for [Server.Refuse] if the Authenticator refuses the
+// request, if r is a write from a web page of another origin (see [CheckOrigin]), or if its URL or
+// headers are refused (see [Server.CheckRequest]). Otherwise it returns r with the user. If
+// NoCompression is set, the returned request accepts no compression.
 func (s *Server) Admit(r *http.Request) (*http.Request, error) {
 	if err := s.CheckRequest(r); err != nil {
 		return nil, err
@@ -162,11 +162,11 @@ func CORS(next http.Handler, origins []string) http.Handler {
 	})
 }
 
-// CheckOrigin returns an error of code Forbidden if r is a write from a web page of another origin
-// that origins, patterns as in [transport.OriginAllowed], do not allow. CORS alone does not prevent
-// such writes, because browsers send some of them without a preflight request. If a write has no
-// Origin, Sec-Fetch-Site says whether it comes from another page (Fetch Metadata Request Headers,
-// section 2.3).
+// CheckOrigin returns an error of code Forbidden if r is a write from a web page of another origin,
+// unless origins allow it. They are patterns as in [transport.OriginAllowed]. CORS alone does not
+// prevent such writes, because browsers send some of them without a preflight request. If a write
+// has no Origin header, the header Sec-Fetch-Site shows whether it comes from another page (Fetch
+// Metadata Request Headers, section 2.3).
 func CheckOrigin(r *http.Request, origins []string) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

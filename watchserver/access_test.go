@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// loginFor is an Authenticator whose users' credentials expire after that time, or never if it is
-// zero. It takes the user's name from the parameter user.
+// A loginFor is an Authenticator whose users' credentials expire after this duration, or never if
+// it is zero. It takes the user's name from the parameter user.
 type loginFor time.Duration
 
 func (d loginFor) Authenticate(r *http.Request) (watchserver.User, error) {

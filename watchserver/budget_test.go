@@ -23,7 +23,7 @@ func from(address string, r *http.Request) *http.Request {
 	return r
 }
 
-// wantBusy checks that err has status 429, tells when to retry, and names the limit.
+// wantBusy checks that err becomes a response of status 429 with Retry-After, and names the limit.
 func wantBusy(t *testing.T, err error, limit string) {
 	t.Helper()
 	e, ok := errors.AsType[*watchserver.LimitError](err)
@@ -105,7 +105,7 @@ func TestLargeListsTakeMoreSeats(t *testing.T) {
 	}
 }
 
-// write begins a write with a body, and returns the error of one of the limits.
+// write begins a write and reads its body. It returns an error if the write exceeds a limit.
 func write(s *watchserver.Server, address, body string) (end func(), err error) {
 	r, end, err := s.Begin(from(address, httptest.NewRequest("POST", "/", strings.NewReader(body))))
 	if err == nil {
@@ -115,7 +115,8 @@ func write(s *watchserver.Server, address, body string) (end func(), err error) 
 }
 
 func TestBodiesBeyondTheMemoryGet429(t *testing.T) {
-	// A client may send bodies of 10,000 bytes.
+	// A body counts four times, and one client may take half of the memory, so it may send 10,000
+	// bytes.
 	s := &watchserver.Server{Limits: watchserver.Limits{Memory: 80_000}}
 	large := strings.Repeat("x", 6000)
 	end, err := write(s, "192.0.2.1", large)

@@ -19,8 +19,9 @@ import (
 
 var bubble = regexp.MustCompile(`synctest bubble \d+`)
 
-// goroutinesOf returns the number of goroutines in the caller's bubble whose calls contain each
-// name. Goroutines of earlier tests, whose servers had sockets, may still be ending.
+// goroutinesOf returns, for each name, the number of goroutines in the caller's bubble whose stacks
+// contain it. Other goroutines do not count, because goroutines of earlier tests, whose servers had
+// sockets, may still be running.
 func goroutinesOf(names ...string) []int {
 	stacks := make([]byte, 1<<20)
 	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
@@ -44,7 +45,8 @@ func TestIdleWatchTakesOneGoroutineAtMost(t *testing.T) {
 			f.put("a", nil)
 			w.want("ADDED a")
 			synctest.Wait()
-			// The handler is the reader of a hijacked connection. HTTP/2 has one for all streams.
+			// The handler of a hijacked connection is also its reader. An HTTP/2 connection has one
+			// reader for all streams, which is not counted.
 			handlers, readers := 1, 1
 			if c.Name() == "h2" {
 				readers = 0
@@ -104,8 +106,8 @@ func (c sendCounter) Send(frames [][]byte) error {
 	return c.Sender.Send(frames)
 }
 
-// step runs what the streams have scheduled, and returns the numbers of functions and of calls of
-// Send.
+// step runs the functions that the streams have scheduled, and returns their number and the number
+// of calls of Send.
 func (s *steps) step() (ran, sent int) {
 	synctest.Wait()
 	s.mu.Lock()

@@ -68,7 +68,7 @@ func ExampleServer() {
 	// ADDED dark-mode
 }
 
-// One handler serves every tenant the part of the collection that belongs to it.
+// One handler serves all tenants. Each tenant sees only its own part of the collection.
 func ExampleEndpoint() {
 	type Flag struct {
 		listwatch.Metadata `json:"metadata"`

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// onEachPath runs test for each transport, and for chunked also on the standard path. The context
-// of each request is the result of newContext.
+// onEachPath runs test for each transport, and for chunked also without hijacking the connection.
+// The context of each request is the result of newContext.
 func onEachPath(t *testing.T, newContext func(context.Context) context.Context, configure func(*watchserver.Server),
 	test func(f *fixture, c transport.Client),
 ) {

@@ -18,8 +18,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A pollServer is a transport of somebody else: it ends each stream as soon as it has sent an
-// event and the client can resume, or after a minute.
+// A pollServer models a third party's transport that uses Stream.Finish: it ends each stream as
+// soon as it has sent an event and the client can resume, or after a minute.
 type pollServer struct {
 	transport.Server
 	*progress

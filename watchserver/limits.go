@@ -16,9 +16,9 @@ import (
 )
 
 // CheckRequest returns an error if the URL or the headers of r exceed the limits of s (status 414
-// or 431), or if r asks for impersonation, which is not supported: status 403, because the request
-// would have the rights of its sender. Serve and Admit call it. Handlers that call neither should
-// call it first.
+// or 431), or if r requests impersonation (status 403). Otherwise the request would have the rights
+// of its sender, because a Server does not support impersonation. Serve and Admit call
+// CheckRequest. Handlers that call neither should call it first.
 func (s *Server) CheckRequest(r *http.Request) error {
 	l := s.Limits
 	if limit := cmp.Or(l.URLBytes, DefaultURLBytes); limit > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > limit {
@@ -45,8 +45,9 @@ func (s *Server) CheckRequest(r *http.Request) error {
 	return nil
 }
 
-// GuardBody keeps the request body of r from holding its HTTP/1.1 connection: the connection closes
-// if the body does not arrive in time, or if its length is doubtful (rfc9112#section-6.1).
+// GuardBody prevents an unfinished request body from occupying its HTTP/1.1 connection: the
+// connection closes if the body does not arrive in time, or if its length is doubtful
+// (rfc9112#section-6.1).
 //
 // Serve calls it. Handlers of other requests on the same port should call it first, read the body
 // with [Server.ReadBody], and refuse requests with [Server.Refuse] or [WriteError].
@@ -78,7 +79,7 @@ func errListTimeout(d time.Duration) error {
 	}
 }
 
-// A usage is what a request has taken from the budget of its Server.
+// A usage records the resources that a request has taken from the budget of its Server.
 type usage struct {
 	server *Server
 	client string
@@ -87,10 +88,11 @@ type usage struct {
 
 type usageKey struct{}
 
-// Begin counts r, which s does not serve itself, against Limits.Requests. The caller must call end
-// when it has responded. Pass the returned request to [Server.ReadBody], which counts its body and
-// its write. An error has status 429. Its context also makes large bodies and responses wait for a
-// processor, so that they do not delay the small ones and the watches.
+// Begin counts r against Limits.Requests. Handlers of requests that s does not serve itself should
+// call it, and must call end when they have responded. An error has status 429. Pass the returned
+// request to [Server.ReadBody], which counts its body and its write. The context of that request
+// also makes large bodies and responses wait for a processor, so that they do not delay small ones
+// and watches.
 func (s *Server) Begin(r *http.Request) (counted *http.Request, end func(), err error) {
 	u := &usage{server: s, client: s.clientOf(r)}
 	if err := u.take(budget.Amount{Requests: 1}); err != nil {
@@ -108,7 +110,7 @@ func usageOf(ctx context.Context) *usage {
 	return u
 }
 
-// take takes more from the budget, until end is called.
+// take takes resources from the budget. The method end returns them.
 func (u *usage) take(more budget.Amount) error {
 	stored := int64(0)
 	if more.Bytes > 0 {
@@ -152,7 +154,8 @@ const (
 	maxSeats  = 10
 )
 
-// takeList takes the seats for a list of items, beyond the first one.
+// takeList takes the memory for a list of items, and its seats except the first, which Begin has
+// taken.
 func (u *usage) takeList(items []*listwatch.Object) error {
 	size := 0
 	for _, o := range items {
@@ -191,8 +194,9 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	return data, nil
 }
 
-// GrowBody counts the memory for more bytes, by which a body that [Server.ReadBody] returned grew
-// when it was converted to JSON. The error has status 429.
+// GrowBody counts additional memory for a body that [Server.ReadBody] has returned and that grew
+// when it was converted to JSON. more is the number of bytes by which it grew. The error has status
+// 429.
 func (s *Server) GrowBody(r *http.Request, more int) error {
 	u := usageOf(r.Context())
 	if u == nil || more <= 0 {
@@ -229,7 +233,7 @@ func (e *LimitError) Unwrap() error { return e.Err }
 // collection of a store.
 type Sized interface{ Stats() listwatch.Stats }
 
-// A Usage is what requests and stored data use, or the limits of it.
+// A Usage holds the resources that requests and stored data use, or their limits.
 type Usage struct {
 	// Requests is the number of seats that lists, reads and writes have taken, and Writes the
 	// number of writes being executed.
@@ -241,8 +245,8 @@ type Usage struct {
 	StoredBytes, HistoryBytes int64
 }
 
-// Usage returns what is in use, and the limits, in which zero means no limit. HistoryBytes has no
-// limit of its own.
+// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
+// has no limit of its own.
 func (s *Server) Usage() (used, limit Usage) {
 	a := s.budget.Used()
 	stored, history := s.stored.read(s.Stored)

@@ -75,8 +75,8 @@ func (p *params) boolean(name string) bool {
 	return b
 }
 
-// integer returns a parameter that limits something. Values beyond 31 bits limit nothing that can
-// occur, so they are lowered.
+// integer parses a parameter that is a limit. A value beyond 31 bits is lowered, because such a
+// limit is never reached. Any negative value becomes -1.
 func (p *params) integer(name string) int {
 	v := p.Get(name)
 	if v == "" {

@@ -29,8 +29,8 @@ func (w *discardingWriter) Write(p []byte) (int, error) {
 
 var _ io.Writer = (*discardingWriter)(nil)
 
-// A client that reads slowly holds what its list has allocated, so this must not depend on the
-// size of the collection.
+// While a client reads slowly, the server keeps the memory that its list has allocated, so this
+// memory must not depend on the size of the collection.
 func TestPrettyListAllocatesLittle(t *testing.T) {
 	flags := memory.New[Flag]()
 	value := strings.Repeat("x", 100<<10)

@@ -74,7 +74,8 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	if match != "" && match != matchNotOlderThan {
 		causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchNotOlderThan))
 	}
-	// As in Kubernetes, a watch without a version has NotOlderThan by default.
+	// As in Kubernetes, a watch without a version has NotOlderThan by default, and continue
+	// excludes any resourceVersionMatch.
 	if q.Continue != "" && (match != "" || q.Start != listwatch.At && q.InitialEvents == listwatch.Unset) {
 		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
 	}

@@ -165,9 +165,9 @@ func wantsPretty(r *http.Request) bool {
 	return err == nil && pretty
 }
 
-// A deadlineWriter limits the duration of each write and not of the whole response, so that
-// it only disconnects clients that stop reading. It counts the bytes written. It interrupts the
-// turn of the request while it writes.
+// A deadlineWriter limits the duration of each write and not of the whole response, so that it only
+// disconnects clients that stop reading. It counts the bytes written. While it writes, it gives
+// back the turn of the request (see [budget.Turns]), because a write may block.
 type deadlineWriter struct {
 	http.ResponseWriter
 	rc      *http.ResponseController

@@ -97,7 +97,8 @@ func (s *stream) run(out *transport.Stream) (abort error) {
 	return s.abort
 }
 
-// start starts the driver for the first time, and makes the transport wake it.
+// start wakes the driver for the first time, and arranges that a disconnect of the client or a
+// closed Stream.Finish wakes it again.
 func (s *stream) start(out *transport.Stream) {
 	s.wake()
 	out.OnDone(func() {
@@ -164,7 +165,8 @@ func (s *stream) open() error {
 	return nil
 }
 
-// checkTransport handles a disconnect, and the wish of the transport to complete the stream.
+// checkTransport handles a disconnect, and a closed Stream.Finish, with which the transport
+// requests the end of the stream.
 func (s *stream) checkTransport(now timers.Time) error {
 	select {
 	case <-s.finishing:
@@ -179,7 +181,8 @@ func (s *stream) checkTransport(now timers.Time) error {
 	if s.ctx.Err() == nil {
 		return errClientGone
 	}
-	// Some transports are done when ctx ends. Their clients can still receive the error.
+	// Some transports report a disconnect when ctx ends, although their clients are still connected
+	// and can receive the error.
 	s.failAt(time.Now(), contextError(s.ctx))
 	return nil
 }
@@ -196,8 +199,8 @@ func (s *stream) arm(again, now timers.Time) {
 
 var errClientGone = errors.New("the client has disconnected")
 
-// endFor returns how the transport ends a stream that ends with err. If the client has
-// received err as an ERROR event, the stream is complete.
+// endFor returns the [transport.End] of a stream that ends with err. It is Finished also if the
+// client has received err as an ERROR event.
 func endFor(err error) transport.End {
 	if _, ok := errors.AsType[*sendError](err); ok || err == errClientGone {
 		return transport.Abort
@@ -326,8 +329,9 @@ func (s *stream) nextBookmark(now timers.Time) timers.Time {
 	return next
 }
 
-// maxBookmarkDelay is the time for which a bookmark waits for the next segment. Within a segment
-// it would put the stream out of it.
+// maxBookmarkDelay is the longest time for which a bookmark waits for the start of the next
+// segment, a series of events that streams share in compressed form. Within a segment, the bookmark
+// would prevent the stream from using the rest of the segment.
 const maxBookmarkDelay = 10 * time.Second
 
 // deferBookmark reports whether the bookmark that is due at now waits for the next segment, and
@@ -342,8 +346,8 @@ func (s *stream) deferBookmark(now timers.Time) bool {
 }
 
 // addBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
-// sendBookmark, it omits a bookmark that would be before the events already sent: the event is then
-// one of several with the same version.
+// sendBookmark, it omits the bookmark if its version is before the last version sent, as between
+// events of the same version.
 func (s *stream) addBookmark(b *batch, at listwatch.Version, now timers.Time) error {
 	if at < s.lastSent {
 		return nil

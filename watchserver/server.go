@@ -63,13 +63,13 @@ type Server struct {
 	// Timing configures bookmarks, timeouts and heartbeats.
 	Timing Timing
 	// Detach lets the handler return while a watch on a hijacked connection continues, which saves
-	// a goroutine's larger stack and the request (docs/performance.md). Set it only if nothing
-	// wraps the Server that must know about its watches: middleware then sees a request that
+	// the memory of the request and of a goroutine with a larger stack (docs/performance.md). Set
+	// it only if no middleware must know about the watches: middleware then sees a request that
 	// ends at once, and the end of the request's context does not end the watch.
 	Detach bool
-	// Authenticator identifies the user of each request, and Source receives the user by
-	// [UserOf] of its context. If nil, every request is served, unless a handler that wraps the
-	// Server refuses it.
+	// Authenticator identifies the user of each request. Source can pass its context to [UserOf] to
+	// get the user. If nil, every request is served, unless a handler that wraps the Server refuses
+	// it.
 	Authenticator Authenticator
 	// ClientOf returns the name of a request's client, for the limits of one client. If nil, it is
 	// the user's name or, if that is unknown, the IP address.
@@ -287,8 +287,9 @@ func (s *Server) clientOf(r *http.Request) string {
 	return clientAddress(r, s.TrustedProxies)
 }
 
-// clientAddress returns the IP address of the client of r, or of the first proxy before it that
-// is not in trusted. Each proxy appends the address of its client to X-Forwarded-For.
+// clientAddress returns the address of the connection of r. If that belongs to a trusted proxy, it
+// returns the last address in X-Forwarded-For that is not in trusted, because each proxy appends
+// the address of its client.
 func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

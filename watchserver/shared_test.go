@@ -152,7 +152,8 @@ func TestBookmarksWaitForTheNextSegment(t *testing.T) {
 	}
 }
 
-// checkBookmarks verifies that bookmarks are correct, and that none is later than wait.
+// checkBookmarks verifies the order of versions, and that each bookmark follows the previous one
+// after at most 5 s, the longest interval, plus wait.
 func checkBookmarks(t *testing.T, all []received, wait time.Duration) {
 	last, lastAt := listwatch.Version(0), time.Time{}
 	for i, e := range all {

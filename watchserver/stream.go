@@ -17,8 +17,8 @@ import (
 // A stream is one open watch. Its driver calls step, which blocks only in writes. The driver runs
 // on a goroutine that exists only while the stream has something to send.
 //
-// A stream is small, because a million of them may be idle: it shares what streams have in common,
-// and its times take eight bytes.
+// A stream is small, because a million of them may be idle: streams with equal requests share an
+// origin, most detached streams share an attachment, and each time takes eight bytes.
 type stream struct {
 	// Immutable after construction.
 	server *Server
@@ -37,10 +37,10 @@ type stream struct {
 
 	slot         int32        // the index in watchSet.streams, guarded by its mutex
 	driver       atomic.Int32 // a driverState
-	disconnected atomic.Bool  // the transport has called back
+	disconnected atomic.Bool  // the transport has called the function passed to OnDone
 
 	// Owned by the driver.
-	started      bool // see open
+	started      bool // the method open was called
 	reportedSync bool // Stream.Progress was called with a version
 	// bookmarkDeferred is true while the bookmark waits for the next segment
 	bookmarkDeferred bool
@@ -57,7 +57,8 @@ type stream struct {
 	// progress.
 	writingSince atomic.Int64
 
-	// drainAt is a timers.Time: the time at which a drain ends the stream. It is zero without a drain.
+	// drainAt is the time, a timers.Time, at which a drain ends the stream. It is zero without a
+	// drain.
 	drainAt atomic.Int64
 	// when and why the stream ends with an error; nil if failAt was not called
 	failure atomic.Pointer[failure]
@@ -196,8 +197,8 @@ func (s *stream) send(b *batch, events []listwatch.Event, now timers.Time) error
 }
 
 // flush writes the frames of b. The parameter count is the number of events among them, and now is
-// the time at which their step began. Without a Trace it also counts as the start of the write,
-// because reading the clock costs as much as the rest of flush.
+// the time at which their step began. Without Trace.Sent, now also counts as the start of the
+// write, because reading the clock costs as much as the rest of flush.
 func (s *stream) flush(b *batch, count int, now timers.Time) error {
 	if len(b.frames) == 0 {
 		return nil
@@ -337,7 +338,8 @@ func (s *stream) describe() Watch {
 	o := s.origin.Value()
 	w := Watch{
 		Request: o.request, ID: s.id, Transport: o.transport, MediaType: o.mediaType, Compression: o.compression,
-		// By the clock of now, which may have been set since.
+		// Relative to the current time of the clock, which may have been set since the watch was
+		// opened.
 		Opened: time.Now().Add(-time.Duration(s.server.timers.Now() - s.opened)),
 		Events: s.events.Load(), Bytes: s.bytes.Load(), Version: listwatch.Version(s.sentVersion.Load()),
 		CaughtUp: s.driver.Load() == driverIdle,

@@ -212,16 +212,16 @@ type Write struct {
 	Bytes int
 	// Took is the duration of the write.
 	Took time.Duration
-	// Lag is the time from the commit of the oldest event in the write to the end of the
-	// write. It is zero if the Source does not report the time of commits (see
-	// listwatch.Event.Committed), or if every event in the write is older than the watch, so
-	// that the time depends on the client.
+	// Lag is the time from the commit of the oldest event in the write to the end of the write. It
+	// is zero if the Source does not report the time of commits (see listwatch.Event.Committed), or
+	// if every event in the write is older than the watch, because the time then depends on when
+	// the client connected.
 	Lag time.Duration
 	// Err is the error of the write, after which the watch ends.
 	Err error
 }
 
-// An EndReason is the reason why a watch ended, such as a label of a metric.
+// An EndReason is the reason why a watch ended. It can be the value of a label of a metric.
 type EndReason string
 
 // The reasons why a watch ends.
@@ -273,7 +273,7 @@ func (s *stream) endReason(err error) EndReason {
 
 // describeRequest returns the description of r.
 func (s *Server) describeRequest(r *http.Request) Request {
-	path := strings.Clone(r.URL.EscapedPath()) // a watch must not keep the query, which is longer
+	path := strings.Clone(r.URL.EscapedPath()) // so that a watch does not keep the whole URL
 	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, Path: path, RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
 }
 

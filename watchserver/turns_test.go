@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A slowRepresentation takes long for the second item.
+// A slowRepresentation blocks at the item b until finish is closed.
 type slowRepresentation struct {
 	nameRepresentation
 	running, finished *atomic.Int64

@@ -220,7 +220,8 @@ func (c *SharedCompression) UnmarshalText(text []byte) error {
 	return fmt.Errorf("shared compression %q: must be never, namespace or always", text)
 }
 
-// Check returns an error if collections with the description d must not share history: Secrets.
+// Check returns an error if c shares history and d describes Secrets, whose events must not share
+// it.
 func (c SharedCompression) Check(d listwatch.Description) error {
 	if c == ShareNever || !isSecret(d) {
 		return nil

@@ -360,7 +360,6 @@ func TestWatchLimits(t *testing.T) {
 	})
 }
 
-// A panic of a source ends its watch with an error. The server keeps running.
 // Version 0 means "no version" on the wire, so no client could resume from it.
 func TestSourceAtVersionZeroIsRefused(t *testing.T) {
 	onEachTransport(t, func(s *watchserver.Server) { s.Source = emptyTable{} }, func(f *fixture, c transport.Client) {
@@ -376,6 +375,7 @@ func TestSourceAtVersionZeroIsRefused(t *testing.T) {
 	})
 }
 
+// A panic of a source ends its watch with an error. The server keeps running.
 func TestAPanicEndsOneWatch(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.WatchServer.Source = panickingSource{f.flags}

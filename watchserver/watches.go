@@ -102,8 +102,8 @@ func (w *watchSet) add(s *stream) {
 	}
 }
 
-// remove removes s and its reservation in one step, so that a new watch can open as soon as
-// the end of s is visible. Drain still waits for removed.
+// remove removes s and its reservation in one step, so that a new watch can open as soon as the end
+// of s is visible. Drain still waits until removed is called.
 func (w *watchSet) remove(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -319,7 +319,7 @@ func (s *Server) Recheck() int {
 	return n
 }
 
-// recheck ends s if its user may no longer have it, and reports whether it does.
+// recheck ends s if its user is no longer allowed to watch, and reports whether it has ended s.
 func (s *stream) recheck() bool {
 	user, err := UserOf(s.ctx), error(nil)
 	if user.Recheck != nil {

@@ -18,7 +18,7 @@
 //		q.Done(key)
 //	}
 //
-// [controller.Reconcile] contains this loop. The rules are those of
+// [controller.Reconcile] contains this loop. The rules are the same as in
 // k8s.io/client-go/util/workqueue with its default rate limiter.
 //
 // [controller.Reconcile]: https://pkg.go.dev/github.com/listwatch/listwatch/controller#Reconcile
@@ -45,8 +45,8 @@ type Queue[K comparable] struct {
 	// MaxDelay is the greatest delay. If zero, 1000 s is used. If negative or less than MinDelay,
 	// the delay is always MinDelay.
 	MaxDelay time.Duration
-	// Rate is the number of calls of AddRateLimited per second, for all keys together, that are not
-	// delayed further. If zero, 10 is used. A negative value means no limit.
+	// Rate limits the calls of AddRateLimited per second, for all keys together. Calls beyond it
+	// get a longer delay. If zero, 10 is used. A negative value means no limit.
 	Rate float64
 	// Burst is the number of calls that may exceed Rate after a pause. If zero, 100 is used. A
 	// negative value means no burst.
@@ -54,7 +54,7 @@ type Queue[K comparable] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	wake       sync.Cond      // for Get; signaled for each key that is pushed to order
+	wake       sync.Cond      // wakes calls of Get; signaled for each key that is pushed to order
 	order      []K            // the keys that Get returns next
 	pending    map[K]struct{} // the keys of order, and keys to push when their worker is done
 	inProgress map[K]struct{} // the keys between Get and Done
@@ -98,7 +98,7 @@ func (q *Queue[K]) add(key K) {
 	}
 }
 
-// push makes key the last one that Get returns. The caller must hold mu.
+// push appends key to order. The caller must hold mu.
 func (q *Queue[K]) push(key K) {
 	q.order = append(q.order, key)
 	q.wake.Signal()
@@ -135,14 +135,14 @@ func (q *Queue[K]) addAfter(key K, d time.Duration) {
 func (q *Queue[K]) addDelayed(key K, d *delayedKey) {
 	q.lock()
 	defer q.mu.Unlock()
-	if q.delayed[key] == d { // an earlier delay may have replaced d when its timer fired
+	if q.delayed[key] == d { // a shorter delay may replace d after the timer of d has fired
 		delete(q.delayed, key)
 		q.add(key)
 	}
 }
 
 // Get removes the first key and returns it. If there is none, Get waits. The caller must call
-// [Queue.Done] with the key. It returns ctx.Err() if ctx has ended, even if there are keys, and
+// [Queue.Done] with the key. Get returns ctx.Err() if ctx has ended, even if there are keys, and
 // [io.EOF] when the queue is shut down and has no more keys.
 func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
 	q.lock()
@@ -158,7 +158,7 @@ func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
 		return key, io.EOF
 	}
 	var none K
-	key, q.order[0] = q.order[0], none // the array must not keep what the key refers to
+	key, q.order[0] = q.order[0], none // the array must not keep the memory of the key reachable
 	q.order = q.order[1:]
 	delete(q.pending, key)
 	q.inProgress[key] = struct{}{}

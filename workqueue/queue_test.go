@@ -21,7 +21,8 @@ func TestNoTwoWorkersHaveTheSameKey(t *testing.T) {
 	var q Queue[int]
 	var all sync.WaitGroup
 	var busy [keys]atomic.Bool
-	var seen, added [keys]atomic.Int64 // how often a key was added, and what the last worker saw
+	// added counts the adds of each key, and seen the adds at the time of its last worker.
+	var seen, added [keys]atomic.Int64
 	for range workers {
 		all.Go(func() {
 			for {

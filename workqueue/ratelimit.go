@@ -45,8 +45,8 @@ func (q *Queue[K]) Failures(key K) int {
 	return q.failures[key]
 }
 
-// A limiter is a token bucket. Instead of the tokens it stores the time at which the last token
-// that was taken is available; the bucket is full if this time is long past.
+// A limiter is a token bucket. Instead of a number of tokens it stores the time at which the token
+// taken last becomes available. If that time is long past, the bucket is full.
 type limiter struct{ last time.Time }
 
 // reserve takes a token and returns the time until it is available.

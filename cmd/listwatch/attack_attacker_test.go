@@ -18,13 +18,14 @@ import (
 )
 
 // attackerEnv is the environment variable with the name of the attack that the test binary runs
-// instead of its tests. URL, DEBUG, TIME and PID are its arguments.
+// instead of its tests. The variables URL, DEBUG, TIME and PID hold the arguments of the attack.
 const attackerEnv = "LISTWATCH_ATTACKER"
 
-// The attacker has an address of its own, because limits hold for each client.
+// The attacker does not share the address of the innocent client, because the server limits each
+// client separately.
 const attackerAddress = "127.0.0.2"
 
-// attackSecret is in queries, which the server must not log.
+// attackSecret is a part of the attackers' queries, which the server must not log.
 const attackSecret = "attack-secret"
 
 // An attack sends requests to a server until ctx ends.
@@ -33,18 +34,18 @@ type attack struct {
 	run  func(ctx context.Context, a *attacker)
 }
 
-// attacks are all attacks. Package observe, store/bolt and the other tests of this package have the
-// ones that need a server of their own.
+// attacks holds the attacks on the server that TestAttacks starts. Attacks that need a different
+// server are in the other tests of this package, and in the tests of observe and store/bolt.
 var attacks = slices.Concat(http1Attacks, http2Attacks, hostileRequests)
 
-// An attacker is the process of an attack.
+// An attacker is the state of the process that runs an attack.
 type attacker struct {
 	url, debug string
-	server     int // the process
+	server     int // the process ID
 	client     *http.Client
 	mu         sync.Mutex
 	responses  map[string]int // guarded by mu; the number of responses by status
-	unexpected string         // guarded by mu
+	unexpected string         // guarded by mu; the first message passed to fault
 }
 
 // runAttacker runs the attack with the given name, and exits.
@@ -81,14 +82,15 @@ func (a *attacker) count(status string) {
 	a.responses[status]++
 }
 
-// fault reports that the server did what it must not do.
+// fault records a failure, such as a response that the server must not send. The attacker prints
+// the first one and exits with code 1.
 func (a *attacker) fault(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unexpected = cmp.Or(a.unexpected, fmt.Sprintf(format, args...))
 }
 
-// parallel runs f n times at once, again and again, until ctx ends.
+// parallel starts n goroutines, each of which calls f repeatedly until ctx ends. It waits for them.
 func parallel(ctx context.Context, n int, f func()) {
 	var wg sync.WaitGroup
 	for range n {
@@ -101,7 +103,7 @@ func parallel(ctx context.Context, n int, f func()) {
 	wg.Wait()
 }
 
-// dial opens a connection, which is closed when ctx ends. It returns nil if that fails.
+// dial opens a connection, which is closed when ctx ends. If dialing fails, it returns nil.
 func (a *attacker) dial(ctx context.Context) net.Conn {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(attackerAddress)}}
 	c, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(a.url, "http://"))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// http1Attacks are floods over HTTP/1.1. They make their bodies when they run, because each process
-// of a test initializes the list.
+// http1Attacks are floods over HTTP/1.1. They build their large bodies only when they run, because
+// every process of the test binary initializes this list.
 var http1Attacks = []attack{
 	{"unread lists", func(ctx context.Context, a *attacker) {
 		parallel(ctx, 40, func() { a.hold(ctx, "GET /api/v1/pods?pretty=true HTTP/1.1\r\nHost: localhost\r\n\r\n") })
@@ -51,7 +51,8 @@ var http1Attacks = []attack{
 		parallel(ctx, 16, func() { a.exchange(ctx, text) })
 	}},
 	{"JSON patches", func(ctx context.Context, a *attacker) {
-		// Below the limit of the work, and above it.
+		// The first patch stays below the server's limit on the work of a patch, the second exceeds
+		// it.
 		a.patch(ctx, "application/json-patch+json", jsonPatch(60), jsonPatch(360))
 	}},
 	{"merge patches", func(ctx context.Context, a *attacker) {
@@ -69,9 +70,9 @@ var http1Attacks = []attack{
 	{"watches", func(ctx context.Context, a *attacker) {
 		var n atomic.Int64
 		parallel(ctx, 1200, func() {
-			collection := "/api/v1/pods" // 20 MiB at once
+			collection := "/api/v1/pods" // begins with 20 MiB of initial events
 			if n.Add(1)%2 == 0 {
-				collection = configMaps // the events of the innocent client
+				collection = configMaps // receives the updates by the innocent client
 			}
 			a.hold(ctx, "GET "+collection+"?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		})
@@ -148,8 +149,8 @@ func yamlBombs(ctx context.Context, a *attacker) {
 	})
 }
 
-// unfinishedBodies sends requests whose bodies never end: accepted, refused, without a handler, and
-// of a method without a body.
+// unfinishedBodies sends requests whose bodies never end: requests that the server would accept,
+// that it refuses, that have no handler, and whose method has no body.
 func unfinishedBodies(ctx context.Context, a *attacker) {
 	lines := []string{"POST " + podsPath, "POST " + podsPath + "?dryRun=None", "PUT /nothing", "DELETE " + podsPath + "/none", "GET " + podsPath, "GET /js/listwatch.js"}
 	var i atomic.Int64
@@ -171,8 +172,8 @@ func headerFlood(ctx context.Context, a *attacker) {
 	parallel(ctx, 100, func() { a.holdUntilClosed(ctx, requests[int(i.Add(1))%len(requests)]) })
 }
 
-// smuggling sends requests whose end is ambiguous. A server that reads them in another way would
-// execute the request to delete in the body. The connection must close in any case.
+// smuggling sends requests whose end is ambiguous. A server that finds the wrong end would execute
+// the DELETE request that the body contains. The connection must close in any case.
 func smuggling(ctx context.Context, a *attacker) {
 	chunks := "0\r\n\r\nDELETE " + configMap(innocentName) + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(chunks))

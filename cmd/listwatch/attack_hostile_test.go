@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hostileRequests are requests with an expected response, and signals.
+// hostileRequests are attacks that do not flood the server. Most of them check its responses.
 var hostileRequests = []attack{
 	{"forbidden requests", forbiddenRequests},
 	{"Upgrade without Connection", func(ctx context.Context, a *attacker) {
@@ -78,7 +78,8 @@ func forbiddenRequests(ctx context.Context, a *attacker) {
 	})
 }
 
-// debugRequests sends what a page of another site could send to the debug address.
+// debugRequests sends requests to the debug address as a page of another site could. The server
+// must refuse them. It also checks that /debug/watches shows no queries.
 func debugRequests(ctx context.Context, a *attacker) {
 	api := a.url
 	a.url = a.debug

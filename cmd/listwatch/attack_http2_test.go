@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// http2Attacks are floods over HTTP/2. Package transport/h2/internal/loop has more of them, frame
-// by frame.
+// http2Attacks are floods over HTTP/2. The tests of transport/h2/internal/loop contain more floods,
+// written frame by frame.
 var http2Attacks = []attack{
 	{"HTTP/2 resets", h2Flood(func(i uint32) []byte {
 		return append(h2Frame(h2Headers, 5, 2*i+1, h2Request), h2Frame(h2Reset, 0, 2*i+1, []byte{0, 0, 0, 8})...)
@@ -44,8 +44,9 @@ var http2Attacks = []attack{
 	})},
 }
 
-// h2Flood returns an attack that sends the frames that next returns for 0, 1, 2 and so on, on eight
-// connections, and reads nothing. If next returns nothing, the connection stays open.
+// h2Flood returns an attack on eight connections. On each of them it calls next with 0, 1, 2 and so
+// on, and sends the returned frames without reading. Once next returns nil, it sends nothing more,
+// and discards what the server sends until the connection is closed.
 func h2Flood(next func(i uint32) []byte) func(context.Context, *attacker) {
 	return func(ctx context.Context, a *attacker) {
 		parallel(ctx, 8, func() {

@@ -33,7 +33,8 @@ const (
 
 // TestAttacks runs each attack in a process of its own, while an innocent client updates an object
 // fifty times a second and watches it. An attack must neither fill the server's memory nor delay
-// the innocent client. The first and the last line of the table are without an attack.
+// the innocent client. For comparison, the first and the last line of the logged table measure the
+// server without an attack.
 func TestAttacks(t *testing.T) {
 	each, err := time.ParseDuration(os.Getenv(attackTimeEnv))
 	if err != nil {
@@ -70,8 +71,8 @@ func TestAttacks(t *testing.T) {
 type attackedServer struct {
 	process    *process
 	url, debug string
-	remote     *client.Remote // the innocent client
-	innocent   *http.Client
+	remote     *client.Remote // the innocent client watches with it
+	innocent   *http.Client   // the innocent client writes with it
 }
 
 func startAttackedServer(t *testing.T) *attackedServer {
@@ -106,9 +107,9 @@ func (s *attackedServer) memory(name string) int64 {
 	return kib << 10
 }
 
-// forgetPeak makes VmHWM start at VmRSS again.
+// forgetPeak resets the server's peak memory (VmHWM) to its current memory (VmRSS).
 func (s *attackedServer) forgetPeak() {
-	// An error means that the peak of the attacks before counts for the next ones, too.
+	// If this fails, the peak of the earlier attacks also counts for the later ones.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.process.cmd.Process.Pid), []byte("5"), 0)
 }
 
@@ -155,7 +156,7 @@ func (s *attackedServer) runBeside(t *testing.T, a attack, d time.Duration) (del
 	return delays, ""
 }
 
-// await waits for the event of the object with mark.
+// await waits until w returns the event of the update with the given mark.
 func await(t *testing.T, w listwatch.Watcher, mark string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

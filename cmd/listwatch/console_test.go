@@ -16,8 +16,8 @@ import (
 	"github.com/listwatch/listwatch/internal/browsertest"
 )
 
-// consoleProbe follows pods, posts what the console shows twice a second, and ends the watch that
-// the filter finds.
+// consoleProbe is a script that runs in the console's page. It follows pods, posts the contents of
+// the page to the test twice a second, and ends the watch that the filter finds.
 const consoleProbe = `<script type="module">
   const at = (id) => document.getElementById(id);
   const rows = (id) => [...at(id).querySelectorAll("tbody tr")].map((e) => e.innerText.replaceAll("\t", " "));
@@ -34,7 +34,7 @@ const consoleProbe = `<script type="module">
   }, 500);
 </script>`
 
-// A consoleView is what the console shows.
+// A consoleView holds the contents of the console's page.
 type consoleView struct {
 	Status                        string
 	Collections, Watches, Objects []string
@@ -84,7 +84,7 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	}
 	var rates []string
 	await("the plot moves", func(v consoleView) bool {
-		// A rate of zero is drawn at 98 of 100, and every other one above.
+		// A rate of zero has y = 98 in the path. Count only plots that also have another rate.
 		if strings.Count(v.Rate, " ") > 2*strings.Count(v.Rate, " 98") && !slices.Contains(rates, v.Rate) {
 			rates = append(rates, v.Rate)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// storedHistory returns all changes after the version in start. It watches the restarted server,
-// which has read the changes from the database file.
+// storedHistory returns all changes after version start. It watches the restarted server, which has
+// read the changes from the database file.
 func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()

@@ -15,7 +15,8 @@ import (
 
 // A client without credentials must not delay the end of the server.
 func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
-	// Even a busy machine shuts down within 25 s, and bodies have 30 s to arrive.
+	// The timeout is longer than a busy machine needs to shut down, and shorter than the 30 s for
+	// which the server waits for a body.
 	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--shutdown-timeout", "25s")
 	address := strings.TrimPrefix(p.awaitURL(t), "http://")
 	for _, line := range []string{"POST /api/v1/namespaces/default/pods", "POST /nothing", "GET /js/listwatch.js", "PUT /js/"} {

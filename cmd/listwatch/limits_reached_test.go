@@ -77,8 +77,8 @@ func requireEvent(t *testing.T, s *runningServer, watch io.Reader) {
 	}
 }
 
-// startBody sends a request of ada whose body of size bytes does not arrive, and returns a function
-// that sends it and returns the response.
+// startBody sends a request of ada with only the first byte of its body of size bytes. It returns a
+// function that sends the rest of the body and returns the response.
 func startBody(t *testing.T, s *runningServer, name string, size int) (finish func() string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
@@ -118,7 +118,8 @@ func TestMaxConnectionsClosesTheNextOne(t *testing.T) {
 		t.Errorf("the third connection got %d bytes, want its end", n)
 	}
 	requireMetric(t, s, "listwatch_connections_refused_total 1")
-	// The connection that eve has continues: its write would need a new one.
+	// Eve's watch keeps its connection. A write of eve would need a new one, so this test reads
+	// only the end of the watch.
 	if code, _, _ := request(t, "GET", s.debug+"/debug/watches", ""); code != http.StatusOK {
 		t.Errorf("the debug address: got %d, want 200", code)
 	}
@@ -176,7 +177,7 @@ func TestMaxRequestsRefusesOneClient(t *testing.T) {
 
 func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 	s := startLimited(t, "--memory", "16MiB")
-	finish := startBody(t, s, "slow", 1500<<10) // it counts four times
+	finish := startBody(t, s, "slow", 1500<<10) // the server counts four times the size of a body
 	requireMetric(t, s, "listwatch_request_memory_bytes 6.144e+06")
 	requireBusy(t, s, "memory", "POST", podsPath, largePod("large", 1500<<10))
 	innocent := `{"metadata":{"name":"innocent"}}` + strings.Repeat(" ", 1500<<10)
@@ -190,8 +191,8 @@ func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 
 func TestMaxWritesRefusesOneClient(t *testing.T) {
 	s := startLimited(t, "--max-writes", "2", "--write-timeout", "1h")
-	// A write lasts until its response is sent. This one is larger than the buffers of the
-	// connection, and the client reads only its beginning.
+	// A write lasts until its response is sent. The response to this one is larger than the buffers
+	// of the connection, and the client reads only its beginning.
 	c := dialWithSmallBuffer(t, s)
 	body := `{"metadata":{"name":"first"},"data":"` + strings.Repeat("x", 1<<20) + `"}`
 	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", podsPath, ada, len(body), body)

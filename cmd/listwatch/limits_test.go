@@ -14,7 +14,7 @@ import (
 
 func TestBodyBeyondMaxBodyBytesGets413(t *testing.T) {
 	s := startServer(t, "--max-body-bytes", "1000B", "--debug-addr", "127.0.0.1:0")
-	// A retry would fail, too.
+	// The response must not have Retry-After, because a retry would fail, too.
 	if code, header, body := request(t, "POST", s.http+podsPath, largePod("large", 1000)); code != http.StatusRequestEntityTooLarge || header.Get("Retry-After") != "" {
 		t.Errorf("got %d %s, want 413 without Retry-After", code, body)
 	}
@@ -116,8 +116,8 @@ func stalledWatch(t *testing.T, s *runningServer) {
 }
 
 // dialWithSmallBuffer opens a connection whose buffers hold less than 100 KiB until the client
-// reads. The kernel sizes the send buffer of the server by the length of segments, and the segments
-// of a loopback connection have 64 KiB, if the client does not ask for less.
+// reads. The kernel sizes the send buffer of the server by the length of segments. So the client
+// asks for small segments, because on a loopback connection they would have 64 KiB.
 func dialWithSmallBuffer(t *testing.T, s *runningServer) *net.TCPConn {
 	t.Helper()
 	d := net.Dialer{Control: limitSegments}
@@ -137,7 +137,7 @@ func TestMemoryLimitsTheRuntime(t *testing.T) {
 	for _, c := range []struct{ environment, memory, watches, want string }{
 		{"", "1GiB", "0", "1.932735276e+09"},
 		{"", "1GiB", "200000", "3.915487638e+09"},
-		{"", "16MiB", "0", "1.34217728e+08"}, // what the program needs
+		{"", "16MiB", "0", "1.34217728e+08"}, // the minimum that the program needs
 		{"", "1GiB", "-1", "9.223372036854776e+18"},
 		{"", "-1", "0", "9.223372036854776e+18"},
 		{"300MiB", "1GiB", "0", "3.145728e+08"},

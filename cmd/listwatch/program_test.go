@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// testTimeout limits how long a test waits for output. It only ends a test that hangs: on a busy
-// machine a process may need half a minute to start.
+// testTimeout limits the time that a test waits for output. It is long enough for a busy machine,
+// on which a process may need half a minute to start.
 const testTimeout = 3 * time.Minute
 
 // output collects what a program writes.

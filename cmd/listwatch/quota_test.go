@@ -35,10 +35,11 @@ func TestQuotaOfEachResourceIsEnforced(t *testing.T) {
 
 func TestMemoryCountsObjectsAndHistory(t *testing.T) {
 	s := startServer(t, "--memory", "8MiB", "--debug-addr", "127.0.0.1:0")
-	pod := func(n int) string { // largePod takes half as much processor time again
+	pod := func(n int) string { // takes less processor time than largePod
 		return fmt.Sprintf(`{"metadata":{"name":"pod-%d"},"data":"%s"}`, n, strings.Repeat(" ", 100<<10))
 	}
-	// Objects fill the memory for good, but they can be read and deleted.
+	// Objects fill the memory permanently, because the server does not drop them. Reads and deletes
+	// still succeed.
 	n := 0
 	for ; n < 200; n++ {
 		code, _, body := request(t, "POST", s.http+podsPath, pod(n))
@@ -55,7 +56,8 @@ func TestMemoryCountsObjectsAndHistory(t *testing.T) {
 	if strings.Contains(s.stderr.String(), "dropping the history") {
 		t.Error("the server dropped the history, which would not help")
 	}
-	// The history keeps what is deleted. So it fills the memory now, until the server drops it.
+	// The history keeps deleted objects. So now the history fills the memory, until the server
+	// drops it.
 	for i := range n / 2 {
 		if code, _, body := request(t, "DELETE", fmt.Sprint(s.http, podsPath, "/pod-", i), `{"kind":"DeleteOptions","apiVersion":"v1"}`); code != http.StatusOK {
 			t.Fatalf("delete: got %d %s, want 200", code, body)

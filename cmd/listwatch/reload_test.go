@@ -72,7 +72,8 @@ func (g *watchGroup) do(t *testing.T, method, url, body string) *http.Response {
 	return res
 }
 
-// open opens n watches. For each event and end it sends a word to events.
+// open opens n watches. It sends "NAME CODE" to events for each error, "NAME after" for each event
+// of the object after, and "NAME end" for each end of a watch. NAME is the name of the group.
 func (g *watchGroup) open(t *testing.T, n int, url string, readers *sync.WaitGroup, events chan<- string) {
 	t.Helper()
 	for range n {
@@ -123,7 +124,8 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 
 	var readers sync.WaitGroup
 	events := make(chan string)
-	// ada (by token and certificate) stays allowed; bob's token, eve's rights and the old CA go.
+	// The exchange of the files keeps ada, by token and by certificate. It removes bob's token,
+	// eve's rights and the old CA.
 	ada, certified := newWatchGroup(t, "ada", "ada-token", "", ""), newWatchGroup(t, "certified", "", renewed.client, renewed.clientKey)
 	bob, eve := newWatchGroup(t, "bob", "bob-token", "", ""), newWatchGroup(t, "eve", "eve-token", "", "")
 	distrusted := newWatchGroup(t, "distrusted", "", old.client, old.clientKey)
@@ -181,7 +183,7 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 		t.Errorf("with half a certificate: got %+v, want the previous one to stay in use", res)
 	}
 	go func() {
-		for range events { // the ends of the watches
+		for range events { // discard the ends of the watches
 		}
 	}()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -192,7 +194,7 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	close(events)
 }
 
-// awaitRelayed waits until the relay serves the object at path.
+// awaitRelayed waits until the relay serves the object at url.
 func awaitRelayed(t *testing.T, r *process, url string) {
 	t.Helper()
 	for late, code := time.After(testTimeout), 0; code != http.StatusOK; {

@@ -337,11 +337,12 @@ func TestWebSocketOverHTTP2Flag(t *testing.T) {
 func TestSharedCompressionFlag(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--shared-compression", "namespace", "--resource", "secrets.v1=Secret")
 	const all, namespace, secrets = "/api/v1/configmaps", "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets"
-	bodies := make(map[string][]*countingBody) // two of each, because one client does not share
+	// Each path gets two watches, because the first one cannot share.
+	bodies := make(map[string][]*countingBody)
 	for _, path := range []string{all, namespace, secrets} {
 		bodies[path] = []*countingBody{watchGzip(t, s.http+path), watchGzip(t, s.http+path)}
 	}
-	text := "" // does not repeat itself
+	text := "" // has no repetitions, so only a history of earlier events can compress it well
 	for i := range 8 {
 		text += fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i)}))
 	}
@@ -360,7 +361,8 @@ func TestSharedCompressionFlag(t *testing.T) {
 			}
 		}
 	}
-	// The client that received the first event first cannot share until the next segment.
+	// Of two watches, the one that received the first event earlier cannot use the shared history
+	// until the next segment. So compare the watches with the fewest bytes.
 	fewest := func(path string) int64 { return min(bodies[path][0].n, bodies[path][1].n) }
 	separate := fewest(all)
 	if shared := fewest(namespace); shared > separate/2 {
@@ -392,7 +394,7 @@ func watchGzip(t *testing.T, url string) *countingBody {
 	return body
 }
 
-// A countingBody counts the bytes of a compressed body. lines has its text.
+// A countingBody counts the bytes of a compressed body. lines reads the decompressed text.
 type countingBody struct {
 	r     io.Reader
 	n     int64

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// A terminal that ends, or the head of a pipe, must not take the server down.
+// The server must keep running if its terminal closes, or if the reader of its output exits, such
+// as head in a pipeline.
 func TestServerSurvivesTheEndOfItsOutput(t *testing.T) {
 	origin := startServer(t)
 	for _, args := range [][]string{{"serve", "-v"}, {"relay", "-v", "--upstream", origin.http, "--resource", "pods"}} {

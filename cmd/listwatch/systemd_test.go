@@ -17,7 +17,7 @@ import (
 func startUnit(t *testing.T, socket *os.File, notify string, args ...string) *process {
 	t.Helper()
 	p := &process{stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
-	// The process ID, which the variable must have, is known only after the start.
+	// The shell sets LISTEN_PID to the process ID, which is known only after the start.
 	p.cmd = exec.Command("/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "serve"}, args...)...)
 	p.cmd.Env = append(os.Environ(), asProgramEnv+"=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=http", "NOTIFY_SOCKET="+notify)
 	p.cmd.ExtraFiles = []*os.File{socket} // file descriptor 3

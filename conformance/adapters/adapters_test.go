@@ -116,7 +116,7 @@ func TestInvalidCommandIsRefused(t *testing.T) {
 }
 
 // This test runs the example adapters if their languages are installed. A file next to each
-// adapter lists the cases that it is known to fail.
+// adapter lists the cases that the adapter is known to fail.
 func TestExecClientsInOtherLanguages(t *testing.T) {
 	for _, test := range []struct{ program, adapter, knownFailures string }{
 		{"python3", "watch.py", "known_failures_python.txt"}, {"node", "watch.mjs", "known_failures_node.txt"},

@@ -1,7 +1,7 @@
 // Package adapters creates conformance targets for servers and clients outside this module:
 // [URL] for any URL that can be watched, [Kube] for a server with Kubernetes' API, and
-// [ExecServer] and [ExecClient] for a command that implements the control hook
-// (docs/conformance-hook.md).
+// [ExecServer] and [ExecClient] for a command that implements the control hook: it reads requests
+// and writes replies as lines of JSON (docs/conformance-hook.md).
 //
 // Each function contacts the server or client first. A wrong address, certificate or token
 // therefore causes a single error, of code Unavailable or with the server's code, instead
@@ -40,9 +40,9 @@ func (o Options) network() transport.Network { return transport.Network{TLS: o.T
 // probeTimeout limits the probes before a run.
 const probeTimeout = 15 * time.Second
 
-// probeVariants sets the variants of t to the ones in which s can be watched, and adds a note
-// for each variant in which it cannot. If s refuses WebSockets without an Origin header, as
-// kube-apiserver does, probeVariants adds one with the origin of s to all requests.
+// probeVariants sets t.Variants to the variants in which a watch of s succeeds, and adds a note
+// for each other variant. If s refuses WebSockets without an Origin header, as kube-apiserver
+// does, probeVariants adds the header with the origin of s to all requests.
 func probeVariants(ctx context.Context, t *harness.Target, s *harness.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

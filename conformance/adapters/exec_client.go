@@ -33,9 +33,9 @@ type watchRequest struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 	Transport       string            `json:"transport,omitempty"`
 	Headers         map[string]string `json:"headers,omitempty"`
-	Limit           int               `json:"limit,omitempty"` // for one event, in bytes
+	Limit           int               `json:"limit,omitempty"` // maximum size of one event in bytes
 	Resume          bool              `json:"resume,omitempty"`
-	Transports      []string          `json:"transports,omitempty"` // of a client that resumes
+	Transports      []string          `json:"transports,omitempty"` // for a resuming client
 }
 
 // A clientReply is a line that a client command writes.
@@ -245,7 +245,8 @@ func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) 
 		default:
 			err = replyError(a)
 		}
-		_ = s.end(err) // the stream has ended, so no reply follows, and its error is what counts
+		// The caller needs the reason for the end, not a failure to release the watch.
+		_ = s.end(err)
 		return framing.WatchEvent{}, err
 	}
 }

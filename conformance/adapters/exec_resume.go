@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// An execSource is a client that resumes its watches.
+// An execSource is a [listwatch.Source] whose watches the client under test opens and resumes.
 type execSource struct {
 	*execClient
 	replaced *client.Remote

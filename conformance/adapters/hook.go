@@ -116,8 +116,8 @@ func (h *hookProcess) failure() error {
 	return h.err
 }
 
-// subscribe calls handle with every reply to a new request ID, until stop is called. The
-// calls are sequential. handle must return quickly.
+// subscribe returns a new request ID. Until stop is called, it calls handle with every reply to
+// that ID, one call at a time. handle must return quickly.
 func (h *hookProcess) subscribe(handle func(line json.RawMessage)) (id int, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -47,8 +47,8 @@ type kubeconfig struct {
 
 // ReadKubeconfig returns the server that the current context of a kubeconfig file names,
 // and o with the credentials from that file. It does not run credential plugins (exec). It
-// also returns the contents of the file and of the files that it names, so that a caller notices
-// changes.
+// also returns the contents of the file and of the files that it names, so that a caller can
+// detect changes by comparing them.
 func ReadKubeconfig(file string, o Options) (base string, options Options, contents [][]byte, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 // benchSteps is the length of a simulation with about ten thousand events.
 const benchSteps = 6000
 
-// BenchmarkCheck measures the events checked per second, including the time to sort and
-// project the writes.
+// BenchmarkCheck measures the events checked per second, including the time to sort the writes and
+// to compute the expected events of each selection.
 func BenchmarkCheck(b *testing.B) {
 	h := simulate(1, benchSteps)
 	events := 0

@@ -59,8 +59,9 @@ type checker struct {
 	history       *History
 	writes        *writeLog
 	maxViolations int
-	// certainFloor is the history floor that was certainly in effect at a time.
-	// possibleFloor is the highest floor that may have been in effect.
+	// certainFloor maps a time to the floor of the history (the version up to which it was
+	// compacted) that was certainly in effect then. possibleFloor maps a time to the highest floor
+	// that may have been in effect.
 	certainFloor, possibleFloor versionsByTime
 
 	projections map[Selection]*projection

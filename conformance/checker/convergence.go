@@ -9,7 +9,7 @@ import (
 // faults.
 type convergence struct {
 	heals        []Heal
-	targets      []int           // for each heal, the position that the watcher must reach
+	targets      []int           // for each heal, the position (see projection) to reach
 	reachedCount int             // the number of targets that the watcher has reached
 	took         []time.Duration // time from each heal until its target was reached
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A reader rejects files with another format version, because its verdict could be wrong if
-// it understood only part of the history.
+// A HistoryReader rejects files of any other format version: if it understood only a part of the
+// history, the checker's verdict could be wrong.
 const (
 	fileFormat  = "listwatch.history"
 	fileVersion = 1

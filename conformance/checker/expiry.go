@@ -49,8 +49,8 @@ func (w *verifier) serverPosition() listwatch.Version {
 		at = w.newestAcknowledged()
 	}
 	if n := len(w.session.Connections); n > 0 && w.session.Connections[n-1].From != 0 {
-		// The reader may have seen later versions than the one from which its client resumed.
-		// Only From, the version of the resume, is certain.
+		// The watcher may have received later versions. For this connection, only From is certain,
+		// the version from which the client resumed.
 		at = min(at, w.session.Connections[n-1].From)
 	}
 	return at

@@ -129,7 +129,8 @@ var bookmarkMutations = []mutation{
 	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume, func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
 }
 
-// versionMayContinue reports whether the change after p has the version of p, or is unknown.
+// versionMayContinue reports whether the next event is a change with the version of p, or whether
+// no change directly follows p, so that a later one may have that version.
 func versionMayContinue(p eventRef) bool {
 	n, ok := p.neighbor(1)
 	return !ok || n.event().Version == p.event().Version

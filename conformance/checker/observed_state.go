@@ -44,7 +44,7 @@ func (c *checker) verifyItem(p *projection, it Item) (guarantee Guarantee, want 
 	return 0, ""
 }
 
-// verifyStates compares all observed states with the state at their versions, in one pass
+// verifyStates compares all observed states with the expected states at their versions, in one pass
 // over the writes.
 func (c *checker) verifyStates() {
 	slices.SortStableFunc(c.states, func(a, b observedState) int { return cmp.Compare(a.version, b.version) })

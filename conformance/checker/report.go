@@ -125,8 +125,8 @@ type Summary struct {
 
 	Violations  int               `json:"violations"`
 	ByGuarantee map[Guarantee]int `json:"byRule,omitempty"`
-	// ConvergeP99 and ConvergeMax are the 99th percentile and the maximum of the time that
-	// watchers needed to reach the newest version after a heal.
+	// ConvergeP99 and ConvergeMax are the 99th percentile and the maximum of the time that watchers
+	// needed to reach the newest version after a [Heal].
 	ConvergeP99 time.Duration `json:"convergeP99"`
 	ConvergeMax time.Duration `json:"convergeMax"`
 	// Took is the duration of the check.

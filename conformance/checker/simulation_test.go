@@ -239,8 +239,8 @@ func (s *simulation) recordInformerState() {
 	s.history.InformerStates = append(s.history.InformerStates, InformerState{"informer", Selection{}, s.version, items(s.initialEvents(simSelections[0]))})
 }
 
-// stepClient cuts the connection of a client in one of five calls, and advances the client in
-// the others.
+// stepClient cuts the connection of a client with a probability of one in five, and otherwise
+// advances the client.
 func (s *simulation) stepClient(c *simClient) {
 	if c.open && s.rand.IntN(5) == 0 {
 		s.cutConnection(c)
@@ -320,7 +320,7 @@ func (s *simulation) open(c *simClient) {
 func (s *simulation) reconnect(c *simClient) {
 	from := c.deliveredVersion
 	if events := c.session.Events; len(events) > 1 && s.rand.IntN(2) == 0 && events[len(events)-1].Version == from {
-		from-- // the last transaction may be incomplete
+		from-- // resume before the last transaction, which may be incomplete
 	}
 	c.session.Connections = append(c.session.Connections, Connection{From: from, Opened: s.now})
 	c.open = true

@@ -12,8 +12,8 @@ type verifier struct {
 	check      *checker
 	projection *projection
 
-	// The progress of the watcher. Every position below high was delivered, is in a gap,
-	// or precedes the watcher's first state.
+	// The progress of the watcher. Every position of the projection below high was delivered, is in
+	// a gap, or precedes the watcher's first state.
 	high       int
 	started    bool              // high is valid
 	newestSeen listwatch.Version // the newest version that the watcher has seen

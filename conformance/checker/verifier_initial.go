@@ -16,7 +16,8 @@ func (w *verifier) verifyInitial(e *ReceivedEvent) {
 	w.check.summary.Events++
 	it := Item{e.Key, e.Version, e.Fingerprint}
 	if from, to := w.check.writes.indexRange(e.Version); to-from == 1 {
-		// Otherwise the wrong key would be reported again, as a missing object.
+		// Use the key of the only write of that version. With a wrong key, the object would be
+		// reported again, as missing.
 		it.Key = w.check.writes.all[from].Key
 	}
 	guarantee, want := w.check.verifyItem(w.projection, it)

@@ -23,7 +23,7 @@ type proxiedConn struct {
 	due      bool          // planned.Wait has passed
 	started  bool          // the planned fault has started, or never will
 	recorded bool          // the active fault has been reported as an injection
-	passed   int64         // bytes received from the server
+	passed   int64         // bytes from the server that were forwarded
 	closed   bool          // both connections are closed
 	changed  chan struct{} // closed when active or closed changes
 	timers   []*time.Timer
@@ -75,8 +75,9 @@ func (pc *proxiedConn) pump(dst, src net.Conn, fromServer bool) {
 	}
 }
 
-// propagateClose closes dst after reading from the other end has failed with err, unless
-// the active fault hides the close.
+// propagateClose ends a direction after a read or write has failed with err: it half-closes dst
+// after io.EOF, and resets both connections after any other error. A Stall delays this, and
+// HalfOpen prevents it.
 func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 	for {
 		active, changed, closed := pc.current()

@@ -40,8 +40,8 @@ func (k Kind) String() string {
 // Kinds returns all kinds but None.
 func Kinds() []Kind { return []Kind{Reset, Cut, Stall, HalfOpen, Drip, Latency} }
 
-// A Fault describes a fault of one connection. It starts when Wait has passed and
-// ServerBytes have arrived from the server.
+// A Fault describes a fault of one connection. It starts when Wait has passed and the proxy has
+// forwarded ServerBytes from the server.
 type Fault struct {
 	Kind Kind
 	// Wait is the minimum time since the connection was accepted.
@@ -64,7 +64,7 @@ type Fault struct {
 type Plan func(conn int) Fault
 
 // RandomOptions bounds the faults that [Random] chooses. With zero bounds a fault starts
-// immediately and lasts until [Proxy.Heal].
+// immediately and ends after a nanosecond; only Reset, Cut and HalfOpen have an effect then.
 type RandomOptions struct {
 	// Kinds lists the kinds that occur, each equally often. It may contain [None]. If
 	// empty, no faults occur.
@@ -79,9 +79,9 @@ type RandomOptions struct {
 	ChunkDelay time.Duration
 }
 
-// Random returns a plan that depends only on seed and o. Among each len(o.Kinds)
-// consecutive connections every kind occurs once, in random order, so that short runs
-// include all kinds.
+// Random returns a plan that depends only on seed and o. It divides the connections into rounds of
+// len(o.Kinds). In each round every kind occurs once, in random order, so that short runs include
+// all kinds.
 func Random(seed uint64, o RandomOptions) Plan {
 	return func(conn int) Fault {
 		if len(o.Kinds) == 0 {

@@ -31,8 +31,8 @@ type Injection struct {
 	Kind Kind
 	// Conn is the number of the connection, from zero in the order of acceptance.
 	Conn int
-	// ServerBytes is the number of bytes that had arrived from the server when the fault took
-	// effect.
+	// ServerBytes is the number of bytes from the server that had been forwarded when the fault
+	// took effect.
 	ServerBytes int64
 }
 
@@ -126,8 +126,8 @@ func (p *Proxy) openConns() []*proxiedConn {
 	return all
 }
 
-// Heal ends all active faults and cancels all planned ones. Data dropped by HalfOpen is
-// lost: such a connection stays silent until its ends close it.
+// Heal cancels all planned faults, also of later connections, and ends all active faults except
+// [HalfOpen]: a half-open connection stays silent until its ends close it.
 func (p *Proxy) Heal() {
 	p.state.mu.Lock()
 	p.state.healed = true

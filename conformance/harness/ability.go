@@ -30,8 +30,8 @@ const (
 	// Replicas means that [Instance.Replica] starts a second server for the same
 	// collection.
 	Replicas
-	// UnrelatedCollection means that a second, unrelated collection can be opened. It
-	// stands for the same server after a restart that lost all data.
+	// UnrelatedCollection means that a second, unrelated collection can be opened. Cases
+	// treat it as the same server after a restart that lost all data.
 	UnrelatedCollection
 	// Drains means that [Instance.Drain] ends all watches.
 	Drains

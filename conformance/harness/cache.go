@@ -66,8 +66,8 @@ func (c cache) Objects() []*listwatch.Object {
 	return all
 }
 
-// CachedEnv is an Env with a cache of its collection. The cache uses connections that can be
-// made to fail.
+// CachedEnv is an Env with a cache of its collection. The case can break the connections of
+// the cache through the embedded Connections.
 type CachedEnv struct {
 	*Env
 	*Connections
@@ -108,7 +108,8 @@ func (e *Env) RunCache(c Cache) {
 // settleTime is longer than any recovery takes after a fault has ended.
 const settleTime = 5 * time.Minute
 
-// Settle waits for longer than any recovery takes, so that all work in progress completes.
+// Settle waits for longer than any recovery takes, so that all work in progress completes. Only
+// cases with a fake clock use it.
 func (e *Env) Settle() { <-time.After(settleTime) }
 
 // WantCopy reports an error if the objects in c differ from a list of the collection.

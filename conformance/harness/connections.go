@@ -22,7 +22,7 @@ type Connections struct {
 	dialTimes []time.Time // of all dials, including failed ones
 }
 
-// WithConnections returns e with a client of its own, and the connections that this client
+// WithConnections returns a copy of e with a new client, and the connections that this client
 // opens.
 func (e *Env) WithConnections() (*Env, *Connections) {
 	ws, s := &Connections{}, *e.Instance
@@ -98,7 +98,7 @@ func (ws *Connections) Last() *Connection {
 	return ws.open[len(ws.open)-1]
 }
 
-// MaxBytesRead returns the number of bytes read from the connection that read the most. A case
+// MaxBytesRead returns the largest number of bytes that were read from one connection. A case
 // uses it instead of Last, because the last connection may be idle; see ResetAllAfter.
 func (ws *Connections) MaxBytesRead() int64 {
 	ws.mu.Lock()
@@ -171,7 +171,7 @@ func innermost(c net.Conn) net.Conn {
 	}
 }
 
-// EndStall ends a stall and resets the connection, so that both ends notice. Call it even
+// EndStall ends a stall and resets the connection, so that both ends get an error. Call it even
 // if the case has failed: a synctest bubble cannot end while goroutines wait for a stalled
 // connection.
 func (w *Connection) EndStall() {

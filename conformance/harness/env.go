@@ -103,22 +103,23 @@ func (e *Env) WithReplica() *Env {
 	return e.WithRoute(e.RouteTo(e.Replica()))
 }
 
-// IsVariant reports whether the client, and this module's server, are the variant called name.
-// Cases use it to allow what a WebSocket library does instead of following a rule.
+// IsVariant reports whether the case runs in the variant called name. Cases use it to tolerate
+// a WebSocket library that does not follow a rule.
 func (e *Env) IsVariant(name string) bool { return e.Variant.Name == name }
 
-// WithVariant returns e with a client of variant w for the same server.
+// WithVariant returns a copy of e with a client of variant w for the same server.
 func (e *Env) WithVariant(w Variant) *Env {
 	other := *e
 	other.Variant, other.Route = w, &Route{e.Instance, e.NewClient(e.Instance, w)}
 	return &other
 }
 
-// OtherVariants returns the other variants that the target supports.
+// OtherVariants returns the other variants that the target supports, except WebSockets over
+// HTTP/2, which most servers do not permit.
 func (e *Env) OtherVariants() []Variant {
 	var others []Variant
 	for _, w := range (Case{Transports: AllTransports}).VariantsOn(e.Target) {
-		if w.Name != e.Variant.Name && !w.OpensOverHTTP2() { // which most servers do not permit
+		if w.Name != e.Variant.Name && !w.OpensOverHTTP2() {
 			others = append(others, w)
 		}
 	}

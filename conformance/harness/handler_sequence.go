@@ -32,8 +32,8 @@ func (e *Env) Serve(h http.Handler) *Route {
 	return e.ServeOnAnyTarget(h)
 }
 
-// ServeOnAnyTarget is like Serve, for cases that also run against targets without
-// InProcess.
+// ServeOnAnyTarget is like Serve, for cases that also run against targets without the
+// ability InProcess.
 func (e *Env) ServeOnAnyTarget(h http.Handler) *Route {
 	e.Helper()
 	s := e.Setup

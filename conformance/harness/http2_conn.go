@@ -147,10 +147,10 @@ func (p *HTTP2Conn) WantEvents(stream uint32, n int) {
 	}
 }
 
-// IsHeadersOf matches the HEADERS frame of a stream.
+// IsHeadersOf returns a function that matches the HEADERS frames of a stream.
 func IsHeadersOf(stream uint32) func(http2.Frame) bool { return isFrame(http2.FrameHeaders, stream) }
 
-// IsResetOf matches the RST_STREAM frame of a stream.
+// IsResetOf returns a function that matches the RST_STREAM frame of a stream.
 func IsResetOf(stream uint32) func(http2.Frame) bool { return isFrame(http2.FrameRSTStream, stream) }
 
 func isFrame(t http2.FrameType, stream uint32) func(http2.Frame) bool {

@@ -61,7 +61,8 @@ func IsTimeout(err error) bool {
 	return ok && t.Timeout()
 }
 
-// PutPadded writes an object with padding, which must need no escapes in JSON.
+// PutPadded writes an object with padding. The padding must not contain characters that JSON
+// escapes.
 func (e *Env) PutPadded(name, padding string) {
 	e.Helper()
 	e.PutJSON(name, fmt.Sprintf(`{"n":%d,"padding":"%s"}`, e.nextCount(), padding))
@@ -139,9 +140,9 @@ func (e *Env) WriteEvery(pause time.Duration) (stop func()) {
 	})
 }
 
-// Repeat yields up to most numbers, from 0. On a slow machine, or with a slow target, it ends
-// after eight seconds, but not before it has yielded least, so that a case that only gains
-// certainty by repetition does not exceed its time limit.
+// Repeat yields the numbers from 0 to most-1. On a slow machine, or with a slow target, it stops
+// after eight seconds, or after the number least-1 if that is later. A case that only gains
+// certainty by repetition uses it to stay within its time limit.
 func Repeat(least, most int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := time.Now()

@@ -122,7 +122,8 @@ func (e *Env) RequestOn(c net.Conn, method, target string, header []string) *Res
 	return e.readResponse(c, method)
 }
 
-// complete returns the target with its path, and the header with the defaults of the server.
+// complete adds the collection's path to a target that is only a query, and adds the Host
+// header and e.Header to header, unless header overrides them.
 func (e *Env) complete(target string, header []string) (string, []string) {
 	if target == "" || target[0] == '?' {
 		target = e.URL.EscapedPath() + target

@@ -21,8 +21,8 @@ type Response struct {
 	Status int
 	// Headers holds all headers of the response.
 	Headers http.Header
-	// Body is the decoded body (without chunk or DATA framing), or the bytes of the
-	// connection after a 101 response.
+	// Body is the decoded body, without chunk or DATA framing. After a 101 response, it
+	// returns the bytes of the connection.
 	Body *bufio.Reader
 	// Conn is used to write to a WebSocket.
 	Conn net.Conn
@@ -73,8 +73,8 @@ func (a *Response) WantStatus(want int) http.Header {
 	return a.Headers
 }
 
-// WantAccepted fails the case if the watch was not accepted, with status 101 for WebSocket
-// and 200 otherwise.
+// WantAccepted fails the case unless the server accepted the watch. The status must be 101
+// for WebSocket, and 200 otherwise.
 func (a *Response) WantAccepted() http.Header {
 	a.Helper()
 	if a.Transport == "ws" {

@@ -85,7 +85,8 @@ func StayOpen(p *ScriptedServer) {
 }
 
 // AnswerClose is a step for WebSocket that waits until the client closes the WebSocket or
-// disconnects. Unlike StayOpen it answers the client's close frame, for which some clients wait.
+// disconnects. Unlike StayOpen, it answers the client's close frame, because some clients wait
+// for the answer.
 func AnswerClose(p *ScriptedServer) {
 	if _, err := wsframe.ReadCloseCode(p.In); err == nil {
 		p.SendFrame(wsframe.Close(wsframe.CloseNormal))

@@ -67,7 +67,7 @@ func (e *Env) Scripted(contentType string, do ...Step) http.HandlerFunc {
 type ResponseHeader struct {
 	ContentType        string
 	Extra              []string // pairs of names and values
-	EndsWithConnection bool     // HTTP/1.1: the body is not chunked
+	EndsWithConnection bool     // HTTP/1.1: not chunked; the body ends with the connection
 }
 
 // ScriptedWithHeader is like Scripted with other response headers.
@@ -172,7 +172,7 @@ func (e *Env) StartScript(contentType string, do ...Step) *Env {
 }
 
 // StartScriptOnAnyTarget is like StartScript, for cases that also run against targets
-// without InProcess.
+// without the ability InProcess.
 func (e *Env) StartScriptOnAnyTarget(contentType string, do ...Step) *Env {
 	e.Helper()
 	return e.WithRoute(e.ServeOnAnyTarget(e.Scripted(contentType, do...)))

@@ -14,7 +14,8 @@ type Target struct {
 	// Name is part of the test names. It must be short and must not contain spaces.
 	Name string
 	// Variants are the names of the variants to test. [ProbeVariants] finds the variants that a
-	// server supports. If nil, all variants are tested; see [Variants].
+	// server supports. If nil, all variants are tested. The variants that need this module's server
+	// are then tested only if the target has the ability [InProcess].
 	Variants []string
 	// Abilities are the capabilities of the target. Cases that need others are skipped.
 	Abilities Ability
@@ -22,7 +23,7 @@ type Target struct {
 	// t.Cleanup.
 	Open func(t T, s Setup) *Instance
 	// Ping returns an error if the target cannot be reached. A run calls it after a failure, and
-	// ends if the target stays unreachable for Patience. If Ping is nil, the target is never gone.
+	// ends if the target stays unreachable for Patience. If Ping is nil, no failure ends the run.
 	Ping func(ctx context.Context) error
 	// Notes are shown in the report, for example the reason for which a variant is not
 	// tested.

@@ -18,8 +18,8 @@ func ObjectJSON(name, version string) string {
 	return `{"metadata":{"name":"` + name + `","resourceVersion":"` + version + `"}}`
 }
 
-// EventLineFromJSON returns a JSON event in the form of EventLine, such as "ADDED a". Anything
-// else is returned quoted.
+// EventLineFromJSON returns a JSON event in the form of EventLine, such as "ADDED a". If event
+// is not valid JSON, it is returned quoted, with the error.
 func EventLineFromJSON(event []byte) string {
 	var w struct {
 		Type   string

@@ -148,8 +148,9 @@ func (c *recordedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// record adds a line for the bytes of p and a line for err, if any. It keeps a copy of the bytes
-// that the line shows, because formatting them for each read would take longer than the read.
+// record adds a line for the bytes of p and a line for err, if any. It copies the bytes that the
+// line shows, so that they are formatted only if the timeline is printed: formatting them takes
+// longer than a read.
 func (c *recordedConn) record(direction string, p []byte, err error) {
 	if n := len(p); n > 0 {
 		shown, more := c.log.redact(p), ""

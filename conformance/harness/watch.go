@@ -86,7 +86,8 @@ func (t *timeout) explain(err error) error {
 // Receive calls Receiver.Receive and records the result in the timeline.
 func (s *Watch) Receive() (framing.WatchEvent, error) {
 	if !s.Setup.FakeTime {
-		// A slow machine may need long for all events, so limit each call instead.
+		// Limit each call, not all calls together, because a slow machine may need long for all
+		// events.
 		s.timeout.timer.Reset(s.Patience())
 		defer s.timeout.timer.Stop()
 	}

@@ -73,13 +73,13 @@ func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Databa
 	})
 }
 
-// A ReadOnly is a Source that is written elsewhere.
+// A ReadOnly is a Source over data that other programs write, such as a table of a database.
 type ReadOnly struct {
 	// Source is the collection, which is empty at first. Its objects have namespaces, and field
 	// selectors may name spec.phase.
 	Source listwatch.Source
-	// Write performs a write where the data of the Source lives, and returns its version. data is
-	// the JSON of the object after the write, without a version. If data is nil, the write deletes
+	// Write changes the data under the Source, and returns the version of the change. data is
+	// the JSON of the object after the change, without a version. If data is nil, Write deletes
 	// the object. Write need not wait until the Source has the write. It must be safe for
 	// concurrent use.
 	Write func(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error)
@@ -131,7 +131,8 @@ func newTarget(name string, abilities harness.Ability, w Interceptors, open func
 	}
 }
 
-// A collection is what a reference server serves.
+// A collection contains the source that a reference server serves, and the store with which
+// cases write to it.
 type collection struct {
 	source  listwatch.Source
 	store   harness.Store

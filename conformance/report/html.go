@@ -89,7 +89,7 @@ type lineView struct {
 	Highlighted bool
 }
 
-// A runView is shown when a cell is clicked.
+// A runView contains the details of a run, which the page shows when the reader clicks a cell.
 type runView struct {
 	Name     string         `json:"name"`
 	Verdict  runner.Verdict `json:"verdict"`

@@ -28,8 +28,8 @@ var levels = []harness.Level{harness.Must, harness.Should, harness.Promise, harn
 
 // A Summary contains the figures of a report.
 type Summary struct {
-	// Cases is the number of cases. Runs is the number of runs with a verdict; a run is a
-	// case in one variant.
+	// Cases is the number of cases. Runs is the number of runs that were neither skipped nor
+	// interrupted; a run is a case in one variant.
 	Cases, Runs int
 	// ByLevel counts cases by level and worst verdict. ByVerdict counts the cases of all
 	// levels. RunsByVerdict counts outcomes.

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// maxShownLines limits the lines of a timeline in formats that cannot fold it. JSON and
-// HTML contain all lines.
+// maxShownLines limits the lines of a timeline in text, Markdown and JUnit. JSON and HTML
+// contain all lines.
 const maxShownLines = 20
 
 // Text writes r as text: findings, skipped cases and figures.

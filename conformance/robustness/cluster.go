@@ -20,7 +20,7 @@ import (
 // timings contains the durations and intervals of a cluster.
 type timings struct {
 	duration          time.Duration // how long faults are injected
-	maxOvertime       time.Duration // additional time until a run that hangs is ended
+	maxOvertime       time.Duration // time after duration until a run that hangs is canceled
 	pause             time.Duration // scale of the random pauses of writers and watchers
 	faultInterval     time.Duration // mean time between two faults of the server
 	bookmarkInterval  time.Duration
@@ -59,7 +59,8 @@ func (c *cluster) reportFailure(err error) {
 	c.failures = append(c.failures, err)
 }
 
-// random returns the random source of one actor.
+// random returns the random numbers of one actor. Actors are the watchers, the writers, and the
+// goroutine that injects faults.
 func (c *cluster) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, actor)) }
 
 // sleepRandom sleeps for a random time of at most d. It returns false if ctx ends.
@@ -138,7 +139,8 @@ func (c *cluster) waitForRequirements(ctx context.Context) {
 	}
 }
 
-// heal ends all faults and sets the target version.
+// heal ends the faults of the connections and makes the newest version the target, which every
+// watcher must reach.
 func (c *cluster) heal() {
 	c.mu.Lock()
 	proxies := c.proxies

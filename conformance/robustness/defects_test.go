@@ -69,8 +69,8 @@ func (w *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int
 
 func isChange(e listwatch.Event) bool { return !e.Initial && e.Type <= listwatch.Deleted }
 
-// onChanges returns a function for the field changeEvent. When the defect is due, it replaces a
-// change by the events that f returns.
+// onChanges returns a function for the field changeEvent. Whenever the defect is due, that function
+// replaces a change by the events that f returns.
 func onChanges(f func(e listwatch.Event) []listwatch.Event) func(*defectiveSource, listwatch.Event, *[]listwatch.Event) {
 	return func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) {
 		if isChange(e) && d.isDue() {

@@ -15,8 +15,8 @@ import (
 // isCleanEnd reports whether err is a clean end of a stream.
 func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// readStream reads one stream directly from a transport client, and returns the error that
-// ended it.
+// readStream reads one stream directly from a transport client. It returns the error that ended the
+// stream, or nil once the target version is reached.
 func (w *watcher) readStream(ctx context.Context, q listwatch.Query) error {
 	c := w.clients[w.streamCount%len(w.clients)]
 	w.streamCount++

@@ -19,10 +19,10 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// TestRelaysKeepWatchGuarantees kills and restarts relays, and compacts the origin once while a
-// relay is stopped. Of the watchers of each selection, one half stay with the relay that they
-// started with; the others may reconnect to any relay. The checker verifies the events of all
-// watchers.
+// TestRelaysKeepWatchGuarantees kills and restarts relays, and once, while a relay is stopped,
+// compacts the history of the origin, the store that all relays follow. Half of the watchers of
+// each selection stay with the relay that they started with; the other half may reconnect to any
+// relay. The checker verifies the events of all watchers.
 func TestRelaysKeepWatchGuarantees(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

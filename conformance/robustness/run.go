@@ -76,13 +76,13 @@ func (c *cluster) runAndCheck(ctx context.Context) (*Result, error) {
 
 func newSeed() uint64 { return rand.Uint64N(1<<32) + 1 }
 
-// socketTimings are short, so that many faults fit into seconds.
+// socketTimings are short, so that many faults fit into a run of a few seconds.
 var socketTimings = timings{
 	duration: 4 * time.Second, maxOvertime: 8 * time.Minute, pause: 10 * time.Millisecond, faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
 	watchTimeout: time.Second, heartbeatInterval: 500 * time.Millisecond, writeTimeout: time.Second, idleTimeout: 700 * time.Millisecond, connectionFault: 300 * time.Millisecond,
 }
 
-// minimumRequirements are the counts that make a run meaningful.
+// minimumRequirements are the smallest counts with which a run proves something.
 var minimumRequirements = checker.Requirements{
 	Writes: 500, Events: 2000, Bookmarks: 100, Lists: 3, Resumes: 20, Expired: 5, Relists: 5,
 	Faults:                  map[string]int{"stall": 3, "drip": 3, "latency": 3},

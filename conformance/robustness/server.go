@@ -71,7 +71,7 @@ func (s *server) stop(gracefully bool) {
 		cancel()
 	}
 	l.kill()
-	_ = srv.Close() // its listener is already closed
+	_ = srv.Close() // it can only report that the listener is already closed
 	<-done
 	// Close does not end hijacked connections. Their streams end because of the reset; wait
 	// for them, so that no goroutines remain.

@@ -69,7 +69,7 @@ func watcherConfigs() []*watcherConfig {
 	return all
 }
 
-// run watches until the target version is reached.
+// run watches until the watcher has reached c.targetVersion, the version of the last write.
 func (config *watcherConfig) run(ctx context.Context, c *cluster, actor uint64) {
 	p, err := c.startProxy(config.name, actor)
 	if err != nil {

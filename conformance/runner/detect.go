@@ -8,8 +8,9 @@ import (
 
 // Detects reports whether c fails on the target in any variant. It tests the case itself,
 // because a case that passes despite every defect proves nothing. The function bubble must
-// call its argument with a fake clock and a context that ends with the bubble. If it is nil,
-// Detects skips the mode with a fake clock. A case without a function detects nothing.
+// call its argument in a testing/synctest bubble, with a context that ends with the bubble. If
+// bubble is nil, Detects skips the mode with a fake clock. If c has no function Run, or the
+// target lacks an ability that c needs, Detects returns false.
 func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context))) bool {
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false

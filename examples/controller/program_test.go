@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The test binary is the program if this variable is set, so that nothing is compiled twice.
+// If this environment variable is set, the test binary runs the program instead of the tests, so
+// that the test need not compile the program.
 const runProgram = "CONTROLLER_TEST_RUN_PROGRAM"
 
 func TestMain(m *testing.M) {

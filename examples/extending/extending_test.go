@@ -35,8 +35,8 @@ var transports = map[string]func(transport.Network) transport.Client{
 	"longpoll":  func(n transport.Network) transport.Client { return &longpoll.Client{Network: n} },
 }
 
-// collections holds functions that create a collection with one object. Each call of write makes as
-// many changes as the constant writes says.
+// collections holds functions that create a collection with one object. Each call of the returned
+// function write makes 20 changes (the constant writes).
 var collections = map[string]func(t *testing.T) (source listwatch.Source, write func()){
 	"mapstore": newMapStore, "slicesource": newSliceSource,
 }
@@ -63,7 +63,7 @@ func newMapStore(t *testing.T) (listwatch.Source, func()) {
 	}
 }
 
-// A plainSource hides that the watchers of its Source are Pollers, which is optional.
+// A plainSource returns watchers that are not Pollers, because a Source need not return Pollers.
 type plainSource struct{ *slicesource.Source }
 
 type plainWatcher struct{ listwatch.Watcher }
@@ -132,7 +132,7 @@ func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial fu
 	s.URL.RawQuery = ""
 	remote.URL, remote.Network = s.URL.String(), s.Network
 	remote.Transports = []transport.Client{dial(s.Network)}
-	remote.Backoff.Min = -1 // a long poll is followed by the next one at once
+	remote.Backoff.Min = -1 // send the next long poll at once
 	t.Cleanup(func() { remote.Close() })
 }
 
@@ -148,7 +148,7 @@ func testWatch(t *testing.T, source, remote listwatch.Source, write func()) {
 		}
 		t.Cleanup(func() {
 			w.Close()
-			synctest.Wait() // the server has noticed it
+			synctest.Wait() // until the server has noticed the end of the watch
 		})
 		watchers[i] = w
 	}
@@ -162,7 +162,7 @@ func testWatch(t *testing.T, source, remote listwatch.Source, write func()) {
 	}
 }
 
-// read reads the events of the first object and of the writes.
+// read reads the event of the first object and the events of the writes.
 func read(t *testing.T, w listwatch.Watcher) []listwatch.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -9,5 +9,5 @@ import (
 	"golang.org/x/net/http2/h2c"
 )
 
-// withH2C is how programs served HTTP/2 in clear text before net/http could.
+// withH2C adds HTTP/2 in clear text to next, as programs did before net/http supported it.
 func withH2C(next http.Handler) http.Handler { return h2c.NewHandler(next, &http2.Server{}) }

@@ -25,7 +25,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A Setting is what the service stores.
+// A Setting is an object that the service stores.
 type Setting struct {
 	listwatch.Metadata `json:"metadata"`
 	Value              string `json:"value"`

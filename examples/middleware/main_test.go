@@ -26,7 +26,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// A service is the program with everything that it reports.
+// A service is the running program, with the metrics, spans and log lines that it has written.
 type service struct {
 	*testing.T
 	url      string
@@ -34,7 +34,7 @@ type service struct {
 	settings *store.Typed[Setting]
 	metrics  *prometheus.Registry
 	spans    *tracetest.SpanRecorder
-	ended    chan watchserver.Watch // the Trace of each watch that has ended
+	ended    chan watchserver.Watch // receives from the Trace each watch that has ended
 	done     chan struct{}          // receives when all middleware of a watch has returned
 
 	mu  sync.Mutex
@@ -74,8 +74,8 @@ func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*
 	return s
 }
 
-// number returns the value of a metric: of a gauge, or the sum of a histogram or summary and its
-// count, over all codes.
+// number returns the value of a gauge, or the sum and count of a histogram or summary. It adds up
+// the values for all codes.
 func (s *service) number(name string) (value float64, count uint64) {
 	s.Helper()
 	families, err := s.metrics.Gather()
@@ -99,8 +99,8 @@ var paths = []struct {
 	client    transport.Client
 	outer     func(http.Handler) http.Handler
 	configure func(*http.Server)
-	status    string // in the log
-	seesBytes bool   // middleware sees the bytes
+	status    string // the status code that chi logs
+	seesBytes bool   // whether the middleware can count the bytes of the response
 }{
 	{"HTTP/1.1", &chunked.Client{}, plain, configure, "200", true},
 	{"HTTP/2", &h2.Client{}, plain, configure, "200", true},
@@ -115,8 +115,8 @@ func configure(srv *http.Server) { h2.Configure(srv, transport.Options{}) }
 
 const watchTime = time.Second
 
-// The watch takes a second, and then the server ends it. What chi, promhttp and otelhttp report
-// must agree with the Trace.
+// The server ends the watch after a second. The reports of chi, promhttp and otelhttp must agree
+// with the Trace.
 func TestMiddlewareSeesTheWholeWatch(t *testing.T) {
 	for _, path := range paths {
 		t.Run(path.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestMiddlewareSeesTheWholeWatch(t *testing.T) {
 				t.Errorf("got %v requests in flight during the watch, want 1", n)
 			}
 			s.put(r)
-			<-time.After(watchTime) // the length of the watch is what the test is about
+			<-time.After(watchTime) // the middleware must report this duration
 			if err := s.server.Drain(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -139,7 +139,8 @@ func TestMiddlewareSeesTheWholeWatch(t *testing.T) {
 	}
 }
 
-// Middleware such as promhttp reports nothing about a handler that panics.
+// When the client leaves, the handler must return normally, because middleware such as promhttp
+// reports nothing about a handler that panics.
 func TestMiddlewareSeesThatTheClientLeaves(t *testing.T) {
 	for _, path := range paths {
 		t.Run(path.name, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestMiddlewareSeesThatTheClientLeaves(t *testing.T) {
 			began := time.Now()
 			r := s.watch(path.client)
 			s.put(r)
-			<-time.After(watchTime) // the length of the watch is what the test is about
+			<-time.After(watchTime) // the middleware must report this duration
 			r.Close()
 			s.check(began, path.status, path.seesBytes)
 		})
@@ -190,7 +191,7 @@ func (s *service) watch(c transport.Client) transport.Receiver {
 		s.Fatal(err)
 	}
 	header := http.Header{}
-	if c.Name() != "websocket" { // which would be refused: the server, not CORS, allows its origins
+	if c.Name() != "websocket" { // the server, not the CORS middleware, would refuse this Origin
 		header.Set("Origin", "https://dashboard.example.com")
 	}
 	r, err := c.Dial(s.Context(), &transport.Request{URL: u, Header: header})

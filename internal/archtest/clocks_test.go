@@ -9,8 +9,8 @@ var monotonic = []string{"watchserver", "transport", "transport/*", "transport/i
 var wallClock = map[string]bool{"Unix": true, "UnixMilli": true, "UnixMicro": true, "UnixNano": true}
 
 // checkClocks returns the places where a time loses its monotonic clock reading (package time,
-// "Monotonic Clocks"). A duration measured from there changes when the system clock is set, so
-// streams would end early, late or never. The function time.Unix is allowed, because it is only
+// "Monotonic Clocks"). A duration measured from such a time changes when the system clock is set,
+// so streams would end early, late or never. The function time.Unix is allowed, because it is only
 // used for deadlines in the far past.
 func checkClocks(r *repository) []string {
 	var bad []string

@@ -25,7 +25,8 @@ func checkFileSize(r *repository) []string {
 	return bad
 }
 
-// unsplit lists the packages that have more files than they should, with the number of files.
+// unsplit lists the packages that have more files than the limit, with the number of files that
+// each may have.
 var unsplit = map[string]int{"informer": 18, "kubeapi": 18}
 
 // checkPackageSize returns the packages with too many files, not counting tests.

@@ -46,8 +46,8 @@ func checkInternalImports(r *repository) []string {
 	return bad
 }
 
-// internalsCheckedIn returns the files of p that must not import internal packages. The tests of
-// examples are checked too: readers copy them.
+// internalsCheckedIn returns the files of p whose internal imports must be listed. The tests of
+// examples are among them, because readers copy them.
 func internalsCheckedIn(p *sourcePackage) []*sourceFile {
 	if inside(p.path, "examples") {
 		return p.files

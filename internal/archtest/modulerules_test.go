@@ -8,8 +8,8 @@ const (
 	toolsModule   = "tools"
 )
 
-// A moduleRule says which modules a module of the repository may require. The lists hold import
-// paths; each also covers the paths below it.
+// A moduleRule lists the modules that a module of the repository may require. The lists others and
+// heavy hold import paths; each path also covers the paths below it.
 type moduleRule struct {
 	dir      string   // the directory of the module
 	ours     []string // the directories of the required modules of this repository
@@ -110,6 +110,6 @@ var internalImports = map[string][]string{
 	"examples/middleware": nil,
 	"examples/postgres":   nil,
 	"interop":             {"internal/history", "internal/rawjson"},
-	// The rivals are compared by what users can write.
+	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,
 }

@@ -104,10 +104,10 @@ func (rule moduleRule) allows(name string) bool {
 	return hasAnyPrefix(name, rule.others) || hasAnyPrefix(name, rule.heavy)
 }
 
-// checkWorkspaces returns the differences between the go.work files and the modules: each module
-// that has packages belongs to the workspace at the root, except interop, which has a workspace of
-// its own that contains the others too, and the rivals, which belong to none: both would raise the
-// versions of everybody's dependencies.
+// checkWorkspaces returns the differences between the go.work files and the modules. The workspace
+// at the root contains all modules except interop, the rivals and the tools. The module interop has
+// a workspace of its own, which also contains the others. Elsewhere, interop and the rivals would
+// raise the versions of the other modules' dependencies.
 func checkWorkspaces(r *repository) []string {
 	var bad []string
 	for _, w := range r.workspaces {

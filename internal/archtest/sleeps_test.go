@@ -40,8 +40,8 @@ func isTestKit(p *sourcePackage) bool {
 	return false
 }
 
-// bubblesOf returns the functions of p that run in bubbles: those passed to synctest.Test, or to a
-// function of p that runs them, as literals or by name; see runnersOf.
+// bubblesOf returns the functions of p that run in bubbles: the function literals and the named
+// functions that are arguments of synctest.Test, or of a function that runnersOf returns.
 func bubblesOf(p *sourcePackage) []ast.Node {
 	runners := runnersOf(p)
 	var bubbles []ast.Node

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Path returns the path of a browser. Without a browser it skips the test, or fails
-// it if CI is true.
+// Path returns the path of a browser. Without a browser it skips the test, or fails it if the
+// environment variable CI is true.
 func Path(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
@@ -55,7 +55,7 @@ func Open(ctx context.Context, t *testing.T, url string, flags ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Cancel() // if the browser has already exited, the test has failed
+		_ = cmd.Cancel() // fails only if the browser has exited, and then the test has failed
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("standard error of the browser:\n%s", stderr.Bytes()[max(0, stderr.Len()-4<<10):])

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Probe serves the site at target with a script added to the page at path. What the script posts to
-// /shown is received from shown. The fields of target may be set later, before the first request.
+// Probe serves the site at target with a script added to the page at path. The channel shown
+// returns each body that the script posts to /shown. The fields of target may be set later, before
+// the first request.
 //
 // The page loses its Content-Security-Policy, which may forbid the script.
 func Probe(t *testing.T, target *url.URL, path, script string) (site *httptest.Server, shown <-chan []byte) {
@@ -40,7 +41,7 @@ func Probe(t *testing.T, target *url.URL, path, script string) (site *httptest.S
 			proxy.ServeHTTP(w, r)
 			return
 		}
-		text, _ := io.ReadAll(r.Body) // a text that was cut matches nothing
+		text, _ := io.ReadAll(r.Body) // a truncated text does not match what a test expects
 		select {
 		case posts <- text:
 		case <-r.Context().Done():

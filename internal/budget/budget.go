@@ -3,7 +3,8 @@ package budget
 
 import "sync"
 
-// An Amount is what requests use, or the limit of it. A limit that is not positive is no limit.
+// An Amount holds the resources that requests use, or their limits. In a limit, zero or a negative
+// number means no limit.
 type Amount struct {
 	Requests int64 // seats: a large request takes more than one
 	Writes   int64 // writes being executed
@@ -18,8 +19,9 @@ func (a Amount) minus(b Amount) Amount {
 	return Amount{a.Requests - b.Requests, a.Writes - b.Writes, a.Bytes - b.Bytes}
 }
 
-// exceeded returns the name of the first limit that a exceeds, or "". It ignores the members that
-// are zero in more.
+// exceeded returns the name of the first limit that a exceeds, or "" if it exceeds none. more is
+// the part of a that a request wants to take. exceeded ignores the resources that more does not
+// use.
 func (a Amount) exceeded(limit, more Amount) string {
 	switch {
 	case limit.Requests > 0 && more.Requests > 0 && a.Requests > limit.Requests:
@@ -32,8 +34,8 @@ func (a Amount) exceeded(limit, more Amount) string {
 	return ""
 }
 
-// A Budget is what all requests use, and each client. The zero value is ready to use. It is safe
-// for concurrent use.
+// A Budget counts the resources in use, in total and for each client. The zero value is ready to
+// use. It is safe for concurrent use.
 type Budget struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -41,8 +43,9 @@ type Budget struct {
 	clients map[string]Amount
 }
 
-// Take adds a to what client uses. If that exceeds limit, or the half of it that one client may
-// use, Take changes nothing and returns the name of the limit.
+// Take adds a to the resources that client uses. If the total would exceed limit, or the resources
+// of client would exceed half of limit, Take changes nothing and returns the name of the limit that
+// would be exceeded.
 func (b *Budget) Take(client string, a, limit Amount) (exceeded string) {
 	if a == (Amount{}) {
 		return ""
@@ -63,14 +66,15 @@ func (b *Budget) Take(client string, a, limit Amount) (exceeded string) {
 	return ""
 }
 
-// Used returns what all requests use.
+// Used returns the resources that all requests use.
 func (b *Budget) Used() Amount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// half returns half of a limit, at least 1. The result limits one client.
+// half returns the half of a limit that one client may use, rounded up, or zero if there is no
+// limit.
 func half(n int64) int64 {
 	if n <= 0 {
 		return 0

@@ -8,8 +8,9 @@ import (
 )
 
 // Turns limits the number of callers that compute at the same time, so that others find a free
-// processor. Waiting clients take turns, each in its own order, so that a client with many requests
-// does not delay the others. The zero value is ready to use. It is safe for concurrent use.
+// processor. Waiting clients take turns, and the requests of each client keep their order, so that
+// a client with many requests does not delay the others. The zero value is ready to use. It is safe
+// for concurrent use.
 type Turns struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -26,7 +27,7 @@ type claim struct {
 	client string
 }
 
-// WithTurns returns a context with which [BeginTurn] takes the turns of client.
+// WithTurns returns a context with which [BeginTurn] takes a turn of t for client.
 func WithTurns(ctx context.Context, t *Turns, client string) context.Context {
 	return context.WithValue(ctx, claimKey{}, claim{t, client})
 }
@@ -34,10 +35,10 @@ func WithTurns(ctx context.Context, t *Turns, client string) context.Context {
 // Large is the size from which work takes a turn. Smaller work takes about a millisecond.
 const Large = 64 << 10
 
-// BeginTurn waits for a turn if ctx comes from [WithTurns] and the work is [Large], such as to
-// parse a body or to patch an object of size bytes. All processors but one are for such work. The
-// caller must call end, unless there is an error. In its turn it must wait for nothing: neither for
-// input or output nor for another turn. An error is the error of ctx.
+// BeginTurn waits for a turn if ctx comes from [WithTurns] and the work is [Large]. size is the
+// length of the data, such as a body to parse or an object to patch. There is a turn for each
+// processor but one. The caller must call end, unless there is an error, which is always the error
+// of ctx. During its turn, the caller must not wait for input, for output, or for another turn.
 func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 	c, ok := ctx.Value(claimKey{}).(claim)
 	if !ok || size < Large {

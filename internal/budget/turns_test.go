@@ -69,7 +69,7 @@ func TestEndedWaitTakesNoTurn(t *testing.T) {
 	})
 }
 
-// A wait and the turn that it waits for can end at the same time.
+// The context of a waiting caller can end at the moment when it gets its turn.
 func TestTurnOfEndedWaitIsPassedOn(t *testing.T) {
 	for range 1000 {
 		var turns Turns

@@ -22,15 +22,15 @@ type ConfigMap struct {
 	Data               map[string]string `json:"data,omitempty"`
 }
 
-// fixture is what the tests share.
+// A fixture holds the values that the tests share.
 type fixture struct {
 	*testing.T
 	maps                  client.Collection[ConfigMap]
 	apiVersion, namespace string
 }
 
-// Run tests a collection of the kind ConfigMap, with new objects in the namespace. apiVersion is
-// for servers that require it and kind in each object. If empty, both are left out.
+// Run tests a collection of the kind ConfigMap, with new objects in the namespace. Some servers
+// require apiVersion and kind in each object; if apiVersion is empty, the objects have neither.
 func Run(t *testing.T, maps client.Collection[ConfigMap], apiVersion, namespace string) {
 	f := func(test func(*fixture)) func(*testing.T) {
 		return func(t *testing.T) { test(&fixture{t, maps, apiVersion, namespace}) }
@@ -177,7 +177,7 @@ func (f *fixture) unchanged() {
 	if _, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return own }); err != own {
 		f.Errorf("got error %v, want that of the function", err)
 	}
-	// A function that replaces the whole value does not remove the precondition.
+	// Update must check the version even if the function clears the resourceVersion.
 	tries := 0
 	got, err := f.maps.Update(f.Context(), m.Key(), func(v *ConfigMap) error {
 		if tries++; tries == 1 {

@@ -76,8 +76,9 @@ type inflater struct {
 
 var inflaters = sync.Pool{New: func() any { return &inflater{z: flate.NewReader(nil)} }}
 
-// Inflate decompresses blocks, a result of [AppendDeflate], into dst. It stops after limit+1 bytes.
-// It may append to blocks. The blocks may refer to history, the text before them.
+// Inflate decompresses blocks, a result of [AppendDeflate], into dst. It stops after limit+1 bytes,
+// so that the caller can detect a longer text. It may append to blocks. The blocks may refer to
+// history, the text before them.
 func Inflate(dst *bytes.Buffer, blocks, history []byte, limit int64) error {
 	f := inflaters.Get().(*inflater)
 	defer inflaters.Put(f)

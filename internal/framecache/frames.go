@@ -142,7 +142,7 @@ func (n *frame) size() (bytes int64) {
 // only allocated by the first Get. The zero LazyFrames is empty. It is safe for concurrent
 // use.
 type LazyFrames struct {
-	frames atomic.Pointer[Frames] // separate, because a budget must not keep the object in memory
+	frames atomic.Pointer[Frames] // a pointer, so that a Budget does not keep the object in memory
 }
 
 // Get returns the Frames. The first call creates them with the budget b.

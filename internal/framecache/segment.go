@@ -11,7 +11,8 @@ const (
 	// maxSegment is the number of events after which a segment ends.
 	maxSegment = 64
 	// minSegment is the number of events after which a segment ends if a stream waits for the next
-	// one. Shorter segments would save traffic for the joining stream, but cost it for all others.
+	// one. Shorter segments would save traffic for the waiting stream, but cause more for all
+	// others.
 	minSegment = 16
 	// SegmentIdleTimeout is the silence after which a segment ends and its compressor is free. It
 	// is shorter than the interval of heartbeats, which are not part of a segment.
@@ -32,8 +33,8 @@ type Feed struct {
 // NewFeed returns a Feed whose frames count against b.
 func NewFeed(b *Budget) *Feed { return &Feed{budget: b} }
 
-// Join adds a stream to the segments in the given form, and returns these segments. The stream
-// must call [Sequence.Leave].
+// Join adds a stream to the segments in the given form, and returns their Sequence. The stream must
+// call [Sequence.Leave] when it ends.
 func (f *Feed) Join(form Form) *Sequence {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,8 +132,8 @@ type Segment struct {
 	ended    atomic.Bool
 }
 
-// Continues reports whether an event may follow the event with the index next-1 in s, as far as is
-// known at the time now.
+// Continues reports whether s has an event with the index next, or may still get one. now is the
+// current time.
 func (s *Segment) Continues(next int, now time.Time) bool {
 	if int(s.placed.Load()) > next {
 		return true
@@ -163,7 +164,8 @@ func (s *Sequence) idleTime(now time.Time) time.Duration {
 	return time.Duration(now.UnixNano() - s.used.Load())
 }
 
-// Wait requests that the current segment ends early, because a stream cannot follow it.
+// Wait requests that the current segment ends early, because a stream has missed a part of it and
+// waits for the next one.
 func (s *Sequence) Wait() { s.waiting.Store(true) }
 
 // Leave removes a stream. A stream that is left alone needs no compressor.
@@ -178,7 +180,7 @@ func (s *Sequence) Leave() {
 
 // Place returns the place of n. If n has none and is newer than all events that have one, Place
 // calls build to compress it with a compressor of c. build must append the text of n to that
-// compressor, unless it returns an error. first is true for the first event of a segment.
+// compressor, unless it returns an error.
 //
 // Place returns nil if n is not part of a segment: another stream is ahead of n, c has no
 // compressor to lend, or only one stream needs the frame.

@@ -41,7 +41,8 @@ type client struct {
 // Name implements [transport.Client].
 func (c *client) Name() string { return c.newClient(c.network).Name() }
 
-// Dial implements [transport.Client]. The gateway needs no TLS, because it uses TLS to the server.
+// Dial implements [transport.Client]. The connection to the gateway needs no TLS, because the
+// gateway uses TLS to the server.
 func (c *client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	request, u := *r, *r.URL
 	request.URL = &u
@@ -104,8 +105,8 @@ type clientEnd struct {
 	gateway *memnet.Conn
 }
 
-// Close lets the gateway read what was written before. Closing a memnet.Conn with unread bytes
-// would discard that.
+// Close lets the gateway read the bytes written before. If this end has unread bytes, closing the
+// memnet.Conn would reset the connection and discard them.
 func (c clientEnd) Close() error {
 	_ = c.SetReadDeadline(longAgo)
 	_ = c.gateway.SetWriteDeadline(longAgo)
@@ -158,9 +159,9 @@ func (g *gateway) serve() {
 	}
 }
 
-// tunnel passes on what the server sends. The body of the request passes on what the client sends.
-// However the stream ends, the client gets everything that has arrived, and then the end of the
-// connection.
+// tunnel copies the server's bytes to the client. The client's bytes reach the server through the
+// body of the request. However the stream ends, the client receives all bytes that have arrived,
+// and then the end of the connection.
 func (g *gateway) tunnel(resp *http.Response, key string) {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	resp.Header.Set("Connection", "Upgrade")
@@ -183,7 +184,7 @@ func (g *gateway) tunnel(resp *http.Response, key string) {
 	_, _ = io.Copy(io.Discard, g.client) // closing with unread bytes would reset the connection
 }
 
-// A requestBody has the bytes that the client of a tunnel sends.
+// A requestBody reads the bytes that the client of a tunnel sends.
 type requestBody struct {
 	io.Reader
 	client *memnet.Conn

@@ -177,7 +177,7 @@ func (c *Cursor) Wake(f func()) {
 	}
 }
 
-// isReady reports whether Poll has an event or an error to return in phase readingFeed.
+// isReady reports whether Poll has an event or an error to return. c must be in phase readingFeed.
 func (c *Cursor) isReady() bool {
 	return c.closed.Load() || c.node.next.Load() != nil || c.feed.log.closedWith() != nil
 }
@@ -219,7 +219,7 @@ func (c *Cursor) Close() error {
 	}
 	l, wake := c.feed.log, c.feed.wakeups.disarm(c)
 	l.mu.Lock()
-	wait := l.startWaits[c] // the reader owns c.start
+	wait := l.startWaits[c] // not c.start.wait, because only the reader may access c.start
 	delete(l.startWaits, c)
 	l.feeds.leave(c.feed, time.Now())
 	l.mu.Unlock()

@@ -141,8 +141,8 @@ type backlog struct {
 	next, end uint64
 }
 
-// pollLog reads the backlog. hasEvents reports whether the batch already has events before
-// the first element of dst.
+// pollLog reads the backlog into dst, the free part of a batch. hasEvents reports whether the batch
+// already has events.
 func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 	var buf [128]*record
 	b := &c.start.backlog
@@ -192,8 +192,8 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 	return l.records.get(number).Version - 1
 }
 
-// pollFeed reads the feed. hasEvents reports whether the batch already has events before
-// the first element of dst.
+// pollFeed reads the feed into dst, the free part of a batch. hasEvents reports whether the batch
+// already has events.
 func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 	for n < len(dst) {
 		// Call closedWith first: if it reports that the log is closed, every record is

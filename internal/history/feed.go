@@ -38,7 +38,7 @@ var cutLink = new(node)
 
 // A chain consists of the nodes of a feed, from the floor to the newest.
 type chain struct {
-	segments *framecache.Feed // immutable
+	segments *framecache.Feed // the compressed segments of the nodes; the pointer is immutable
 	// floor is the newest dropped node, or the empty node that the chain started with.
 	floor     *node
 	newest    *node

@@ -14,7 +14,7 @@ type feedIndex struct {
 	byTerm      map[term][]*feed
 	idle        []idleFeed // feeds that lost their last watcher, in order of time
 	watchers    int
-	unpublished []*feed // feeds with appended nodes
+	unpublished []*feed // feeds with nodes that publish will make visible
 	log         *Log    // immutable
 }
 

@@ -133,7 +133,7 @@ func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
 		}
 	}
 	s := l.Stats()
-	for s.Wakeups == 0 { // it is counted after the call
+	for s.Wakeups == 0 { // a wake-up is counted after its function has returned
 		runtime.Gosched()
 		s = l.Stats()
 	}

@@ -83,10 +83,10 @@ func New(o Options) *Log {
 // Describe returns Options.Description.
 func (l *Log) Describe() listwatch.Description { return l.description }
 
-// Append adds records, which become visible in one step. They must have the same version,
-// which must be greater than the version of any earlier record, and be in key order. Their
-// At is ignored. Calls must be in version order. If Options.Revision was set, the caller
-// must advance it after Append returns.
+// Append adds records, which become visible in one step. They must have the same version, which
+// must be greater than the version of any earlier record, and be in key order. Append sets their At
+// to the current time. Calls must be in version order. If Options.Revision was set, the caller must
+// advance it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {

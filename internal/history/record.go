@@ -14,7 +14,8 @@ type Record struct {
 	// Version is the version of the write, and of New.
 	Version  listwatch.Version
 	Old, New *listwatch.Object
-	// At is the time of the write, which determines its age.
+	// At is the time of the write. The record may be dropped when Options.MaxAge has passed since
+	// then.
 	At time.Time
 }
 
@@ -26,7 +27,7 @@ func (r *Record) object() *listwatch.Object {
 	return r.Old
 }
 
-// A record is an entry of a log: a write and its caches. Only the caches change.
+// A record is an entry of a log: a write, which never changes, and its caches.
 type record struct {
 	Record
 	// frames holds the cached frames of the record's event, by transition. It is allocated
@@ -35,7 +36,7 @@ type record struct {
 	frames *[3]framecache.Frames
 
 	tombstoneOnce sync.Once
-	tombstone     *listwatch.Object // see lastState
+	tombstone     *listwatch.Object // the result of lastState
 }
 
 func newRecord(r Record, budget *framecache.Budget) *record {

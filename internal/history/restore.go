@@ -21,10 +21,9 @@ type SavedLog struct {
 	Floor listwatch.Version
 }
 
-// Restore returns a Log with the state and the records of saved, as if they had been
-// appended. It keeps only one copy of each object, even if several records and the state
-// refer to it. It enforces the limit of Options.MaxBytes. The next Append enforces the
-// limit of Options.MaxAge.
+// Restore returns a Log with the state and the records of saved, as if they had been appended. It
+// keeps only one copy of each object, even if saved has several equal copies of it. It enforces the
+// limit of Options.MaxBytes. The next Append enforces the limit of Options.MaxAge.
 //
 // o.Revision must be at the newest version of the database. If nil, the Revision of the Log
 // starts at the newest version of saved. If records and state contradict each other, the
@@ -121,10 +120,10 @@ func versionOf(o *listwatch.Object) string {
 	return o.Version.String()
 }
 
-// Reset replaces the state with objects, in any order, and drops all records. A store calls
-// it if it may have missed writes. The state is at v, which must not be less than any
-// earlier version or than the version of any object. Open watches expire after their
-// remaining events.
+// Reset replaces the state with the given objects, which may be in any order, and drops all
+// records. A store calls it if it may have missed writes. The new state has version v, which must
+// not be less than any earlier version or than the version of any object. Open watches expire after
+// their remaining events.
 //
 // If Options.Revision was set, the caller must advance it to v after Reset returns.
 func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {

@@ -24,7 +24,8 @@ type revisionWaiter struct {
 	reached func()
 }
 
-// Version returns the newest version. Every write up to it has been appended to its log.
+// Version returns the newest version. Every write up to this version is in the log of its
+// collection.
 func (r *Revision) Version() listwatch.Version { return listwatch.Version(r.version.Load()) }
 
 // Advance advances the revision to v, unless it has already reached v. Every write up to v

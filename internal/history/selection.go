@@ -42,8 +42,8 @@ func (s *selection) isSelective() bool {
 	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
 }
 
-// transition returns the effect of r on s. It depends on whether the object was selected
-// before, not on whether it existed (case select/leaves-selector).
+// transition returns the effect of r on s. It depends on whether the object was selected before,
+// not on whether it existed (conformance case select/leaves-selector).
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {
@@ -58,7 +58,7 @@ func (s *selection) transition(r *record) transition {
 }
 
 // scan calls f with the objects of t in the namespace of s, in key order, until f returns false. It
-// skips keys up to the key after, including that key. If s has a namespace and a name, it only
+// skips all keys up to and including the argument after. If s has a namespace and a name, it only
 // visits the object with that name. It does not apply selectors. Its cost depends on the size of
 // the namespace, not of t.
 func (s *selection) scan(t tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
@@ -96,7 +96,8 @@ const (
 	termField
 )
 
-// maxTerms is the maximum number of values in a label selector by which a feed is indexed.
+// maxTerms is the maximum number of terms of a feed. A selector that allows more values of a label
+// is not indexed by that label.
 const maxTerms = 16
 
 // terms returns the terms by which s is indexed. Every object that s selects has at least

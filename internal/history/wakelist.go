@@ -24,10 +24,10 @@ type wakeList struct {
 // wakeList.mu.
 type wakeEntry struct {
 	wake func() // nil if the cursor is not armed
-	// round is the round in which the cursor was armed. It is compared with rounds that are still
-	// being woken, so 32 bits suffice.
+	// round is the round in which the cursor was armed. It is only compared with recent rounds,
+	// whose cursors are still being woken, so 32 bits suffice.
 	round uint32
-	slot  int32 // the index of the cursor in wakeList.waiting; only valid in the round above
+	slot  int32 // the index of the cursor in wakeList.waiting; only valid in that round
 }
 
 // arm registers wake, which is called once when the next event arrives. It returns false if c

@@ -1,6 +1,6 @@
-// Package httpbody reads the bodies of requests, and keeps an unfinished body from holding its
-// HTTP/1.1 connection: net/http reads what the handler has left, without a deadline, before it
-// sends the response.
+// Package httpbody reads the bodies of requests, and prevents a client from occupying an HTTP/1.1
+// connection with a body that it does not finish: before net/http sends a response, it reads the
+// rest of the body, without a deadline.
 package httpbody
 
 import (
@@ -16,19 +16,20 @@ const (
 	Timeout = 30 * time.Second
 	// settleTimeout limits the time for which a response waits for a body that it does not need.
 	settleTimeout = time.Second
-	// settleBytes is how much of such a body is read, as in net/http.
+	// settleBytes is the maximum number of bytes of such a body that are read, as in net/http.
 	settleBytes = 256 << 10
 )
 
-// Guard prepares the connection of r for the time until the handler reads the body with [Read], or
-// drops it with [Settle]. It may be called several times.
+// Guard sets a read deadline for the body of r, until the handler reads the body with [Read] or
+// discards it with [Settle]. It may be called several times, and has no effect over HTTP/2.
 //
-// The connection ends with the response to a GET, HEAD or OPTIONS with a body, which no handler
-// reads. It also ends if its framing is doubtful. That is so for a chunked body:
-// a Content-Length beside it may be an attempt to smuggle another request past a proxy, and "the
-// server MUST close the connection after responding to such a request" (rfc9112#section-6.1), but
-// net/http drops that Content-Length silently. It is also so for a Transfer-Encoding over HTTP/1.0,
-// which net/http drops, so every HTTP/1.0 connection ends.
+// Guard makes the response close the connection in three cases:
+//
+//   - A GET, HEAD or OPTIONS has a body, because no handler reads it.
+//   - The body is chunked. An additional Content-Length may be an attempt to smuggle another
+//     request past a proxy, and "the server MUST close the connection after responding to such a
+//     request" (rfc9112#section-6.1), but net/http drops that Content-Length silently.
+//   - The request uses HTTP/1.0, because net/http drops its Transfer-Encoding.
 func Guard(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 {
 		return
@@ -41,7 +42,8 @@ func Guard(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		// Do not wait for the body. The deadline is for net/http, when the response is complete.
+		// Do not wait for the body. The deadline limits the time for which net/http reads it after
+		// the response.
 		closeConnection(w)
 		setReadDeadline(w, settleTimeout)
 	default:
@@ -68,9 +70,9 @@ func Settle(w http.ResponseWriter, r *http.Request) {
 	closeConnection(w)
 }
 
-// Read reads the body of r within [Timeout]. A limit that is not negative limits its bytes: a
-// longer body is an *http.MaxBytesError. When ctx ends, the client has one more second. After an
-// error over HTTP/1.1, the response closes the connection.
+// Read reads the body of r within [Timeout]. If the body has more than limit bytes, the error is an
+// *http.MaxBytesError; a negative limit means no limit. When ctx ends, the client has one more
+// second to send the body. After an error over HTTP/1.1, the response closes the connection.
 func Read(ctx context.Context, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	body := r.Body
 	if limit >= 0 {
@@ -91,14 +93,15 @@ func Read(ctx context.Context, w http.ResponseWriter, r *http.Request, limit int
 		return data, nil
 	}
 	if r.ProtoMajor == 1 {
-		closeConnection(w) // with the deadline, which ends net/http's own reading
+		closeConnection(w) // the deadline stays, so that net/http does not read for long
 	}
 	return nil, err
 }
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// setReadDeadline reports whether w has deadlines. If it has none, its owner must limit the time.
+// setReadDeadline sets a read deadline, and reports whether w supports deadlines. If not, the owner
+// of w must limit the time.
 func setReadDeadline(w http.ResponseWriter, d time.Duration) bool {
 	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(d)) == nil
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // RequestsWebSocket reports whether r requests an upgrade to WebSocket, valid or not. An Upgrade
-// header that Connection does not name is none, and HTTP/1.0 has no upgrades
+// header that the Connection header does not list is ignored, and HTTP/1.0 has no upgrades
 // (rfc9110#section-7.8). An HTTP/2 server rejects these headers, but it may set them itself for an
 // extended CONNECT (rfc8441#section-5).
 func RequestsWebSocket(r *http.Request) bool {
@@ -14,7 +14,8 @@ func RequestsWebSocket(r *http.Request) bool {
 		HasToken(r.Header, "Connection", "upgrade") && HasToken(r.Header, "Upgrade", "websocket")
 }
 
-// HasToken reports whether a header, a comma-separated list, contains token in any case.
+// HasToken reports whether the header name, a comma-separated list, contains token. It ignores
+// upper and lower case.
 func HasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for t := range strings.SplitSeq(line, ",") {

@@ -97,8 +97,8 @@ func PlainLength(text []byte) int {
 // 0 if all eight are plain.
 func findSpecial(w uint64) uint64 {
 	const ones, highBits = 0x0101010101010101, 0x8080808080808080
-	// A byte x below n borrows in x-n, so that its high bit is set; ^x excludes bytes that had it.
-	// The borrow may spread to the bytes above, which does not matter.
+	// A byte x below n borrows in x-n, so that its high bit is set; ^x excludes bytes whose high
+	// bit was set before. The borrow may spread to the bytes above, which does not matter.
 	quotes, backslashes := w^'"'*ones, w^'\\'*ones
 	return ((w-' '*ones)&^w | (quotes-ones)&^quotes | (backslashes-ones)&^backslashes) & highBits
 }

@@ -16,12 +16,13 @@ import (
 	"time"
 )
 
-// timeout is the time that goroutines have to end after the last test. Goroutines often end
-// some time after the test has closed their connection. Some first wait for seconds until the
-// peer answers, and only a leak takes all of this time. See wait for what counts as time.
+// timeout is the time that goroutines have to end after the last test. Goroutines often end some
+// time after the test has closed their connection. Some first wait for seconds until the peer
+// answers, and only a leak takes all of this time. The function wait counts this time in checks and
+// not by the clock.
 const timeout = time.Minute
 
-// interval is the time between two looks at the goroutines.
+// interval is the time between two checks of the goroutines.
 const interval = 10 * time.Millisecond
 
 // Main runs the tests of m and exits the process. If the tests pass but goroutines are
@@ -53,10 +54,10 @@ func fuzzing() bool {
 }
 
 // wait waits until no goroutine is left and returns nil. If some are still left when the time limit
-// has passed, it returns their stacks. The limit is a number of looks, an interval apart: while a
-// busy machine does not run this process, its goroutines cannot end, and no time counts. Before
-// each look it closes the idle connections of the default client, because a connection whose
-// request was canceled during the dial becomes idle later.
+// has passed, it returns their stacks. The limit is converted to a number of checks, an interval
+// apart. While a busy machine does not run this process, its goroutines cannot end, so that time
+// must not count. Before each check it closes the idle connections of the default client, because a
+// connection whose request was canceled during the dial becomes idle later.
 func wait(limit time.Duration) []string {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

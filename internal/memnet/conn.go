@@ -13,7 +13,7 @@ import (
 type Conn struct {
 	// Immutable after construction.
 	local, remote addr
-	in, out       *direction // out of one end is in of the other end
+	in, out       *direction // each end's out is the other end's in
 
 	mu           sync.Mutex
 	closed       bool // guarded by mu

@@ -1,6 +1,6 @@
 // Package ordered provides ordered sets that are copied on write. It hides the B-tree behind an
-// interface: the compiler would otherwise compile all methods of the generic B-tree again in
-// every package that uses a type with such a field, even indirectly. That was half of the machine
+// interface: the compiler would otherwise compile all methods of the generic B-tree again in every
+// package that uses a type with such a field, even indirectly. Such copies were half of the machine
 // code of this repository's packages.
 package ordered
 

@@ -12,8 +12,8 @@ const maxEqualDepth = 32
 
 // Equal reports whether a and b, two values of compact JSON, differ at most in the order of the
 // members of objects. It compares numbers and strings as they are written. Values deeper than 32
-// levels are equal only if their bytes are, and so are objects with two members of the same name in
-// another order.
+// levels are equal only if their bytes are equal. Objects with two members of the same name are
+// equal only if all their members have the same order.
 func Equal(a, b []byte) bool { return equal(a, b, maxEqualDepth) }
 
 func equal(a, b []byte, depth int) bool {

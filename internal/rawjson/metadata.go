@@ -48,7 +48,8 @@ func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err 
 	return m, nil
 }
 
-// Append returns a copy of doc, a JSON object, with one more member, which comes last.
+// Append returns a copy of doc, a JSON object, with one more member at the end. member is the JSON
+// of its name and value, such as "a":1.
 func Append(doc []byte, member string) []byte {
 	out := make([]byte, 0, len(doc)+1+len(member))
 	out = append(out, doc[:len(doc)-1]...)

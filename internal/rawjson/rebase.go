@@ -6,12 +6,12 @@ import (
 )
 
 // Rebase returns doc with the changes that lead from before to after. All three are compact JSON.
-// It compares objects member by member, and other values as a whole. Members of doc that neither
-// before nor after has stay as they are, with their order and spelling. Two members with the same
-// name are an error. Rebase does not modify its arguments, but may return doc or after.
+// It compares objects member by member, and other values as a whole. Members of doc that are absent
+// from both before and after stay unchanged, including their order and spelling. Two members with
+// the same name are an error. Rebase does not modify its arguments, but may return doc or after.
 //
-// It is for a writer who knows only some members of an object: before and after are the object as
-// the writer decoded and encoded it, before and after a change.
+// It is for a writer that knows only some members of an object. before is the object as the writer
+// has decoded and encoded it again, and after is the same object with the change of the writer.
 func Rebase(doc, before, after []byte) ([]byte, error) {
 	if bytes.Equal(before, after) {
 		return doc, nil

@@ -31,7 +31,7 @@ func TestRebaseAppliesOnlyTheChanges(t *testing.T) {
 	}
 }
 
-// If the writer knows all members, the result is what the writer has sent.
+// If the writer knows all members, so that doc equals before, the result must equal after.
 func FuzzRebase(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1},"c":[1]}`), []byte(`{"a":{"d":1},"c":[2]}`))
 	f.Fuzz(func(t *testing.T, before, after []byte) {

@@ -18,7 +18,7 @@ type Member struct {
 // because parsers disagree on which of them is valid.
 func Split(doc []byte) ([]Member, error) {
 	members := make([]Member, 0, 8)
-	var seen map[string]struct{} // of an object with many members
+	var seen map[string]struct{} // the names so far; nil until there are many members
 	key := 1                     // the index of the next key
 	err := Members(doc, func(name string, value Span) error {
 		if len(members) == manyMembers {

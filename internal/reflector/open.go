@@ -8,7 +8,7 @@ import (
 )
 
 // Open opens the first watch, which Run then reads. If Open was not called, Run opens the
-// watch itself. The Policy is not consulted about an error of Open.
+// watch itself. If a call of Open before Run fails, Policy.Decide is not called.
 //
 // The watch resumes at r.Resume or begins with the state. A Source that cannot stream its state is
 // listed, and then watched from the version of the list.

@@ -26,9 +26,9 @@ type Sink interface {
 // has them.
 type Releaser interface {
 	listwatch.Watcher
-	// Release returns events that Next returned to the Watcher. Their objects, including
-	// bytes and labels, must not be used afterwards. Copies, such as decoded values, remain
-	// valid. An event must not be released twice. Releasing is optional.
+	// Release gives events from Next back to the Watcher. Their objects, including bytes and
+	// labels, must not be used afterwards. Copies, such as decoded values, remain valid. An
+	// event must not be released twice. Releasing is optional.
 	Release(events []listwatch.Event)
 }
 

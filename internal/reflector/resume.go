@@ -9,11 +9,11 @@ import (
 // A ResumePoint tracks the version from which a watch can be resumed. The zero ResumePoint has no
 // version: the watch begins with the state. It is not safe for concurrent use.
 //
-// A foreign writer may change several keys in one transaction, so several events can have
-// the same version. If the connection is lost between them, a watch from that version would
-// not repeat the remaining events. Therefore Version lags behind: it becomes V only after
-// an event newer than V or a bookmark at V or later. Events that are repeated after a
-// resume are recognized by version and key, and dropped.
+// Another program may change several keys of the database in one transaction, so several events can
+// have the same version. If the connection is lost between them, a watch from that version would
+// not repeat the remaining events. Therefore Version lags behind: it becomes V only after an event
+// newer than V or a bookmark at V or later. Events that are repeated after a resume are recognized
+// by version and key, and dropped.
 type ResumePoint struct {
 	// Invariant: group == 0 or Version < group.
 
@@ -27,7 +27,7 @@ type ResumePoint struct {
 	// resets it.
 	Advanced bool
 
-	group listwatch.Version // version of the newest events if more may follow, or zero
+	group listwatch.Version // version of the newest events if more events of it may follow, or zero
 	first listwatch.Key     // the first key of the group
 	rest  map[listwatch.Key]struct{}
 }

@@ -27,7 +27,8 @@ type Queue struct {
 }
 
 // A Time is a time in nanoseconds since a moment shortly before the first use of its Queue. Zero
-// can mean never, because no later time is zero. It takes a third of the memory of a [time.Time].
+// can mean never, because all times after the first use are positive. It takes a third of the
+// memory of a [time.Time].
 type Time int64
 
 // The range of a Time leaves room to add any duration of up to 146 years.
@@ -69,7 +70,7 @@ type Entry struct {
 	// Set it before the first use of the Entry.
 	Call func()
 
-	at   Time // written by Set, with Queue.mu held; At reads it without
+	at   Time // written by Set with Queue.mu held; At reads it without the mutex
 	slot int  // guarded by Queue.mu: the index in Queue.set plus one; zero if the Entry is not set
 }
 
@@ -92,7 +93,7 @@ func (q *Queue) Set(e *Entry, at Time) {
 	q.arm()
 }
 
-// Stop makes e not call its function, unless it is doing so already.
+// Stop cancels the call of e. A call whose time has come may still happen.
 func (q *Queue) Stop(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A random sequence of Set and Stop calls each function exactly when a plain model says.
+// After a random sequence of Set and Stop, each function must have been called at the times that a
+// simple model predicts.
 func TestEntriesFireAtTheirTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) [3]int {
@@ -21,7 +22,7 @@ func TestEntriesFireAtTheirTime(t *testing.T) {
 			var q Queue
 			var entries [10]Entry
 			want, got := [10]time.Time{}, [10]time.Time{}
-			var mu sync.Mutex // guards got; for the race detector, time orders nothing
+			var mu sync.Mutex // guards got, because the race detector does not know the fake clock
 			for i := range entries {
 				entries[i].Call = func() {
 					mu.Lock()

@@ -59,7 +59,7 @@ func TestControllerRuntimeApplies(t *testing.T) {
 	if err := c.Apply(t.Context(), forced, client.FieldOwner("two"), client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
-	// The client stores the answer in the configuration.
+	// Apply stores the response of the server in the configuration that was applied.
 	if forced.Data["replicas"] != "3" || forced.ResourceVersion == nil {
 		t.Errorf("got %+v, want the applied object", forced)
 	}

@@ -27,14 +27,14 @@ import (
 
 // preferCBOR makes client-go prefer CBOR until the test ends (KEP-4222), as the environment
 // variables KUBE_FEATURE_ClientsAllowCBOR and KUBE_FEATURE_ClientsPreferCBOR do. The test must not
-// be parallel, because the gates are global.
+// be parallel, because feature gates apply to the whole process.
 func preferCBOR(t *testing.T) {
 	t.Helper()
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.ClientsAllowCBOR, true)
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.ClientsPreferCBOR, true)
 }
 
-// A cborRecorder records the media types of requests and responses.
+// A cborRecorder counts requests and responses by their media type.
 type cborRecorder struct {
 	mu             sync.Mutex
 	sent, received map[string]int // guarded by mu
@@ -59,7 +59,7 @@ func (m *cborRecorder) record(c *rest.Config) *rest.Config {
 	return c
 }
 
-// want requires that all media types were the given ones.
+// want fails the test unless the recorded media types and their counts are the given ones.
 func (m *cborRecorder) want(t *testing.T, sent, received map[string]int) {
 	t.Helper()
 	m.mu.Lock()

@@ -206,7 +206,8 @@ func TestFutureVersionIsTooLarge(t *testing.T) {
 	}
 }
 
-// The server refuses a watch over the limit with a Retry-After, and client-go retries after it.
+// If the limit of open watches is reached, the server refuses another one with a Retry-After, and
+// client-go retries after that delay.
 func TestClientRetriesARefusedWatch(t *testing.T) {
 	t.Parallel()
 	s := kubetest.Start(t)

@@ -20,11 +20,11 @@ type candidate struct {
 	stop  context.CancelFunc
 }
 
-// longLease is the duration of a lease that no candidate loses because the machine is busy.
+// longLease is so long that no candidate loses its lease only because the machine is busy.
 const longLease = 5 * time.Minute
 
-// runCandidate starts the candidate called name. If release is true, it releases the lease when it
-// is stopped.
+// runCandidate starts the candidate called name. If release is true, the candidate releases the
+// lease when it is stopped.
 func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration, release bool) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
@@ -42,7 +42,7 @@ func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease 
 	}))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	c.stop = stop
-	go elector.Run(ctx) // it calls OnStoppedLeading last
+	go elector.Run(ctx) // before Run returns, it calls OnStoppedLeading
 	t.Cleanup(func() {
 		stop()
 		<-c.lost

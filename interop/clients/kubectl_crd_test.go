@@ -22,8 +22,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// writeDefinitions writes the file that both servers of a comparison read. It has no CEL rules,
-// which our server does not enforce, and no embedded resource, whose fields it does not explain.
+// writeDefinitions writes the file that both servers of a comparison read. It omits CEL rules,
+// because our server does not enforce them, and embedded resources, because our server cannot
+// explain their fields.
 func writeDefinitions(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "kubeapi", "crd", "testdata", "widgets.yaml"))
@@ -91,7 +92,8 @@ func (u *kubectlUser) answer(s step) string {
 	return fmt.Sprintf("%s\nexit status %d", rows, code)
 }
 
-// groupsOfReference is the list of API groups, which the aggregator of a cluster would serve.
+// groupsOfReference is the list of API groups at /apis. The proxy of startReference serves it,
+// because the reference server has no aggregator, which serves the list in a cluster.
 const groupsOfReference = `{"kind":"APIGroupList","apiVersion":"v1","groups":[
   {"name":"apiextensions.k8s.io","versions":[{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}],
    "preferredVersion":{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}},
@@ -123,7 +125,8 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	u := newKubectlUser(t, "--server", front.URL)
 	u.run("create", "-f", definitions)
 	u.run("wait", patiently, "--for=condition=Established", "crd/widgets.demo.example.com", "crd/gadgets.demo.example.com")
-	// Several controllers of the server see a new definition, one after the other.
+	// Several controllers of the server process a new definition, one after the other, so wait for
+	// the result of each.
 	for _, path := range []string{"/apis/demo.example.com/v1", "/openapi/v2", "/openapi/v3/apis/demo.example.com/v1"} {
 		awaitContent(t, front.URL+path, "widgets", "gadgets")
 	}
@@ -223,7 +226,7 @@ func TestKubectlAppliesAsInKubernetes(t *testing.T) {
 		{managers, ""},
 		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: red")},
 		{"apply --server-side --field-manager=ada --dry-run=server", widgetManifest("one", "tags: [w]", "color: blue")},
-		{"scale wd/one --replicas=4", ""}, // is not tracked, because the replicas have no manager
+		{"scale wd/one --replicas=4", ""}, // the replicas have no manager
 		{"label wd one a=b", ""},
 		{managers, ""},
 		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: blue", "replicas: 5")},

@@ -54,9 +54,9 @@ func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 		all[i] = f.requests.snapshot()
 	}
 	do()
-	// Informers may see a version before the writer knows it, so wait for the next version. An
-	// informer may see even that one in a list, and the one after it only in the watch that
-	// follows.
+	// An informer may see a version before newest returns it, so wait for the next version. The
+	// informer may have found that one in a list. So also wait for a version that only the watch
+	// after the list can return.
 	s.waitForVersion(t, s.writer.newest()+1)
 	s.waitForVersion(t, s.writer.newest()+2)
 	for i, f := range s.informers {

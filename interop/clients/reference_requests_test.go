@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 )
 
-// A rawRequest is a request for a widget. kubectl and client-go would not send some of them.
+// A rawRequest is a request for a widget, possibly one that kubectl and client-go would not send.
 type rawRequest struct{ method, query, contentType, body string }
 
 // send sends the request and returns the code and the reason of the response.

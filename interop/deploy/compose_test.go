@@ -18,7 +18,7 @@ import (
 
 const composeFolder = folder + "/compose"
 
-// A composeFile has the elements of the format that our file uses.
+// A composeFile has the elements of the Compose format that our compose.yaml uses.
 type composeFile struct {
 	Name     string
 	Services map[string]*composeService
@@ -50,7 +50,7 @@ type composeService struct {
 // serviceURL matches a URL of another service.
 var serviceURL = regexp.MustCompile(`http://([a-z]\w*):\d+`)
 
-// readStrictly reads a YAML file of the compose folder.
+// readStrictly decodes a YAML file of the compose folder, in which unknown fields are errors.
 func readStrictly(t *testing.T, name string, to any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(readCompose(t, name)))
@@ -154,7 +154,8 @@ func checkArguments(t *testing.T, service string, args []string) {
 	}
 }
 
-// TestComposeNginxIsValid also checks that nginx handles requests as on the page.
+// TestComposeNginxIsValid also checks that the location in nginx.conf is the same as in
+// docs/operations.md.
 func TestComposeNginxIsValid(t *testing.T) {
 	need(t, "nginx")
 	config, dir := readCompose(t, "nginx.conf"), t.TempDir()

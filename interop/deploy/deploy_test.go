@@ -14,7 +14,8 @@ import (
 
 const folder = "../../deploy"
 
-// TestUnitsAreValid also checks that the service has at most 2 of the 10 points of exposure.
+// TestUnitsAreValid also checks that systemd-analyze rates the exposure of the service, on its
+// scale from 0 to 10, at 2 or less.
 func TestUnitsAreValid(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -28,7 +29,7 @@ func TestUnitsAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The program must exist.
+		// systemd-analyze requires that the program of the service exists.
 		data = bytes.ReplaceAll(data, []byte("/usr/local/bin/listwatch"), []byte("/bin/true"))
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func TestNewcomerSetsUpTwoServers(t *testing.T) {
 		killNginx(folder)
 	}
 	if cmd.Process != nil {
-		// The programs should have ended, and if so this fails.
+		// Kill the programs that still run. If all have exited, as they should, Kill fails.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	text, err := os.ReadFile(output.Name())
@@ -56,7 +56,8 @@ func TestNewcomerSetsUpTwoServers(t *testing.T) {
 	}
 }
 
-// killNginx stops the nginx of a failed run, which has left the group of its processes.
+// killNginx stops the nginx of a failed run. It has left the process group of the run, so killing
+// that group does not stop it.
 func killNginx(folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "nginx.pid"))
 	if err != nil {

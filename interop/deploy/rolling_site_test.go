@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A site is what docs/operations.md sets up, without Prometheus, and with a third server that is
-// not restarted.
+// A site is the setup of docs/operations.md without Prometheus, plus a third server that is not
+// restarted.
 type site struct {
 	t     *testing.T
 	setup *setup
@@ -26,7 +26,7 @@ type site struct {
 	token          string
 }
 
-// Ports of the section, and three more.
+// The ports that the setup in docs/operations.md uses, and two more at which nginx listens.
 const (
 	etcdPort, nginxPort, firstServerPort, firstMetricsPort = 2379, 8080, 8081, 9464
 	h2Port, controlPort                                    = 8090, 8091
@@ -55,7 +55,7 @@ func (s *site) write(name, text string) {
 	}
 }
 
-// nginxConfig returns the configuration of the page, with a log of requests, and with two more
+// nginxConfig returns the nginx.conf of docs/operations.md with a log of requests and two more
 // listeners: one for HTTP/2, and one for the third server.
 func (s *site) nginxConfig() string {
 	config := s.setup.file(s.t, "nginx.conf")
@@ -87,7 +87,7 @@ func (s *site) start(i int) *process {
 
 func (s *site) startServer(i int) { s.servers[i] = s.start(i) }
 
-// checkRequests checks the requests that began after the time began and went through nginx. It
+// checkRequests checks the requests in the log of nginx that started at or after the time began. It
 // fails the test if a client listed again, if it watched from the current state, or if fewer
 // watches were opened than there are watchers.
 func (s *site) checkRequests(began time.Time, watchers int) {

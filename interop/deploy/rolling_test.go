@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// The greatest delays of deliveries that a rolling restart may cause. The machine may be busy, so
-// slowness times the slowest of many probes is added: a probe writes, opens a watch and receives
-// the write, over a server that is not restarted. All watchers of a server reconnect at about the
-// same time.
+// The greatest delays of deliveries that a rolling restart may cause. Because the machine may be
+// busy, the test also allows slowness times the duration of the slowest probe. A probe writes,
+// opens a watch and receives the write, over a server that is not restarted. The factor is needed
+// because all watchers of a server reconnect at about the same time.
 const (
 	maxDelay        = 3 * time.Second
 	maxDelayPercent = 1500 * time.Millisecond // of 99 percent of the deliveries
@@ -51,7 +51,7 @@ func TestRollingRestartDisturbsNoWatcher(t *testing.T) {
 	for _, w := range watchers {
 		w.stop()
 	}
-	s.nginx.stop(syscall.SIGQUIT) // it writes its log before it exits
+	s.nginx.stop(syscall.SIGQUIT) // nginx completes its log before it exits
 	var delays []time.Duration
 	for _, w := range watchers {
 		if len(w.violations) > 0 {

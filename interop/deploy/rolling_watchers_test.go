@@ -26,7 +26,7 @@ import (
 
 const widgetsPath = "/apis/demo.example.com/v1/namespaces/default/widgets"
 
-// start is the time from which objects count the time of their writes.
+// Objects contain the times of their writes as durations since start.
 var start = time.Now()
 
 // A rollingWatcher checks what one watcher receives: each write of each object, in order and once.
@@ -48,15 +48,15 @@ func newRollingWatcher(name string) *rollingWatcher {
 	return &rollingWatcher{name: name, counts: make(map[string]int64), changed: make(chan struct{})}
 }
 
-// receive records that the object name was received in a state of version v. The writer wrote it
-// as number count, at the time at.
+// receive records that w received the object name at version v. The object contains count, the
+// number of the write, and at, the time of the write since start.
 func (w *rollingWatcher) receive(name string, initial bool, v listwatch.Version, count int64, at time.Duration) {
 	delay := time.Since(start) - at
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !initial {
 		last, known := w.counts[name]
-		// The response to a write may be lost, and then the writer repeats it.
+		// If the response to a write is lost, the writer repeats the write.
 		if count != last+1 && count != last || !known {
 			w.violations = append(w.violations, fmt.Sprintf("received write %d of %s after write %d", count, name, last))
 		}
@@ -104,7 +104,8 @@ func (w *rollingWatcher) await(t *testing.T, condition func() bool) {
 	}
 }
 
-// has reports whether the newest state of each object was received.
+// has reports whether w has received the newest write of each object. last contains the numbers of
+// these writes. The caller must hold mu.
 func (w *rollingWatcher) has(last map[string]int64) bool {
 	for name, count := range last {
 		if w.counts[name] < count {
@@ -176,7 +177,7 @@ func (s *site) startWatcher(name string, remote *client.Remote) *rollingWatcher 
 	return w
 }
 
-// receiveObject records an object if it is a writer's.
+// receiveObject records an object if one of the writers wrote it. Other objects have no spec.count.
 func (w *rollingWatcher) receiveObject(o *unstructured.Unstructured, initial bool, v listwatch.Version) {
 	count, isWriters, err := unstructured.NestedInt64(o.Object, "spec", "count")
 	at, _, err2 := unstructured.NestedInt64(o.Object, "spec", "at")

@@ -14,18 +14,18 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 )
 
-// rollingWriters write through nginx, each its own object, and count their writes in it. A write
-// that fails is repeated.
+// rollingWriters write through nginx. Each writer writes its own object, which contains the number
+// of the write, and repeats a write that fails.
 type rollingWriters struct {
 	stop func() // ends the writers and waits for them
 
 	mu sync.Mutex
 	// Guarded by mu, and constant after stop.
 	last     map[string]int64 // the newest acknowledged count of each object
-	failures map[string]int   // of writes, by status or error
+	failures map[string]int   // the number of failed writes, by status or error
 }
 
-// startWriters returns when each object exists.
+// startWriters starts the writers after it has created their objects.
 func (s *site) startWriters() *rollingWriters {
 	w := &rollingWriters{last: make(map[string]int64), failures: make(map[string]int)}
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -134,8 +134,8 @@ func (s *site) startProbes() *probes {
 	return p
 }
 
-// probe changes the object probe, opens a watch from the version before, and returns the
-// version of the change when it has received it.
+// probe changes the object named probe, opens a watch that starts after the version before, and
+// waits until the watch returns the change. It returns the version of the change.
 func (s *site) probe(before listwatch.Version) (listwatch.Version, error) {
 	body := fmt.Appendf(nil, `{"metadata":{"name":"probe"},"spec":{"changed":%d}}`, time.Since(start))
 	written, err := s.send(http.MethodPut, s.control, "probe", body)

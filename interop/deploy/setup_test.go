@@ -46,7 +46,7 @@ func readSetup(t *testing.T) *setup {
 	text, _, _ = strings.Cut(text, "\n## ")
 	s := &setup{}
 	for s.offset = 8000 + os.Getpid()%1000; !s.isFree(text); s.offset += 17 {
-		if s.offset > 22000 { // the ephemeral ports begin above the sum
+		if s.offset > 22000 { // with a larger offset, the ports could be ephemeral ones
 			t.Fatal("found no free ports")
 		}
 	}
@@ -159,7 +159,7 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	}
 	defer output.Close()
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, output, output
-	// A killed process leaves its files behind.
+	// A killed process leaves its temporary files behind, so they must be in dir.
 	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // nginx starts processes of its own
 	if err := p.cmd.Start(); err != nil {
@@ -224,8 +224,9 @@ func (p *process) stop(signal os.Signal) {
 	}
 }
 
-// goEnv returns the settings that go derives from the user's home, and flags with which it need
-// compile little.
+// goEnv returns the settings that the go command derives from the user's home directory, because
+// the commands run with another one. It adds the build flags of the test binary, so that the go
+// command can reuse compiled packages.
 func goEnv(t *testing.T) []string {
 	t.Helper()
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"}

@@ -41,7 +41,7 @@ type bugTest struct {
 	trace    traceCounts
 }
 
-// traceCounts counts the calls of a Trace.
+// traceCounts counts the calls of the functions of an [etcd.Trace].
 type traceCounts struct {
 	lost, resumed, relisted, duplicates atomic.Int64
 

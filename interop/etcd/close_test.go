@@ -25,7 +25,7 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The store may acknowledge a write before it has received the event.
+	// The store may acknowledge a write before it receives the event, so wait for the event.
 	readEvents(t, watchAt(t, c, o.Version-1), 1)
 	idle, unread, future := watchAt(t, c, o.Version), watchAt(t, c, o.Version-1), watchAt(t, c, o.Version+1000)
 	ended := make(chan error, 2)

@@ -170,8 +170,8 @@ func (l *clusterTest) tryToLeaveBehind(s *serverProcess) bool {
 	return s.count("relisted") > relisted
 }
 
-// wantRefusals checks servers without a connection to etcd. They must refuse consistent
-// reads and report that they are not ready, but still serve reads of any version.
+// wantRefusals checks servers without a connection to etcd. They must refuse consistent reads and
+// report that they are not ready, but still serve reads that accept any version.
 func (l *clusterTest) wantRefusals(all ...*serverProcess) {
 	l.Helper()
 	var wg sync.WaitGroup
@@ -188,8 +188,8 @@ func (l *clusterTest) wantRefusals(all ...*serverProcess) {
 	wg.Wait()
 }
 
-// wantRefusedRead checks that s, which has no connection to etcd, refuses a consistent list
-// and serves a list of any version.
+// wantRefusedRead checks that s, which has no connection to etcd, refuses a consistent list and
+// serves a list that accepts any version.
 func (l *clusterTest) wantRefusedRead(s *serverProcess) {
 	l.Helper()
 	remote := &client.Remote{URL: s.directURL + collectionPath}

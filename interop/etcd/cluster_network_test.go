@@ -19,7 +19,7 @@ import (
 // members, so that one member can be disconnected from the others.
 type memberNetwork struct {
 	t    testing.TB
-	work sync.WaitGroup // listeners and proxies
+	work sync.WaitGroup // the goroutines of the listeners and proxies
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -68,8 +68,9 @@ func (n *memberNetwork) via(i int, peer string) string {
 	return "http://" + l.Addr().String()
 }
 
-// accept reads from the first request which member sends it, and passes the connection to
-// the proxy for this pair of sender and receiver. The parameter to is the receiver.
+// accept reads the first request on c to find out which member opened the connection. It then
+// passes the connection to the proxy for this pair of sender and receiver. The parameter to is the
+// receiver.
 func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	_ = c.SetReadDeadline(time.Now().Add(waitTimeout))
 	var consumed bytes.Buffer

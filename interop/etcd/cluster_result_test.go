@@ -51,8 +51,8 @@ func (l *clusterTest) check(start time.Time) {
 	l.save(h)
 }
 
-// checkCoverage returns an error if the run had too few events of a kind that
-// checker.Requirements does not count.
+// checkCoverage returns an error if something that checker.Requirements does not count happened too
+// rarely in the run.
 func (l *clusterTest) checkCoverage() error {
 	outcomes, reads := l.clients.counts()
 	for _, c := range []struct {

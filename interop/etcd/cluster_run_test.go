@@ -41,8 +41,8 @@ type clusterTest struct {
 	compacted int64 // the revision of the last compaction
 }
 
-// clusterRequirements are the minimum counts of a run. In addition, each kind of fault
-// happens at least once.
+// clusterRequirements are the minimum counts of a run. Each kind of fault must happen at least
+// once.
 var clusterRequirements = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Faults: map[string]int{
@@ -179,7 +179,8 @@ func (l *clusterTest) listRandomly(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// heal ends all faults, waits until the cluster works again, and sets the target of the watchers.
+// heal ends all faults, waits until the cluster works again, and sets target, the version that the
+// watchers must reach.
 func (l *clusterTest) heal() {
 	l.leader(-1)
 	for _, s := range l.servers {

@@ -59,7 +59,8 @@ const (
 	idleTimeout       = 3 * time.Second // for clients
 )
 
-// run serves until the process exits. It prints one line for each event.
+// run serves until the process exits. It prints a line when it is ready, and for each call of its
+// etcd.Trace.
 func (c serverConfig) run() error {
 	note := func(word string, rest ...any) { fmt.Println(append([]any{word}, rest...)...) }
 	db, err := etcd.Open(context.Background(), etcd.Options{

@@ -129,7 +129,7 @@ func (c *cluster) waitUntilIsolated(i int) {
 	})
 }
 
-// revision returns the newest revision with a linearizable read.
+// revision returns the newest revision of etcd. It finds the revision with a linearizable read.
 func (c *cluster) revision() int64 {
 	c.Helper()
 	var revision int64

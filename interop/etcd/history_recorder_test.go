@@ -134,7 +134,7 @@ func (r *writeHistory) addTo(rec *checker.Recorder, revision listwatch.Version) 
 	return h
 }
 
-// A backgroundWriter writes its own objects without pausing and ignores errors.
+// A backgroundWriter writes its own objects at intervals and only counts failures.
 type backgroundWriter struct {
 	recorder     *checker.Recorder
 	history      *writeHistory

@@ -230,8 +230,8 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 	}
 }
 
-// A stalled reader keeps no event in memory that the history has dropped. The test limits the
-// history to 1 MiB and writes much more.
+// An event that the history has dropped is also dropped from memory, even if a stalled reader has
+// not read it. The test limits the history to 1 MiB and writes much more.
 func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))
@@ -253,7 +253,8 @@ func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	for i := range 64 { // fill the history and gRPC's buffers
 		write(i)
 	}
-	// The store may lag behind its writes. A list waits until it has received all of them.
+	// The store may lag behind its writes. The list returns when the store has received all of
+	// them.
 	list(t, c, listwatch.Query{Limit: 1})
 	before := heapBytes()
 	const writes, limit = 256, 4 << 20

@@ -113,7 +113,7 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	far.switchSource()
 	old := startWatcher(t, rec, "old", late)
 	sleep(300 * time.Millisecond)
-	// Two of the watchers see each write, so these are also enough events.
+	// Two of the watchers see each write, so this number of writes also causes enough events.
 	eventually(t, "enough writes", func() bool {
 		return writers[0].acknowledged.Load()+writers[1].acknowledged.Load() >= int64(200**rounds)
 	})

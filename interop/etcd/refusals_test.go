@@ -54,8 +54,9 @@ func TestUnreachableEtcdIsNamed(t *testing.T) {
 	}
 }
 
-// openUntil opens a database until the error contains reason, and returns the error. The store
-// looks for the reason for a second only, which is too short on a busy machine.
+// openUntil opens a database repeatedly until the error contains reason, and returns the error. One
+// attempt may not find the reason, because the store searches for only a second, which is too short
+// on a busy machine.
 func openUntil(t *testing.T, reason string, o etcd.Options) (err error) {
 	t.Helper()
 	eventually(t, "the reason: "+reason, func() bool {

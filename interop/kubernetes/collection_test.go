@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The http.Client of client-go has the credentials and the certificates of a kubeconfig file, in
-// RoundTrippers that wrap each other.
+// The test gives client-go's http.Client to our client. Its credentials and certificates are in
+// RoundTrippers that wrap each other, so our client must send all requests through them.
 func TestCollectionWritesToKubernetes(t *testing.T) {
 	server := apiserver.Start(t)
 	maps := schema.GroupVersionResource{Group: relayGroup, Version: "v1", Resource: "configmaps"}

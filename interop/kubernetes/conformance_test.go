@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 )
 
-// slowCases take many seconds each on a server that stores its data in etcd.
+// slowCases are skipped, because each takes many seconds on a server that stores its data in etcd.
 var slowCases = []string{
 	"resume/list-then-watch", "large/burst", "conc/1000-watchers", "limit/h2-concurrent-streams",
 }
@@ -36,8 +36,9 @@ func TestKubernetesIsConformantOverOurHTTP2(t *testing.T) {
 	testKubernetes(t, startLoopServer(t).Server, 40, "h2")
 }
 
-// testKubernetes runs the cases in the given variants, or in several if there are none. At least
-// the given number of runs must pass. It returns the names of all runs.
+// testKubernetes runs the cases in the given variants, such as "h2". Without variants, it uses the
+// variants that openTarget selects. At least the given number of runs must pass. It returns the
+// names of all runs.
 func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...string) (*conformance.KnownFailures, []string) {
 	t.Helper()
 	known, err := conformance.ReadKnownFailures("known_failures.txt")
@@ -86,7 +87,7 @@ func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 		}
 	})
 	target := cluster.Target
-	// No other program writes to the server's etcd.
+	// No other program writes to the server's etcd, so versions have no gaps.
 	target.Abilities |= harness.ConsecutiveVersions
 	// One of our three WebSocket clients is sufficient to test the server.
 	if target.Variants = []string{"h1", "h2", "ws-native"}; !slices.Contains(cluster.Target.Variants, "ws-native") {

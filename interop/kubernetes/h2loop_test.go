@@ -28,11 +28,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A loopServer is a Kubernetes API server, of its unmodified library, that our HTTP/2 serves. It
-// has the custom resource widgetGVR.
+// A loopServer is a Kubernetes API server from Kubernetes' unmodified library, but with our
+// implementation of HTTP/2. It has the custom resource widgetGVR.
 type loopServer struct {
 	*apiserver.Server
-	dials atomic.Int64 // the connections of clients with the configuration clientConfig
+	dials atomic.Int64 // the number of connections opened with clientConfig
 }
 
 func startLoopServer(t *testing.T) *loopServer {
@@ -44,7 +44,7 @@ func startLoopServer(t *testing.T) *loopServer {
 	return s
 }
 
-// clientConfig is like Config, with connections that s counts.
+// clientConfig is like Config, but counts the connections in s.dials.
 func (s *loopServer) clientConfig() *rest.Config {
 	c := s.Config()
 	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {

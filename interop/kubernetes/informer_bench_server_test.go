@@ -22,8 +22,8 @@ const benchObjectCount = 100_000
 // A dataset holds the objects of a benchmark and the clients that follow them.
 type dataset struct {
 	resource string
-	// object returns the state of object number i after a number of changes, which the parameter
-	// round gives. The object has about 1 KiB.
+	// object returns the state of object i after its change number round; round 0 is the initial
+	// state. The object has about 1 KiB.
 	object  func(i, round int) []byte
 	clients map[string]benchClient
 }

@@ -116,8 +116,8 @@ func (s *scenario) interrupt() {
 	waitForAttempt := s.network.refuse()
 	if s.restart != nil {
 		s.restart(waitForAttempt)
-		// The restart has reset the connection of the writer. client-go repeats a read that notices
-		// this, but not a write.
+		// The restart has reset the connection of the writer. Read before the next write, because
+		// client-go repeats a read that fails for this reason, but not a write.
 		s.list()
 	} else {
 		waitForAttempt()

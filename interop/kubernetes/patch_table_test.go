@@ -149,8 +149,8 @@ func isAtomic(name string) bool {
 	return ok && t.Map != nil && t.Map.ElementRelationship == smdschema.Atomic
 }
 
-// applyWords returns the words for server-side apply of a field of the named type whose patch
-// strategy does not imply them.
+// applyWords returns the words of the table that describe how server-side apply treats a field of
+// the type owner. It omits words that the patch strategy implies.
 func applyWords(owner, field, strategy string) string {
 	def, ok := applySchema.FindNamedType(owner)
 	if !ok || def.Map == nil {

@@ -43,7 +43,8 @@ func TestCBORIsAnsweredAsInKubernetes(t *testing.T) {
 	c.report(t)
 }
 
-// inCBOR returns r with a body in CBOR if it is an object, and asks for an answer in CBOR.
+// inCBOR returns a copy of r with its body in CBOR, if the body is a JSON object. The copy accepts
+// a response in CBOR, unless r already has an Accept header.
 func (r request) inCBOR() request {
 	if r.accept == "" {
 		r.accept = cborType

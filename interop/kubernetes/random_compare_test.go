@@ -30,7 +30,8 @@ func show(v any) string {
 	return text
 }
 
-// compareAnswers returns the differences of two answers. Only the codes count if they differ.
+// compareAnswers returns the differences of two answers. If the codes differ, it returns only this
+// difference.
 func compareAnswers(kubernetes, ours answer) []difference {
 	if kubernetes.code != ours.code {
 		show := func(a answer) string { return fmt.Sprint(a.code, " ", a.message, " ", a.body) }

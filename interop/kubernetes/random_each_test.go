@@ -20,7 +20,7 @@ func (c *comparison) each(t *testing.T) (sequences int) {
 		done, err := c.run(t.Context(), steps)
 		if err != nil {
 			if _, alone := c.run(t.Context(), []request{create, steps[done-1]}); alone != nil {
-				err = alone // needs fewer requests
+				err = alone // fewer requests reproduce it
 			}
 			t.Error(err)
 			return sequences
@@ -29,7 +29,7 @@ func (c *comparison) each(t *testing.T) (sequences int) {
 			t.Error("the create at the start of a sequence was answered in two ways")
 			return sequences
 		}
-		rest = rest[done-1:] // a write that was answered in two ways ends a sequence
+		rest = rest[done-1:] // a sequence ends after a write that the servers answer differently
 	}
 	return sequences
 }
@@ -38,7 +38,8 @@ func newCreate(to target) request {
 	return request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()}
 }
 
-// eachRequest returns the requests of each, most of which are for an object that exists.
+// eachRequest returns the requests that the method each sends. Most of them are for an object that
+// exists.
 func eachRequest(to target) (all []request) {
 	status := to
 	status.subresource = "status"
@@ -164,7 +165,7 @@ func eachRead(to target) (all []request) {
 	return all
 }
 
-// eachDelete returns deletes of an object that they create before.
+// eachDelete returns deletes of an object. A request that creates the object precedes each of them.
 func eachDelete(to target) (all []request) {
 	to.name = "d"
 	create := newCreate(to)

@@ -13,11 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An exception explains differences of answers to one verb, also for subresources.
+// An exception explains differences between the two servers' answers to requests that have a verb,
+// with or without a subresource, and a trait.
 type exception struct {
 	verb, trait      string
 	kubernetes, ours int    // the codes of both answers
-	part             string // all differences are in this part, if it is not empty
+	part             string // if not empty, all differences must be in this part
 	// quote is a sentence of docs/kubernetes.md.
 	quote string
 }
@@ -43,7 +44,8 @@ const missingObject = "missing object"
 // dryRunBesideBody is a trait of deletes that are a dry run only for our server.
 const dryRunBesideBody = "dryRun beside a body"
 
-// exceptions explain all differences. None excuses a success against an error.
+// exceptions explain all differences. No exception accepts that one server succeeds where the other
+// one fails.
 var exceptions = []*exception{
 	{"create", "method", 400, 405, "", noMethod},
 	{"update", "method", 400, 405, "", noMethod},
@@ -81,8 +83,8 @@ var exceptions = []*exception{
 	{"update", missingObject, 404, 400, "", otherFault},
 }
 
-// normalizations are the differences that no comparison sees, with the sentences that explain them.
-// A sentence with a URL is from Kubernetes' documentation.
+// normalizations lists the functions that hide differences from the comparison, with sentences that
+// explain these differences. A sentence with a URL is from Kubernetes' documentation.
 var normalizations = []struct{ code, quote, url string }{
 	{"compareManagers", "**An object has managedFields from its first apply on**", ""},
 	{"compareManagers", "The manager of all fields that existed before the first apply is `before-first-apply`.", ""},

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// An answer is a response in which everything that each server chooses itself has a symbol:
+// An answer is a response in which symbols replace the values that each server chooses itself:
 // versions, UIDs, times, generated names and tokens.
 type answer struct {
 	code      int
 	mediaType string // Content-Type, compared if the request succeeded
 	warnings  []string
 	body      any
-	message   string // of a Status; it is not compared
+	message   string // the message of a Status, which is not compared
 }
 
 func decodeExact(text []byte, v any) error {
@@ -83,7 +83,8 @@ func (s *comparedServer) remember(r request, m map[string]any) {
 	}
 }
 
-// symbol returns the symbol of a value, which is the same for the n-th value of each server.
+// symbol returns the symbol of a value. The n-th values of a kind at the two servers have the same
+// symbol.
 func (s *comparedServer) symbol(kind, value string) string {
 	if value == "" || value == "0" {
 		return value
@@ -104,7 +105,7 @@ var (
 	age            = regexp.MustCompile(`^\d+[smh]$`)
 )
 
-// normalize replaces what differs from server to server in v, which is decoded JSON.
+// normalize replaces the values in v that each server chooses itself. v is decoded JSON.
 func (s *comparedServer) normalize(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -114,10 +115,11 @@ func (s *comparedServer) normalize(v any) any {
 		_, isList := v["items"]
 		_, isTable := v["rows"]
 		for _, c := range elements(v["columnDefinitions"]) {
-			delete(c, "description") // is for people
+			delete(c, "description") // it is a text for people
 		}
 		out := make(map[string]any, len(v))
-		for _, name := range slices.Sorted(maps.Keys(v)) { // the order gives symbols
+		// The order determines the numbers of the symbols.
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if meta, ok := v[name].(map[string]any); ok && name == "metadata" {
 				out[name] = s.normalizeMetadata(meta, isList || isTable)
 				continue
@@ -140,8 +142,8 @@ func (s *comparedServer) normalize(v any) any {
 	return v
 }
 
-// isEmpty reports whether v is a value that Kubernetes leaves out of metadata, and which it adds to
-// the metadata of lists.
+// isEmpty reports whether v is an empty value. Kubernetes omits such values from the metadata of
+// objects, but not from the metadata of lists.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -230,7 +232,7 @@ func (m manager) key() string { return m.name + " " + m.operation + " " + m.subr
 
 func (m manager) String() string { return m.key() + " " + m.fields.String() }
 
-// normalizeManagers decodes managedFields. It returns what it can't decode.
+// normalizeManagers decodes managedFields. If it cannot decode v, it returns v unchanged.
 func normalizeManagers(v any) any {
 	list, _ := v.([]any)
 	var all []manager
@@ -264,7 +266,7 @@ func foldUpdates(all []manager) []manager {
 			out = append(out, m)
 		}
 	}
-	// Kubernetes attributes the marks of a deletion to no manager.
+	// Kubernetes attributes the fields that mark a deleted object to no manager.
 	updates.fields = updates.fields.Difference(fieldpath.NewSet(
 		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "deletionGracePeriodSeconds"),
 	))

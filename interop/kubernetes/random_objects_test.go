@@ -163,10 +163,10 @@ var (
 		{"raw null", "spec.raw", `{"a":null}`},
 		{"wrong type", "spec.raw", `[]`},
 	}
-	// storedIfEmpty are the traits of metadata that Kubernetes stores after an apply, so that the
-	// next write, which drops it, gets a version of its own.
+	// storedIfEmpty are the traits of empty metadata that Kubernetes stores after an apply. The
+	// next write drops this metadata, so it gets a new version even if it changes nothing else.
 	storedIfEmpty = []string{"labels null", "label null", "annotations empty", "annotation null", "finalizers empty", "owners empty"}
-	// badBodies are no objects.
+	// badBodies are bodies that are not valid objects.
 	badBodies = []variant{
 		{"body empty", " "},
 		{"body null", "null"},
@@ -378,7 +378,7 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 	}
 }
 
-// setBadBody sets a body that is no object.
+// setBadBody sets the body that v, one of badBodies, describes.
 func (r *request) setBadBody(v variant, to target) {
 	r.body = to.fill(v.text)
 	r.mark(v.trait)
@@ -387,7 +387,7 @@ func (r *request) setBadBody(v variant, to target) {
 	}
 }
 
-// addFault makes a change of o, which is the body of r.
+// addFault applies the fault c to o, which becomes the body of r, and adds the trait of c to r.
 func (r *request) addFault(o object, c change, to target) {
 	switch {
 	case r.method == "PATCH" && c.trait == "number 1e400":

@@ -26,7 +26,7 @@ type request struct {
 	// traits name what is special about the request: its options, faults and media types.
 	traits                                         []string
 	method, path, query, contentType, accept, body string
-	watch                                          *watchScope // if the request opens a watch
+	watch                                          *watchScope // set if the request is a watch
 }
 
 // curl returns the request as a command line.
@@ -53,7 +53,7 @@ func (r request) curl() string {
 	return b.String()
 }
 
-// String is what rapid prints.
+// String returns the text that rapid prints.
 func (r request) String() string { return r.curl() }
 
 // admits reports whether r may get the trait. A request has one trait at most, because servers may
@@ -193,8 +193,9 @@ func (r *request) addWriteOptions(t *rapid.T) {
 	r.addAccept(t)
 }
 
-// dropDryRun drops a dry run of a request with one of the traits. They stand for members that
-// Kubernetes drops only when it stores the object, so the response to a dry run would have them.
+// dropDryRun removes the option dryRun if r has one of the traits. These traits stand for members
+// that Kubernetes drops only when it stores the object, so the response to a dry run would have
+// them.
 func (r *request) dropDryRun(traits ...string) {
 	if slices.ContainsFunc(traits, func(t string) bool { return slices.Contains(r.traits, t) }) {
 		r.query = strings.Trim(strings.ReplaceAll("&"+r.query, "&dryRun=All", ""), "&")
@@ -233,7 +234,7 @@ func genApply(t *rapid.T, to target) request {
 	if rapid.IntRange(1, 3).Draw(t, "force?") == 1 {
 		r.addQuery(variant{"", "force=true"})
 	} else if len(r.traits) > 0 {
-		// Servers find conflicts and faults in any order.
+		// Force the apply, because servers may report a conflict before or after the fault.
 		r.query = strings.Trim(r.query+"&force=true", "&")
 	}
 	r.addQuery(pick(t, "option", 85, writeOptions...))

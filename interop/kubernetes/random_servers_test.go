@@ -31,7 +31,7 @@ func (s *comparedServer) begin() {
 	s.values, s.symbols, s.counts = map[string]string{}, map[string]string{}, map[string]int{}
 }
 
-// reference matches a value that the server has sent, in a request.
+// reference matches a part of a request that stands for a value that the server has sent.
 var reference = regexp.MustCompile(`@(uid|rv|old|list|continue)\(([a-z/0-9-]*)\)`)
 
 // resolve replaces the references in text. A version that the server has not sent is 1.

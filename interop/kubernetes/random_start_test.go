@@ -68,7 +68,8 @@ func startKubernetes(t *testing.T) *comparedServer {
 			t.Fatal(err)
 		}
 		k.begin()
-		// The server creates objects only some seconds after it has listed the first ones.
+		// The server refuses creates for some seconds after it has begun to serve lists of a new
+		// resource.
 		plural := c.Spec.Names.Plural
 		eventually(t, "creating "+plural, func() bool {
 			a, err := k.send(t.Context(), request{

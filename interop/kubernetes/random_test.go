@@ -181,8 +181,8 @@ func (c *comparison) run(ctx context.Context, steps []request) (done int, err er
 	return len(steps), c.compareEvents(ctx, watches, lines)
 }
 
-// prepare makes the lists whose versions r refers to. If Kubernetes may answer r from its cache,
-// prepare lists all kinds first: then the cache is at least as new as these lists.
+// prepare lists the collections whose list versions r refers to. If Kubernetes may answer r from
+// its cache, prepare lists all kinds first: then the cache is at least as new as these lists.
 func (c *comparison) prepare(ctx context.Context, r request) error {
 	var lists []string
 	for _, m := range reference.FindAllStringSubmatch(r.query, -1) {

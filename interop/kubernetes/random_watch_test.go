@@ -112,7 +112,8 @@ type openWatch struct {
 	err    error                  // valid after that
 }
 
-// watch opens the n-th watch of the sequence. If the server refuses it, the answer says why.
+// watch opens the n-th watch of the sequence. If the server refuses it, the returned openWatch is
+// nil, and the answer is the refusal.
 func (s *comparedServer) watch(ctx context.Context, r request, n int) (*openWatch, answer, error) {
 	ctx, stop := context.WithCancel(ctx)
 	res, err := s.open(ctx, r)

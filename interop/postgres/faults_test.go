@@ -77,7 +77,8 @@ func TestWatchersMissNothingUnderFaults(t *testing.T) {
 	}
 }
 
-// endSessions ends all sessions of the program. After a fault it waits until there are some.
+// endSessions ends all sessions of the program. If the program has no session, as after a fault,
+// endSessions first waits for one.
 func endSessions(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for ended, begin := 0, time.Now(); ended == 0; {
@@ -88,8 +89,8 @@ func endSessions(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// countReordered counts the changes of a transaction that started before the one of the previous
-// change.
+// countReordered counts the changes whose transaction started before the transaction of the
+// previous change.
 func countReordered(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	err := pool.QueryRow(t.Context(), `SELECT count(*) FROM (
@@ -122,7 +123,7 @@ func readChanges(t *testing.T, pool *pgxpool.Pool) []tableChange {
 	return changes
 }
 
-// A load is the transactions of all writers.
+// A load runs the writers and counts the transactions that they have committed.
 type load struct {
 	cancel  context.CancelFunc
 	writers sync.WaitGroup

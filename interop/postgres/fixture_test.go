@@ -16,12 +16,12 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// The existing table.
+// table creates an application's table, which is not watchable yet.
 const table = `CREATE TABLE settings (
 	id bigint GENERATED ALWAYS AS IDENTITY, namespace text, name text, labels jsonb NOT NULL DEFAULT '{}', spec json NOT NULL,
 	PRIMARY KEY (namespace, name))`
 
-// openTable executes statements in a database and returns its connections.
+// openTable executes statements in a database and returns a pool of connections to it.
 func openTable(t conformance.T, url string, statements ...string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url)
@@ -37,7 +37,7 @@ func openTable(t conformance.T, url string, statements ...string) *pgxpool.Pool 
 	return pool
 }
 
-// runSource feeds a Source of the table until the end of the test.
+// runSource returns a Source of the table, which reads changes until the end of the test.
 func runSource(t conformance.T, pool *pgxpool.Pool, o watchcache.Options) *settings.Source {
 	t.Helper()
 	s, err := settings.New(t.Context(), pool, o)

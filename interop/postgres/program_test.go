@@ -21,7 +21,7 @@ type program struct {
 	*testing.T
 	path   string
 	args   []string
-	url    string // of the collection
+	url    string // the URL of the collection
 	cmd    *exec.Cmd
 	output bytes.Buffer
 }

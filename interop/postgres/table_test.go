@@ -132,7 +132,7 @@ func TestTemporaryTablesHideNoTable(t *testing.T) {
 	}
 }
 
-// A transaction that is rolled back after it has taken a version leaves a gap.
+// A transaction that is rolled back after it has taken a version leaves a gap in the versions.
 func TestWatchesResumeBeforeAGap(t *testing.T) {
 	pool := newTable(t, pgtest.Start(t), settings.Schema)
 	const update = `UPDATE settings SET spec = '{"n":1}';`
@@ -183,7 +183,7 @@ func TestReplacedDatabaseEndsTheSource(t *testing.T) {
 	}
 }
 
-// A user has to write little: this is the limit that the documents promise.
+// The documents promise that the adapter for the table has at most limit lines.
 func TestAdapterIsShort(t *testing.T) {
 	const limit = 150
 	n := 0

@@ -40,7 +40,7 @@ const decodeTimeout = 5 * time.Minute
 // A decoder is a client that prints the text of a watch as soon as it has decoded it.
 type decoder struct {
 	name    string
-	command []string // followed by the URL; nil for a function of this process
+	command []string // the URL is appended; nil if open is used instead
 	open    func(t *testing.T, url string) io.Reader
 	socket  bool     // it uses WebSocket
 	needs   []string // a command that succeeds if the libraries are installed
@@ -148,15 +148,15 @@ func get(t *testing.T, url, header, value string) *http.Response {
 	return response
 }
 
-// A reading is the output of a decoder: the lines with its events, and private lines, which no
-// other watch receives.
+// A reading is the output of a decoder: the lines with its events, and private lines (heartbeats
+// and bookmarks), which no other watch receives.
 type reading struct {
 	*testing.T
 	decoder
 	events, private chan string
 }
 
-// read splits the output of a decoder until its end.
+// read sends the lines of from to r.events or r.private, until from ends.
 func (r *reading) read(from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
@@ -193,7 +193,7 @@ func (r *reading) want(line string) {
 	}
 }
 
-// wantPrivate waits for a heartbeat or a bookmark since the last call.
+// wantPrivate waits for a heartbeat or a bookmark, unless one has arrived since the last call.
 func (r *reading) wantPrivate() {
 	r.Helper()
 	select {
@@ -350,11 +350,11 @@ func checkBytes(t *testing.T, watches []watchserver.Watch) {
 	}
 }
 
-// incompressible is the number of random bytes in each object, which take that many bytes if an
-// event is compressed on its own.
+// incompressible is the number of random bytes in each object. An event that is compressed on its
+// own has at least that many bytes.
 const incompressible = 1024
 
-// write writes an object and returns its event in the text of an uncompressed watch.
+// write writes an object and returns its event as the uncompressed watch plain has printed it.
 func write(t *testing.T, c *store.Collection, i int, plain *reading) string {
 	t.Helper()
 	text := ""

@@ -138,8 +138,8 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	}
 }
 
-// withoutDefaults removes the settings from config that faults set otherwise: a proxy may refuse
-// to set something twice.
+// withoutDefaults removes from config the settings that faults also contain, because a proxy may
+// refuse a setting that occurs twice.
 func withoutDefaults(config string, faults map[string]string) string {
 	lines := strings.Split(config, "\n")
 	for _, fault := range faults {

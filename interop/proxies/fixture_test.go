@@ -54,10 +54,10 @@ func startServer(t *testing.T) string {
 // A proxy is a program that stands between client and server.
 type proxy struct {
 	command string
-	// args start it in the foreground with a configuration file.
+	// args returns the arguments that start it in the foreground with a configuration file.
 	args func(file, dir string) []string
-	// config is its configuration. ADDR, SERVER and DIR are replaced, and each FAULT by a part of
-	// the table of faults.
+	// config is its configuration. ADDR, PORT, SERVER and DIR are replaced by values of the test,
+	// and GLOBAL_FAULT, FRONT_FAULT and FAULT by the faults of a test case, if any.
 	config string
 }
 
@@ -149,7 +149,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A finding is one of doctor's.
+// A finding is an element of the JSON report of doctor.
 type finding struct {
 	Check, Verdict, Text string
 	Remedies             []struct{ Proxy, Settings string }

@@ -44,7 +44,7 @@ func openOurs(client transport.Client) func(t *testing.T, address string) io.Rea
 	}
 }
 
-// linesOf returns what next returns, with one line for each call.
+// linesOf returns a reader of the texts that next returns. Each text is one line.
 func linesOf(next func() ([]byte, error)) io.Reader {
 	r, w := io.Pipe()
 	go func() { // ends with the watch
@@ -102,8 +102,8 @@ func openNhooyr(mode nhooyr.CompressionMode) func(t *testing.T, address string) 
 	}
 }
 
-// openChromium watches with fetch, EventSource and WebSocket of one page. Its lines are those that
-// all three have received.
+// openChromium watches with fetch, EventSource and WebSocket of one page. The reader returns an
+// event when all three have received it.
 func openChromium(t *testing.T, address string) io.Reader {
 	u, err := url.Parse(address)
 	if err != nil {

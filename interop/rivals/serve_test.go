@@ -30,15 +30,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// usage is what benchmarks/rivals expects from a server process.
+// usage is the report that benchmarks/rivals expects from a server process.
 type usage struct {
 	CPU      time.Duration // in nanoseconds
 	Resident int64         // in bytes
 }
 
 // TestServe runs a server with its etcd in another process. It prints "ready URL TOKEN", and then
-// the usage of this process after each line of its standard input, until that ends. Without
-// serveEnv, it only tests that this works.
+// the usage of this process after each line of its standard input, until the input ends. Without
+// serveEnv, it only tests that the server starts and can be measured.
 func TestServe(t *testing.T) {
 	o := apiserver.Options{Etcd: etcdtest.StartProcess(t).URL}
 	if os.Getenv(serveEnv) == "h2" {

@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
-// An etcdDatabase uses a separate watch of etcd for each collection.
+// An etcdDatabase is a laggingDatabase, because it uses a separate watch of etcd for each
+// collection.
 type etcdDatabase struct{ *etcd.DB }
 
 func (etcdDatabase) lags() {}

@@ -43,8 +43,8 @@ type fixture struct {
 	lags  bool              // whether the database is a laggingDatabase
 }
 
-// A laggingDatabase has collections that receive their writes independently. A list of any
-// version in one collection may be older than the newest write in another one.
+// A laggingDatabase has collections that receive their writes independently. A list that accepts
+// any version in one collection may be older than the newest write in another one.
 type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
@@ -181,10 +181,10 @@ type suiteTest struct {
 	// serial must be true if the test sets a feature gate, because feature gates apply to
 	// the whole process.
 	serial bool
-	// timed must be true if the test fails when it has to wait, for 150 ms in the shortest case,
-	// or when a list of any version lags behind a write, which it does over etcd if the event takes
-	// longer than 100 ms. It then runs in processes of its own, until one try is not disturbed by a
-	// busy machine.
+	// timed must be true if the test fails when it has to wait, for 150 ms in the shortest case, or
+	// when a list that accepts any version lags behind a write, which it does over etcd if the
+	// event takes longer than 100 ms. It then runs in processes of its own, until one try is not
+	// disturbed by a busy machine.
 	timed bool
 }
 

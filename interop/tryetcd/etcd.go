@@ -130,7 +130,7 @@ func checkUnused(dir string) error {
 }
 
 // configs returns the configuration of each member, after it has created their directories. A
-// single member has its data in dir, as etcd itself; several have subdirectories.
+// single member has its data in dir, as with the program etcd. Several members have subdirectories.
 func (o *options) configs(dir string) ([]*embed.Config, error) {
 	if n := membersIn(dir); n > 0 && n != o.members {
 		return nil, fmt.Errorf("--data %s has the data of a cluster with %d members: use --members %d, or another directory", dir, n, n)
@@ -187,8 +187,8 @@ func exists(file string) bool {
 // memberName returns the name of member i and of its subdirectory.
 func memberName(i int) string { return fmt.Sprint("member-", i+1) }
 
-// urls returns the URLs of the members for clients and for each other. Several members use
-// consecutive ports, each two of them, so that the first one has the usual ports of etcd.
+// urls returns the URLs of the members for clients and for each other. If there are several
+// members, each uses two consecutive ports, and the first member has the usual ports of etcd.
 func (o *options) urls() (clients, peers []url.URL, err error) {
 	if o.members == 1 {
 		// A single member has no peers, but etcd requires the URL.

@@ -123,13 +123,13 @@ func parseRule(line []byte) (r rule, err error) {
 }
 
 // members decodes the members of the object in data. Unlike encoding/json, it compares their names
-// exactly, and refuses unknown ones. An error names a member after prefix.
+// exactly, and refuses unknown ones. In an error, prefix precedes the name of the member.
 func members(data []byte, prefix string, to map[string]any) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return errors.New("a line, and its member spec, must be JSON objects")
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) { // in order, so that errors are the same
+	for _, name := range slices.Sorted(maps.Keys(all)) { // sorted, so that errors are reproducible
 		value := all[name]
 		target, known := to[name]
 		if !known {
@@ -151,7 +151,7 @@ func wanted(target any) string {
 	return "string"
 }
 
-// Authorize returns nil if the policy allows user what the Attributes describe. It is a
+// Authorize returns nil if the policy allows the user to make the request that a describes. It is a
 // [kubeapi.Authorizer].
 func (p *Policy) Authorize(_ context.Context, user kubeapi.User, a kubeapi.Attributes) error {
 	authenticated := isAuthenticated(user)
@@ -163,8 +163,8 @@ func (p *Policy) Authorize(_ context.Context, user kubeapi.User, a kubeapi.Attri
 	return errors.New("no line of the policy allows it")
 }
 
-// RulesFor returns the rules of the policy that apply to user in namespace. It is the RulesFor of a
-// [kubeapi.Handler]. As in Kubernetes, a line without namespace is not among them.
+// RulesFor returns the rules of the policy that apply to user in namespace, for the field RulesFor
+// of a [kubeapi.Handler]. As in Kubernetes, it omits a line with resource but without namespace.
 func (p *Policy) RulesFor(_ context.Context, user kubeapi.User, namespace string) (kubeapi.Rules, error) {
 	var all kubeapi.Rules
 	for i := range p.rules {
@@ -215,8 +215,8 @@ func (r *rule) allows(a *kubeapi.Attributes) bool {
 
 func matches(pattern, s string) bool { return pattern == "*" || pattern == s }
 
-// namespaceOf returns the namespace of a request. A Namespace object counts as in itself, as in
-// Kubernetes.
+// namespaceOf returns the namespace of a request. As in Kubernetes, a request for a Namespace
+// object counts as a request in that namespace.
 func namespaceOf(a *kubeapi.Attributes) string {
 	if a.Namespace == "" && a.Resource.Group == "" && a.Resource.Plural == "namespaces" {
 		return a.Name

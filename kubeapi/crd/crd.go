@@ -31,9 +31,8 @@ type Definition struct {
 }
 
 // Parse returns the resources that the documents in text declare. Each document must be a
-// CustomResourceDefinition of apiextensions.k8s.io/v1 in YAML or JSON. The resource has the
-// storage version. A definition that is invalid, or that cannot be served, is an error of code
-// Invalid.
+// CustomResourceDefinition of apiextensions.k8s.io/v1 in YAML or JSON. Only its storage version is
+// served. A definition that is invalid, or that cannot be served, is an error of code Invalid.
 func Parse(text []byte) ([]Definition, error) {
 	var all []Definition
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -151,7 +150,8 @@ func (d *Definition) addScale(s *v1.CustomResourceSubresourceScale) {
 	}
 }
 
-// ignoreVersions notes the versions that are not served, and the conversion.
+// ignoreVersions adds the versions that this package does not serve, and the conversion, to
+// d.Ignored.
 func (d *Definition) ignoreVersions(c *v1.CustomResourceDefinition) {
 	for _, v := range c.Spec.Versions {
 		if v.Served && !v.Storage {

@@ -56,7 +56,7 @@ func (d *Definition) field(path string, s *structural.Structural, preserve bool)
 	return schema.Field{Scalar: scalarOf(s)}
 }
 
-// ignoreRules notes the parts of the schema at path that have no effect.
+// ignoreRules adds the parts of the schema at path that have no effect to d.Ignored.
 func (d *Definition) ignoreRules(path string, s *structural.Structural) {
 	if len(s.XValidations) > 0 {
 		d.ignore("%s: the CEL rules of x-kubernetes-validations are not enforced", path)

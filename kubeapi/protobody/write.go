@@ -107,7 +107,7 @@ func (f *field) omits(value record) bool {
 	return f.scalar.isPlain() && value.isZero() // encoding/json never considers a struct empty
 }
 
-// emptyMember writes a member without a value, unless it is omitted.
+// emptyMember writes null for a field that has no value, unless its member is omitted.
 func (w *jsonWriter) emptyMember(f *field) {
 	if f.omit == omitNever {
 		w.memberName(f.name)

@@ -45,7 +45,7 @@ func (t *Type) Unknown(doc []byte) []string {
 	return unknown
 }
 
-// unknown returns the paths of the unknown fields in a value, each with its first separator.
+// unknown returns the paths of the unknown fields in a value. Each starts with a dot or a bracket.
 func (f Field) unknown(v []byte) (paths []string) {
 	if !f.List || len(v) == 0 || v[0] != '[' {
 		for _, path := range f.Type.Unknown(v) {
@@ -113,7 +113,8 @@ func (t *Type) check(v []byte) (bad *typeError) {
 		}
 		step := "." + string(name)
 		if t.Fields == nil {
-			// Names chosen by the user may contain dots.
+			// Quote the names of additional properties, because users choose them and they may
+			// contain dots.
 			step = "[" + strconv.Quote(string(name)) + "]"
 		}
 		bad = bad.within(step)

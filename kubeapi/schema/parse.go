@@ -39,8 +39,9 @@ func Kubernetes(name string) *Type {
 //		parts []example.v1.Part merge=name,retainKeys
 //		tags []string merge
 //
-// The strategies keys=KEY+KEY, set, atomic and default=TEXT set the fields of the same names for
-// server-side apply, and the word atomic after the name of a type its Atomic.
+// For server-side apply, the strategies keys=KEY+KEY, set, atomic and default=TEXT set the Keys,
+// Set, Atomic and Default of a [Field]. The word atomic after the name of a type sets the Atomic of
+// the [Type].
 //
 // A type is a [Scalar], "any", or the name of a type, which must contain a dot. It may be
 // preceded by map[string] or []. Lines that start with # are comments. Invalid text is an

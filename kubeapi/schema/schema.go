@@ -25,9 +25,9 @@ type Type struct {
 	// AdditionalProperties describes the members that are not in Fields, for objects such
 	// as labels, whose names the user chooses. If nil, those members may have any value.
 	AdditionalProperties *Field
-	// OpenAPI is the type in the form of OpenAPI 3, as JSON, if Fields were read from one. It is
-	// published instead of a description of Fields, because it has more, such as texts for
-	// kubectl explain.
+	// OpenAPI is the JSON of the OpenAPI 3 schema from which Fields were made, if there is one. It
+	// is published instead of a schema made from Fields, because it contains more, such as the
+	// texts that kubectl explain shows.
 	OpenAPI []byte
 	// Atomic is true if a server-side apply replaces the object as a whole
 	// (x-kubernetes-map-type "atomic"). Otherwise each member has its own managers.
@@ -53,8 +53,8 @@ type Field struct {
 	// in Kubernetes). If empty, the elements are scalars and are compared by value.
 	MergeKey string
 	// RetainKeys makes clients list the retained members in their patches (patchStrategy
-	// "retainKeys"). It is for objects in which some members exclude others. The server
-	// applies $retainKeys in any object.
+	// "retainKeys"). It is for objects in which some members exclude others. The server applies
+	// $retainKeys in every object, even without RetainKeys.
 	RetainKeys bool
 	// Keys are the members that identify the elements of a list in a server-side apply
 	// (x-kubernetes-list-map-keys). If nil, they are MergeKey.

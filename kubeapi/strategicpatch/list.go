@@ -22,7 +22,7 @@ type list struct {
 type item struct {
 	node
 	key      string // empty if the element has no key
-	position int    // index of the first element with this key before the patch; -1 if new
+	position int    // index that the first element with this key had before the patch; -1 if new
 }
 
 // applyToList applies c to the list n. at is the path of the list.

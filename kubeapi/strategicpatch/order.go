@@ -17,9 +17,9 @@ func isSubsequence(keys, order []string) bool {
 	return i == len(keys)
 }
 
-// reorder takes a list of keys and sorts the items with these keys by their positions in the
-// list. All other items keep their relative order, and stay before the sorted items that they
-// preceded. A new item is placed as early as possible, as in Kubernetes.
+// reorder sorts the items whose keys occur in the list order by their positions in that list. All
+// other items keep their relative order, and stay before the sorted items that they preceded. A new
+// item is placed as early as possible, as in Kubernetes.
 func (l *list) reorder(order []string) {
 	rank := make(map[string]int, len(order))
 	for i, k := range order {

@@ -75,7 +75,7 @@ var _ watchserver.ListRepresentation = tableForm{}
 // AppendObject implements [transport.Representation] with a table of one row.
 func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 	if e.Type == listwatch.Synced && v.include == includeNone {
-		// The metadata holds the annotation that marks the end of the initial events.
+		// Include the metadata, because its annotation marks the end of the initial events.
 		v.include = includeMetadata
 	}
 	dst = v.AppendListHead(dst, appendListMeta(make([]byte, 0, 64), e.Object.Version))

@@ -17,10 +17,11 @@ import (
 // DefaultPerSecond is the number of lines that [Watches] writes per second if perSecond is zero.
 const DefaultPerSecond = 20
 
-// Watches returns hooks that log a line when a watch ends: who, what, how long, events, bytes and
-// why. They write at most perSecond lines in a second, so that an attacker cannot fill the disk;
-// the next line has the number of lines left out. If perSecond is zero, DefaultPerSecond is used. A
-// negative value means no limit.
+// Watches returns hooks that log a line when a watch ends. The line contains the client, the path,
+// the duration, the numbers of events and bytes, and the reason for the end. The hooks write at
+// most perSecond lines in a second, so that an attacker cannot fill the disk; the next line has the
+// number of lines left out. If perSecond is zero, DefaultPerSecond is used. A negative value means
+// no limit.
 func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
 	l := limiter{max: cmp.Or(perSecond, DefaultPerSecond)}
 	return &watchserver.Trace{Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
@@ -64,7 +65,7 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 	}
 }
 
-// requestAttrs returns who sent r, and what it addresses.
+// requestAttrs returns attributes with the sender, the resource and the path of r.
 func requestAttrs(r watchserver.Request) []slog.Attr {
 	return []slog.Attr{
 		slog.String("client", r.Client), slog.String("user", r.User), slog.String("from", r.RemoteAddr),

@@ -23,8 +23,8 @@ type collection struct {
 	source   watchserver.Sized
 }
 
-// AddCollection measures the sizes of source, which serves resource. A relay is measured by
-// [Metrics.AddRelay] instead.
+// AddCollection measures the sizes of source, which holds the objects of resource. For a relay,
+// call [Metrics.AddRelay] instead.
 func (m *Metrics) AddCollection(resource watchserver.Resource, source watchserver.Sized) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +55,7 @@ func (m *Metrics) collectCollections(s *scrape) {
 	}
 }
 
-// setLimit sets g unless limit means that there is none.
+// setLimit sets g to limit. If limit is zero or negative, there is no limit and g has no value.
 func setLimit(s *scrape, g *gauge, limit int64, labels ...string) {
 	if limit > 0 {
 		s.set(g, float64(limit), labels...)

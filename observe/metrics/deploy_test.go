@@ -29,10 +29,10 @@ func missingMetrics(m *Metrics, text string) []string {
 	return slices.DeleteFunc(names(m), func(name string) bool { return strings.Contains(text, "# TYPE "+name+" ") })
 }
 
-// metricName matches the names of metrics in an expression: whatever has one of our prefixes.
+// metricName matches the names of metrics in a PromQL expression by their prefixes.
 var metricName = regexp.MustCompile(`\b(listwatch|go|process)_[a-z0-9_]+`)
 
-// unknownMetrics returns the names in expression that no scrape contains.
+// unknownMetrics returns the names of metrics in expression that do not occur in text, a scrape.
 func unknownMetrics(text, expression string) (unknown []string) {
 	for _, name := range metricName.FindAllString(expression, -1) {
 		if !strings.Contains(text, "\n"+name+"{") && !strings.Contains(text, "\n"+name+" ") {

@@ -32,14 +32,14 @@ func promtool(t *testing.T, stdin io.Reader, args ...string) (string, error) {
 	return string(out), err
 }
 
-// scrapeText returns what Prometheus receives.
+// scrapeText returns a scrape of m in the text format.
 func scrapeText(m *Metrics) string {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	return w.Body.String()
 }
 
-// value returns the value of the series that begins with name, which has labels or not.
+// value returns the value of series in text, a scrape. series is a name with its labels, if any.
 func value(t *testing.T, text, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -13,8 +13,8 @@ import (
 // overload Prometheus.
 const MaxResources = 50
 
-// maxWatchSeries is the maximum number of series of the gauge of open watches, which has more
-// labels than the resource.
+// maxWatchSeries is the maximum number of series of the gauge of open watches. The gauge needs a
+// limit of its own, because it has more labels than the resource.
 const maxWatchSeries = 300
 
 // other stands for the resources that have no series of their own.
@@ -53,7 +53,7 @@ type gauge struct {
 	kind prometheus.ValueType
 	// hasLabels is false if there is only one series.
 	hasLabels bool
-	max       bool // values with the same labels are not added: the greatest one counts
+	max       bool // of several values with the same labels, the greatest one counts, not their sum
 }
 
 // allGauges holds every gauge of the package.

@@ -10,11 +10,11 @@
 // resource, transport, framing, code and reason: no series depends on a user, a namespace or a
 // selector. The number of series is limited, too; see [MaxResources].
 //
-// The rate at which watches find their event already encoded is
+// The share of events that were already encoded, which is the hit rate of the frame cache, is
 //
 //	1 - rate(listwatch_frames_built_total) / rate(listwatch_watch_events_total)
 //
-// which the server need not count.
+// so it has no metric of its own.
 package metrics
 
 import (

@@ -24,7 +24,7 @@ type note struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// A fixture is a server of one collection that is measured.
+// A fixture is a server of one collection, with the Metrics that measure it.
 type fixture struct {
 	*Metrics
 	server watchserver.Server
@@ -71,7 +71,8 @@ func (f *fixture) request(ctx context.Context, target string, resource watchserv
 // watch serves a watch on another goroutine until it ends, and returns when it is open.
 func (f *fixture) watch(r *http.Request) {
 	f.watches.Go(func() {
-		defer func() { // as net/http: a slow machine may abort a watch
+		// Recover as net/http does, because on a slow machine a watch may be aborted.
+		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
 			}
@@ -141,7 +142,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		f.watch(f.request(ctx, "/?watch=true", f.resource))
 		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/?watch=true", f.resource))
-		<-time.After(time.Second) // a watch is woken only if it sleeps
+		<-time.After(time.Second) // until the watches sleep, because a wakeup counts only then
 		f.create("after")
 		<-time.After(time.Second)
 		await(t, f, "listwatch_watch_events_total"+of, 4)

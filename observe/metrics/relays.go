@@ -30,8 +30,8 @@ type relayed struct {
 	relay    *relay.Relay
 }
 
-// RelayTrace returns a copy of t, which may be nil, that also counts. It is for the relay that
-// serves resource.
+// RelayTrace returns a copy of t whose hooks also update the metrics. The copy is for the relay
+// that serves resource. t may be nil.
 func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *relay.Trace {
 	labels := valuesOf(m.labels.of(resource))
 	lost, replaced := m.relays.lost.WithLabelValues(labels...), m.relays.replaced.WithLabelValues(labels...)

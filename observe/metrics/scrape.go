@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A scrape collects the values of all gauges for one scrape.
+// A scrape collects the values of all gauges for one request of Prometheus.
 type scrape struct {
 	now    time.Time
 	values map[sample]float64
@@ -35,7 +35,8 @@ func (s *scrape) set(g *gauge, v float64, labels ...string) {
 	}
 }
 
-// send sends all samples. Of the gauge of open watches it sends the greatest, and the rest as one.
+// send sends all samples. If the gauge of open watches has more than maxWatchSeries, it sends the
+// greatest ones, and the sum of all others as one sample.
 func (s *scrape) send(out chan<- prometheus.Metric) {
 	s.limit(openWatches, maxWatchSeries)
 	for key, v := range s.values {

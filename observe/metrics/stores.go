@@ -25,11 +25,11 @@ func (c *commitCounters) create(m *Metrics) {
 	c.took = m.histogram("store_commit_duration_seconds", "Duration of a commit, which in a file is one sync.", seconds)
 	c.batch = m.histogram("store_commit_writes", "Writes in one commit.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512})
 	c.failed = m.counter("store_commit_failures_total", "Commits that failed.")
-	c.failed.WithLabelValues() // without a zero, the first failure would be no increase
+	c.failed.WithLabelValues() // starts at zero, so that the first failure is an increase
 }
 
-// Committed records a commit. It is the hook Committed of bolt.Trace. For the hook of etcd.Trace,
-// each write is a commit of its own.
+// Committed records a commit of a number of writes. It can be the hook Committed of bolt.Trace. The
+// hook of etcd.Trace must call it with one write, because etcd commits each write separately.
 func (m *Metrics) Committed(writes int, took time.Duration, err error) {
 	m.commits.took.Observe(took.Seconds())
 	if err != nil {

@@ -68,7 +68,7 @@ type requestCounters struct {
 func (c *requestCounters) create(m *Metrics) {
 	c.refused = m.counter("requests_refused_total", "Error responses, by HTTP status; reason is the limit that was exceeded, if any.", "code", "reason")
 	c.refusedConnections = m.counter("connections_refused_total", "Connections closed because of the limit of connections.")
-	c.refusedConnections.WithLabelValues() // so that there is a zero
+	c.refusedConnections.WithLabelValues() // starts at zero, so that the first one is an increase
 	c.lists = m.counter("lists_total", "Lists served.", resourceLabels...)
 	c.items = m.counter("list_objects_total", "Objects in the lists served.", resourceLabels...)
 	c.listBytes = m.counter("list_bytes_total", "Bytes of the lists served, after compression.", resourceLabels...)
@@ -138,7 +138,7 @@ func (m *Metrics) sentCounters(r watchserver.Resource) *sentCounters {
 	return kept.(*sentCounters)
 }
 
-// AddServer measures the open watches of s.
+// AddServer measures the open watches of s, and how much of its limits the requests use.
 func (m *Metrics) AddServer(s *watchserver.Server) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -84,7 +84,8 @@ func Trace(p trace.TracerProvider) *watchserver.Trace {
 				span.AddLink(trace.Link{SpanContext: opened.(trace.SpanContext)})
 			}
 			if reason != watchserver.EndFailed {
-				err = nil // the client or the operator has ended it
+				// The client or the operator has ended the watch, so the span has no error.
+				err = nil
 			}
 			end(span, err)
 		},

@@ -33,7 +33,7 @@ type DB struct {
 	published   listwatch.Version   // the newest version on disk; revision is advanced to it
 	collections map[string]*backend // by qualified name
 	uncertain   bool                // the last transaction failed, but may be in the file
-	// if not nil, every write fails with it, because the file is damaged
+	// damage is nil if the file is intact. Otherwise every write fails with this error.
 	damage error
 	update func(func(*bbolt.Tx) error) error
 }

@@ -14,9 +14,9 @@
 // Concurrent writers share transactions, so a hundred of them wait for the disk only a little
 // longer than one. A version is never used for two writes.
 //
-// No reader ever sees a write that failed. If the disk fails in the last step of a
-// transaction, the write may exist after the next start. If the context of a write ends while
-// the write is on its way to disk, the write may or may not exist.
+// While the database is open, no reader sees a write that failed. But if the disk fails in the last
+// step of a transaction, the write may exist after the next start. If the context of a write ends
+// while the write is on its way to disk, the write may or may not exist.
 //
 // The epoch of a file never changes. A copy of the file has the same epoch. If an older
 // copy replaces the file, set [Options.RestoredFromBackup] so that clients list again.

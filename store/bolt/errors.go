@@ -94,13 +94,14 @@ func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
 }
 
-// errDisplaced refuses writes that the next start would not find.
+// errDisplaced is the error of writes to a file that is no longer at its path, because the next
+// start would not find them.
 func errDisplaced() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open"}
 }
 
-// errOverwritten refuses writes that would mix the database with the content that another program
-// has written to its file.
+// errOverwritten is the error of writes after another program has written to the file, because they
+// would mix the database with the content of that program.
 func errOverwritten() error {
 	return &listwatch.Error{
 		Code: listwatch.Unavailable, Message: "the data file was overwritten while it was open; reads continue from memory, but nothing more is written",

@@ -118,7 +118,7 @@ func TestLaggingWatchIsCompleteOrExpiredEtcd17529(t *testing.T) {
 // Issues 18089 and 19179: a watch that resumed or started at the compacted version lost a
 // delete.
 func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
-	for offset := range listwatch.Version(5) { // create 1, update 2, delete 3, create 4
+	for offset := range listwatch.Version(5) { // the number of writes up to the floor
 		s := open(t, bolt.Options{StartVersion: 1})
 		s.create("a")
 		s.update("a", 1)

@@ -23,24 +23,26 @@ var errUnreadable = errors.New("bbolt cannot read it")
 type file struct {
 	*bbolt.DB
 	handle *os.File // closed by DB.Close
-	// bbolt's Info reads the size of a page from the mapped file, which faults if the file has been
-	// truncated.
+	// pageSize is read once, because bbolt's Info accesses the mapped file, which faults if the
+	// file has been truncated.
 	pageSize int
 	last     fingerprint
 }
 
-// A fingerprint is the part of a file that every transaction changes: its size, and the beginnings
-// of the two pages that name the newest transactions, with their checksums.
+// A fingerprint shows whether another program has written to a file. It holds the size and the
+// beginnings of the two meta pages, which describe the newest transactions and have checksums.
+// Every transaction changes it.
 type fingerprint struct {
 	size  int64
 	metas [2][metaBytes]byte
 }
 
-// metaBytes is more than the length of bbolt's header of a page and of its meta structure.
+// metaBytes is the number of bytes of a meta page in a fingerprint. It includes bbolt's page header
+// and meta structure.
 const metaBytes = 128
 
-// fingerprint reads the current fingerprint, at the cost of three system calls. After an overwrite
-// the file may be too short for it, and then the rest is zero.
+// fingerprint reads the current fingerprint, at the cost of three system calls. If another program
+// has shortened the file, the missing bytes are zero.
 func (f *file) fingerprint() (p fingerprint, err error) {
 	info, err := f.handle.Stat()
 	if err != nil {
@@ -55,8 +57,8 @@ func (f *file) fingerprint() (p fingerprint, err error) {
 	return p, nil
 }
 
-// Update performs a transaction. All transactions that write must use it, because otherwise
-// isOverwritten reports them.
+// Update performs a transaction. All transactions that write must use it, because isOverwritten
+// takes any other write for a write of another program.
 func (f *file) Update(do func(*bbolt.Tx) error) error {
 	defer f.remember() // also after a failure or a panic, which may have written a part
 	return f.DB.Update(do)
@@ -72,7 +74,7 @@ func (f *file) remember() {
 // isOverwritten reports whether something else has written to the file since the last transaction.
 func (f *file) isOverwritten() bool {
 	p, err := f.fingerprint()
-	return err == nil && p != f.last // the next transaction reports an error
+	return err == nil && p != f.last // the next transaction reports err
 }
 
 // abandon closes a file after a panic of bbolt. DB.Close could wait forever for a lock that
@@ -147,8 +149,8 @@ func openFile(path string, o Options) (*file, error) {
 	}
 }
 
-// openOrCreate makes one attempt for openFile. It returns nil if another process has replaced
-// the file with a smaller one while this process waited for the lock.
+// openOrCreate makes one attempt for openFile. It returns nil if another process has replaced the
+// file, as [DB.Shrink] does, while this process waited for the lock.
 func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -49,7 +49,7 @@ func declarationKey(collection string) []byte { return []byte("resource/" + coll
 // knownText detects whether a file is opened with the Transformer that it was created with.
 const knownText = `{"listwatch":"probe"}`
 
-// A header is the content of the header bucket that belongs to no collection.
+// A header holds the entries of the header bucket that concern the whole database.
 type header struct {
 	epoch string
 	last  listwatch.Version

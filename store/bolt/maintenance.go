@@ -166,8 +166,9 @@ func (db *DB) Shrink() error {
 	return nil
 }
 
-// shrinkAboveThreshold shrinks the file if Options.ShrinkThreshold says so. Only damage is an
-// error: a full disk or a read-only directory must not keep the database from opening.
+// shrinkAboveThreshold shrinks the file if its free bytes exceed Options.ShrinkThreshold and half
+// of the file. Only damage is an error: a full disk or a read-only directory must not keep the
+// database from opening.
 func (db *DB) shrinkAboveThreshold() error {
 	threshold := db.options.ShrinkThreshold
 	if threshold < 0 {

@@ -95,8 +95,8 @@ func (q *queue) putBack(requests []*request) {
 	q.wake()
 }
 
-// take waits for requests and removes those for one transaction. The batch is empty if the
-// committer was woken for other work. more is false once the queue is closed and empty.
+// take waits for requests, and removes as many as fit into one transaction. The batch is empty if
+// the committer was woken for other work. more is false once the queue is closed and empty.
 func (q *queue) take() (batch []*request, more bool) {
 	if batch, closed := q.tryTake(); len(batch) > 0 || closed {
 		return batch, len(batch) > 0

@@ -64,8 +64,9 @@ func (t *trim) run(tx *bbolt.Tx) error {
 	return header.Put(floorKey(name), reached[:])
 }
 
-// findObsolete examines the records after the version from, up to t.floor. It returns the versions
-// of the records that they replaced, and of the deletes among the examined records.
+// findObsolete examines the records with a version greater than from and at most t.floor. It
+// returns the versions of the records that the examined records replaced, and of the examined
+// deletes.
 func (t *trim) findObsolete(records *bbolt.Bucket, from listwatch.Version) (obsolete []listwatch.Version, err error) {
 	t.reached, t.more = max(t.floor, from), false
 	steps, start := 0, keyOf(from+1)

@@ -88,8 +88,8 @@ func (o Options) tls() *tls.Config {
 	return o.TLS
 }
 
-// dialOptions returns the options for TLSConfig. etcd's client chooses between TLS and clear text
-// by the first endpoint.
+// dialOptions returns the options with which each connection calls TLSConfig. It returns nil for
+// clear text. Like etcd's client, it chooses between TLS and clear text by the first endpoint.
 func (o Options) dialOptions() []grpc.DialOption {
 	if o.TLSConfig == nil || strings.HasPrefix(o.Endpoints[0], "http://") || strings.HasPrefix(o.Endpoints[0], "unix://") {
 		return nil

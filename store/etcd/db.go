@@ -114,8 +114,9 @@ func (db *DB) add(b *backend) error {
 	return nil
 }
 
-// start loads b and follows etcd until lifetime ends. It returns when the log has reached the
-// current revision of etcd, so that it contains the history since the load.
+// start loads b, and starts a goroutine that follows etcd until lifetime ends. It returns when the
+// log has reached the current revision of etcd, so that the log contains the history since the
+// loaded state.
 func (db *DB) start(lifetime context.Context, b *backend) error {
 	if err := b.load(lifetime); err != nil {
 		return err

@@ -104,7 +104,8 @@ func gapf(format string, args ...any) error { return &gapError{fmt.Sprintf(forma
 // errUnknownOutcome is the cause in the error of a write that may have happened.
 var errUnknownOutcome = errors.New("etcd did not report whether the write happened")
 
-// cancelReason returns the error that the cancel reason of a watch stands for.
+// cancelReason converts the text with which etcd has canceled a watch to the error of etcd that has
+// this text, or to a new error.
 func cancelReason(text string) error {
 	for _, known := range []error{
 		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,

@@ -23,8 +23,8 @@ const (
 // Health describes the connection of a DB to etcd.
 type Health struct {
 	// Members is the number of endpoints. HealthyMembers is the number of endpoints that answered
-	// the last probes. A single endpoint is not probed and counts as healthy while every collection
-	// follows etcd.
+	// at least one of the last two probes. A single endpoint is not probed and counts as healthy
+	// while every collection follows etcd.
 	Members, HealthyMembers int
 	// Collections is the number of collections, and Following the number of those whose watch of
 	// etcd is open.

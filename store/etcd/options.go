@@ -22,9 +22,9 @@ type Options struct {
 	TLSConfig func() *tls.Config
 	// Username and Password authenticate with etcd. If empty, requests are not authenticated.
 	Username, Password string
-	// PasswordFunc returns the password for the next authentication, so that it can be replaced.
-	// etcd requires one at the start, when a token expires, and after the password has changed. It
-	// must be safe for concurrent use. If nil, Password is used.
+	// PasswordFunc returns the password for the next authentication, so that the password can be
+	// replaced. A client of etcd authenticates at the start, when its token expires, and after the
+	// password has changed. It must be safe for concurrent use. If nil, Password is used.
 	PasswordFunc func() string
 
 	// Prefix is the prefix of all keys. A trailing slash is ignored. If empty, DefaultPrefix
@@ -47,10 +47,10 @@ type Options struct {
 	// etcd still has that revision. If zero, DefaultHistory is used. With a negative value,
 	// collections are loaded at the newest revision.
 	HistoryRevisions int64
-	// HistoryAge is the time for which a write stays in memory, where watches can resume,
-	// counted from when this server received it. Old writes are only dropped by a new write,
-	// so an idle collection keeps its history. If zero, 5 minutes is used. A negative value
-	// means no limit.
+	// HistoryAge is the time for which a write stays in memory after this server received it, so
+	// that a watch can resume from a version before it. Old writes are only dropped by a new write,
+	// so an idle collection keeps its history. If zero, 5 minutes is used. A negative value means
+	// no limit.
 	HistoryAge time.Duration
 	// HistoryBytes limits the history of each collection in memory, not counting its current
 	// objects. If zero, 256 MiB is used. A negative value means no limit.

@@ -24,8 +24,9 @@ const (
 
 var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String()}
 
-// requestProgress requests progress until s ends: regularly, and immediately when a reader
-// waits for it. answered receives a value for each response.
+// requestProgress requests progress until s ends: regularly, and immediately when a reader waits
+// for it. answered receives a value after responses without events, such as the answer to a
+// request.
 func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 	timer := time.NewTimer(idleProgressInterval)
 	defer timer.Stop()

@@ -14,9 +14,9 @@ import (
 
 // Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is the time for which a write stays in the history, where watches can
-	// resume. Old writes are only dropped by a new write, so an idle collection keeps its
-	// history. If zero, 5 minutes is used. A negative value means no limit.
+	// HistoryAge is the time for which a write stays in the history, so that a watch can resume
+	// from a version before it. Old writes are only dropped by a new write, so an idle collection
+	// keeps its history. If zero, 5 minutes is used. A negative value means no limit.
 	HistoryAge time.Duration
 	// HistoryBytes limits the history of each collection, not counting its current objects.
 	// The newest write is always kept. If zero, 256 MiB is used. A negative value means no

@@ -1,9 +1,9 @@
 // Command lint runs the analyzers of go vet and of staticcheck over packages and their tests, in
 // one pass, because loading and type-checking takes most of the time of either.
 //
-// It analyzes no other packages. Staticcheck analyzes all dependencies, too, which takes seven
-// times as long and finds only the use of what a dependency has deprecated; that is left to make
-// long-analyze.
+// It analyzes no other packages. The program staticcheck also analyzes all dependencies. That takes
+// seven times as long and adds only the uses of deprecated names, so only the target long-analyze
+// of the Makefile does it.
 package main
 
 import (
@@ -134,8 +134,8 @@ func analyzers() []*analysis.Analyzer {
 	return all
 }
 
-// withTests returns pkgs without the generated main packages of tests, and without each package
-// that is also there together with its tests.
+// withTests returns pkgs without the generated main packages of tests. If pkgs has a package both
+// with and without its tests, withTests returns only the variant with its tests.
 func withTests(pkgs []*packages.Package) []*packages.Package {
 	tested := make(map[string]bool)
 	for _, p := range pkgs {

@@ -5,9 +5,9 @@
 // Start with [Server] to serve watches and with [Client] to dial them. The server has two
 // paths, which a client cannot distinguish:
 //
-//   - The lean path hijacks the connection if the http.ResponseWriter is net/http's own. Each
-//     chunk is built once and shared by all watchers of an event. With
-//     [transport.Options].Detach, a watch does not need its handler.
+//   - The lean path hijacks the connection if the http.ResponseWriter is net/http's own. Each chunk
+//     is built once and shared by all watchers of an event. With [transport.Options].Detach, a
+//     watch continues after its handler has returned.
 //   - The standard path uses the http.ResponseWriter. It works behind any middleware and for
 //     HTTP/1.0. Over TLS it takes up to 5 s longer than the write timeout to disconnect a stalled
 //     client, because crypto/tls tries to send a close_notify.

@@ -357,7 +357,8 @@ func TestClaims(t *testing.T) {
 		{1, 1, []string{"websocket"}, []string{"Upgrade"}, false},
 		{1, 1, []string{"h2c, WebSocket"}, []string{"keep-alive, upgrade"}, false},
 		{1, 1, []string{"h2c"}, []string{"Upgrade"}, true},
-		// Not upgrades: the header must be named in Connection, and HTTP/1.0 has none.
+		// These are not upgrades: Connection must name the header Upgrade, and HTTP/1.0 has no
+		// upgrades.
 		{1, 1, []string{"websocket"}, nil, true},
 		{1, 1, []string{"websocket"}, []string{"keep-alive"}, true},
 		{1, 0, []string{"websocket"}, []string{"Upgrade"}, true},

@@ -17,9 +17,10 @@ type Config struct {
 	// and much more CPU for each event. By default the connection loop of this package replaces it.
 	NetHTTP bool
 	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441), unless NetHTTP is true. Browsers
-	// then open all WebSockets of the origin as streams of one connection. Every handler sees the
-	// request that an HTTP/1.1 client would have sent: GET with Upgrade, and ProtoMajor 2. The
-	// http.ResponseWriter is an http.Hijacker, so WebSocket libraries for HTTP/1.1 work too.
+	// then open all WebSockets of the origin as streams of one connection. Handlers see such a
+	// WebSocket as the request that an HTTP/1.1 client would have sent, GET with Upgrade, but with
+	// ProtoMajor 2. The http.ResponseWriter is an http.Hijacker, so WebSocket libraries for
+	// HTTP/1.1 work too.
 	ExtendedConnect bool
 }
 
@@ -41,7 +42,8 @@ func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Confi
 //   - A connection ends if it accepts no byte for c.WriteTimeout. Otherwise a stalled connection
 //     would block its handlers forever.
 //   - 10 s for a client to send the headers of a request, and 5 min until an idle connection is
-//     closed. The loop uses a longer ReadHeaderTimeout for the start of a connection, too.
+//     closed. The loop gives a client at least the ReadHeaderTimeout for its first bytes and for
+//     the acknowledgment of SETTINGS.
 //
 // Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it for
 // itself.

@@ -25,8 +25,8 @@ import (
 type Client struct {
 	transport.Network
 	// HTTPClient sends the handshakes. If it is set, Network is not used. The RoundTripper must
-	// support upgrades over HTTP/1.1, as an http.Transport does, also if it is wrapped by one that
-	// passes on requests with their contexts, and responses with bodies that can be written.
+	// support upgrades over HTTP/1.1, as an http.Transport does. A RoundTripper that wraps another
+	// one must pass on the context of the request, and a response body that can be written.
 	// Otherwise Dial returns an error of code Unsupported.
 	HTTPClient *http.Client
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// closeFrameTimeout is the maximum time that a client takes to write a close frame.
 	closeFrameTimeout = time.Second
-	// clientBuffer is the size of the buffer that reads from the connection.
+	// clientBuffer is the size of the buffer for reading from the connection.
 	clientBuffer = 4 << 10
 )
 

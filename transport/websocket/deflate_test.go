@@ -32,7 +32,7 @@ func deflate(p []byte) []byte {
 // wantInflated decompresses message and compares it with the expected one.
 func wantInflated(t *testing.T, message []byte, want string) {
 	t.Helper()
-	// rfc7692#section-7.2.2, and a final block.
+	// Append the marker of rfc7692#section-7.2.2, and a final block.
 	p, err := io.ReadAll(flate.NewReader(strings.NewReader(string(message) + "\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 	if err != nil || string(p) != want {
 		t.Errorf("got message %.80q, %v; want %.80q", p, err, want)

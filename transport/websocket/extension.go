@@ -9,8 +9,9 @@ import (
 // permessageDeflate is the name of the extension of RFC 7692.
 const permessageDeflate = "permessage-deflate"
 
-// The forms of permessage-deflate that a server agrees to (rfc7692#section-7.1.1). In both of them
-// all watchers share the compressed messages of a server, and no connection keeps a compressor.
+// The variants of permessage-deflate that a server agrees to (rfc7692#section-7.1.1). In both of
+// them all watchers share the compressed messages of a server, and no connection keeps a
+// compressor.
 const (
 	// separateDeflate compresses each message of the server separately.
 	separateDeflate = permessageDeflate + "; server_no_context_takeover; client_no_context_takeover"
@@ -59,7 +60,7 @@ func unquote(s string) string {
 	return s
 }
 
-// An agreement is the result of the negotiation of extensions. The zero value is none.
+// An agreement is the result of the negotiation of extensions. The zero value means no extension.
 type agreement struct {
 	deflate       bool // the peers agreed to permessage-deflate
 	sharesHistory bool // messages of the server may refer to earlier ones

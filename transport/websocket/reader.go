@@ -90,8 +90,8 @@ func (r *frameReader) isMessageUnfinished() bool {
 
 func (r *frameReader) opcode() byte { return r.header[0] & bitsOpcode }
 
-// addHeaderByte checks the two bytes with the flags, and then the length. After the last byte of
-// the header the payload begins.
+// addHeaderByte adds b to the header. It checks the first two bytes when it has both of them, and
+// the length when that is complete.
 func (r *frameReader) addHeaderByte(b byte) error {
 	r.header[r.headerSize] = b
 	r.headerSize++

@@ -31,8 +31,8 @@ func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocke
 // the Accept header selects it.
 //
 // The server sends pings, and disconnects a client that has not answered a ping before the next
-// one. It ignores messages from the client, up to 64 KiB a minute. It closes with code 1008 after
-// more of them, and with 1009 after one that is longer.
+// one. It ignores messages from the client, up to 64 KiB a minute. It closes the connection with
+// code 1008 if they exceed this limit together, and with 1009 if a single message does.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if err := wswatch.CheckRequest(w, r, s.AllowOrigins); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	return stream, nil
 }
 
-// A scheduler is the connection of a tunnel. Its writer gives the streams of an HTTP/2 connection
-// their turns.
+// A scheduler is the connection of a WebSocket over HTTP/2. It calls f when it is the turn of this
+// WebSocket among the streams of the HTTP/2 connection.
 type scheduler interface{ Go(f func()) }
 
 // A scheduledStream is a stream over a scheduler.

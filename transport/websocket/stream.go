@@ -44,7 +44,7 @@ type stream struct {
 	writer connio.FrameWriter
 	ended  bool // a close frame was written, or a write failed
 
-	sentAtPing int64 // sent at the last ping; owned by ping
+	sentAtPing int64 // the value of sent at the last ping; owned by ping
 }
 
 var _ transport.Sender = (*stream)(nil)

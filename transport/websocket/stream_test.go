@@ -120,8 +120,8 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code in
 	wantCode(t, trySend(stream, testEvent(1, 1)), listwatch.Unavailable)
 }
 
-// The stream is ended during a Send, and the caller of Send then aborts it. The server must
-// still write the close frame after the event.
+// The client violates the protocol during a Send, which ends the stream, and the caller of Send
+// then aborts it. The server must still write the close frame after the event.
 func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stream := startInMemory(t, transport.Options{}).watch()

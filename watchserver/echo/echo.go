@@ -41,10 +41,11 @@ var reported = []string{
 }
 
 // A Handler responds to GET with a [Report]. With the query ticks=N it streams N reports, at most
-// [MaxTicks], one each [TickInterval], as one line of JSON each and with the headers of a watch. A
-// client that receives them late, or together, is behind a proxy that buffers.
+// [MaxTicks], at intervals of [TickInterval]. Each report is one line of JSON, and the response has
+// the headers of a watch. A client that receives the reports late, or together, is behind a proxy
+// that buffers.
 //
-// It responds to everyone unless Server has an Authenticator, and then to its users only.
+// If Server has an Authenticator, the Handler refuses requests without valid credentials.
 type Handler struct {
 	// Server admits the requests; see [watchserver.Server.Admit].
 	Server *watchserver.Server
@@ -76,7 +77,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-cache, private, no-transform") // as in the response to a watch
 	header.Set("X-Accel-Buffering", "no")
 	rc := http.NewResponseController(w)
-	// The stream may outlast http.Server.WriteTimeout. Its few short reports hardly block.
+	// Remove the deadline of http.Server.WriteTimeout, because the stream may last longer. The
+	// reports are so short that a write hardly blocks.
 	_ = rc.SetWriteDeadline(time.Time{})
 	ticker := time.NewTicker(TickInterval)
 	defer ticker.Stop()

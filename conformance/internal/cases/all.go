@@ -54,15 +54,17 @@ func All() []harness.Case {
 	)
 }
 
-// Run runs every case that the target's abilities allow as subtests of t, named
-// GROUP/NAME/VARIANT. It skips the other cases and logs the reason.
+// Run runs every case for which target, the server or client under test, has the necessary
+// abilities. The cases are subtests of t, named GROUP/NAME/VARIANT. Run skips the other cases and
+// logs the reason.
 func Run(t *testing.T, target harness.Target) {
 	for _, c := range All() {
 		t.Run(c.ID, func(t *testing.T) { runner.Test(t, c, target) })
 	}
 }
 
-// Mutants returns every mutant.
+// Mutants returns every mutant: this module's server or client with one defect, which a case must
+// detect.
 func Mutants() []mutation.Mutant {
 	return slices.Concat(
 		handshake.Mutants,

@@ -64,11 +64,12 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// racedVariants returns the variants in which each case runs under the race detector. A case
-// of a single transport tests its implementations, so it runs in all of them. The rule of
-// any other case does not depend on the transport, so it runs in one variant: the one in
-// which the fewest cases of its group run, and of several such variants, the one that fits
-// the fewest cases. make long-variants runs the others.
+// racedVariants returns the variants (implementations of a transport) in which each case runs under
+// the race detector. A case for a single transport tests the implementations of that transport, so
+// it runs in all of its variants. The rule of any other case does not depend on the transport, so
+// the case runs in one variant only: the one in which the fewest cases of its group run so far, and
+// of several such variants, the one in which the fewest cases of the group can run. The command
+// make long-variants runs the others.
 func racedVariants() map[string][]string {
 	chosen, runs, fits := map[string][]string{}, map[string]int{}, map[string]int{}
 	for _, c := range All() {

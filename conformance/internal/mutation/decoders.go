@@ -132,7 +132,7 @@ func PreallocatingDecoder(r io.Reader) framing.Decoder {
 	})
 }
 
-// SkipInvalidElements ignores invalid elements of a JSON text sequence.
+// SkipInvalidElements decodes a JSON text sequence and ignores its invalid elements.
 func SkipInvalidElements(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {

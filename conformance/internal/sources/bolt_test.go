@@ -29,8 +29,8 @@ func TestBoltStoreIsASource(t *testing.T) {
 	})
 }
 
-// memoryDir returns a directory in memory if the system has one. The cases make tens of
-// thousands of writes, and other tests cover the behavior on a disk.
+// memoryDir returns a directory in memory if the system has one. A disk would be slow, because the
+// cases make tens of thousands of writes, and other tests cover the behavior on a disk.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "listwatch-")

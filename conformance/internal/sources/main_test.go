@@ -14,17 +14,18 @@ var all = flag.Bool("all", false, "run every case over every source under the ra
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// withoutWireCases returns the cases that a Source without an encoding of its own cannot fail:
-// those about requests, connections, and the encoding and size of events. Such a Source passes
-// objects on as it got them. The package cases runs these cases over the memory store, and
-// TestBoltStoreIsASource over a store that encodes objects.
+// withoutWireCases returns the cases to skip under the race detector, unless -all is set, for a
+// Source without an encoding of its own. Such a Source passes objects on as it got them, so it
+// cannot fail the cases about requests, connections, and the encoding and size of events. The
+// package cases runs these cases over the memory store, and TestBoltStoreIsASource over a store
+// that encodes objects.
 func withoutWireCases() conformance.Exceptions {
 	except := conformance.Exceptions{}
 	if !harness.RaceEnabled || *all {
 		return except
 	}
 	for _, c := range conformance.List() {
-		// A Source may also cause events to be encoded more than once.
+		// Keep comp/shared-once, because a Source can cause events to be encoded more than once.
 		if slices.Contains([]string{"framing", "comp", "large", "limit", "auth", "tls", "cors"}, c.Group()) && c.ID != "comp/shared-once" {
 			except[c.ID] = "slow; the package cases runs it, and it does not depend on the Source"
 		}

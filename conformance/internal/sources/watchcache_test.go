@@ -71,13 +71,14 @@ func TestCacheIsASource(t *testing.T) {
 	}, withoutWireCases())
 }
 
-// A table that counts its changes is empty at version 1. Its first write has version 2.
+// Versions may start at 1, for example in a database table that counts its changes: it is empty at
+// version 1, and its first write has version 2.
 func TestCasesAcceptTheFirstVersions(t *testing.T) {
 	target := reference.NewReadOnly("first-versions", func(t harness.T, s harness.Setup) reference.ReadOnly {
 		o := newOwner(t, s.HistoryBytes, 1)
 		return reference.ReadOnly{Source: o, Write: o.write, Compact: o.Compact}
 	}, reference.Interceptors{})
-	target.Abilities |= harness.ConsecutiveVersions // holds for these cases
+	target.Abilities |= harness.ConsecutiveVersions // each write increments the version by one
 	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
 	for _, c := range conformance.List() {
 		if strings.HasPrefix(c.ID, "resume/expired-never-skips") {

@@ -25,8 +25,8 @@ const (
 	CloseGoingAway     = 1001
 	CloseProtocolError = 1002
 	CloseInvalidData   = 1007
-	// A watch server closes with ClosePolicyViolation if the client sends data, and with
-	// CloseTooBig if the message exceeds the read limit.
+	// A watch server closes with ClosePolicyViolation if the client sends too much data in a
+	// minute, and with CloseTooBig if one message exceeds the read limit.
 	ClosePolicyViolation = 1008
 	CloseTooBig          = 1009
 	CloseInternalError   = 1011
@@ -84,7 +84,7 @@ func (f Frame) header(n int) []byte {
 	return b
 }
 
-// Mask returns the first bytes of a frame's payload as a client sends them.
+// Mask masks payload as a client does. The payload may be only the start of a frame's payload.
 func Mask(payload []byte) []byte {
 	masked := make([]byte, len(payload))
 	xor(masked, payload, maskingKey)

@@ -24,8 +24,8 @@ func TestBothEndsFollowTheProtocol(t *testing.T) {
 	}
 	var names []string
 	target := reference.New("listwatch", reference.Interceptors{})
-	// Some known failures wait for a frame that never arrives. A run that must fail cannot wait too
-	// briefly.
+	// Some known failures wait for a frame that never arrives, so run all of them with a short
+	// timeout. A timeout that is too short can only make a run fail, as expected.
 	impatient := target
 	impatient.Patience = 2 * time.Second
 	isKnown := func(name string) bool {

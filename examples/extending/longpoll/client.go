@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Client is the client half. Each stream is one poll. The zero value is ready to use. It must
-// not be copied after the first Dial.
+// A Client is the client half of the transport. Each stream is one poll. The zero value is ready to
+// use. A Client must not be copied after the first Dial.
 type Client struct {
 	// Network connects to servers. Do not change it after the first Dial.
 	transport.Network

@@ -39,8 +39,8 @@ type flag struct {
 // pollBackoff makes a Remote send the next poll at once.
 var pollBackoff = listwatch.Backoff{Min: -1}
 
-// A fixture is a collection behind two servers that take turns and keep nothing between two polls,
-// and a watch of it.
+// A fixture has a collection and a watch of it. Two servers serve the polls of the watch in turn,
+// because a server must not need any state from an earlier poll.
 type fixture struct {
 	*testing.T
 	flags   *store.Typed[flag]
@@ -48,7 +48,7 @@ type fixture struct {
 	polls   atomic.Int64
 }
 
-// startPolling watches a collection of n flags, each of which has size bytes and some more.
+// startPolling watches a collection of n flags, each of slightly more than size bytes.
 func startPolling(t *testing.T, n, size int) *fixture {
 	f := &fixture{T: t, flags: memory.New[flag]()}
 	for i := range n {
@@ -74,7 +74,7 @@ func startPolling(t *testing.T, n, size int) *fixture {
 	t.Cleanup(func() {
 		f.watcher.Close()
 		remote.Close()
-		synctest.Wait() // the server has noticed it
+		synctest.Wait() // until the server has noticed the end of the watch
 	})
 	return f
 }
@@ -103,7 +103,7 @@ func (f *fixture) wantPolls(when string, want int64) {
 	}
 }
 
-const initial = 500 // more than a batch
+const initial = 500 // more events than a server sends at once
 
 func TestPollsEndWhenTheyAreUseful(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

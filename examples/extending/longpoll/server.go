@@ -29,7 +29,7 @@ const pollHeader = "Listwatch-Poll"
 // DefaultWait is the default of [Server].Wait.
 const DefaultWait = 20 * time.Second
 
-// A Server is the server half. The zero value is ready to use.
+// A Server is the server half of the transport. The zero value is ready to use.
 type Server struct {
 	// Wait is the time after which a poll without an event ends. If zero, DefaultWait is used. A
 	// poll whose initial events take longer ends after them.
@@ -59,7 +59,8 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	}
 	finish := make(chan struct{})
 	end := sync.OnceFunc(func() { close(finish) })
-	// Whichever of the timer and Progress comes second sees what the first one has stored.
+	// The timer and Progress may run at the same time. Each stores its own flag before it loads the
+	// other one, so that at least one of them sees both flags and ends the poll.
 	var synced, expired atomic.Bool
 	timer := time.AfterFunc(cmp.Or(s.Wait, DefaultWait), func() {
 		expired.Store(true)

@@ -138,7 +138,8 @@ func (d *decoder) within(err error) error {
 	return truncated(err)
 }
 
-// truncated converts the end of the data to an error of code Corrupt.
+// truncated converts err to an error of code Corrupt. It replaces io.EOF with io.ErrUnexpectedEOF,
+// because the data ended within an event.
 func truncated(err error) error {
 	if errors.Is(err, listwatch.Corrupt) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// The suite for sources runs in package mapstore, because it has to write.
+// The test suite for sources runs in package mapstore, because the suite needs a store to write to.
 
 func object(t testing.TB, name string, v listwatch.Version) *listwatch.Object {
 	t.Helper()

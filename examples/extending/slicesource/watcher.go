@@ -27,8 +27,8 @@ func (s *Source) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher,
 	return w, nil
 }
 
-// A watcher is an index into the writes. A Watcher with Next and Close is enough for watchserver,
-// but only a Poller is served without a goroutine, and with bookmarks.
+// A watcher is a position in the writes. watchserver accepts any [listwatch.Watcher], but this one
+// is a [listwatch.Poller], so watchserver needs no goroutine for it and can send bookmarks.
 type watcher struct {
 	// Immutable after construction.
 	source *Source
@@ -38,7 +38,7 @@ type watcher struct {
 	at      listwatch.Version // all writes up to this version have been read
 	start   bool              // the initial events have not been taken yet
 	initial []listwatch.Event // the remaining initial events
-	err     error             // ends the watch
+	err     error             // the reason for the end of the watch; nil while it is open
 }
 
 var _ listwatch.Poller = (*watcher)(nil)
@@ -119,7 +119,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// giveUp ends a watch whose start has not been reached.
+// giveUp ends the watch with NotYet if the source has not reached the version to start from.
 func (w *watcher) giveUp() {
 	w.source.mu.Lock()
 	at, newest := w.at, w.source.newest

@@ -110,7 +110,8 @@ func StartWith(t testing.TB, opts Options) *Server {
 }
 
 // Shutdown shuts the server down as kube-apiserver does after SIGTERM, and returns when it has
-// ended. The first call counts. A Server is shut down at the end of its test at the latest.
+// ended. Only the first call has an effect. A Server is shut down at the end of its test at the
+// latest.
 func (s *Server) Shutdown() { s.shutdown() }
 
 // configure converts options to a configuration, without the features that need a kube-apiserver:

@@ -14,7 +14,8 @@ import (
 
 // serve serves the handler of g at its listener from an http.Server that configure has set up. It
 // must be called between g.PrepareRun and RunWithContext, which still decides when the server shuts
-// down. After that, stop waits until all requests have ended.
+// down. When RunWithContext has returned, the caller must call stop, which waits until all requests
+// have ended.
 func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(), err error) {
 	secure := g.SecureServingInfo
 	listener, idle := secure.Listener, &idleListener{addr: secure.Listener.Addr(), closed: make(chan struct{})}
@@ -35,8 +36,9 @@ func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(
 	}, err
 }
 
-// An idleListener accepts no connections. The API server's own http.Server gets it. The API server
-// closes it when it is time to refuse connections, which no exported field reports.
+// An idleListener accepts no connections. serve gives it to the API server's own http.Server. When
+// the API server starts to refuse connections, it closes the listener. No exported field of the API
+// server reports that moment.
 type idleListener struct {
 	addr   net.Addr
 	once   sync.Once

@@ -250,7 +250,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// runs reports whether SIGSTOP has not stopped all threads of the process yet.
+// runs reports whether a thread of the process is still running after SIGSTOP.
 func (p *Process) runs() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
 	if err != nil {

@@ -72,7 +72,7 @@ func (p *Proxy) Filter(choose func(create *pb.WatchCreateRequest) Filter) {
 	p.filter = choose
 }
 
-// Cut closes all open watches. After Cut has returned, the proxy forwards no response to them.
+// Cut closes all open watches. They receive no response that etcd sends after Cut has returned.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *Proxy) passDown(up grpc.ClientStream, down grpc.ServerStream, chosen <-
 			return err
 		}
 		if err := up.Context().Err(); err != nil {
-			return err // Cut was called, but the message was faster
+			return err // Cut was called after the message had arrived
 		}
 		if first {
 			filter = <-chosen

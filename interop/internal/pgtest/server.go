@@ -116,7 +116,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 // Restart starts the server again after Stop, Kill, or the end of its process, with the same data.
 func (s *Server) Restart() {
 	s.t.Helper()
-	// fsync protects from a crash of the machine only.
+	// Disable fsync, which protects only against a crash of the machine.
 	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300", "-c", "max_prepared_transactions=1")
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
@@ -161,7 +161,7 @@ func (s *Server) Promote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(ctx) }() // only its result matters
+	defer func() { _ = conn.Close(ctx) }() // only the result of the query matters
 	_, err = conn.Exec(ctx, "SELECT pg_promote()")
 	return err
 }

@@ -20,7 +20,7 @@ func TestPortsAreReservedOnce(t *testing.T) {
 }
 
 func TestUsedPortsAreNotReserved(t *testing.T) {
-	for next == end { // the block ends
+	for next == end { // take a new block if all ports of the current one are used
 		Reserve(t)
 	}
 	l, err := net.Listen("tcp", address(next))

@@ -36,8 +36,8 @@ type ResourceAttributes struct {
 // PathAttributes describe a request for another path.
 type PathAttributes struct{ Path, Verb string }
 
-// Parse reads a review of kind, which is Kind or RulesKind, from JSON. Its errors are those that
-// the client receives.
+// Parse reads a review of kind, which is Kind or RulesKind, from JSON. Its errors are for the
+// client.
 func Parse(kind string, data []byte) (*Review, error) {
 	r := new(Review)
 	var err error
@@ -60,7 +60,8 @@ func Parse(kind string, data []byte) (*Review, error) {
 	return r, nil
 }
 
-// Response returns the answer to a review of one request, with the reason for a denial.
+// Response returns the response to a review of one request. If the request is not allowed, denied
+// is the reason, otherwise nil.
 func (r *Review) Response(denied error) any {
 	type status struct {
 		Allowed bool   `json:"allowed"`
@@ -79,7 +80,8 @@ func (r *Review) Response(denied error) any {
 	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: s}
 }
 
-// parse reads an object of a kind from JSON, decodes its spec, if there is one, and returns it.
+// parse reads an object of the given kind from JSON. If the object has a spec, parse decodes it
+// into spec and returns its JSON.
 func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
 	var o struct {
 		APIVersion, Kind string

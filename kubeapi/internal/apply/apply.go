@@ -1,8 +1,8 @@
 // Package apply implements server-side apply and keeps metadata.managedFields, which name the
 // manager of each field, with Kubernetes' own code.
 //
-// An object has managedFields only from its first apply on, because keeping them costs a write more
-// than everything else. The first apply attributes all existing fields to the manager
+// An object has managedFields only from its first apply on, because updating them takes longer than
+// the rest of a write. The first apply attributes all existing fields to the manager
 // "before-first-apply", as in Kubernetes for objects that are older than server-side apply.
 package apply
 
@@ -41,7 +41,7 @@ func New(t *schema.Type, kind kubeschema.GroupVersionKind) (*Manager, error) {
 	m := &Manager{kind: kind, fields: map[string]*managedfields.FieldManager{}}
 	for _, subresource := range []string{"", "status", "scale"} {
 		var reset map[fieldpath.APIVersion]fieldpath.Filter
-		if subresource == "status" { // which changes nothing else
+		if subresource == "status" { // an apply to the status changes no other field
 			reset = map[fieldpath.APIVersion]fieldpath.Filter{
 				fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status")),
 			}
@@ -79,8 +79,8 @@ func Manages(object []byte, path ...string) bool {
 	})
 }
 
-// Update returns next with the managedFields after a write other than an apply, in which manager
-// changes old to next. No other byte changes. If neither object is tracked, Update returns next.
+// Update returns next with new managedFields, after manager has changed old to next by a write that
+// is not an apply. No other byte changes. If neither object has managedFields, Update returns next.
 // old may be nil. Both are compact JSON.
 func (m *Manager) Update(subresource string, old, next []byte, manager string) ([]byte, error) {
 	if !IsTracked(old) && !IsTracked(next) {
@@ -98,9 +98,9 @@ func (m *Manager) Update(subresource string, old, next []byte, manager string) (
 	return spliceManagedFields(next, result.(*unstructured.Unstructured))
 }
 
-// Apply returns old after manager has applied the configuration patch, or old itself if nothing
-// changes. Members that do not change keep their position and spelling; a list that changes is
-// encoded anew as a whole. Integers of 64 bits are exact there too. An apply to the status changes
+// Apply applies patch, a configuration by manager, to old and returns the result, or old itself if
+// nothing changes. Members that do not change keep their position and spelling. A list that changes
+// is encoded again as a whole; its integers of 64 bits remain exact. An apply to the status changes
 // only the status and the managedFields of an object. old may be nil. A conflict with other
 // managers is an error of code Conflict with a cause for each field, unless force is set.
 func (m *Manager) Apply(subresource string, old, patch []byte, manager string, force bool) ([]byte, error) {
@@ -110,7 +110,8 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 	}
 	live, before := stored, stored
 	if subresource != "" && old != nil && !IsTracked(old) {
-		// The manager of a subresource would attribute only the fields of the subresource.
+		// Attribute all existing fields to before-first-apply here, because the FieldManager of a
+		// subresource would attribute only the fields of the subresource.
 		empty, err := m.decode(nil)
 		if err != nil {
 			return nil, err
@@ -168,7 +169,7 @@ func invalid(err error) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration cannot be applied", Err: err}
 }
 
-// decode returns an object, or a new one if data is nil.
+// decode decodes the object in data. If data is nil, it returns an object with only its type.
 func (m *Manager) decode(data []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if data == nil {
@@ -228,8 +229,8 @@ func (o objects) Convert(in, out, context any) error {
 	return fmt.Errorf("convert %T to %T: not supported", in, out)
 }
 
-// ConvertToVersion implements [runtime.ObjectConvertor] for the only version that is served.
-// managedFields of other versions are dropped because of its error.
+// ConvertToVersion implements [runtime.ObjectConvertor] for the only version that is served. For
+// other versions it returns an error, so that Kubernetes' code drops their managedFields.
 func (o objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	if _, ok := target.KindForGroupVersionKinds([]kubeschema.GroupVersionKind{o.kind}); !ok {
 		return nil, runtime.NewNotRegisteredGVKErrForTarget("listwatch", o.kind, target)

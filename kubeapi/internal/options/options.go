@@ -73,8 +73,8 @@ func newWrite(dryRun []string, manager, fieldValidation string) Write {
 }
 
 // Delete reads the options of a delete from the body, which is JSON, or from the query if the body
-// is empty. As in Kubernetes, a body replaces the query. Only dryRun in the query still makes the
-// delete a dry run, so that it never deletes.
+// is empty. As in Kubernetes, a body replaces the query. The only exception is dryRun: if the query
+// has it, nothing is deleted, even if the body does not have it.
 func Delete(q url.Values, body []byte) (o metav1.DeleteOptions, err error) {
 	if len(body) == 0 {
 		if err := read(q, &o, metav1.Convert_url_Values_To_v1_DeleteOptions); err != nil {
@@ -128,7 +128,8 @@ func validateList(q url.Values) error {
 	}, true))
 }
 
-// read converts the query to options. The conversions do not use their scope.
+// read converts the query to options. It passes no scope to convert, because Kubernetes'
+// conversions of queries do not use it.
 func read[O any](q url.Values, o *O, convert func(*url.Values, *O, conversion.Scope) error) error {
 	if err := convert(&q, o, nil); err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}

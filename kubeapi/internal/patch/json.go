@@ -20,13 +20,13 @@ import (
 const MaxOperations = 10000
 
 // maxWork limits the product of the number of operations and the number of values in the object,
-// because one operation may move all elements of a list. The limit takes at most a few tenths of a
-// second. It allows a hundred operations on an object of 1 MiB with values of 25 bytes, and
-// thousands of operations on objects of usual size.
+// because one operation may move all elements of a list. A patch within the limit takes at most a
+// few tenths of a second. The limit allows a hundred operations on an object of 1 MiB with values
+// of 25 bytes, and thousands of operations on objects of usual size.
 const maxWork = 4 << 20
 
 // JSON parses a list of operations (RFC 6902), which is compact JSON, and returns a function that
-// applies them to compact JSON. Operations may copy maxCopy bytes.
+// applies them to compact JSON. All copy operations together may copy at most maxCopy bytes.
 func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) {
 	if string(data) == "null" {
 		data = []byte("[]") // as in Kubernetes
@@ -46,7 +46,7 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 	if err != nil {
 		return nil, Invalid(err)
 	}
-	// DecodePatch would report an invalid operation with a message of the library.
+	// Do not use the library's DecodePatch, so that checkOperation reports invalid operations.
 	var operations jsonpatch.Patch
 	if err := json.Unmarshal(data, &operations); err != nil {
 		return nil, Inapplicable(err)
@@ -65,7 +65,8 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 	o.SupportNegativeIndices = false
 	o.AccumulatedCopySizeLimit = maxCopy
 	comma := []byte{','}
-	// Up to three commas of an operation are its own ones.
+	// The commas in the patch approximate the number of values that it inserts. Up to three of them
+	// per operation separate its members, or the operation from the next one.
 	inserted := max(0, bytes.Count(data, comma)-3*len(operations))
 	return func(doc []byte) ([]byte, error) {
 		if values := inserted + bytes.Count(doc, comma); len(operations)*values > maxWork {
@@ -94,7 +95,7 @@ func applyOperations(operations jsonpatch.Patch, doc []byte, o *jsonpatch.ApplyO
 func UnknownMembers(data []byte) (paths []string) {
 	var operations []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &operations); err != nil {
-		return nil // JSON reports the error
+		return nil // the function JSON reports the error
 	}
 	for i, o := range operations {
 		for _, name := range slices.Sorted(maps.Keys(o)) {

@@ -87,8 +87,8 @@ func (m *ObjectWriter) Member(key, value []byte) {
 	m.out = append(m.out, value...)
 }
 
-// merge writes the member key: the result of applying the patch in change to the value in old. If
-// change is null, merge writes nothing.
+// merge applies the patch in change to the value in old, and writes the result as the member with
+// the given key. If change is null, merge writes nothing.
 func (m *ObjectWriter) merge(key, old, change []byte) {
 	switch {
 	case m.err != nil || string(change) == "null":

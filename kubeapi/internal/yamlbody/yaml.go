@@ -23,10 +23,10 @@ const maxDepth = 256
 // size of its input.
 var decoders = make(chan struct{}, 2)
 
-// Limits limit what a body may cost. A limit that is not positive is no limit.
+// Limits are the limits of ToJSON in bytes. Zero or a negative value means no limit.
 type Limits struct {
-	JSON int64 // the result, roughly
-	YAML int64 // a body that is not JSON, because a YAML parser is expensive
+	JSON int64 // the maximum size of the resulting JSON, roughly
+	YAML int64 // the maximum size of a body that is not JSON, because a YAML parser is expensive
 }
 
 // ErrTooLarge means that a body that is not JSON exceeds Limits.YAML.

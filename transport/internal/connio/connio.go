@@ -73,8 +73,8 @@ func (l *Lock) LockWithin(timeout time.Duration) bool {
 	}
 }
 
-// giveUp stops waiting for turn. It returns false if turn has come, so that the caller holds the
-// lock.
+// giveUp stops waiting for turn. It returns false if turn was closed before, so that the caller
+// holds the lock.
 func (l *Lock) giveUp(turn chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

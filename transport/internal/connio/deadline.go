@@ -28,7 +28,7 @@ func (d *WriteDeadline) Arm() {
 	}
 }
 
-// Extend moves the deadline of a write that has made progress by another Timeout.
+// Extend gives a write that has made progress another Timeout.
 func (d *WriteDeadline) Extend() {
 	d.at = time.Now().Add(d.Timeout)
 	_ = d.SetFunc(d.at)

@@ -17,9 +17,9 @@ const (
 	maxVector = 16
 )
 
-// A FrameWriter writes batches of frames to a connection. A write fails if the peer accepts no byte
-// within the timeout, or within twice that time at the latest. With TLS, a write fails if it takes
-// longer altogether, because a TLS connection cannot be used after its deadline has expired. A
+// A FrameWriter writes batches of frames to a connection. A write fails when the peer has accepted
+// no byte for a time between the timeout and twice the timeout. With TLS, this limit applies to the
+// whole write, because a TLS connection cannot be used after its deadline has expired. A
 // FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer

@@ -52,8 +52,8 @@ func Linger(conn interface {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// TCP returns the TCP connection that conn is, or that it wraps without changing what is read and
-// written, according to its method TCP.
+// TCP returns conn if it is a TCP connection, or the result of its method TCP. A wrapper has this
+// method if it does not change the bytes that are read and written.
 func TCP(conn any) (tcp *net.TCPConn, ok bool) {
 	if wrapper, ok := conn.(interface{ TCP() *net.TCPConn }); ok {
 		return wrapper.TCP(), true

@@ -40,7 +40,8 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 	dial := func(_ context.Context, network, addr string) (net.Conn, error) {
 		c, err := t.DialContext(ctx, network, addr)
 		if err == nil {
-			// The library observes only the deadline of ctx while it waits for the response.
+			// While the library waits for the response, it observes the deadline of ctx but not a
+			// cancellation, so close the connection when ctx ends.
 			detachContext = context.AfterFunc(ctx, func() { c.Close() })
 		}
 		return c, err

@@ -149,7 +149,8 @@ func (s *stream) serve() {
 		_, message, err := s.conn.NextReader()
 		return message, err
 	})
-	// Now Close has no effect. It could cut the connection before the client has the close frame.
+	// From now on Close must have no effect, because it could cut the connection before the client
+	// has received the close frame.
 	ended := s.closed.Swap(true)
 	s.done.Set()
 	s.pings.Stop()

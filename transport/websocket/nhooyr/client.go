@@ -68,7 +68,8 @@ func (c *conn) Next() (isBinary bool, message []byte, err error) {
 	if err == nil {
 		message, err = c.request.ReadMessage(&c.buffer, reader)
 		if c.observed.Failed() {
-			err = io.EOF // at which the library ends a compressed message as if it were complete
+			// The library treats a compressed message as complete when the connection fails.
+			err = io.EOF
 		}
 	}
 	if e, ok := errors.AsType[websocket.CloseError](err); ok && !within {

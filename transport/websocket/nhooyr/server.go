@@ -137,7 +137,8 @@ func (s *stream) serve() {
 		_, message, err := s.conn.Reader(context.Background())
 		return message, err
 	})
-	// Now Close has no effect. It could cut the connection before the client has the close frame.
+	// From now on Close must have no effect, because it could cut the connection before the client
+	// has received the close frame.
 	s.closed.Store(true)
 	s.done.Set()
 	s.pings.Stop()
@@ -147,7 +148,8 @@ func (s *stream) serve() {
 	_ = s.conn.CloseNow()
 }
 
-// ping sends a ping and waits for the answer. Without one it ends the stream and returns false.
+// ping sends a ping and waits for the answer. If there is no answer within timeout, it ends the
+// stream and returns false.
 func (s *stream) ping(timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

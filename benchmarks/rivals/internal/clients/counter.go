@@ -34,7 +34,7 @@ func (c *counter) add(latencies []time.Duration) {
 const patience = 15 * time.Second
 
 // await waits until the counter has reached total, and returns the latencies since the last call.
-// If no event arrives for a while, it reports false.
+// If no event arrives within patience, it reports false.
 func (c *counter) await(total int) ([]time.Duration, bool) {
 	for timer := time.NewTimer(patience); ; timer.Reset(patience) {
 		c.mu.Lock()
@@ -83,7 +83,7 @@ func scan(data []byte, now time.Time) (ages []time.Duration, rest []byte) {
 		case len(data) < i+1+event.StampLen:
 			return ages, data[i:]
 		}
-		// A mark in a binary header is not followed by digits.
+		// Skip a mark that no digits follow: it is part of the binary header of a frame.
 		at, err := strconv.ParseInt(string(data[i+1:i+1+event.StampLen]), 10, 64)
 		data = data[i+1:]
 		if err == nil {

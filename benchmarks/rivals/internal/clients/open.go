@@ -67,7 +67,8 @@ func (o rawOpener) open() (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A client that stops reading must not be able to receive everything.
+	// Limit the buffer, so that the kernel cannot receive everything for a client that stops
+	// reading.
 	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
 		return nil, err
 	}
@@ -89,11 +90,11 @@ func (o rawOpener) open() (io.Reader, error) {
 	if _, err = io.WriteString(conn, o.message); err != nil || !chunked {
 		return r, err
 	}
-	return httputil.NewChunkedReader(r), nil // the header of a chunk can split an event
+	return httputil.NewChunkedReader(r), nil // because the header of a chunk can split an event
 }
 
-// maskedText returns a WebSocket text message of a client, of fewer than 126 bytes, whose mask is
-// zero.
+// maskedText returns text as a WebSocket message of a client, with a mask of zero. text must have
+// fewer than 126 bytes.
 func maskedText(text string) string {
 	return string([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}) + text
 }

@@ -30,12 +30,13 @@ type Stalled struct {
 }
 
 // Load is the main function of a load process. It executes the commands of its standard input
-// until that ends, and answers each with a line of JSON:
+// until that ends, and answers each with a line of JSON: true, a Received or a Stalled.
 //
-//	open N     open N watches that read: true
-//	wait N     wait until they have received N events together in all: Received
-//	stall      open a watch that does not read: true
-//	resume N   read from it until no more events arrive, of which there may be N: Stalled
+//	open N     open N watches that read, and answer true
+//	wait N     wait until these watches have received N events in total, and answer Received
+//	stall      open a watch that does not read, and answer true
+//	resume N   read from the stalled watch until no more events arrive, and answer Stalled;
+//	           N is the number of events if none are missing
 func Load(t Target, in io.Reader, out io.Writer) error {
 	o, err := newOpener(t)
 	if err != nil {
@@ -117,8 +118,8 @@ func (l *load) wait(total int) Received {
 	return Received{ok, s[len(s)/2], s[len(s)*99/100], s[len(s)-1], since}
 }
 
-// settled is the time without events after which a stalled watch that has all events counts as read
-// to its end. Without all events that time is patience.
+// settled is the time without events after which resume stops reading, if the stalled watch has
+// received all events. If events are missing, resume waits for patience instead.
 const settled = 2 * time.Second
 
 func (l *load) resume(all int) Stalled {

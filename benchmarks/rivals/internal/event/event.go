@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Mark is the byte that precedes the time stamp of an object. It occurs nowhere else in a stream.
+// Mark is the byte that precedes the time stamp of an object. It occurs nowhere else in an event,
+// but it may occur in the binary header of a frame.
 const Mark = '!'
 
 // StampLen is the length of a time stamp: nanoseconds since 1970, in decimal.
@@ -62,7 +63,7 @@ func Patch(at time.Time) []byte {
 // for concurrent use.
 type Generator struct {
 	Kind    Kind
-	objects int // the number of objects, which changes go to in turn
+	objects int // the number of objects, which Next changes in turn
 	version uint64
 }
 

@@ -61,8 +61,8 @@ func (r Report) plots(dir string) error {
 	return nil
 }
 
-// save writes a plot. The labels are placed for Liberation Serif, so where it is missing a font of
-// the same widths must take its place.
+// save writes a plot. The positions of the labels fit the widths of Liberation Serif, so save adds
+// a fallback font with the same widths for browsers without that font.
 func save(p *plot.Plot, width, height vg.Length, file string) error {
 	if err := p.Save(width, height, file); err != nil {
 		return err

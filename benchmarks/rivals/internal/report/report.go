@@ -37,7 +37,7 @@ func (r Report) Table() string {
 	return b.String()
 }
 
-// number formats a value with two significant digits at least.
+// number formats a value: without decimals from 10, with one from 1, and with two below 1.
 func number(result runner.Result, m runner.Metric) string {
 	v, ok := result[m]
 	switch {

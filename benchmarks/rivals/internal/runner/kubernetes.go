@@ -31,7 +31,7 @@ const (
 			"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	objectsPath     = "/apis/rivals.example.com/v1/namespaces/default/events"
-	// watchListPath asks for the initial state as events, and for no list before.
+	// watchListPath requests a watch that starts with the state, so that clients need no list.
 	watchListPath = objectsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 )
 

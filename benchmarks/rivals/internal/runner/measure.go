@@ -56,7 +56,7 @@ const (
 type run struct {
 	Work
 	rival      Rival
-	kubernetes string // see startKubernetes
+	kubernetes string // the test binary of interop/rivals; see startKubernetes
 	result     Result
 }
 

@@ -24,7 +24,7 @@ type ServeParameters struct {
 	Objects int
 }
 
-// An ownServer is a server process that is this program.
+// An ownServer is a server process that runs this program in the role "serve".
 type ownServer struct {
 	*process
 	address clients.Target

@@ -36,7 +36,8 @@ func startCentrifuge(l net.Listener, state []event.Object) (Server, error) {
 			Data:          items,
 			Credentials:   &centrifuge.Credentials{},
 			Subscriptions: map[string]centrifuge.SubscribeOptions{centrifugeChannel: {}},
-			// No other server sends pings that these clients would have to answer.
+			// Send no pings, because the clients do not answer them. No other server requires
+			// answers.
 			PingPongConfig: &centrifuge.PingPongConfig{PingInterval: -1},
 		}, nil
 	})

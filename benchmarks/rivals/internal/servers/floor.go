@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/event"
 )
 
-// writeTimeout is the time within which a client must accept a byte, wherever a server sets a
-// deadline of its own.
+// writeTimeout is the time within which a client must accept data, in the servers that set write
+// deadlines themselves.
 const writeTimeout = 10 * time.Second
 
 // floorBuffer is the number of events that may be pending for one connection.

@@ -38,7 +38,7 @@ func (s *gorillaServer) Publish(o event.Object) {
 	s.hub.publish(m)
 }
 
-// ServeHTTP works in two new goroutines, so that the memory of the request can be collected.
+// ServeHTTP starts two goroutines and returns, so that the memory of the request can be collected.
 func (s *gorillaServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *gorillaServer) write(conn *websocket.Conn, events chan *websocket.Prepa
 		case m, ok := <-events:
 			conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if !ok {
-				_ = conn.WriteMessage(websocket.CloseMessage, nil) // then it is closed anyway
+				_ = conn.WriteMessage(websocket.CloseMessage, nil) // conn is closed anyway
 				return
 			}
 			if conn.WritePreparedMessage(m) != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// A goSSEServer uses the default provider of tmaxmax/go-sse. The initial state is sent before the
-// subscription, because the provider sends to one client at a time. Only its last object is sent by
-// the provider, so that a client that has the whole state is subscribed.
+// A goSSEServer uses the default provider of tmaxmax/go-sse. ServeHTTP sends the initial state
+// before it subscribes the client, because the provider sends to one client at a time. The provider
+// sends only the last object of the state, so a client that has the whole state is subscribed.
 type goSSEServer struct {
 	provider sse.Joe
 	state    []event.Object

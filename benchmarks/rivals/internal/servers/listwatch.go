@@ -44,7 +44,7 @@ func newListwatch(state []event.Object) (*listwatchServer, *http.Server, error) 
 		return nil, nil, err
 	}
 	watch := &watchserver.Server{Source: cache, Detach: true}
-	// No other server sends pings that these clients would have to answer.
+	// Send no pings, because the clients do not answer them. No other server requires answers.
 	watch.Timing.Heartbeat = -1
 	server := &http.Server{Handler: watch, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	h2.Configure(server, transport.Options{})
@@ -61,7 +61,7 @@ func (s *listwatchServer) Publish(o event.Object) {
 func listwatchObject(o event.Object) *listwatch.Object {
 	object, err := listwatch.ParseObject(o.JSON)
 	if err != nil {
-		panic(err) // the generator makes objects
+		panic(err) // the generator makes valid objects
 	}
 	return object
 }

@@ -68,8 +68,8 @@ func publish(s Server, g *event.Generator, n int, interval time.Duration) {
 	}
 }
 
-// printUsage reads the CPU time first, because the garbage collection before the measurement of
-// the memory is no work of the server.
+// printUsage prints the resources that this process has used. It reads the CPU time first, because
+// the garbage collection before the measurement of the memory is not part of the server's work.
 func printUsage(out io.Writer) error {
 	cpu, err := usage.CPU()
 	if err != nil {

@@ -84,8 +84,8 @@ func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, ar
 	return code, out.String(), notes.String()
 }
 
-// repeatThird replaces the last event by the one before it, with the version of the last: a client
-// drops an event that has no newer version.
+// repeatThird replaces the object of the last event by the object before it. The copy gets the
+// version of the last event, because a client drops an event that has no newer version.
 func repeatThird(e []listwatch.Event) []listwatch.Event {
 	version := func(e listwatch.Event) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, e.Version) }
 	again, err := listwatch.ParseObject(bytes.Replace(e[2].Object.Data, version(e[2]), version(e[3]), 1))

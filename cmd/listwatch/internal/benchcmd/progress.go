@@ -48,7 +48,7 @@ func (p *progress) note(format string, args ...any) {
 	fmt.Fprintf(p.out, "listwatch: "+format+"\n", args...)
 }
 
-// end removes the line of a terminal.
+// end removes the status line from a terminal.
 func (p *progress) end() {
 	if p.width > 0 {
 		fmt.Fprint(p.out, "\r\x1b[K")

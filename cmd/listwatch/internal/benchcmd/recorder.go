@@ -15,7 +15,7 @@ func newHistogram() *hdrhistogram.Histogram {
 }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	// It fails only outside these bounds.
+	// RecordValue fails only if the value is outside the bounds of h.
 	_ = h.RecordValue(min(max(d, time.Microsecond), maxLatency).Microseconds())
 }
 
@@ -37,10 +37,10 @@ func quantiles(h *hdrhistogram.Histogram) Quantiles {
 
 // A Sample describes one interval of a run.
 type Sample struct {
-	// Second is the end of the interval, since the start of the writes.
+	// Second is the end of the interval, in seconds since the start of the writes.
 	Second float64 `json:"second"`
-	// EventsPerSecond and BytesPerSecond are the events and bytes that all watchers together
-	// have received.
+	// EventsPerSecond and BytesPerSecond are the rates at which all watchers together have received
+	// events and bytes.
 	EventsPerSecond float64   `json:"eventsPerSecond"`
 	BytesPerSecond  float64   `json:"bytesPerSecond"`
 	Latency         Quantiles `json:"latencyMilliseconds"`
@@ -53,12 +53,12 @@ type recorder struct {
 	all, interval       *hdrhistogram.Histogram // latencies of the run, and of the interval
 	firstEvent, synced  *hdrhistogram.Histogram
 	write               *hdrhistogram.Histogram
-	received            int64 // events of our writes
+	received            int64 // the number of events of our writes
 	intervalEvents      int64
 	foreign, bookmarks  int64
 	initial, reconnects int64
 	syncedWatchers      int
-	lastError           error // of a connection
+	lastError           error // the last error of a connection
 	timeline            []Sample
 	previous            time.Time // the end of the last interval
 	previousBytes       int64
@@ -77,7 +77,7 @@ func (r *recorder) update(do func()) {
 	do()
 }
 
-// start begins the first interval, without what was received before.
+// start begins the first interval. It excludes the events and bytes received before.
 func (r *recorder) start(now time.Time, bytes int64) {
 	r.update(func() {
 		r.previous, r.previousBytes, r.intervalEvents = now, bytes, 0

@@ -17,7 +17,7 @@ type Result struct {
 	Seconds   float64 `json:"seconds"`
 	// ReadOnly is the reason why nothing was written. It is empty if objects were written.
 	ReadOnly string `json:"readOnly,omitempty"`
-	// InitialEvents are the objects that the watchers have received at the start, per watcher.
+	// InitialEvents is the average number of objects that a watcher has received at its start.
 	InitialEvents float64 `json:"initialEventsPerWatcher"`
 	// FirstEvent and Synced are the times until a watcher has its first event, and all initial
 	// events.

@@ -33,7 +33,8 @@ type run struct {
 	readOnly  error          // the reason for not writing, or nil
 }
 
-// measure returns nil if there is nothing to report. The interruption of a run is not an error.
+// measure measures one transport. result is nil if the run ended before all watches were open. The
+// interruption of a run is not an error.
 func (b *bench) measure(ctx context.Context, transport string) (result *Result, err error) {
 	r := &run{bench: b, transport: transport, recorder: newRecorder()}
 	if err := r.connect(ctx); err != nil {
@@ -122,7 +123,7 @@ func (r *run) prepare(ctx context.Context) error {
 	return err
 }
 
-// work writes for the duration, and samples the progress. It ends early with ctx.
+// work writes for the duration, and samples the progress. It returns early if ctx ends.
 func (r *run) work(ctx context.Context, began time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, r.duration)
 	defer cancel()
@@ -163,7 +164,7 @@ func (r *run) settle(f *fleet) error {
 		defer r.recorder.mu.Unlock()
 		return r.recorder.received, r.recorder.received >= want, nil
 	})
-	return err // what is missing then is counted
+	return err // result counts the missing events
 }
 
 // poll calls step until it reports done. It returns false if step reports the same progress for

@@ -23,7 +23,7 @@ type watcher struct {
 	seen                   []bool // by sequence number
 	last                   listwatch.Version
 	duplicates, outOfOrder int
-	err                    error // the end of the watch
+	err                    error // the error that ended the watch
 }
 
 // run watches until ctx ends.

@@ -43,7 +43,7 @@ type writer struct {
 	recorder *recorder
 	log      writeLog
 
-	keys    []listwatch.Key // of the objects that may exist
+	keys    []listwatch.Key // the keys of the objects that may exist
 	created bool            // the first object was created
 }
 
@@ -54,7 +54,7 @@ type writeLog struct {
 	// Guarded by mu.
 	sent         []time.Time
 	acknowledged []bool
-	count        int // of acknowledged writes
+	count        int // the number of acknowledged writes
 	failed       int
 	lastError    error
 	lastSuccess  time.Time
@@ -108,8 +108,8 @@ func (w *writer) key(i int) listwatch.Key {
 	return listwatch.Key{Namespace: w.target.namespace, Name: fmt.Sprintf("bench-%s-%d", w.id, i)}
 }
 
-// create creates n objects. The first one is deleted once, so that nothing is left behind on a
-// server that permits creates only.
+// create creates n objects. It first creates and deletes one of them, so that only this one is left
+// behind on a server that permits no deletes.
 func (w *writer) create(ctx context.Context, n int) error {
 	if err := w.createOne(ctx, 0); err != nil {
 		return err
@@ -225,14 +225,14 @@ func (w *writer) update(ctx context.Context, key listwatch.Key) error {
 	if idle := time.Since(w.log.lastSuccess); idle >= w.timeout {
 		return fmt.Errorf("no write has succeeded for %v: %w", idle.Round(time.Second), err)
 	}
-	// A server that fails quickly must not be flooded.
+	// Wait for 100 ms, because a server that fails quickly must not be flooded.
 	time.AfterFunc(100*time.Millisecond, cancel)
 	<-ctx.Done()
 	return nil
 }
 
-// sequence returns the sequence number of the write that o is the result of, and false if another
-// program has written it.
+// sequence returns the sequence number of the write that resulted in o, and false if another
+// program has written o.
 func (w *writer) sequence(o *listwatch.Object) (int, bool) {
 	marker := []byte(`"` + sequenceAnnotation + `":"` + w.id + "-")
 	_, rest, ok := bytes.Cut(o.Data, marker)
@@ -244,7 +244,7 @@ func (w *writer) sequence(o *listwatch.Object) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// delete deletes all objects that were created. It does not end with ctx.
+// delete deletes all objects that were created. It continues even if ctx ends.
 func (w *writer) delete(ctx context.Context) error {
 	if len(w.keys) == 0 {
 		return nil

@@ -87,8 +87,8 @@ func parse(data []byte, f *pflag.FlagSet) error {
 	return nil
 }
 
-// set sets a flag, unless it has the value already: a flag that is set to its default may be
-// refused without another flag.
+// set sets a flag, unless it already has the value. Some flags may be set only together with
+// another flag, even to their default.
 func set(f *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	list, isList := flag.Value.(pflag.SliceValue)
 	switch {

@@ -33,7 +33,8 @@ func AddTo(mux *http.ServeMux, api func() []string) {
 	mux.HandleFunc("GET /console/", func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-cache")
-		// Text that a client of the server chose, such as a path, can run no script in the page.
+		// With this policy, a text that a client of the server chose, such as a path, cannot run as
+		// a script in the page.
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; "+
 			"frame-ancestors 'none'; connect-src 'self' "+strings.Join(api(), " "))
 		serve.ServeHTTP(w, r)

@@ -1,6 +1,6 @@
 package doctorcmd
 
-// A remedy is what to set in a proxy.
+// A remedy holds the settings of a proxy that solve a problem.
 type remedy struct {
 	Proxy    string `json:"proxy"`
 	Settings string `json:"settings"`

@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// expiresSoon is the time before the end of a certificate at which it should have been renewed.
+// A certificate should have been renewed expiresSoon before it expires.
 const expiresSoon = 14 * 24 * time.Hour
 
 // checkCertificate reports whether a TLS connection is possible.
@@ -49,7 +49,8 @@ func (e *examination) checkCertificate(ctx context.Context) bool {
 	return true
 }
 
-// explainTLS returns what is wrong with a TLS connection, and what would be right.
+// explainTLS returns a message that explains why a TLS connection failed, and how to solve the
+// problem.
 func explainTLS(err error) string {
 	text := cli.OneLine(err)
 	authority, isAuthority := errors.AsType[x509.UnknownAuthorityError](err)
@@ -100,7 +101,8 @@ func (e *examination) checkList(ctx context.Context) bool {
 	return true
 }
 
-// proxyName returns which proxy has written the headers h, or "".
+// proxyName returns the name of the proxy that has written the headers h, or "" if h shows no known
+// proxy.
 func proxyName(h http.Header) string {
 	text := strings.ToLower(h.Get("Server") + " " + h.Get("Via"))
 	for _, p := range proxies {

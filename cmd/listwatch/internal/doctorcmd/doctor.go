@@ -47,7 +47,7 @@ The exit code is 1 if there is a problem.`,
 	f := cmd.Flags()
 	o.AddFlags(f)
 	for _, name := range []string{"server", "compress"} {
-		_ = f.MarkHidden(name) // they do not apply to a URL and to all forms of compression
+		_ = f.MarkHidden(name) // doctor has a URL as argument, and does not use --compress
 	}
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long silent watches are observed; 0 or a negative value skips this check")
 	f.StringVar(&o.echoURL, "echo", "", "`URL` that tells what reaches the server; if empty, "+echo.Path+" on the host of the collection")
@@ -97,8 +97,8 @@ func (o *options) newExamination(arg string) (*examination, error) {
 	return e, nil
 }
 
-// examine makes all checks. Later ones depend on earlier ones: without a connection nothing else
-// can be found out.
+// examine makes all checks. Later checks depend on earlier ones: without a connection, for example,
+// no other check is possible.
 func (e *examination) examine(ctx context.Context) {
 	if e.collection.Scheme == "https" && !e.checkCertificate(ctx) {
 		return

@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// newHandler returns a server of an empty collection at /things, with an echo.
+// newHandler returns a server of an empty collection at /things, with the echo handler that doctor
+// uses.
 func newHandler(t *testing.T) http.Handler {
 	t.Helper()
 	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{APIVersion: "v1", Kind: "Thing"})
@@ -169,7 +170,7 @@ func shiftClock(next http.Handler) http.Handler {
 	})
 }
 
-// endEarly ends watches after 100 ms, unless they are to send an event at once.
+// endEarly ends watches after a second, unless they request initial events.
 func endEarly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if q := r.URL.Query(); q.Get("watch") != "" && q.Get("sendInitialEvents") == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver/echo"
 )
 
-// An answer is a report with the times between which the server wrote it.
+// An answer is a report of the echo handler, with the times of the request and the response.
 type answer struct {
 	*echo.Report
 	asked, received time.Time
@@ -46,7 +46,8 @@ func (e *examination) checkPath(ctx context.Context) *answer {
 	return &answer{seen, asked, time.Now()}
 }
 
-// maxSkew is the difference of two clocks that does no harm: tokens and certificates have a margin.
+// maxSkew is the largest difference of two clocks that does no harm, because the times of tokens
+// and certificates have a margin.
 const maxSkew = 5 * time.Second
 
 func (e *examination) checkClock(a *answer) {
@@ -130,7 +131,7 @@ func (e *examination) checkTicks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout+ticks*echo.TickInterval)
 	defer cancel()
 	h := e.header()
-	h.Set("Accept-Encoding", "gzip") // as browsers and client-go: compressors hold data back, too
+	h.Set("Accept-Encoding", "gzip") // like browsers; a compressor may hold data back, too
 	start := time.Now()
 	response, err := e.stream(ctx, h, ticks)
 	if err != nil {

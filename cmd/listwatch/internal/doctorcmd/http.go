@@ -20,7 +20,7 @@ type examination struct {
 	collection, echo *url.URL
 	tls              *tls.Config
 	report           report
-	// http1 and negotiated send requests over HTTP/1.1, and over what TLS negotiates.
+	// http1 sends requests over HTTP/1.1, and negotiated over the version that TLS negotiates.
 	http1, negotiated *http.Transport
 	proxy             string // the name of the proxy, from its responses; may be empty
 }
@@ -54,8 +54,8 @@ func (e *examination) header() http.Header {
 	return h
 }
 
-// get sends a request. The caller must close the body of the response. Redirects are responses
-// like all others.
+// get sends a request. The caller must close the body of the response. get does not follow
+// redirects.
 func (e *examination) get(ctx context.Context, t *http.Transport, u *url.URL, h http.Header) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
@@ -65,7 +65,8 @@ func (e *examination) get(ctx context.Context, t *http.Transport, u *url.URL, h 
 	return t.RoundTrip(r)
 }
 
-// askEcho asks what a request with the headers h looks like at the server.
+// askEcho requests the report of the echo handler at u, which shows how the server received the
+// request with the headers h.
 func (e *examination) askEcho(ctx context.Context, t *http.Transport, u *url.URL, h http.Header) (*echo.Report, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func (e *examination) askEcho(ctx context.Context, t *http.Transport, u *url.URL
 	return &r, response, nil
 }
 
-// withQuery returns u with another value of a parameter.
+// withQuery returns a copy of u in which the parameter name has the given value.
 func withQuery(u *url.URL, name, value string) *url.URL {
 	c := *u
 	q := c.Query()

@@ -20,7 +20,8 @@ var (
 func (e *examination) checkLimits(ctx context.Context) {
 	e.checkSize(ctx, "headers", headerSizes, func(size int) (*url.URL, http.Header) {
 		h := e.header()
-		// Proxies limit a single header and all of them; tokens and cookies are single headers.
+		// Proxies limit the size of a single header and of all headers together. One large header
+		// tests both limits, and tokens and cookies are single headers.
 		h.Set("X-Listwatch-Doctor", strings.Repeat("x", size))
 		return e.echo, h
 	})

@@ -17,12 +17,12 @@ const (
 	problem verdict = "PROBLEM"
 )
 
-// A finding is what a check found out.
+// A finding describes the result of a check.
 type finding struct {
 	Check   string  `json:"check"`
 	Verdict verdict `json:"verdict"`
 	Text    string  `json:"text"`
-	// Remedies are the settings that solve a problem, by the name of the proxy.
+	// Remedies are the settings that solve a problem, one element for each proxy.
 	Remedies []remedy `json:"remedies,omitempty"`
 }
 
@@ -44,7 +44,7 @@ func (r *report) add(f finding) {
 	}
 }
 
-// progress tells people what doctor waits for.
+// progress informs the user, through notes, of the check that doctor waits for.
 func (r *report) progress(format string, args ...any) { fmt.Fprintf(r.notes, format+"\n", args...) }
 
 func (r *report) problems() (n int) {

@@ -36,7 +36,7 @@ func (e *examination) transports() []transport.Client {
 	return append(all, &websocket.Client{Network: n})
 }
 
-// watchURL returns the URL of a watch without objects.
+// watchURL returns the URL of a watch that selects no objects.
 func (e *examination) watchURL(more url.Values) *url.URL {
 	u := *e.collection
 	q := u.Query()
@@ -61,8 +61,8 @@ func (e *examination) checkWatches(ctx context.Context) (working []transport.Cli
 	return working
 }
 
-// checkWatch opens a watch whose first event is the bookmark at the end of the initial events. It
-// is short, so a proxy that buffers holds it back.
+// checkWatch opens a watch whose first event is the bookmark at the end of the initial events. The
+// bookmark is short, so a proxy that buffers holds it back.
 func (e *examination) checkWatch(ctx context.Context, t transport.Client) finding {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

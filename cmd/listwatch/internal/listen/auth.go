@@ -72,7 +72,7 @@ func (a *Auth) RequiresCredentials(secure bool) bool {
 	return a.tokens != nil || secure && a.cas != nil
 }
 
-// Authenticator returns nil if no endpoint requires credentials.
+// Authenticator returns the authenticator of requests, or nil if no endpoint requires credentials.
 func (a *Auth) Authenticator() kubeapi.Authenticator {
 	var all []kubeapi.Authenticator
 	if a.cas != nil {
@@ -93,7 +93,7 @@ func (a *Auth) Authenticator() kubeapi.Authenticator {
 	}
 }
 
-// Authorizer returns nil if every user may do everything.
+// Authorizer returns the authorizer of requests, or nil if every user may do everything.
 func (a *Auth) Authorizer() kubeapi.Authorizer {
 	if a.policy == nil {
 		return nil

@@ -48,9 +48,9 @@ func (f *Listeners) apiURLs() []string {
 	return urls
 }
 
-// requireOwnPages refuses requests that pages of other origins send. Browsers send some of them
-// without an Origin, such as the GET of an image, and then Sec-Fetch-Site says where it comes from
-// (Fetch Metadata Request Headers, section 2.3).
+// requireOwnPages refuses requests that pages of other origins send. Browsers send some of these
+// requests, such as the GET of an image, without an Origin header. The header Sec-Fetch-Site then
+// shows whether the page has another origin (Fetch Metadata Request Headers, section 2.3).
 func requireOwnPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		site := r.Header.Get("Sec-Fetch-Site")

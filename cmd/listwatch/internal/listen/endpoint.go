@@ -35,7 +35,7 @@ type endpointAccess struct {
 	caFile           string // file with the self-signed certificate, if it was written
 }
 
-// metricsHandler serves the metrics, and the probes of the handler of the API.
+// metricsHandler serves the metrics and, through the handler of the API, the health probes.
 func (f *Listeners) metricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", f.Metrics.Handler())
@@ -68,7 +68,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
 		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
 	}
-	var handler http.Handler // of the API; it allows the page of the debug listener, opened last
+	var handler http.Handler // of the API; set last, because it must allow the URL of --debug-addr
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) })
 	origins := o.allowedOrigins
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
@@ -128,7 +128,8 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	return nil
 }
 
-// withEcho adds the path for the command doctor to the handler of f, and its limits for headers.
+// withEcho returns the handler of f with an additional path, which the command doctor requests. It
+// applies [watchserver.Server.CheckRequest], which for example limits the headers, to all requests.
 func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	server := &watchserver.Server{AllowOrigins: o.allowedOrigins, Log: f.Log, Trace: f.WatchServer.Trace}
 	if authenticate := a.Authenticator(); authenticate != nil {
@@ -136,7 +137,7 @@ func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	}
 	answer := &echo.Handler{Server: server}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Not all handlers of the program check that.
+		// Some handlers of the program do not call CheckRequest themselves.
 		if err := f.WatchServer.CheckRequest(r); err != nil {
 			watchserver.GuardBody(w, r)
 			f.WatchServer.Refuse(w, r, err)

@@ -58,8 +58,9 @@ func (o *limitOptions) configure(s *watchserver.Server) error {
 	return nil
 }
 
-// limitRuntime sets Go's memory limit to nine tenths of what --memory and the watches may take
-// together; without it Go keeps the memory of a burst of requests. GOMEMLIMIT takes precedence.
+// limitRuntime sets Go's memory limit to nine tenths of the memory that --memory and the watches
+// may take together. Without this limit, Go would keep the memory of a burst of requests.
+// GOMEMLIMIT takes precedence.
 func (o *limitOptions) limitRuntime() {
 	watches, _ := o.maxWatches()
 	if o.memory <= 0 || watches <= 0 || os.Getenv("GOMEMLIMIT") != "" {
@@ -70,15 +71,15 @@ func (o *limitOptions) limitRuntime() {
 	debug.SetMemoryLimit(max(total/10*9, minRuntime))
 }
 
-// minRuntime is what the program needs in any case.
+// minRuntime is the memory that the program needs in any case. The memory limit is never lower.
 const minRuntime = 128 << 20
 
 // watchMemory is more than the memory of a watch at rest, so that all watches of the default limit
 // take no more than --memory.
 const watchMemory = 16 << 10
 
-// maxWatches returns the limits of watches. Like the limits of requests, the default leaves half of
-// the watches to other clients.
+// maxWatches returns the limits of watches. By default one client may open half of the watches,
+// which leaves the other half to other clients. The limits of requests do the same.
 func (o *limitOptions) maxWatches() (all, perClient int) {
 	all, perClient = o.watches, o.watchesPerClient
 	if all == 0 && o.memory > 0 {
@@ -90,7 +91,8 @@ func (o *limitOptions) maxWatches() (all, perClient int) {
 	return all, perClient
 }
 
-// reservedFiles are the open files that are left for the store, its peers, probes and metrics.
+// reservedFiles is the number of open files that connections leave to the store, its peers, probes
+// and metrics.
 const reservedFiles = 256
 
 // maxConnections returns the limit of connections, or 0 if there is none.

@@ -19,8 +19,8 @@ const systemdPrefix = "systemd:"
 // taken over once.
 var systemdSockets = sync.OnceValues(activation.ListenersWithNames)
 
-// openListener opens the address of a flag, or takes the socket over that it names, if check
-// returns no error for the address.
+// openListener listens at the address of a flag, or takes over the systemd socket that addr names.
+// If check returns an error for the address, openListener returns that error.
 func openListener(flag, addr string, check func(addr string) error) (net.Listener, error) {
 	name, isSocket := strings.CutPrefix(addr, systemdPrefix)
 	if !isSocket {

@@ -92,7 +92,7 @@ func (a *Auth) baseTLS() *tls.Config {
 type trustedCAs struct {
 	pool   *x509.CertPool
 	raw    map[string]bool // the certificates of the pool
-	config *tls.Config     // of connections that begin while these CAs are trusted
+	config *tls.Config     // used by connections that begin while these CAs are trusted
 }
 
 func (a *Auth) parseCAs(data []byte) (*trustedCAs, error) {

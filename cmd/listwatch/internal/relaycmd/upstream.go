@@ -92,7 +92,7 @@ func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	return a, err
 }
 
-// useKubeconfig makes a use the CAs and credentials of the kubeconfig, where it has them, and keeps
+// useKubeconfig configures a with the CAs and credentials that the kubeconfig contains, and keeps
 // them up to date. It returns the URL of the server.
 func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config, a *upstream) (base string, err error) {
 	type parsed struct {

@@ -28,12 +28,12 @@ const (
 type File struct{ Flag, Name string }
 
 // Files are the files that a server reads again. Its methods must not be called concurrently. The
-// zero Files has none.
+// zero Files contains no files.
 type Files struct{ sets []*set }
 
 // A set is a number of files that are used together, such as a certificate and its key.
 type set struct {
-	name    string // of the set, in messages
+	name    string // identifies the set in messages
 	read    func() ([][]byte, error)
 	apply   func(contents [][]byte) error
 	used    [sha256.Size]byte // the digest of the contents that were passed to apply last
@@ -41,8 +41,8 @@ type set struct {
 }
 
 // Add reads files, and calls apply with their contents, now and whenever they have changed. Errors
-// of the first read and call are returned. Later ones are logged, and then apply must keep the
-// previous state.
+// of the first read and call are returned. Later errors are logged. If apply returns an error, it
+// must keep the previous state.
 func (f *Files) Add(apply func(contents [][]byte) error, files ...File) error {
 	var names []string
 	for _, file := range files {
@@ -124,7 +124,8 @@ func readAll(files []File) ([][]byte, error) {
 	return all, nil
 }
 
-// digest returns the digest of contents or of an error, so that each is reported only once.
+// digest returns the digest of contents or of an error, so that a change or an error is reported
+// only once.
 func digest(contents [][]byte, err error) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%v\n", err)
@@ -158,7 +159,8 @@ func (f *Files) Run(ctx context.Context, log *slog.Logger, hangup <-chan os.Sign
 				next = settle
 			}
 		}
-		// The second call is for requests that began before the change.
+		// After a change, call changed again at the next check, for requests that began before the
+		// change.
 		if applied || again {
 			changed()
 		}
@@ -167,8 +169,8 @@ func (f *Files) Run(ctx context.Context, log *slog.Logger, hangup <-chan os.Sign
 	}
 }
 
-// check reads the files of s, and applies a change if it has not changed since the last check.
-// Otherwise unsettled is true, and check must be called again soon.
+// check reads the files of s. It applies changed contents that have stayed the same since the last
+// check. If they have not, unsettled is true, and check must be called again soon.
 func (s *set) check(log *slog.Logger) (applied, unsettled bool) {
 	contents, err := s.read()
 	sum := digest(contents, err)

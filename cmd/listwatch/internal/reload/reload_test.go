@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A fixture runs Files over a pair of files in a synctest bubble. Their contents must be equal.
+// A fixture runs Files over a pair of files in a synctest bubble. The apply function returns an
+// error unless both files have the same content.
 type fixture struct {
 	*testing.T
 	dir    string

@@ -90,8 +90,8 @@ const (
 	backupSuffix = ".backup" // of the copy that a server makes
 )
 
-// serveBackup writes a backup next to the data file. Its path is fixed, because the debug address
-// requires no credentials.
+// serveBackup writes a backup next to the data file. A client cannot choose the path, because the
+// debug address requires no credentials.
 func (s *server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	db, ok := s.db.(*bolt.DB)
 	if !ok {

@@ -18,8 +18,8 @@ func logReadiness(ctx context.Context, db *bolt.DB, log *slog.Logger) {
 	every(ctx, readinessInterval, func() { states.report(db.Ready(ctx)) })
 }
 
-// A failureLog logs the first of several equal failures, and the success after them. One goroutine
-// may use it.
+// A failureLog logs the first of several equal failures, and the success after them. It must be
+// used by one goroutine only.
 type failureLog struct {
 	log     *slog.Logger
 	message string

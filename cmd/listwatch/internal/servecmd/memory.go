@@ -23,7 +23,8 @@ func (s *server) limitHistory(ctx context.Context) {
 	every(ctx, memoryInterval, func() {
 		used, limit := s.api.Server.Usage()
 		objects := used.StoredBytes - used.HistoryBytes
-		// Objects that fill the memory themselves leave no history that would be worth a relist.
+		// If the objects alone nearly fill the memory, the history is too small to be worth the
+		// relists that dropping it would cause.
 		if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes || objects > limit.StoredBytes/8*7 {
 			return
 		}

@@ -9,7 +9,8 @@ import (
 var (
 	tlsSetup   = harness.Setup{TLS: true}
 	tokenSetup = harness.Setup{Access: harness.Access{RequireUser: true}}
-	// expirySetup also lets credentials expire. A watch without timeoutSeconds lasts longer.
+	// expirySetup also lets credentials expire after lifetime, long before a watch without
+	// timeoutSeconds would end.
 	expirySetup = harness.Setup{Access: harness.Access{RequireUser: true, Lifetime: lifetime}}
 )
 

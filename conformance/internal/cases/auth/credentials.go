@@ -144,8 +144,8 @@ func tokenRefresh(e *harness.Env) {
 	}
 }
 
-// tokenExpiries ends watches of a collection in which nothing happens, as a server does whose
-// tokens live for a minute.
+// tokenExpiries runs a client against a server whose first three watches have no events and end
+// after a minute, because the token has expired. The client must refresh the token once each time.
 func tokenExpiries(e *harness.Env) {
 	expires := e.Accept(transport.Options{}, func(s *transport.Stream) {
 		select {
@@ -184,7 +184,7 @@ func expiry(e *harness.Env) {
 			e.Errorf("got status %d after %v, want 401 after %v", err.Status, took, lifetime)
 		}
 	}
-	// A watch whose time is up earlier is not affected.
+	// A watch that ends before its credentials expire is not affected.
 	s := e.DialRequest("timeoutSeconds=2", withToken)
 	s.Want("ADDED a")
 	s.WantEnd()

@@ -82,9 +82,9 @@ func expiredCertificate(e *harness.Env) {
 	})
 }
 
-// wantServerCertificateRefused checks that the client sends no request to a server whose certificate was
-// first modified by the function change and then signed by authority. Before that, it checks that
-// the client accepts a server with a valid certificate.
+// wantServerCertificateRefused checks that the client sends no request to a server whose
+// certificate was first modified by the function change and then signed by authority. Before that,
+// it checks that the client accepts a server with a valid certificate.
 func wantServerCertificateRefused(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}

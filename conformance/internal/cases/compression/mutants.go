@@ -92,8 +92,9 @@ func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
 	return r.Receiver.Receive()
 }
 
-// A heartbeatSender sends heartbeats that the encoder of the stream does not know of, so that the
-// stream stays in its segment.
+// A heartbeatSender adds a heartbeat to each batch of frames. The stream's encoder does not know of
+// it, so the stream stays in its segment (events that are compressed with one history), although
+// the history of its client now also contains the heartbeat.
 type heartbeatSender struct {
 	transport.Sender
 	encoder *transport.Encoder

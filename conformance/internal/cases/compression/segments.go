@@ -12,21 +12,22 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// sharedHistory opens watches one after the other, so that they join in the middle of segments, and
-// lets half of them receive bookmarks. Each watch must receive each event before the next is
-// written, with the bytes of an uncompressed watch.
+// sharedHistory opens watches one after the other, so that they join in the middle of segments
+// (consecutive events that are compressed with one history), and lets half of them receive
+// bookmarks. Each watch must receive each event before the next is written, with the bytes of an
+// uncompressed watch.
 func sharedHistory(e *harness.Env) {
 	start := e.Put("start")
 	plain := e.Dial(harness.From(start))
 	var watches []*harness.Watch
-	var separate []*deflateWatch // WebSockets that exclude messages with history
+	var separate []*deflateWatch // WebSockets that exclude references to earlier messages
 	if isWebSocket(e) {
 		separate = append(separate, offerDeflate(e, start, harness.DeflateNoContext), offerDeflate(e, start, harness.DeflateNoContext))
 	}
 	for i := range 100 {
 		if i%9 == 0 {
 			w := e.DialRequest(fmt.Sprintf("%s&allowWatchBookmarks=%t", harness.From(start), i%2 == 0), compressedRequest(e))
-			for range i { // the events so far, which it receives from the log
+			for range i { // the events so far, which the new watch receives from the log
 				nextChange(w)
 			}
 			watches = append(watches, w)
@@ -51,7 +52,8 @@ func sharedHistory(e *harness.Env) {
 }
 
 // compressedRequest is the request of a client that accepts the compressions that can refer to
-// earlier events. Over HTTP its framing has heartbeats, which enter the history.
+// earlier events. Over HTTP it requests server-sent events, because their heartbeats put text
+// between the events in the client's history.
 func compressedRequest(e *harness.Env) transport.Request {
 	r := transport.Request{Codings: []string{"gzip"}}
 	if !isWebSocket(e) {
@@ -72,7 +74,7 @@ func nextChange(w *harness.Watch) listwatch.Event {
 	}
 }
 
-// wantEndAfterBookmarks reads the clean end of w, which follows its last bookmark.
+// wantEndAfterBookmarks reads w to its clean end. Only bookmarks may precede the end.
 func wantEndAfterBookmarks(w *harness.Watch) {
 	w.Helper()
 	for {

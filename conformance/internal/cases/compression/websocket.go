@@ -171,7 +171,7 @@ func checkClientInflates(e *harness.Env) {
 		"a truncated message":      {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
 	}
 	if e.IsVariant("ws-gorilla") {
-		delete(invalid, "RSV1 on a ping") // its library ignores the bit
+		delete(invalid, "RSV1 on a ping") // the gorilla library ignores the bit
 	}
 	for name, frames := range invalid {
 		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.AnswerClose).DialRequest("", anyCoding)
@@ -211,7 +211,8 @@ func wsNoContext(e *harness.Env) {
 		e.Errorf("the client offers %q, want client_no_context_takeover", offer)
 	}
 	switch excluded := strings.Contains(offer, "server_no_context_takeover"); {
-	case excluded && err == nil && !e.IsVariant("ws-nhooyr"): // its library supports takeover
+	// The nhooyr library supports takeover.
+	case excluded && err == nil && !e.IsVariant("ws-nhooyr"):
 		e.Errorf("the client accepts a server that did not agree to server_no_context_takeover, want an error")
 	case !excluded && err != nil:
 		e.Errorf("the client refuses context takeover, which its offer %q permits: %v", offer, err)

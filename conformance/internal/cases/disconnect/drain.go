@@ -165,7 +165,8 @@ func drainRateLimited(e *harness.Env) {
 	}
 }
 
-// drainNoLoss switches a proxy from a drained server to another one over the same collection.
+// drainNoLoss runs a client behind a proxy, which switches from the drained server to another
+// server of the same collection.
 func drainNoLoss(e *harness.Env) {
 	other := e.WithReplica()
 	e.Use(harness.InProcess)

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases about the type, version and object of events.
+// Mutants are servers and clients with one defect each, which the cases about the type, version and
+// object of events must detect.
 var Mutants = []mutation.Mutant{
 	{Name: "sends-deletes-as-modified", Breaks: []string{"event/create-update-delete", "event/recreate", "event/deleted-carries-delete-rv", "event/object-has-type-meta"}, Defect: reference.Interceptors{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {

@@ -62,7 +62,8 @@ func unicodeRoundtrip(e *harness.Env) {
 }
 
 // collectStrings adds every string in v to found, keys included. It also searches strings that
-// contain a JSON object, because the data of a ConfigMap can only hold strings.
+// contain a JSON object, because some targets store the spec in a ConfigMap, whose data can only
+// hold strings.
 func collectStrings(v any, found map[string]bool) {
 	switch v := v.(type) {
 	case string:

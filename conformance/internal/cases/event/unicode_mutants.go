@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// UnicodeMutants break the cases about text and numbers.
+// UnicodeMutants are servers and clients with one defect each, which the cases about text and
+// numbers must detect.
 var UnicodeMutants = []mutation.Mutant{
 	{Name: "normalizes-unicode", Breaks: []string{"unicode/roundtrip"}, Defect: reference.Interceptors{Source: mutation.OnData("e\u0301", "é")}},
 	{Name: "drops-unpaired-surrogates", Breaks: []string{"unicode/surrogates"}, Defect: reference.Interceptors{Source: mutation.OnData(`\udc00"`, `"`)}},

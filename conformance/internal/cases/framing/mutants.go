@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// Mutants break the cases about framing. Mutants of the server come first, then mutants of
-// the client.
+// Mutants are servers and clients with one defect each, which the cases about framing must detect.
+// Mutants of the server come first, then mutants of the client.
 var Mutants = []mutation.Mutant{
 	{Name: "sends-line-breaks-inside-objects", Breaks: []string{"framing/ndjson-lines", "framing/sse-newline-in-data"}, Defect: reference.Interceptors{
 		Transport: mutation.OnFrames(mutation.Replace(`"spec":`, "\"spec\":\n")),

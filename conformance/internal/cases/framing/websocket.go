@@ -128,7 +128,8 @@ func wsUnmaskedServer(e *harness.Env) {
 	a.ReadMessage() // fails if the frame is masked
 	ping := wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true}
 	if e.IsVariant("ws-nhooyr") {
-		// Its server ends the connection without a close frame, and its client unmasks the frame.
+		// The nhooyr server ends the connection without a close frame, and the nhooyr client
+		// accepts masked frames, so check only that the server ends the connection.
 		ping.Masked = false
 		_, _ = a.Conn.Write(ping.Bytes())
 		if _, err := io.Copy(io.Discard, a.Body); harness.IsTimeout(err) {

@@ -11,7 +11,8 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// Mutants break the cases about informers.
+// Mutants are servers and clients with one defect each, which the cases about informers must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "informer-drops-deletions", Breaks: []string{"informer/relist-diff", "informer/final-state-unknown"}, Defect: onNotifications(func(t harness.Notification) []harness.Notification {
 		if t.Type == informer.ChangeDeleted {

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases about initial events.
+// Mutants are servers and clients with one defect each, which the cases about initial events must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "drops-the-second-initial-event", Breaks: []string{
 		"initial/stream", "initial/snapshot-exact", "initial/legacy", "initial/writes-during",

@@ -23,9 +23,9 @@ const (
 	// exceeds smallLimit, because the client reads into buffers and opens flow control
 	// windows.
 	maxRead = 16 << 20
-	// firstBytes is the number of bytes that the server sends before it gives the client
-	// timeToClose. Otherwise the bytes in the buffers of the kernel, which may exceed maxRead,
-	// would count as read.
+	// firstBytes is the number of bytes after which the server pauses for timeToClose, so that the
+	// client can close the stream. Without the pause, the bytes in the buffers of the kernel, which
+	// may exceed maxRead, would count as read.
 	firstBytes  = 1 << 20
 	timeToClose = time.Second
 	// sentBytes is the number of bytes that the server sends to a client that does not close
@@ -74,10 +74,10 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 	}
 }
 
-// sendUnfinishedEvent returns a step that sends an event without its end. The event consists of
-// the text beginning, followed by copies of the text block: firstBytes, and the rest of sentBytes
-// if the client has not closed the stream after timeToClose. Over WebSocket, the step sends one
-// message with one fragment per block.
+// sendUnfinishedEvent returns a step that sends an event without its end. The event consists of the
+// text beginning, followed by copies of the text block. The step sends firstBytes at once, and
+// sends the rest of sentBytes only if the client has not closed the stream within timeToClose. Over
+// WebSocket, the step sends one message with one fragment per block.
 func sendUnfinishedEvent(beginning, block string) harness.Step {
 	return func(p *harness.ScriptedServer) {
 		sendBlock := func() { p.Send(block) } // the client may have closed the connection
@@ -100,7 +100,7 @@ func sendUnfinishedEvent(beginning, block string) harness.Step {
 	}
 }
 
-// closedWithin waits until the client closes the stream, and reports whether it did so within d.
+// closedWithin waits at most d for the client to close the stream, and reports whether it did.
 func closedWithin(p *harness.ScriptedServer, d time.Duration) bool {
 	if p.Transport == "h2" {
 		select {

@@ -130,7 +130,7 @@ func h2ConcurrentStreams(e *harness.Env) {
 	if !announced || limit > maxTestedStreams {
 		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit, announced)
 	}
-	p.AwaitServer() // the server has applied the client's SETTINGS
+	p.AwaitServer() // until the server has applied the client's SETTINGS
 	p.OpenConnectionWindow()
 	for n := range limit {
 		p.Watch(2*n+1, harness.From(start))

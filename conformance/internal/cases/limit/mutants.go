@@ -13,8 +13,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants break the cases about limits. Mutants of the server come first, then mutants of
-// the client.
+// Mutants are servers and clients with one defect each, which the cases about limits must detect.
+// Mutants of the server come first, then mutants of the client.
 var Mutants = []mutation.Mutant{
 	{Name: "accepts-any-header-size", Breaks: []string{"limit/h1-header-bytes", "limit/h2-continuation-flood"}, Defect: reference.Interceptors{
 		HTTP: func(s *http.Server) { s.MaxHeaderBytes = 64 << 20 },
@@ -53,8 +53,8 @@ var Mutants = []mutation.Mutant{
 	})}},
 }
 
-// leakingSlots returns a handler that serves 100 requests at once, and never frees the slot of
-// a request that was reset.
+// leakingSlots returns a handler that serves at most 100 requests at once, and never frees the slot
+// of a request that was reset.
 func leakingSlots(next http.Handler) http.Handler {
 	slots := make(chan struct{}, 100)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -32,7 +32,7 @@ func wsClientTalks(e *harness.Env) {
 }
 
 // wsFloods are the floods of wsClientFloods. Each is a start and many copies of a piece, because
-// building 16 MiB takes longer than the server needs to refuse them.
+// building a whole flood of 16 MiB would take longer than the server needs to refuse it.
 var wsFloods = []struct {
 	name         string
 	start, piece []byte
@@ -55,8 +55,8 @@ func wsClientFloods(e *harness.Env) {
 		}()
 		code, err := wsframe.ReadCloseCode(a.Body)
 		if code == 0 && e.IsVariant("ws-nhooyr") {
-			// Its library closes the connection without reading the rest, so the kernel may reset
-			// it before the client has read the close frame.
+			// The nhooyr library closes the connection without reading the rest, so the kernel may
+			// reset the connection before the client has read the close frame.
 			code = f.code
 		}
 		if code != f.code {
@@ -77,7 +77,8 @@ func sendMasked(a *harness.Response, frames ...wsframe.Frame) {
 
 const pings = 10_000
 
-// pingFlood returns the bytes of pings. The payload of each is its number, from 0.
+// pingFlood returns the bytes of all ping frames that wsPingFlood sends. The payload of each frame
+// is its number, from 0.
 var pingFlood = sync.OnceValue(func() (all []byte) {
 	for i := range uint32(pings) {
 		f := wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true, Payload: binary.BigEndian.AppendUint32(nil, i)}

@@ -50,9 +50,9 @@ func expiredBytesNeverSkips(e *harness.Env) {
 	watchFromEveryVersion(e, first, func(floor listwatch.Version) bool { return floor > first })
 }
 
-// watchFromEveryVersion opens a watch at every version from the second before first on, but not at
-// zero, which means any version. Watches below some version, the floor, must get 410. Watches at
-// or above the floor must receive every event after their start. isValid checks the floor.
+// watchFromEveryVersion opens a watch at every version from first-2 on, except zero, which means
+// any version. Watches that start before some version, the floor, must get 410. Watches that start
+// at or after the floor must receive every event after their start. isValid checks the floor.
 func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func(floor listwatch.Version) bool) {
 	e.Helper()
 	var floor listwatch.Version // the oldest version from which a watch was served
@@ -84,9 +84,9 @@ func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func
 	}
 }
 
-// compactWhileWatching compacts the history while a selective watch has no pending events. A Source
-// may need some time to filter the events before, and on a busy machine even longer, so the case
-// waits longer in each attempt.
+// compactWhileWatching compacts the history while a selective watch has no pending events. First it
+// waits until the source has filtered out the events that the watch does not select. On a busy
+// machine this may take long, so if the watch has expired, the case tries again with a longer wait.
 func compactWhileWatching(e *harness.Env) {
 	const longest = 10 * time.Second
 	for wait := longest / 100; ; wait *= 10 {

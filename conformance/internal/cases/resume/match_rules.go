@@ -25,7 +25,7 @@ const (
 type listRule struct {
 	match  string
 	paging paging
-	// The expected responses if resourceVersion is empty, "0", or another version.
+	// The expected responses if resourceVersion is missing, "0", or another version.
 	unset, zero, other listExpectation
 }
 

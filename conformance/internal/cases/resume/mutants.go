@@ -12,7 +12,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of this package.
+// Mutants are servers and clients with one defect each, which the cases of this package must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "resumes-one-late", Breaks: []string{
 		"resume/from-rv", "resume/restart", "resume/cross-transport", "resume/cross-replica", "resume/list-then-watch", "resume/expired-never-skips",

@@ -96,7 +96,7 @@ func lastEventID(e *harness.Env) {
 	for _, id := range []string{"abc", "0", "-1", "1.5"} {
 		e.WatchRaw("", "Last-Event-ID", id).WantRefused(http.StatusBadRequest, "BadRequest")
 	}
-	// Resume with the ID from the stream itself, as a browser does.
+	// The receiver must return the ID of the last event, because a browser resumes with that ID.
 	s := resume("", a)
 	w, err := s.Receive()
 	if err != nil || w.Version != b {

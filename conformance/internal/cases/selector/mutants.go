@@ -8,7 +8,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants break the cases of this package.
+// Mutants are servers and clients with one defect each, which the cases of this package must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "ignores-label-selectors", Breaks: []string{
 		"select/label-ops", "select/leaves-selector", "select/non-matching-silent", "select/combined-resume", "select/property", "select/empty-result",

@@ -79,5 +79,5 @@ var Cases = []harness.Case{
 	},
 }
 
-// writeTimeout is the server's write timeout in the case that writeDeadline runs.
+// writeTimeout is the server's write timeout in the case slow/write-deadline.
 const writeTimeout = 5 * time.Second

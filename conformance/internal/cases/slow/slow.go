@@ -104,14 +104,13 @@ func boundedMemory(e *harness.Env) {
 	const watches, writes = 5, 56
 	maxGrowth := 5 << 19
 	if e.OpensOverHTTP2() {
-		maxGrowth += watches * (256 << 10) // the gateway of the client buffers, too
+		maxGrowth += watches * (256 << 10) // the client's gateway to HTTP/2 also buffers data
 	}
 	start := e.Put("a")
 	for range watches {
 		e.WatchRaw(harness.From(start)).WantAccepted() // the stalled readers
 	}
-	// The watch paced is read after each write, which gives the other watches time to process
-	// the write.
+	// Reading the watch paced after each write gives the other watches time to process the write.
 	paced := e.Dial(harness.From(start))
 	before := harness.HeapBytes()
 	for range writes {

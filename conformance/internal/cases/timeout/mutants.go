@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Mutants have one defect each, which the cases of this package must detect.
+// Mutants are servers and clients with one defect each, which the cases of this package must
+// detect.
 var Mutants = []mutation.Mutant{
 	{Name: "ignores-timeoutSeconds", Breaks: []string{"timeout/seconds", "timeout/activity-independent", "timeout/bad-values"}, Defect: reference.Interceptors{
 		Handler: withTimeout(func(string) string { return "" }),

@@ -10,7 +10,7 @@ import (
 
 // A window is the number of bytes that the client may send, on a stream or on the connection.
 type window struct {
-	limit    int32 // what the window is when everything has been consumed
+	limit    int32 // the size of the window when all received bytes have been consumed
 	open     int32 // the bytes that the client may still send
 	consumed int32 // the bytes that were consumed and not granted again
 }
@@ -24,8 +24,8 @@ func (w *window) take(n int32) bool {
 	return true
 }
 
-// consume returns the increment of the window after n more bytes were consumed; zero if it is not
-// worth a frame yet.
+// consume counts n bytes that were consumed. It returns the increment for a WINDOW_UPDATE, or zero
+// if the increment is still too small to be worth a frame.
 func (w *window) consume(n int32) int32 {
 	w.consumed += n
 	if w.consumed < w.limit/4 {
@@ -144,7 +144,7 @@ func (b *body) grant(n int32) {
 		return
 	}
 	inc := b.window.consume(n)
-	// The window grows if the handler has read as much as a window and is waiting for more.
+	// The window grows if the handler has read a full window of data and is waiting for more.
 	if b.sinceGrowth += int64(n); b.unread == 0 && b.sinceGrowth >= int64(b.window.limit) {
 		b.sinceGrowth = 0
 		inc += b.window.grow(st.c.settings.streamWindow)
@@ -166,7 +166,7 @@ func (b *body) add(p []byte) {
 	b.arrived.Broadcast()
 }
 
-// fail ends the body: with io.EOF if it is complete.
+// fail ends the body. err is io.EOF if the body is complete.
 func (b *body) fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -207,7 +207,7 @@ func (r requestBody) Read(p []byte) (int, error) {
 	}
 	n := copy(p, b.data[len(b.data)-b.unread:])
 	if b.unread -= n; b.unread == 0 && b.ex.upgrade {
-		b.data = nil // a WebSocket is idle most of the time
+		b.data = nil // release the buffer, because a WebSocket is idle most of the time
 	}
 	b.grant(int32(n))
 	return n, nil
@@ -222,7 +222,7 @@ func (b *body) copyTrailer() {
 	}
 }
 
-// Close implements io.Closer. What the client still sends is dropped.
+// Close implements io.Closer. It drops the rest of the body.
 func (r requestBody) Close() error {
 	c := r.b.ex.st.c
 	c.mu.Lock()

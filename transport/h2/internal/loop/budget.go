@@ -7,7 +7,8 @@ import (
 )
 
 // A budget bounds what a client may make the server do without using its service. It holds up to
-// budgetSize units and regains budgetRate of them each second. Honest clients never come near.
+// budgetSize units and regains budgetRate of them each second. Honest clients never come near the
+// limit.
 type budget struct {
 	used     int
 	refilled time.Time
@@ -45,16 +46,17 @@ func (c *conn) charge(n int) error {
 	return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that do nothing"}
 }
 
-// An allowance counts the frames that are free because of what the connection carries.
+// An allowance determines how many WINDOW_UPDATE and PRIORITY frames are free: an honest client
+// sends more of them if the connection carries more streams and data.
 type allowance struct {
-	opened        int   // streams
-	sent          int64 // bytes of DATA
+	opened        int   // the streams that the client has opened
+	sent          int64 // the bytes of DATA that the server has sent
 	windowUpdates int64
 	priorities    int
 }
 
-// chargeWindowUpdate charges a WINDOW_UPDATE, unless the data sent explains it. Clients send one
-// for 2 KiB or more.
+// chargeWindowUpdate charges a WINDOW_UPDATE, unless the amount of data sent explains it. Honest
+// clients send one for every 2 KiB or more.
 func (c *conn) chargeWindowUpdate() error {
 	a := &c.allowance
 	if a.windowUpdates++; a.windowUpdates <= 100+2*int64(a.opened)+a.sent/256 {
@@ -63,7 +65,7 @@ func (c *conn) chargeWindowUpdate() error {
 	return c.charge(costFrame)
 }
 
-// chargePriority charges a PRIORITY, unless the streams opened explain it.
+// chargePriority charges a PRIORITY, unless the number of streams opened explains it.
 func (c *conn) chargePriority() error {
 	a := &c.allowance
 	if a.priorities++; a.priorities <= 100+2*a.opened {

@@ -45,7 +45,7 @@ type conn struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	streams streamList
-	lastID  uint32 // the highest stream of the client
+	lastID  uint32 // the highest number of a stream that the client has opened
 	closing bool   // the connection closes when the output is written
 	dead    bool   // the connection is closed
 	budget  budget
@@ -53,10 +53,10 @@ type conn struct {
 	out        output
 	writing    bool // the writer runs
 	ready      queue
-	blocked    map[*stream]time.Time // streams without a window: when they are reset
+	blocked    map[*stream]time.Time // the streams that wait for a window, and when they are reset
 	sendWindow int64                 // of the connection
-	peerWindow int64                 // the client's initial window of streams
-	peerFrame  uint32                // the client's largest frame
+	peerWindow int64                 // the initial window of streams that the client has set
+	peerFrame  uint32                // the maximum size of a frame that the client accepts
 	allowance  allowance
 	forgotten  [32]uint32 // streams that this end has reset, for which frames may still arrive
 	forget     int        // the index in forgotten that is used next
@@ -76,8 +76,8 @@ type goAwayState uint8
 
 const (
 	goAwayNone    goAwayState = iota
-	goAwayWarned              // streams are accepted until the client can have stopped opening them
-	goAwayRefused             // new streams are ignored; the connection closes with its last one
+	goAwayWarned              // new streams are still accepted, because the client may not know yet
+	goAwayRefused             // new streams are ignored; the connection ends with its last stream
 )
 
 func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler) *conn {
@@ -193,7 +193,8 @@ func (c *conn) end(err error) {
 	c.nc.Close()
 }
 
-// A connection lingers after the last frame until the client closes it.
+// After its last frame, the server waits for the client to close the connection, but only for
+// lingerTime and, after an error, for lingerBytes of input.
 const (
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
@@ -291,8 +292,8 @@ func (c *conn) reportState(state http.ConnState) {
 	}
 }
 
-// goAway begins a graceful end: it announces that the server will refuse new streams, and a PING
-// finds out when the client knows (RFC 9113, section 6.8).
+// goAway begins a graceful end: it announces that the server will refuse new streams, and sends a
+// PING, whose acknowledgment shows that the client knows (RFC 9113, section 6.8).
 func (c *conn) goAway() {
 	if c.goAwayState != goAwayNone || c.closing || c.dead {
 		return

@@ -1,5 +1,5 @@
 // Package loop serves HTTP/2 connections for an http.Server. It replaces net/http's implementation,
-// which needs a goroutine for each stream and hands each flush to another one.
+// which needs a goroutine for each stream and hands each flush to another goroutine.
 //
 // [Server.Register] puts the loop into an http.Server. A connection has one goroutine that reads
 // its frames, and a second one only while there is something to write. A request is served by a
@@ -10,7 +10,7 @@
 // # Where to find what
 //
 //   - server.go: what the loop shares with its http.Server, and the settings of connections.
-//   - conn.go: a connection, its goroutines and its end. timers.go: what is due at a time.
+//   - conn.go: a connection, its goroutines and its end. timers.go: its timeouts and pings.
 //   - frames.go: the reader's dispatch, a method for each type of frame. headers.go: header
 //     blocks, and requests made of them. budget.go: what a peer may cost the server.
 //   - stream.go: the state of a stream, and what it sends. write.go: the order of the streams,

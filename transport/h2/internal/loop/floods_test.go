@@ -16,7 +16,7 @@ import (
 )
 
 // flood calls send until the server closes the connection or n frames were sent. It returns the
-// number of frames that the server has read, the memory that it held at most, and the code of its
+// number of frames that the server has read, the maximum memory that it held, and the code of its
 // GOAWAY.
 func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read, held int64, code http2.ErrCode) {
 	t.Helper()
@@ -95,7 +95,7 @@ const floodMemory = 2 << 20
 
 func TestFloodsEndTheConnection(t *testing.T) {
 	big := bytes.Repeat([]byte{'x'}, 3900)
-	// Huffman's code has more bits for this character, so it is not used.
+	// HPACK sends this character without Huffman coding, which would need more than 8 bits for it.
 	kilobyte := h2peer.HeaderBlock("x", string(bytes.Repeat([]byte{'!'}, 1000)))
 	tests := []struct {
 		name string
@@ -215,7 +215,8 @@ func TestResetStreamsCallNoHandler(t *testing.T) {
 		f.loop.mu.Lock()
 		defer f.loop.mu.Unlock()
 		for c := range f.loop.conns {
-			c.mu.Lock() // as the reader, which receives both frames before the handler begins
+			// A reader that gets HEADERS and RST_STREAM before the handler starts also holds mu.
+			c.mu.Lock()
 			st := c.addStream(1)
 			c.openExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{end: true})
 			st.fail(errors.New("reset"))

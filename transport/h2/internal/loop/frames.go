@@ -43,7 +43,8 @@ func (c *conn) read() error {
 // receiveBad handles a frame that the Framer has rejected.
 func (c *conn) receiveBad(h http2.FrameHeader, bad http2.StreamError) error {
 	if h.Type == http2.FrameHeaders || h.Type == http2.FrameContinuation {
-		// The rest of the header block would be decoded with a wrong table.
+		// The decoder has not received this fragment, so it would decode later header blocks with a
+		// wrong table.
 		return connError{http2.ErrCodeProtocol, "a header block is malformed"}
 	}
 	c.mu.Lock()
@@ -104,7 +105,9 @@ func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
 		return c.chargePriority()
 	case *http2.PushPromiseFrame:
 		return connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
-	default: // GOAWAY: its client closes the connection; unknown frames must be ignored
+	default:
+		// GOAWAY, after which the client closes the connection, or an unknown frame, which must be
+		// ignored.
 		return c.charge(costFrame)
 	}
 }

@@ -99,8 +99,8 @@ func (c *conn) startHandler(x *exchange) {
 	go x.serve() // ends when the handler returns
 }
 
-// serve calls the handler and completes the response. If the client has reset the stream before, a
-// flood of such streams costs no handlers.
+// serve calls the handler and completes the response. It does not call the handler if the client
+// has already reset the stream, so that a flood of such streams costs little.
 func (x *exchange) serve() {
 	defer x.returned()
 	if x.ended() {
@@ -148,7 +148,8 @@ func (c *conn) logf(format string, args ...any) {
 	log.Printf(format, args...)
 }
 
-// returned releases what belongs to the handler, and starts the handlers that have waited for it.
+// returned releases the resources of the handler, and starts handlers that had to wait because too
+// many were running.
 func (x *exchange) returned() {
 	c := x.st.c
 	c.mu.Lock()

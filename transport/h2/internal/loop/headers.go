@@ -17,7 +17,7 @@ import (
 // CONTINUATION frames before the connection could charge for them.
 type headerBlock struct {
 	decoder *hpack.Decoder
-	limit   int // the largest size of all fields, by the measure of RFC 9113, section 6.5.2
+	limit   int // the maximum size of all fields together, measured as in RFC 9113, section 6.5.2
 
 	// The current block.
 	stream        uint32
@@ -26,7 +26,7 @@ type headerBlock struct {
 	fields        []hpack.HeaderField
 	regular       bool // a field that is no pseudo-header has occurred
 	size, encoded int
-	charged       int // the part of size that was charged
+	charged       int // the part of size that was charged to the budget
 	continuations int
 	tooLarge      bool
 	invalid       error // the first violation of RFC 9113, section 8.2
@@ -46,7 +46,7 @@ func (b *headerBlock) init(c *conn) {
 	b.limit = c.settings.headerBytes
 	// Until the client acknowledges the SETTINGS it may use the default table.
 	b.decoder = hpack.NewDecoder(defaultTable, b.emit)
-	b.decoder.SetMaxStringLength(2 * b.limit) // as for the whole block; see add
+	b.decoder.SetMaxStringLength(2 * b.limit) // the limit for the whole block; see add
 }
 
 func (b *headerBlock) start(f *http2.HeadersFrame) error {
@@ -85,7 +85,7 @@ func (c *conn) chargeBlock() error {
 	return c.charge(cost)
 }
 
-// emit receives the decoded fields. Beyond the limit it only counts.
+// emit receives the decoded fields. Beyond the limit it only counts their size.
 func (b *headerBlock) emit(f hpack.HeaderField) {
 	b.size += int(f.Size())
 	if b.size > b.limit {

@@ -63,7 +63,7 @@ func isConnectionField(lower string) bool {
 	return false
 }
 
-// sendHead sends the status and the header. sample is the beginning of the body; it is all of it
+// sendHead sends the status and the header. sample is the beginning of the body, or the whole body
 // if complete is true. If end is true, there is no body.
 func (x *exchange) sendHead(sample []byte, complete, end bool) error {
 	r := &x.response

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A response is what the handler has written so far. It belongs to the handler's goroutine.
+// A response is the state of an HTTP response that the handler is writing. It belongs to the
+// handler's goroutine.
 type response struct {
 	header   http.Header
 	status   int         // zero before WriteHeader
@@ -157,7 +158,7 @@ func (x *exchange) finish() {
 	if r.declared >= 0 && r.written < r.declared && !x.head && bodyAllowed(r.status) {
 		panic(http.ErrAbortHandler) // the client would wait for the rest
 	}
-	_ = x.sendBody(nil, true) // the stream has failed then
+	_ = x.sendBody(nil, true) // an error means that the stream has failed
 	if r.buf != nil {
 		responseBuffers.Put((*[bufferSize]byte)(r.buf[:bufferSize]))
 		r.buf = nil
@@ -183,8 +184,8 @@ func (x *exchange) SetWriteDeadline(at time.Time) error {
 // EnableFullDuplex is for http.ResponseController. HTTP/2 is always full duplex.
 func (x *exchange) EnableFullDuplex() error { return nil }
 
-// CloseNotify implements http.CloseNotifier, which is deprecated. Middleware of Kubernetes passes
-// http.Flusher on only if a writer has it.
+// CloseNotify implements http.CloseNotifier, which is deprecated. Middleware of Kubernetes hides
+// the http.Flusher of a writer that does not implement http.CloseNotifier.
 func (x *exchange) CloseNotify() <-chan bool {
 	r := &x.response
 	if r.gone == nil {

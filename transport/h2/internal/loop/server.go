@@ -15,7 +15,7 @@ import (
 // A Server serves the HTTP/2 connections of one http.Server. The zero value is ready to use.
 type Server struct {
 	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441). A handler sees the request that an
-	// HTTP/1.1 client would have sent, and hijacks it.
+	// HTTP/1.1 client would have sent, and hijacks the connection.
 	ExtendedConnect bool
 
 	mu sync.Mutex
@@ -36,8 +36,8 @@ func (s *Server) Register(hs *http.Server) {
 	hs.RegisterOnShutdown(s.shutdown)
 }
 
-// serve serves a connection of net/http until it ends. In clear text tc is a shell without a
-// handshake, and the preface has been read already.
+// serve serves a connection of net/http until it ends. In clear text tc does not use TLS; it only
+// wraps the connection, whose preface net/http has already read.
 func (s *Server) serve(hs *http.Server, tc *tls.Conn, h http.Handler) {
 	ctx := context.Background()
 	if b, ok := h.(interface{ BaseContext() context.Context }); ok {
@@ -84,7 +84,8 @@ func (s *Server) shutdown() {
 	}
 }
 
-// The defaults for fields of http.HTTP2Config that are zero, as in net/http.
+// The defaults for fields of http.HTTP2Config that are zero, as in net/http, and the timeouts that
+// have no such field.
 const (
 	defaultStreams     = 250
 	defaultFrameSize   = 16 << 10 // the smallest that RFC 9113, section 4.2, allows
@@ -93,7 +94,7 @@ const (
 	defaultPingTimeout = 15 * time.Second
 	prefaceTimeout     = 10 * time.Second // or http.Server.ReadHeaderTimeout, if that is longer
 	settingsTimeout    = 15 * time.Second // likewise
-	stallTimeout       = 5 * time.Minute  // for a server without an idle timeout
+	stallTimeout       = 5 * time.Minute  // or the idle timeout, if the server has one
 )
 
 // firstWindow is the window of a stream for the body of its request. It grows up to

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// A stream is small, because a million of them may be idle: all that only some streams need is
-// behind pointers. Its fields are guarded by the connection's mutex, except for the immutable ones.
+// A stream is small, because a million of them may be idle. So it has pointers to most of the data
+// that only some streams need. Its fields are guarded by the connection's mutex, except for the
+// immutable ones.
 type stream struct {
 	// Immutable after construction.
 	c  *conn
@@ -31,7 +32,7 @@ type stream struct {
 	step   func()    // to be called when the stream may send; see Watch.Go
 	out    *outgoing // data to send; nil if there is none
 	ex     *exchange // the request that a handler is serving; nil if none is
-	err    error     // why nothing can be sent any more; nil while the stream is open
+	err    error     // the reason why nothing more can be sent; nil while the stream is open
 
 	// The next fields belong to a watch.
 	onDone func()

@@ -14,8 +14,8 @@ import (
 
 // makeUpgrade turns an extended CONNECT for WebSocket into the request by which an HTTP/1.1 client
 // would open the WebSocket. Routers, middleware and WebSocket servers then treat both alike. RFC
-// 8441, section 5, requires the same processing except for the key and its answer, so the key of
-// the request is ignored and acceptTunnel removes the answer.
+// 8441, section 5, requires the same processing except for the key and its answer, so makeUpgrade
+// sets a fixed key and acceptTunnel removes the answer.
 func makeUpgrade(r *http.Request) {
 	delete(r.Header, protocolField)
 	r.Method = http.MethodGet
@@ -25,7 +25,8 @@ func makeUpgrade(r *http.Request) {
 	r.Header.Set("Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
 }
 
-// protocolField has the protocol of an extended CONNECT in the header of a request.
+// protocolField is the name under which the header of a request has the protocol of an extended
+// CONNECT.
 const protocolField = ":protocol"
 
 // unknownProtocol responds to an extended CONNECT for anything but WebSocket (RFC 9220, section 3).
@@ -33,8 +34,8 @@ func unknownProtocol(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(":protocol %q: must be websocket", r.Header[protocolField][0]), http.StatusNotImplemented)
 }
 
-// acceptTunnel responds to an extended CONNECT with status 200 and the header h of a response with
-// status 101. DATA then carries the bytes of the connection.
+// acceptTunnel accepts an extended CONNECT. It responds with status 200, although the handler's
+// status is 101, and with the handler's header h. DATA then carries the bytes of the connection.
 func (x *exchange) acceptTunnel(h http.Header) {
 	h = h.Clone()
 	h.Del("Sec-Websocket-Accept")
@@ -49,8 +50,8 @@ type upgradeWriter struct{ *exchange }
 
 var _ http.Hijacker = upgradeWriter{}
 
-// Hijack implements http.Hijacker. The handler accepts the WebSocket by WriteHeader(101) before, or
-// by a response with status 101 that it writes to the connection.
+// Hijack implements http.Hijacker. The handler accepts the WebSocket by WriteHeader(101) before
+// Hijack, or by writing a response with status 101 to the connection afterwards.
 func (u upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := u.exchange
 	isAccepted := x.response.status == http.StatusOK
@@ -147,7 +148,7 @@ func (t *tunnel) send(frames [][]byte, shared bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.st.stepping && !shared {
-		frames = [][]byte{bytes.Clone(frames[0])} // what is left is sent after this call
+		frames = [][]byte{bytes.Clone(frames[0])} // the caller may reuse it before it is sent
 	}
 	return t.st.sendLocked(frames, false, !t.st.stepping, shared)
 }
@@ -174,7 +175,7 @@ func (t *tunnel) end(reset bool) {
 	if reset || t.st.out != nil {
 		t.st.abort(http2.ErrCodeCancel, errAborted)
 	} else if !t.st.done {
-		_ = t.st.sendLocked(nil, true, false, true) // it has failed already
+		_ = t.st.sendLocked(nil, true, false, true) // on error, the stream has already failed
 	}
 }
 

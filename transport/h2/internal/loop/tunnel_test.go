@@ -29,7 +29,8 @@ func connectFields(protocol string, more ...string) []string {
 	}, more...)
 }
 
-// startTunnels starts a server that permits extended CONNECT, and a client with its first stream.
+// startTunnels starts a server that permits extended CONNECT, and a client that opens stream 1 with
+// fields.
 func startTunnels(t *testing.T, h http.HandlerFunc, fields []string, settings ...http2.Setting) *h2peer.Peer {
 	t.Helper()
 	f := start(t, h, false)
@@ -39,7 +40,8 @@ func startTunnels(t *testing.T, h http.HandlerFunc, fields []string, settings ..
 	return p
 }
 
-// hijacked returns a handler that hijacks, accepts by raw bytes, and passes the connection on.
+// hijacked returns a handler that hijacks the connection, writes the response that accepts the
+// WebSocket to it, and sends it to conns.
 func hijacked(conns chan<- net.Conn) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -350,7 +352,8 @@ func TestWritesInAStepKeepACopy(t *testing.T) {
 	})
 }
 
-// A client that sends much on many tunnels gets its windows back when they end, read or not.
+// When a tunnel ends, the bytes that its handler has not read must be returned to the connection's
+// window.
 func TestEndedTunnelsReturnTheirWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, conn := openTunnel(t)

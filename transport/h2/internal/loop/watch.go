@@ -45,9 +45,9 @@ func (x *exchange) takeOver(timeout time.Duration, detached bool) Watch {
 	return Watch{st}
 }
 
-// Go makes the connection's writer call f once, without the connection's mutex, when the stream
-// may send. f must not block; it sends with Send. If the stream has ended, f is called on a
-// goroutine of its own. There must not be another function that was not called yet.
+// Go makes the connection's writer call f once, without the connection's mutex, when the stream may
+// send. f must not block; it sends with Send. If the stream has ended, f is called on a goroutine
+// of its own. Go must not be called again before f was called.
 func (w Watch) Go(f func()) {
 	c := w.st.c
 	c.mu.Lock()
@@ -62,9 +62,9 @@ func (w Watch) Go(f func()) {
 	}
 }
 
-// Send sends frames, which must never change again. Within a function of Go it does not block:
-// what cannot be sent yet is kept, and no function of Go is called until it has been sent.
-// Otherwise Send waits. It returns an error if the stream has ended.
+// Send sends frames, which must never change again. Within a function of Go it does not block: it
+// keeps the bytes that cannot be sent yet, and no function of Go is called until they have been
+// sent. Otherwise Send waits. It returns an error if the stream has ended.
 func (w Watch) Send(frames [][]byte) error {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
@@ -74,8 +74,8 @@ func (w Watch) Send(frames [][]byte) error {
 	return w.st.sendLocked(frames, false, !w.st.stepping, true)
 }
 
-// Close completes the stream after what was sent, followed by trailer. It does not wait. It has no
-// effect if the stream has ended.
+// Close sends trailer after the frames passed to Send, and then completes the stream. It does not
+// wait. It has no effect if the stream has ended.
 func (w Watch) Close(trailer []byte) {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()

@@ -46,7 +46,7 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// block takes st out of turn until its window or the connection's opens.
+// block makes st wait until its window and the connection's window are open.
 func (c *conn) block(st *stream) {
 	if c.blocked == nil {
 		c.blocked = make(map[*stream]time.Time)
@@ -65,7 +65,7 @@ func (c *conn) unblock(st *stream) {
 		return
 	}
 	if delete(c.blocked, st); len(c.blocked) == 0 {
-		c.blocked = nil // a map never shrinks
+		c.blocked = nil // release the map, because it never shrinks
 	}
 	c.enqueue(st)
 }
@@ -170,8 +170,8 @@ func (c *conn) writeOut(o *output) error {
 const (
 	// outputSize is the number of bytes at which the output is written before more is added.
 	outputSize = 128 << 10
-	// largeFrame is the size from which a shared frame is written from where it is. Smaller frames
-	// are copied, which is cheaper than an element of writev.
+	// largeFrame is the size from which a shared frame is written without a copy. Smaller frames
+	// are copied, because that is cheaper than one more element of writev.
 	largeFrame = 8 << 10
 	headerLen  = 9 // the header of a frame
 )
@@ -283,7 +283,8 @@ func (o *output) goAway(last uint32, code http2.ErrCode, debug string) {
 	o.copy([]byte(debug))
 }
 
-// headers adds a header block, in CONTINUATION frames beyond frameSize.
+// headers adds a header block as HEADERS, followed by CONTINUATION frames if it is longer than
+// frameSize.
 func (o *output) headers(stream uint32, block []byte, end bool, frameSize int) {
 	kind := http2.FrameHeaders
 	var flags http2.Flags

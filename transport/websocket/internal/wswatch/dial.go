@@ -51,8 +51,8 @@ func WithoutRedirects(c http.Client) *http.Client {
 	return &c
 }
 
-// An Observed is the connection of a client below TLS and a library. It calls activity whenever
-// bytes arrive, and keeps the error that ended reading, which the libraries hide.
+// An Observed is the connection of a client below TLS and a WebSocket library. It calls activity
+// whenever bytes arrive, and keeps the error that ended reading, which the libraries hide.
 type Observed struct {
 	net.Conn
 	activity func() // may be nil

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// MaxInbound bounds the messages that a server ignores. Pages send some to keep their connections
-// alive. After a message of more bytes the server closes with code 1009, and after more bytes
-// within a minute, including the headers of the frames, with 1008.
+// MaxInbound is the maximum number of bytes that a client may send in a message and, including the
+// headers of the frames, within a minute. The server ignores these messages, which web pages send
+// to keep their connections alive. It closes the connection with code 1009 after a longer message,
+// and with 1008 after more bytes within a minute.
 const MaxInbound = 64 << 10
 
 // An Inbound counts what a client sends. It is not safe for concurrent use.

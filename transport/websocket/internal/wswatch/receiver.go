@@ -14,7 +14,8 @@ import (
 type Conn interface {
 	// Next returns the next message, which is valid until the next call. It answers pings and the
 	// server's close frame. After a close frame the error is a [*CloseFrame]. If it is a
-	// [*Violation], the receiver reports it to the server. Receive returns other errors as they are.
+	// [*Violation], the receiver reports it to the server. Receive returns other errors as they
+	// are.
 	Next() (isBinary bool, message []byte, err error)
 	// WriteClose writes a close frame within about a second. Any goroutine may call it.
 	WriteClose(code int, reason string)

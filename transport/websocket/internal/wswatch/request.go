@@ -1,6 +1,6 @@
 // Package wswatch has the parts of a watch over WebSocket that do not depend on the library: the
 // checks of a handshake, the choice of the framing, the limits for messages of clients, and the
-// errors that the end of a connection becomes.
+// errors for the ends of a connection.
 package wswatch
 
 import (
@@ -83,7 +83,7 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *t
 // messages is the envelope for libraries, which make the frames.
 var messages = &transport.Envelope{Messages: true}
 
-// Prepare does everything for a server that precedes the upgrade by a library.
+// Prepare does all checks and the negotiation that must precede the upgrade by a library.
 func Prepare(w http.ResponseWriter, r *http.Request, o transport.Options, allowOrigins []string) (string, *transport.Encoder, error) {
 	if err := CheckRequest(w, r, allowOrigins); err != nil {
 		return "", nil, err
