@@ -18,7 +18,7 @@ const (
 	// flow-control window of HTTP/2, and than a block of zstd.
 	largeWriters, largeWritesPerWriter, largeWriteInterval = 2, 1, 60
 	largeSize                                              = 160 << 10
-	// maxLag is the maximum lag of a watcher in writes. It is large enough for a watcher that
-	// resumes to read events from the history.
+	// maxLag is the maximum lag of a watcher, in writes. It is so large that a watcher that
+	// resumes has events to read from the history.
 	maxLag = 250
 )

@@ -141,7 +141,7 @@ func awaitTarget(ctx context.Context, target Target, v Verdict) error {
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(target.Patience, harness.DefaultPatience))
 	defer cancel()
 	for {
-		err := target.Ping(ctx)
+		err := target.Ping(waiting)
 		if err == nil {
 			return nil
 		}

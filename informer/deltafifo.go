@@ -36,9 +36,11 @@ type DeltaFIFO[T any] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	queue    entryQueue[T]
-	handling *entry[T] // entry that the consumer is handling; its state counts as known
-	busy     bool      // a consumer is handling an entry
+	queue entryQueue[T]
+	// handling is the entry that the consumer is handling. For new deltas, its state counts as the
+	// state that the consumer knows.
+	handling *entry[T]
+	busy     bool // a consumer is handling an entry
 	closed   bool
 	ready    chan struct{} // holds a token for a blocked consumer; nil until a consumer blocks
 	replaces uint32        // number of Replace calls

@@ -199,10 +199,10 @@ func checkQuery(q listwatch.Query) error {
 	return nil
 }
 
-// scope returns the only value that a query allows at path, or nil if the query allows all
-// values. member is the Namespace or Name of the query, and fields is its field selector. If
-// these two contradict each other, scope returns the member, and matchesKey then also
-// applies the field selector.
+// scope returns the only value that a query allows at path, or nil if the query does not require
+// one value. member is the Namespace or Name of the query, and fields is its field selector. If
+// these two contradict each other, scope returns the member, and matchesKey then also applies the
+// field selector.
 func scope(member string, fields listwatch.FieldSelector, path string) *string {
 	if member != "" {
 		return &member

@@ -221,7 +221,9 @@ func (c resourceRequest) checkKind(object []byte) error {
 		return nil
 	}
 	name := c.Kind
-	if c.RequireVersion { // as in Kubernetes, errors about custom resources have the patch's kind
+	// As in Kubernetes, an error about a custom resource names the kind that the patched object
+	// has.
+	if c.RequireVersion {
 		name = jsonvalue.Value(object).At("kind").Text()
 	}
 	return apistatus.Invalid(c.Group, name, c.name, errs)

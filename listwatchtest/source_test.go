@@ -183,7 +183,7 @@ func TestContinueTokensWorkUntilExpire(t *testing.T) {
 			}
 		}
 		if _, err := x.source.List(x.Context(), listwatch.Query{Continue: "foreign"}); !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("a continue token of nobody: got %v, want %v", err, listwatch.Invalid)
+			t.Errorf("an unknown continue token: got %v, want %v", err, listwatch.Invalid)
 		}
 	})
 }

@@ -16,7 +16,7 @@ const readTimeout = 3 * time.Second
 type reading struct {
 	at      time.Time // when the request was sent; version covers all writes acknowledged before
 	version listwatch.Version
-	epoch   *epoch // the epoch of version; nil if the relay had no state at that time
+	epoch   *epochCache // the epoch of version; nil if the relay had no state at that time
 }
 
 // readUpstream requests the version of the upstream with a list of at most one object, so
@@ -47,7 +47,7 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 // newest returns a version of ep that covers every write acknowledged before the call. If
 // the upstream has another epoch or an older state, newest waits until a new epoch replaces
 // ep, or ctx ends. Readers must then start again with the new epoch.
-func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error) {
+func (r *Relay) newest(ctx context.Context, ep *epochCache) (listwatch.Version, error) {
 	reached := ep.Version()
 	now, err := r.versions.Get(ctx)
 	switch {
@@ -76,7 +76,7 @@ func (r *Relay) newest(ctx context.Context, ep *epoch) (listwatch.Version, error
 }
 
 // read calls f with the epoch to read from, and again if another epoch has replaced it meanwhile.
-func (r *Relay) read(ctx context.Context, f func(ep *epoch) error) error {
+func (r *Relay) read(ctx context.Context, f func(ep *epochCache) error) error {
 	for {
 		ep, err := r.current(ctx)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// An epoch is the state and history of the upstream since its versions last started over.
-type epoch struct {
+// An epochCache holds the state and history of one epoch of the upstream.
+type epochCache struct {
 	*watchcache.Cache // startEpoch sets the first state
 
 	// Immutable after construction.
@@ -18,9 +18,9 @@ type epoch struct {
 	cancel context.CancelFunc
 }
 
-// newEpoch returns an epoch without a state.
-func (r *Relay) newEpoch(d listwatch.Description) *epoch {
-	ep := &epoch{name: d.Epoch}
+// newEpoch returns an epochCache without a state.
+func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
+	ep := &epochCache{name: d.Epoch}
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
 	ep.Cache = watchcache.New(d, watchcache.Options{
 		HistoryAge: r.options.HistoryAge, HistoryBytes: r.options.HistoryBytes, FrameCacheBytes: r.options.FrameCacheBytes,
@@ -30,45 +30,45 @@ func (r *Relay) newEpoch(d listwatch.Description) *epoch {
 }
 
 // close interrupts reads, and ends all watches with err after they have read the remaining events.
-func (ep *epoch) close(err error) {
+func (ep *epochCache) close(err error) {
 	ep.cancel() // first, so that an interrupted read finds that the epoch is over
 	ep.Fail(err)
 }
 
-func (ep *epoch) isOver() bool { return ep.ctx.Err() != nil }
+func (ep *epochCache) isOver() bool { return ep.ctx.Err() != nil }
 
-// epochs holds the epoch that readers use and the epoch that receives events. They differ
+// epochs holds the epochCache that readers use and the one that receives events. They differ
 // while the relay catches up with an upstream whose versions have started over. It is safe
 // for concurrent use.
 type epochs struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	next    *epoch // receives the events of the upstream; nil before the first state
-	served  *epoch // nil before the first state
+	next    *epochCache // receives the events of the upstream; nil before the first state
+	served  *epochCache // nil before the first state
 	changed chan struct{}
 	closed  bool
 }
 
 func (e *epochs) init() { e.changed = make(chan struct{}) }
 
-// get returns the epoch to read from, or nil if there is none. changed is closed when the
+// get returns the epochCache to read from, or nil if there is none. changed is closed when the
 // result changes.
-func (e *epochs) get() (ep *epoch, changed <-chan struct{}, closed bool) {
+func (e *epochs) get() (ep *epochCache, changed <-chan struct{}, closed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.served, e.changed, e.closed
 }
 
-// filling returns the epoch that receives the events of the upstream, or nil before the first
+// filling returns the epochCache that receives the events of the upstream, or nil before the first
 // state.
-func (e *epochs) filling() *epoch {
+func (e *epochs) filling() *epochCache {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.next
 }
 
 // fill makes ep receive the events of the upstream. Readers do not use it yet.
-func (e *epochs) fill(ep *epoch) {
+func (e *epochs) fill(ep *epochCache) {
 	e.mu.Lock()
 	e.next = ep
 	closed := e.closed
@@ -80,7 +80,7 @@ func (e *epochs) fill(ep *epoch) {
 
 // serve makes readers use ep, and ends the watches of the previous epoch with err. It returns
 // false and does nothing if ep is served already, or is no longer the epoch that is filled.
-func (e *epochs) serve(ep *epoch, err error) bool {
+func (e *epochs) serve(ep *epochCache, err error) bool {
 	e.mu.Lock()
 	previous := e.served
 	if e.closed || e.next != ep || previous == ep {
@@ -105,7 +105,7 @@ func (e *epochs) close() {
 	}
 	served, next := e.served, e.next
 	e.mu.Unlock()
-	for _, ep := range []*epoch{served, next} {
+	for _, ep := range []*epochCache{served, next} {
 		if ep != nil {
 			ep.close(errShutdown)
 		}

@@ -89,7 +89,7 @@ func (w *logWriter) synced(e listwatch.Event) error {
 
 // startEpoch starts an epoch with the initial events in w.state, at version v. Readers get it in
 // place of previous, which may be nil, when it has reached the target.
-func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listwatch.Version, to target) error {
+func (w *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
 	r := w.relay
 	ep := r.newEpoch(d)
 	if err := ep.Replace(w.state, v); err != nil {
@@ -129,7 +129,7 @@ func (w *logWriter) startEpoch(previous *epoch, d listwatch.Description, v listw
 // awaitBackfill returns when ep has reached v, so that no reader gets a state that is known
 // to be outdated. It also returns if ep makes no progress, because the relay then has no
 // better state.
-func (w *logWriter) awaitBackfill(ep *epoch, v listwatch.Version) {
+func (w *logWriter) awaitBackfill(ep *epochCache, v listwatch.Version) {
 	for {
 		before := ep.Version()
 		w.relay.prober.request(ep, v)
@@ -178,7 +178,7 @@ func (w *logWriter) append(events []listwatch.Event) error {
 
 // change converts e to a change for the cache. If e does not match the state, an earlier event is
 // missing, and change returns an error.
-func change(ep *epoch, e listwatch.Event) (watchcache.Change, error) {
+func change(ep *epochCache, e listwatch.Event) (watchcache.Change, error) {
 	exists := ep.Lookup(e.Object.Key) != nil
 	if (e.Type == listwatch.Added) == exists {
 		return watchcache.Change{}, corrupt("%s %s at version %d does not match the state: an earlier event is missing", e.Type, e.Object.Key, e.Version)
@@ -190,7 +190,7 @@ func change(ep *epoch, e listwatch.Event) (watchcache.Change, error) {
 }
 
 // check returns an error if the bookmark e has an annotation with another epoch.
-func (ep *epoch) check(e listwatch.Event) error {
+func (ep *epochCache) check(e listwatch.Event) error {
 	was, is := ep.name, annotatedEpoch(e)
 	if was == "" || is == "" || was == is {
 		return nil

@@ -31,7 +31,7 @@ type prober struct {
 
 // A probeRequest asks the prober to advance an epoch to a version.
 type probeRequest struct {
-	epoch    *epoch
+	epoch    *epochCache
 	version  listwatch.Version
 	deadline time.Time // the time at which the last reader stops waiting
 }
@@ -68,7 +68,7 @@ func (p *prober) setSource(upstream, source listwatch.Source) {
 }
 
 // request advances ep to v in the background. It does not wait.
-func (p *prober) request(ep *epoch, v listwatch.Version) {
+func (p *prober) request(ep *epochCache, v listwatch.Version) {
 	if ep.Version() >= v {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // waits up to 3 seconds for the version that the upstream reports, and then fails with
 // [listwatch.NotYet].
 func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
-	err = r.read(ctx, func(ep *epoch) error {
+	err = r.read(ctx, func(ep *epochCache) error {
 		if q.Start == listwatch.At {
 			r.prober.request(ep, q.Version)
 		}
@@ -31,7 +31,7 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 // and, if the watch begins at the newest state, until the upstream reports its version. The
 // returned Watcher then waits until the relay has reached that version.
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watcher, err error) {
-	err = r.read(ctx, func(ep *epoch) error {
+	err = r.read(ctx, func(ep *epochCache) error {
 		if q.Start == listwatch.At {
 			r.prober.request(ep, q.Version)
 		}
@@ -44,7 +44,7 @@ func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watch
 // Get returns the newest object at key, or nil if there is none. It waits like a List of the newest
 // state.
 func (r *Relay) Get(ctx context.Context, key listwatch.Key) (o *listwatch.Object, err error) {
-	err = r.read(ctx, func(ep *epoch) error {
+	err = r.read(ctx, func(ep *epochCache) error {
 		o, err = ep.Get(ctx, key)
 		return err
 	})
@@ -55,7 +55,7 @@ func (r *Relay) Get(ctx context.Context, key listwatch.Key) (o *listwatch.Object
 // with [listwatch.Expired]. Open watches that have read all events continue. Compact waits like a
 // List of the newest state.
 func (r *Relay) Compact(ctx context.Context) error {
-	return r.read(ctx, func(ep *epoch) error {
+	return r.read(ctx, func(ep *epochCache) error {
 		_, err := ep.List(ctx, listwatch.Query{Limit: 1})
 		if err == nil {
 			ep.Compact()
@@ -83,7 +83,7 @@ func (r *Relay) describe(epoch string) listwatch.Description {
 }
 
 // current returns the epoch to read from. It waits for the first state for up to readTimeout.
-func (r *Relay) current(ctx context.Context) (*epoch, error) {
+func (r *Relay) current(ctx context.Context) (*epochCache, error) {
 	var timeout <-chan time.Time
 	for {
 		ep, changed, closed := r.epochs.get()

@@ -31,7 +31,7 @@ func wantQuotaError(t *testing.T, err error, quota string) {
 	}
 }
 
-func TestQuotaOfObjectsIsExactForConcurrentWriters(t *testing.T) {
+func TestConcurrentWritersNeverExceedTheQuota(t *testing.T) {
 	c := quotaCollection(t, store.CollectionSpec{MaxObjects: 10})
 	var wg sync.WaitGroup
 	for i := range 40 {

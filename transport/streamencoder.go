@@ -8,8 +8,9 @@ import (
 	"github.com/listwatch/listwatch/internal/framecache"
 )
 
-// Compressors limit the memory for frames in segments, in which an event is compressed with the
-// history of the events before it. They are safe for concurrent use by many streams.
+// Compressors limits the number of compressors for segments, and so their memory. In a segment, an
+// event is compressed with the history of the events before it. Compressors is safe for concurrent
+// use by many streams.
 type Compressors struct{ c *framecache.Compressors }
 
 // NewCompressors returns Compressors that use at most limit compressors at a time, each of about a
@@ -85,7 +86,9 @@ func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
 	}
 	frame, err := c.Event(e)
 	if place != nil && s.segment != nil && c.encodesAlike() && c.entersHistory(frame) {
-		return frame, err // it has the same text, so the next frame of the segment may follow
+		// The segment's own frame was dropped. This frame has the same text, so the next frame of
+		// the segment may follow it.
+		return frame, err
 	}
 	s.segment = nil
 	return frame, err

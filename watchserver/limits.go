@@ -295,8 +295,8 @@ func (s *Server) checkStored(r *http.Request) error {
 type storedMemory struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	at            time.Time
-	stored, ofLog int64
+	at              time.Time
+	stored, history int64
 }
 
 const (
@@ -315,12 +315,12 @@ func (m *storedMemory) read(sources []Sized) (stored, history int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); m.at.IsZero() || now.Sub(m.at) >= storedInterval {
-		m.at, m.stored, m.ofLog = now, 0, 0
+		m.at, m.stored, m.history = now, 0, 0
 		for _, source := range sources {
 			stats := source.Stats()
 			m.stored += stats.ObjectBytes + int64(stats.Objects)*objectOverhead + stats.HistoryBytes
-			m.ofLog += stats.HistoryBytes
+			m.history += stats.HistoryBytes
 		}
 	}
-	return m.stored, m.ofLog
+	return m.stored, m.history
 }

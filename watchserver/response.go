@@ -213,7 +213,7 @@ func (b *responseBody) Write(p []byte) (int, error) {
 	return responseBytes{b}.Write(p)
 }
 
-// responseBytes writes to a body without an indent.
+// responseBytes writes bytes to a body as they are. The indenter of a body writes its output to it.
 type responseBytes struct{ *responseBody }
 
 func (b responseBytes) Write(p []byte) (int, error) {

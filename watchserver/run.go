@@ -128,22 +128,22 @@ func (s *stream) advance() (more bool) {
 	}()
 	s.driver.Store(driverRunning) // any wake until now is covered by this step
 	now := s.server.timers.Now()
-	var again timers.Time
+	var wakeAt timers.Time
 	err := s.open()
 	if err == nil {
 		err = s.checkTransport(now)
 	}
 	if err == nil {
-		again, err = s.step(now)
+		wakeAt, err = s.step(now)
 	}
 	switch {
 	case err != nil:
 		s.end(endFor(err), err)
 		return false
-	case again == now:
+	case wakeAt == now:
 		return true
 	}
-	s.arm(again, now)
+	s.arm(wakeAt, now)
 	return !s.driver.CompareAndSwap(driverRunning, driverIdle)
 }
 
@@ -187,12 +187,12 @@ func (s *stream) checkTransport(now timers.Time) error {
 	return nil
 }
 
-// arm makes the poller wake the stream, and the timer at the time again unless that is zero.
-func (s *stream) arm(again, now timers.Time) {
+// arm makes the poller wake the stream, and the timer at the time wakeAt unless that is zero.
+func (s *stream) arm(wakeAt, now timers.Time) {
 	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the
 	// timer after each event.
-	if set := s.timer.At(); again != 0 && (again < set || set <= now) {
-		s.server.timers.Set(&s.timer, again)
+	if set := s.timer.At(); wakeAt != 0 && (wakeAt < set || set <= now) {
+		s.server.timers.Set(&s.timer, wakeAt)
 	}
 	s.poller.Wake(s.timer.Call)
 }

@@ -106,13 +106,13 @@ var (
 )
 
 // step sends the pending events, and the bookmark or heartbeat if one is due at now. The result
-// again is the time at which step must be called next, unless the poller wakes the stream before.
+// wakeAt is the time at which step must be called next, unless the poller wakes the stream before.
 // It equals the parameter now if more events may be pending, and is zero if nothing is due.
 //
 // After an error the stream has ended and nothing more may be sent. The error is
 // errComplete, errDraining, or the reason, which was sent to the client as an ERROR event
 // if that was possible.
-func (s *stream) step(now timers.Time) (again timers.Time, err error) {
+func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
 	if f := s.dueFailure(); f != nil {

@@ -279,25 +279,24 @@ var stateMutations = []mutation{
 	}},
 }
 
-// olderWrite returns a write of key whose object v selects. The version of the write is less than
-// the version in the parameter than.
-func (m *mutator) olderWrite(v simSelection, key Key, than listwatch.Version) *Write {
+// olderWrite returns a write of key with a version less than limit whose object v selects.
+func (m *mutator) olderWrite(v simSelection, key Key, limit listwatch.Version) *Write {
 	return pickFrom(m, m.history.Writes, func(w *Write) bool {
-		return w.Key == key && w.Version < than && m.selects(v, w)
+		return w.Key == key && w.Version < limit && m.selects(v, w)
 	})
 }
 
-// deletedWrite returns a write after which the object was in the selection v. Later, at the version
-// by, the object was no longer in the selection.
-func (m *mutator) deletedWrite(v simSelection, by listwatch.Version) *Write {
+// deletedWrite returns a write after which v selected the object. At the version now, which is
+// later, v no longer selects it.
+func (m *mutator) deletedWrite(v simSelection, now listwatch.Version) *Write {
 	last := make(map[Key]*Write)
 	for i := range m.history.Writes {
-		if w := &m.history.Writes[i]; w.Version <= by {
+		if w := &m.history.Writes[i]; w.Version <= now {
 			last[w.Key] = w
 		}
 	}
 	return pickFrom(m, m.history.Writes, func(w *Write) bool {
-		return w.Version < by && m.selects(v, w) && !m.selects(v, last[w.Key])
+		return w.Version < now && m.selects(v, w) && !m.selects(v, last[w.Key])
 	})
 }
 

@@ -16,8 +16,8 @@ func (w *verifier) verifyInitial(e *ReceivedEvent) {
 	w.check.summary.Events++
 	it := Item{e.Key, e.Version, e.Fingerprint}
 	if from, to := w.check.writes.indexRange(e.Version); to-from == 1 {
-		// Use the key of the only write of that version. With a wrong key, the object would be
-		// reported again, as missing.
+		// If only one write has this version, use its key. A wrong key in the event is reported
+		// below, and the object should not be reported as missing, too.
 		it.Key = w.check.writes.all[from].Key
 	}
 	guarantee, want := w.check.verifyItem(w.projection, it)

@@ -42,7 +42,10 @@ const (
 	InProcess
 )
 
-var abilityNames = []string{"writes", "alone", "dense", "compacts", "kubernetes", "spaces", "fields", "setups", "replicas", "lives", "drains", "counts", "inside"}
+var abilityNames = []string{
+	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces", "field-selectors", "configurable",
+	"replicas", "unrelated-collection", "drains", "counts-watches", "in-process",
+}
 
 // lackTexts holds the text that a report shows for each missing ability.
 var lackTexts = map[Ability]string{

@@ -94,7 +94,7 @@ func (p *Progress) endStrip() {
 	}
 }
 
-// progressSigns are one-letter signs of verdicts. The signs of failures are capital letters,
+// progressSigns are one-character signs of verdicts. The signs of failures are capital letters,
 // so that they stand out without color.
 var progressSigns = map[runner.Verdict]string{
 	runner.Pass: ".", runner.Fail: "F", runner.Warn: "w", runner.Info: "i", runner.Skip: "s", runner.XFail: "x", runner.XPass: "X",

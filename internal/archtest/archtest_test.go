@@ -25,7 +25,7 @@ var checks = []struct {
 	{"FilesAreShort", checkFileSize},
 	{"PackagesAreSmall", checkPackageSize},
 	{"NoTestSleepsInRealTime", checkSleeps},
-	{"NoTodoComments", checkPromises},
+	{"NoTodoComments", checkTodos},
 	{"CommentsAreAtMost100ColumnsWide", checkCommentWidth},
 	{"DurationsUseTheMonotonicClock", checkClocks},
 }

@@ -45,14 +45,14 @@ func checkPackageSize(r *repository) []string {
 	return bad
 }
 
-var promise = regexp.MustCompile(`\b(TODO|FIXME)\b`)
+var todo = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
-// checkPromises returns the comments that promise future work. Such work must be done
+// checkTodos returns the comments that promise future work. Such work must be done
 // now or become an issue.
-func checkPromises(r *repository) []string {
+func checkTodos(r *repository) []string {
 	var bad []string
 	eachComment(r, func(f *sourceFile, c *ast.Comment) {
-		if word := promise.FindString(c.Text); word != "" {
+		if word := todo.FindString(c.Text); word != "" {
 			bad = append(bad, fmt.Sprintf("%s: %s: do it, or open an issue", f.at(c.Pos()), word))
 		}
 	})

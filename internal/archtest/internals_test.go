@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkInternalImports compares the internal packages of the root module that nested modules and
-// the examples import with the list internalImports, and returns the differences.
+// checkInternalImports compares the list internalImports with the internal packages of the root
+// module that nested modules and the examples import, and returns the differences.
 func checkInternalImports(r *repository) []string {
 	var bad []string
 	used := map[string]bool{} // module + " " + package

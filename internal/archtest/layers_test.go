@@ -42,10 +42,10 @@ var layers = []layer{
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
-	{"what the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
+	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
 	{"transports, stores and caches", []string{"transport/*", "transport/websocket/*", "store/*", "watchcache"}},
 	{"server and client", []string{"watchserver", "client"}},
-	{"what a server tells about requests", []string{"watchserver/echo"}},
+	{"reports of a server about a request", []string{"watchserver/echo"}},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "kubeapi/...", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller", "observe/*"}},
 	{"the conformance suite", []string{"conformance/..."}},
@@ -176,7 +176,7 @@ var dependencies = []dependency{
 	{
 		"github.com/tidwall/btree",
 		[]string{"internal/ordered"},
-		"whoever has a generic B-tree in a type makes its users compile the B-tree again",
+		"a type with a generic B-tree makes its users compile the B-tree again",
 	},
 	{
 		"github.com/go-json-experiment/json",

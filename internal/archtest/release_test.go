@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// unreleased lists the directories whose packages and modules nobody else imports.
+// unreleased lists the directories of packages and modules that are only for this repository.
 var unreleased = []string{"benchmarks", "examples", "interop", "tools"}
 
 func isReleased(dir string) bool {
@@ -52,8 +52,8 @@ func checkExamples(r *repository) []string {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// checkRelease returns the public packages and the modules that release, the text of RELEASE.md,
-// lacks. A row of its table of packages covers the packages below as well.
+// checkRelease returns the public packages and the modules that RELEASE.md, whose text is release,
+// does not name. A row of its table of packages also covers the packages below.
 func checkRelease(r *repository, release string) []string {
 	stability, modules, _ := strings.Cut(release, "\n## Modules\n")
 	named := map[string]bool{}

@@ -45,7 +45,7 @@ func (f *testFeed) node() *Node {
 	return n
 }
 
-// place returns the place of n, whose text is its number, or nil.
+// place returns the place of n, or nil if n is not part of a segment. The text of n is its number.
 func (f *testFeed) place(n *Node) *Place {
 	f.t.Helper()
 	p, err := f.Place(n, f.compressors, func(c Compressor) ([]byte, error) {

@@ -27,7 +27,8 @@ const (
 	AwaitVersion
 	// Relist requests a state that is at least as new as the newest event.
 	Relist
-	// RelistNewest requests the newest state, even if that is older than the newest event.
+	// RelistNewest requests the newest state of the source, even if its version is below the
+	// version of the newest event received, as when versions have started over.
 	RelistNewest
 	// Stop ends Run with the error of the watch.
 	Stop

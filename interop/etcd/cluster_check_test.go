@@ -12,8 +12,8 @@ import (
 // checkWrites compares the responses that writers and readers received with the records of
 // etcd. It returns the records in the form that the checker of watches expects.
 func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
-	// done maps the mark of a write (see markOf), or the uid of a deleted object, to the indexes of
-	// its records.
+	// done maps the mark of a write (see markOf), or "delete " and the uid of a deleted object, to
+	// the indexes of its records.
 	done := make(map[string][]int)
 	for i, r := range records {
 		name := "delete " + uidOf(r.before)

@@ -163,8 +163,9 @@ var (
 		{"raw null", "spec.raw", `{"a":null}`},
 		{"wrong type", "spec.raw", `[]`},
 	}
-	// storedIfEmpty are the traits of empty metadata that Kubernetes stores after an apply. The
-	// next write drops this metadata, so it gets a new version even if it changes nothing else.
+	// storedIfEmpty lists the traits of changes that leave a member of the metadata empty or null.
+	// After an apply, Kubernetes stores such a member. The next write drops it, and so makes a new
+	// version even if it changes nothing else.
 	storedIfEmpty = []string{"labels null", "label null", "annotations empty", "annotation null", "finalizers empty", "owners empty"}
 	// badBodies are bodies that are not valid objects.
 	badBodies = []variant{

@@ -92,7 +92,8 @@ func (t target) path() string {
 // verb returns the verb with the subresource.
 func (t target) verb(verb string) string { return strings.TrimSuffix(verb+"/"+t.subresource, "/") }
 
-// key is the name of t in references.
+// key returns the name of t in references such as @list(gadgets), which comparedServer.resolve
+// replaces.
 func (t target) key() string {
 	return strings.Trim(t.plural+"/"+t.namespace, "/") + "/" + t.name
 }
@@ -104,7 +105,7 @@ func collectionPath(plural, namespace string) string {
 	return "/apis/demo.example.com/v1/namespaces/" + namespace + "/" + plural
 }
 
-// collectionKey is the name of a collection in references.
+// collectionKey returns the name of the collection at path in references; see target.key.
 func collectionKey(path string) string { return strings.TrimPrefix(path, "/apis/demo.example.com/v1/") }
 
 // A variant is one of several ways to do something. An empty trait marks the usual way.

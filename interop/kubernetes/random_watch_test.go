@@ -22,7 +22,8 @@ type watchScope struct {
 // endMark is the annotation of the object that ends the n-th watch of a sequence.
 func endMark(n int) string { return fmt.Sprintf(`"random/end":"%d"`, n) }
 
-// last returns a request that creates the last object for the n-th watch.
+// last returns a request that creates the object that ends the n-th watch of a sequence; see
+// endMark.
 func (w watchScope) last(n int) request {
 	to := w.target
 	if to.name == "" {

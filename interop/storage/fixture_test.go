@@ -181,10 +181,10 @@ type suiteTest struct {
 	// serial must be true if the test sets a feature gate, because feature gates apply to
 	// the whole process.
 	serial bool
-	// timed must be true if the test fails when it has to wait, for 150 ms in the shortest case, or
-	// when a list that accepts any version lags behind a write, which it does over etcd if the
-	// event takes longer than 100 ms. It then runs in processes of its own, until one try is not
-	// disturbed by a busy machine.
+	// timed must be true if a slow machine can make the test fail: because the test waits for only
+	// a fraction of a second, or because it expects a list that accepts any version to include the
+	// latest write. Over etcd, such a list lacks the write if its event takes longer than 100 ms. A
+	// timed test runs in a process of its own, up to maxTries times until it passes.
 	timed bool
 }
 
@@ -221,7 +221,8 @@ func withStorage(run func(context.Context, *testing.T, kube.Interface)) func(con
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, f) }
 }
 
-// withPrefix returns a test that changes the prefix of stored bytes.
+// withPrefix returns a test of a storage that puts a prefix before the stored bytes. run can change
+// the prefix.
 func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }

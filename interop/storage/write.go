@@ -95,8 +95,8 @@ func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) 
 	return &baseState{stored: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
 }
 
-// errReread makes retryOnConflict call write again, with the current state instead of the
-// suggested one.
+// errReread makes retryOnConflict call write again with the current state. It is the error of a
+// write that would change nothing in a state that may be outdated.
 var errReread = &listwatch.Error{Code: listwatch.Conflict}
 
 // retryOnConflict calls write with st or, if st is nil, with the current state. It calls write

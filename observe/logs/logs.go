@@ -1,5 +1,5 @@
-// Package logs writes what a watch server does to a slog.Logger: a line at the end of each watch,
-// and an audit log of all writes.
+// Package logs logs the work of a watch server to a [slog.Logger]: a line at the end of each
+// watch, and an audit log of all writes.
 package logs
 
 import (

@@ -14,7 +14,7 @@ var (
 	bytesLimit     = newGauge("object_bytes_limit", "Quota of bytes of the collection; missing if there is none.", resourceLabels...)
 	newestVersion  = newMaximum("newest_version", "Version of the current state.", resourceLabels...)
 	frameBytes     = newGauge("frame_cache_bytes", "Bytes of the cached frames, which are encoded events.", resourceLabels...)
-	framesBuilt    = newCounter("frames_built_total", "Events encoded for the cache. All other events were sent from the cache.", resourceLabels...)
+	framesBuilt    = newCounter("frames_built_total", "Frames put into the cache. It grows slower than the number of sent events if watchers share frames.", resourceLabels...)
 	wakeups        = newCounter("watch_wakeups_total", "Times that a waiting watch was woken by a write.", resourceLabels...)
 )
 

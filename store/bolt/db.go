@@ -41,7 +41,8 @@ type DB struct {
 // Open opens the database in the file at path. If there is no file, Open creates it; the
 // directory must exist. The caller must close the database.
 //
-// If Open fails, it has not changed the file. The code of the error is
+// If Open fails, the file is unchanged, or has only got the new epoch that
+// [Options].RestoredFromBackup requests. The code of the error is
 //   - Unavailable if another process has the file open for longer than o.LockTimeout, or the
 //     disk is full,
 //   - Forbidden if the file or its directory cannot be written,

@@ -60,8 +60,9 @@ type Options struct {
 	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 
-	// Timeout limits each request to etcd, and connecting in Open. If zero or negative,
-	// DefaultTimeout is used.
+	// Timeout limits each request to etcd, and connecting in Open. A page of the state may take
+	// twice as long; some small reads have shorter limits. If zero or negative, DefaultTimeout is
+	// used.
 	Timeout time.Duration
 	// Trace receives events of the connection to etcd. If nil, they are dropped.
 	Trace *Trace

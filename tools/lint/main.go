@@ -125,7 +125,7 @@ func lint(patterns []string) ([]string, error) {
 
 // analyzers returns the analyzers of vet and the default ones of staticcheck.
 func analyzers() []*analysis.Analyzer {
-	all := vet
+	all := slices.Clone(vet)
 	for _, a := range slices.Concat(simple.Analyzers, staticcheck.Analyzers, stylecheck.Analyzers) {
 		if !a.Doc.NonDefault {
 			all = append(all, a.Analyzer)

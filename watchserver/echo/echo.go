@@ -51,7 +51,8 @@ type Handler struct {
 	Server *watchserver.Server
 }
 
-// The limits of a stream of a [Handler].
+// If a request asks for several reports, a [Handler] sends at most MaxTicks, one every
+// TickInterval.
 const (
 	MaxTicks     = 20
 	TickInterval = 200 * time.Millisecond

@@ -79,7 +79,8 @@ func TestSubprotocolSelectsTheFraming(t *testing.T) {
 	if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != (Framer{}).Subprotocol() {
 		t.Fatalf("got %s with subprotocol %q, want %q", resp.Status, got, Framer{}.Subprotocol())
 	}
-	var head [4]byte // a binary message with a length of 16 bits
+	// The header of a binary message whose length field has 16 bits.
+	var head [4]byte
 	if _, err := io.ReadFull(resp.Body, head[:]); err != nil || head[0] != 0x82 || head[1] != 126 {
 		t.Fatalf("got a frame that begins with %x, %v, want a binary message of medium length", head, err)
 	}

@@ -68,7 +68,9 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
 		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
 	}
-	var handler http.Handler // of the API; set last, because it must allow the URL of --debug-addr
+	// handler serves the API. It is set last, because the CORS origins that it allows include the
+	// URL of --debug-addr, which is known only after that endpoint listens.
+	var handler http.Handler
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) })
 	origins := o.allowedOrigins
 	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {

@@ -25,12 +25,12 @@ import (
 // relayOptions contains the flags of relay.
 type relayOptions struct {
 	listen.Options
-	upstream     upstreamOptions
-	resources    []string
-	historyAge   time.Duration
-	historyBytes cli.ByteSize
-	lookback     int
-	maxBehind    time.Duration
+	upstream         upstreamOptions
+	resources        []string
+	historyAge       time.Duration
+	historyBytes     cli.ByteSize
+	backfillVersions int
+	maxBehind        time.Duration
 }
 
 // New returns the command listwatch relay.
@@ -69,7 +69,7 @@ change, and on SIGHUP.`,
 	f := cmd.Flags()
 	o.upstream.register(f)
 	f.StringArrayVar(&o.resources, "resource", nil, "`resource` to relay, such as pods or widgets.v1.demo.example.com; append =Widget or =Widget,cluster to skip the discovery at the upstream (repeatable)")
-	f.IntVar(&o.lookback, "lookback", relay.DefaultBackfillVersions, "`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
+	f.IntVar(&o.backfillVersions, "lookback", relay.DefaultBackfillVersions, "`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
 	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
 	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
@@ -199,7 +199,7 @@ func (s *relayServer) openRelay(name, below string, fields []string, resource wa
 	remote := s.upstream.newRemote(below)
 	o := s.options
 	r := relay.Open(remote, relay.Options{
-		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.lookback, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
+		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.backfillVersions, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
 		CheckInterval: checkInterval(o.maxBehind),
 	})
 	s.Metrics.AddRelay(resource, r)

@@ -101,7 +101,8 @@ func TestChangedFilesAreUsedWithin15Seconds(t *testing.T) {
 		f.write("b", "2")
 		f.want(9*time.Second, "1", 0)
 		f.want(3*time.Second, "2", 1)
-		f.want(time.Hour, "2", 2) // the second call is for requests that began before
+		// changed is called again at the next check, for requests that began before the change.
+		f.want(time.Hour, "2", 2)
 	})
 }
 

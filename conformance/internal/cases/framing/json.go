@@ -122,8 +122,8 @@ func coalesced(e *harness.Env) {
 	for i := range events {
 		e.Put(fmt.Sprintf("n-%d", i%10))
 	}
-	// This many bytes are held back and then delivered together: at least as many as in any TCP
-	// segment, and fewer than in all events.
+	// So many bytes are held back and then delivered together. No TCP segment is longer, and all
+	// events together are.
 	const segment = 64 << 10
 	held := &harness.HeldBytes{Enough: segment}
 	s := *e.Instance

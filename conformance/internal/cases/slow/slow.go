@@ -12,13 +12,13 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// readExactly reads the events after version at and compares them with the writes, up to the
-// newest one. It returns the last version that it read, and the error that ended the
-// stream, if any. An ERROR event is an error too.
-func readExactly(s *harness.Watch, at listwatch.Version) (listwatch.Version, error) {
+// readExactly reads events until it has read the newest write. The test fails unless they are the
+// writes after a version, in order. It returns the last version that it read, and the error that
+// ended the stream, if any. An ERROR event is an error too.
+func readExactly(s *harness.Watch, after listwatch.Version) (listwatch.Version, error) {
 	s.Helper()
-	last := s.Newest()
-	for at != last {
+	at, newest := after, s.Newest()
+	for at != newest {
 		w, err := s.Receive()
 		if err != nil {
 			return at, err

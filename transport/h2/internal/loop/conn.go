@@ -50,16 +50,16 @@ type conn struct {
 	dead    bool   // the connection is closed
 	budget  budget
 
-	out        output
-	writing    bool // the writer runs
-	ready      queue
-	blocked    map[*stream]time.Time // the streams that wait for a window, and when they are reset
-	sendWindow int64                 // of the connection
-	peerWindow int64                 // the initial window of streams that the client has set
-	peerFrame  uint32                // the maximum size of a frame that the client accepts
-	allowance  allowance
-	forgotten  [32]uint32 // streams that this end has reset, for which frames may still arrive
-	forget     int        // the index in forgotten that is used next
+	out            output
+	writing        bool // the writer runs
+	ready          queue
+	blocked        map[*stream]time.Time // streams without a window, and the times of their reset
+	sendWindow     int64                 // of the connection
+	peerWindow     int64                 // the initial window of streams that the client has set
+	peerFrame      uint32                // the maximum size of a frame that the client accepts
+	allowance      allowance
+	remembered     [32]uint32 // streams that this end has reset, for which frames may still arrive
+	nextRemembered int        // the index in remembered that is used next
 
 	encoder     *hpack.Encoder
 	encoded     []byte // the block that encoder writes; nil while no block is encoded
@@ -306,7 +306,8 @@ func (c *conn) goAway() {
 	c.wakeWriter()
 }
 
-// goAwayTimeout is the time for which a client that does not acknowledge PING may open streams.
+// goAwayTimeout is the time after the first GOAWAY after which new streams are refused, even if the
+// client has not acknowledged goAwayPing.
 const goAwayTimeout = time.Second
 
 var (
@@ -331,12 +332,12 @@ func (c *conn) refuse() {
 // remember notes that this end has reset or completed a stream for which the client may still send
 // frames.
 func (c *conn) remember(id uint32) {
-	c.forgotten[c.forget%len(c.forgotten)] = id
-	c.forget++
+	c.remembered[c.nextRemembered%len(c.remembered)] = id
+	c.nextRemembered++
 }
 
 func (c *conn) isRemembered(id uint32) bool {
-	for _, f := range c.forgotten {
+	for _, f := range c.remembered {
 		if f == id {
 			return true
 		}

@@ -77,7 +77,7 @@ func (c *conn) openExchange(st *stream, r *http.Request, b *headerBlock) {
 	if d := c.settings.requestTimeout; d > 0 && !b.end {
 		x.setReadDeadline(time.Now().Add(d))
 	}
-	if d := c.settings.responseTime; d > 0 {
+	if d := c.settings.responseTimeout; d > 0 {
 		x.setWriteDeadline(time.Now().Add(d))
 	}
 	c.startHandler(x)

@@ -103,21 +103,21 @@ const firstWindow = 64<<10 - 1
 
 // settings are the limits and timeouts of a connection. A duration of zero means no limit.
 type settings struct {
-	streams                      uint32
-	frameSize                    uint32
-	connWindow, streamWindow     int32
-	headerBytes                  int
-	decoderTable, encoderTable   uint32
-	pingInterval, pingTimeout    time.Duration
-	writeTimeout                 time.Duration // for a write that makes no progress
-	prefaceTimeout               time.Duration // for the client's first bytes
-	settingsTimeout              time.Duration // for the acknowledgment of the SETTINGS
-	idleTimeout                  time.Duration
-	stallTimeout                 time.Duration // for an ordinary response whose window stays empty
-	requestTimeout, responseTime time.Duration // http.Server.ReadTimeout and WriteTimeout
-	prohibitedCiphers            bool
-	countError                   func(string)
-	extendedConnect              bool
+	streams                         uint32
+	frameSize                       uint32
+	connWindow, streamWindow        int32
+	headerBytes                     int
+	decoderTable, encoderTable      uint32
+	pingInterval, pingTimeout       time.Duration
+	writeTimeout                    time.Duration // for a write that makes no progress
+	prefaceTimeout                  time.Duration // for the client's first bytes
+	settingsTimeout                 time.Duration // for the acknowledgment of the SETTINGS
+	idleTimeout                     time.Duration
+	stallTimeout                    time.Duration // for a response whose window stays empty
+	requestTimeout, responseTimeout time.Duration // http.Server.ReadTimeout and WriteTimeout
+	allowProhibitedCiphers          bool
+	countError                      func(string)
+	extendedConnect                 bool
 }
 
 func settingsOf(s *Server, hs *http.Server) *settings {
@@ -136,9 +136,9 @@ func settingsOf(s *Server, hs *http.Server) *settings {
 		encoderTable: uint32(positive(c.MaxEncoderHeaderTableSize, defaultTable)),
 		pingInterval: max(0, c.SendPingTimeout), pingTimeout: cmp.Or(max(0, c.PingTimeout), defaultPingTimeout),
 		writeTimeout: max(0, c.WriteByteTimeout), idleTimeout: idle, stallTimeout: cmp.Or(idle, stallTimeout),
-		requestTimeout: max(0, hs.ReadTimeout), responseTime: max(0, hs.WriteTimeout),
+		requestTimeout: max(0, hs.ReadTimeout), responseTimeout: max(0, hs.WriteTimeout),
 		prefaceTimeout: max(prefaceTimeout, hs.ReadHeaderTimeout), settingsTimeout: max(settingsTimeout, hs.ReadHeaderTimeout),
-		prohibitedCiphers: c.PermitProhibitedCipherSuites, countError: c.CountError, extendedConnect: s.ExtendedConnect,
+		allowProhibitedCiphers: c.PermitProhibitedCipherSuites, countError: c.CountError, extendedConnect: s.ExtendedConnect,
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *settings) frame() []http2.Setting {
 
 // acceptsCipher reports whether the handshake fulfills RFC 9113, section 9.2.
 func (s *settings) acceptsCipher(state *tls.ConnectionState) bool {
-	if state == nil || s.prohibitedCiphers || state.Version > tls.VersionTLS12 {
+	if state == nil || s.allowProhibitedCiphers || state.Version > tls.VersionTLS12 {
 		return true
 	}
 	switch state.CipherSuite {

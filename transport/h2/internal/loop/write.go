@@ -105,8 +105,9 @@ func (c *conn) write() {
 	c.writing = false
 }
 
-// fill gives streams their turns until the output is full or no stream is ready. If it is the turn
-// of a stream's function, fill returns that stream.
+// fill moves pending data of ready streams to the output, one stream after another, until the
+// output is full or no stream is ready. If the next stream has a step to run instead, fill returns
+// that stream.
 func (c *conn) fill() *stream {
 	for c.ready.head != nil && c.out.room() > 0 {
 		st := c.ready.pop()
