@@ -18,7 +18,7 @@ type watcher struct {
 	writer   *writer
 	recorder *recorder
 
-	mu sync.Mutex
+	mu sync.Mutex // lock order: mu before recorder.mu
 	// Guarded by mu.
 	seen                   []bool // by sequence number
 	last                   listwatch.Version
@@ -106,8 +106,8 @@ func (w *watcher) receive(events []listwatch.Event, now, begin time.Time) {
 	})
 }
 
-// check notes that the event has arrived. It returns the time of the write, and false if another
-// program has written the object.
+// check records the arrival of an event. It returns the time of the write that caused the event. It
+// returns false for deletions, and for objects that another program has written.
 func (w *watcher) check(e listwatch.Event) (time.Time, bool) {
 	n, ok := w.writer.sequence(e.Object)
 	if !ok || e.Type == listwatch.Deleted {
@@ -146,7 +146,7 @@ type fleet struct {
 	cancel   context.CancelFunc
 }
 
-// openFleet opens n watches, some at a time, and returns when all have their initial events.
+// openFleet opens n watches, 64 at a time, and returns when all have their initial events.
 func openFleet(ctx context.Context, n int, remote *client.Remote, w *writer, timeout time.Duration) (*fleet, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &fleet{cancel: cancel}
@@ -173,10 +173,11 @@ func (f *fleet) await(ctx context.Context, n int, timeout time.Duration) error {
 	var synced int
 	var last error
 	done, err := poll(ctx, timeout, func() (int64, bool, error) {
+		failed := f.firstError() // before r.mu is locked, as the lock order requires
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		synced, last = r.syncedWatchers, r.lastError
-		return int64(synced) + r.initial, synced >= n, f.firstError()
+		return int64(synced) + r.initial, synced >= n, failed
 	})
 	if err == nil && !done {
 		err = fmt.Errorf("%d of %d watchers have the initial events after %v without progress: %w",

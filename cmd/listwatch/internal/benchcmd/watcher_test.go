@@ -1,0 +1,27 @@
+package benchcmd
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// A wrong order of locks would make the test hang.
+func TestWatchersReceiveWhileTheyAreAwaited(t *testing.T) {
+	r := newRecorder()
+	f := &fleet{watchers: []*watcher{{recorder: r}, {recorder: r}}}
+	var receiving sync.WaitGroup
+	for _, w := range f.watchers {
+		receiving.Go(func() {
+			for range 20_000 {
+				w.receive(nil, time.Now(), time.Now())
+			}
+		})
+	}
+	for range 20_000 {
+		if err := f.await(t.Context(), 0, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receiving.Wait()
+}
