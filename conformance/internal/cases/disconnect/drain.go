@@ -197,6 +197,7 @@ func drainDeadline(e *harness.Env) {
 	const grace = 5 * time.Second
 	e.Dial(harness.From(e.Put("a"))) // the client never reads
 	e.PutMany(harness.WritesToFillBuffers)
+	<-time.After(time.Millisecond) // the fake clock advances once the server waits for the client
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	start := time.Now()
