@@ -37,20 +37,22 @@ func codingOf(h http.Header) string {
 	return name
 }
 
-// maxIdleBytes is the number of bytes that may be decompressed between two events, in addition to
-// the limit of an event. It is enough for days of heartbeats.
+// maxIdleBytes is the maximum size of the decompressed heartbeats and white space between two
+// events. It is enough for days of heartbeats. The limit of an event is added to it.
 const maxIdleBytes = 1 << 20
 
-// A codedBody decompresses a body. It limits the amount of data between two events, because
-// a few compressed bytes can expand to gigabytes of white space.
+// A codedBody decompresses a body. It limits the number of decompressed bytes until the end of the
+// next event, because a few compressed bytes can expand to gigabytes of white space.
 type codedBody struct {
 	// Immutable after construction.
 	name  string
 	r     *compress.Reader
 	limit int64
 
-	left      int64 // bytes until the limit
-	truncated bool  // the body ended at a position where the coding is incomplete
+	// left is the number of bytes that may still be read before the next event is complete.
+	left int64
+	// truncated is true if the body ended at a position where the coding is incomplete.
+	truncated bool
 }
 
 func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
@@ -61,7 +63,8 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Err: err}
 	}
-	return &codedBody{name: name, r: r, limit: int64(limit) + maxIdleBytes}, nil
+	// The sum may overflow.
+	return &codedBody{name: name, r: r, limit: max(int64(limit), int64(limit)+maxIdleBytes)}, nil
 }
 
 // resetLimit must be called before each event.
@@ -83,8 +86,9 @@ func (b *codedBody) truncationError(withinEvent bool) error {
 	return corruptError("the "+b.name+" data is truncated", cause)
 }
 
-// Read returns io.EOF at any end of the body, as a streamBody does. The decoder of the framing
-// reports whether the end is within an event.
+// Read returns io.EOF even if the body is truncated, as a [streamBody] does. The decoder of the
+// framing then reports whether the end is within an event, and truncationError reports the
+// truncation.
 func (b *codedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, corruptError(fmt.Sprintf("%d bytes of decompressed %s data contain no event", b.limit, b.name), nil)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
 	"strings"
@@ -52,13 +53,23 @@ func TestOnlyRequestedCodingsAreAccepted(t *testing.T) {
 	}
 }
 
+func TestTheLargestLimitIsNoLimit(t *testing.T) {
+	c, err := receiveBody(t, "gzip", strings.NewReader(gzipped(oneEvent)), &Request{Codings: []string{"gzip"}, Limit: math.MaxInt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := c.Receive(); err != nil || e.Type != "ADDED" {
+		t.Errorf("got %s, %v; want ADDED", e.Type, err)
+	}
+}
+
 // The bytes after the last event determine whether the stream has ended cleanly.
 func TestCompressedTruncationIsNotACleanEnd(t *testing.T) {
 	whole := gzipped(oneEvent)
 	tests := []struct {
 		name, body  string
 		fails       bool           // whether the connection fails after body
-		code        listwatch.Code // zero for a clean end
+		code        listwatch.Code // the expected code; zero for a clean end
 		withinEvent bool
 	}{
 		{"one member", whole, false, 0, false},
