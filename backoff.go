@@ -8,7 +8,7 @@ import "time"
 // again. If the server sent Retry-After, that time is added to the delay.
 type Backoff struct {
 	// Min is the first upper bound. If zero, 800 ms is used. A negative value means that the first
-	// attempt follows at once.
+	// attempt to reconnect follows at once.
 	Min time.Duration
 	// Max is the greatest upper bound. If zero, 30 s is used. A negative value, or a value less
 	// than Min, keeps the upper bound at Min.

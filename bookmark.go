@@ -2,8 +2,8 @@ package listwatch
 
 import "encoding/json"
 
-// NewBookmark returns a Bookmark event at v for a collection that d describes. If synced is true,
-// it returns the Synced event that ends the initial events.
+// NewBookmark returns a Bookmark event with version v, for a collection that d describes. If synced
+// is true, it returns the Synced event that ends the initial events.
 func NewBookmark(d Description, v Version, synced bool) Event {
 	b := bookmark{Kind: d.Kind, APIVersion: d.APIVersion}
 	b.Metadata.ResourceVersion = v.String()
@@ -31,7 +31,7 @@ const (
 	// AnnotationSynced has the value "true" in the bookmark that ends the initial events
 	// (KEP-3157).
 	AnnotationSynced = "k8s.io/initial-events-end"
-	// AnnotationEpoch has the value of [Description.Epoch]. Kubernetes does not know it.
+	// AnnotationEpoch has the value of [Description.Epoch]. Kubernetes has no such annotation.
 	AnnotationEpoch = "listwatch.dev/epoch"
 )
 

@@ -28,8 +28,8 @@ const (
 	Forbidden                 // the credentials do not allow the request
 )
 
-// codes holds the name of each Code, and the HTTP status and reason of an Error that does not set
-// them.
+// codes holds the name of each Code, and the default HTTP status and reason of an Error with this
+// Code.
 var codes = [...]struct {
 	name   string
 	status int
@@ -68,8 +68,8 @@ type Error struct {
 	Op string
 	// Remote is true if the peer reported the error, and false if this side detected it.
 	Remote bool
-	// Status is the HTTP status, and Reason Kubernetes' word for it. If zero or empty, the values
-	// that belong to Code are used.
+	// Status is the HTTP status, and Reason Kubernetes' word for it. If Status is zero or Reason is
+	// empty, the default of the Code is used.
 	Status int
 	Reason string
 	// Message is for people. It may be empty if Err or Code says everything.

@@ -9,8 +9,8 @@ import (
 // An EventType is the kind of a change, as seen through the selection of one watcher.
 type EventType uint8
 
-// The event types. There is no type for errors: a watcher that fails returns a Go error. Only the
-// framings turn it into an ERROR event.
+// The event types. There is no type for errors: a watcher that fails returns a Go error. The
+// framings send that error to the client as an ERROR event.
 const (
 	// Added means that the object was created, that it began to match the selection, or that it
 	// is one of the initial events.
@@ -42,9 +42,9 @@ func (t EventType) String() string {
 type Event struct {
 	// Type is the kind of the change.
 	Type EventType
-	// Initial is true for an Added event of the state that a watch starts with. These events are
-	// sorted by key and not by version, so a watch must not be resumed from the version of such an
-	// event.
+	// Initial is true for the Added events that show the state with which a watch starts. These
+	// events are sorted by key and not by version, so a watch must not be resumed from the version
+	// of such an event.
 	Initial bool
 	// Object is the state after the change. For Deleted, it is the last state that matched the
 	// selection. The object of a bookmark has only kind, apiVersion and metadata.

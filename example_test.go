@@ -20,7 +20,7 @@ type Flag struct {
 }
 
 // A Source that you write yourself makes its objects with NewObject, for example from the rows of a
-// table: the JSON, the version of the row, and the values for field selectors.
+// table. NewObject takes the JSON, the version of the row, and the values for field selectors.
 func ExampleNewObject() {
 	row := []byte(`{"metadata": {"name": "dark-mode"}, "enabled": true}`)
 	o, err := listwatch.NewObject(row, 7, map[string]string{"enabled": "true"})

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A FieldSelector selects objects by their fields, in Kubernetes' syntax: "a=b", "a==b" and
-// "a!=b", joined by commas. An object must fulfill all of them. A backslash escapes a comma, an
-// equals sign or a backslash in a value. The zero FieldSelector selects everything. A selector is
-// immutable.
+// A FieldSelector selects objects by their fields. In Kubernetes' syntax, its terms have the form
+// "a=b", "a==b" or "a!=b" and are joined by commas. A selected object fulfills every term. A
+// backslash escapes a comma, an equals sign or a backslash in a value. The zero FieldSelector
+// selects everything. A selector is immutable.
 type FieldSelector struct {
 	terms []fieldTerm
 	text  string
@@ -27,8 +27,8 @@ const (
 	FieldNamespace = "metadata.namespace"
 )
 
-// Field returns the value of a field for field selectors: metadata.name, metadata.namespace, or an
-// entry of o.Fields. It is empty if o has no such field.
+// Field returns the value that field selectors see at path, which is metadata.name,
+// metadata.namespace, or a key of o.Fields. The value is empty if o has no such field.
 func (o *Object) Field(path string) string {
 	switch path {
 	case FieldName:
@@ -57,7 +57,7 @@ func (s FieldSelector) String() string { return s.text }
 func (s FieldSelector) Empty() bool { return len(s.terms) == 0 }
 
 // Equality returns the value that s requires for the field at path, for use by an index. ok is
-// false if s requires no value.
+// false if s has no term for equality with this path.
 func (s FieldSelector) Equality(path string) (value string, ok bool) {
 	for _, t := range s.terms {
 		if t.path == path && !t.not {
@@ -91,7 +91,7 @@ func (s FieldSelector) Check(fields []string) error {
 	return nil
 }
 
-// FieldEquals returns a selector of the objects whose field at path has the given value, which
+// FieldEquals returns a selector of the objects whose field at path has the given value. The value
 // may contain any characters.
 func FieldEquals(path, value string) FieldSelector {
 	return newFieldSelector([]fieldTerm{{path: path, value: value}})

@@ -7,8 +7,8 @@ import "github.com/listwatch/listwatch/internal/framecache"
 // module need not cache frames, and a transport outside it gets cached frames from
 // transport.Encoder. See docs/adr/0013.
 
-// WithFrames is for the stores of this module. It returns e with a cache for its encoded frames,
-// which all copies of the result share.
+// WithFrames is for the stores of this module. It returns a copy of e that keeps its encoded frames
+// in the cache f. All copies of the result share this cache.
 func (e Event) WithFrames(f *framecache.Frames) Event {
 	e.frames = f
 	return e
@@ -22,8 +22,9 @@ func (e Event) Frames() *framecache.Frames { return e.frames }
 // shows o among the initial events of a watch.
 func (o *Object) InitialFrames() *framecache.LazyFrames { return &o.initial }
 
-// WithNode is for the stores of this module. It returns e with n, its position in a feed. At n,
-// transports store the frames of e that are compressed together with earlier events of the feed.
+// WithNode is for the stores of this module. It returns a copy of e with n as its position in a
+// feed. In n, transports store the frames of e that are compressed together with earlier events of
+// the feed.
 func (e Event) WithNode(n *framecache.Node) Event {
 	e.node = n
 	return e

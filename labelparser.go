@@ -126,7 +126,7 @@ func (p *labelParser) atEndOfTerm() error {
 	return p.expected("a comma or the end")
 }
 
-// value parses the value after an equals sign, which may be empty.
+// value parses the value after an equals sign. The value may be empty.
 func (p *labelParser) value() ([]string, error) {
 	p.next()
 	if !p.isWord() {

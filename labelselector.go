@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// A LabelSelector selects objects by their labels, in Kubernetes' syntax: "a=b", "a==b", "a!=b",
-// "a in (b,c)", "a notin (b,c)", "a", "!a", "a>1" and "a<1", joined by commas. An object must
-// fulfill all of them. The zero LabelSelector selects everything. A selector is immutable.
+// A LabelSelector selects objects by their labels. In Kubernetes' syntax, its terms have the form
+// "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,c)", "a", "!a", "a>1" or "a<1" and are joined by
+// commas. A selected object fulfills every term. The zero LabelSelector selects everything. A
+// selector is immutable.
 type LabelSelector struct {
 	terms []labelTerm
 	text  string
@@ -68,8 +69,8 @@ func (s LabelSelector) String() string { return s.text }
 // Empty reports whether s selects everything.
 func (s LabelSelector) Empty() bool { return len(s.terms) == 0 }
 
-// Equality returns the key of a label that every selected object has, and the possible values,
-// for use by an index. ok is false if s requires no such label.
+// Equality returns the key of a label that every selected object has, and the values that this
+// label may have, for use by an index. ok is false if s requires no such label.
 func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	best := -1
 	for i := range s.terms {
@@ -83,9 +84,9 @@ func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	return s.terms[best].key, s.terms[best].values, true
 }
 
-// LabelEquals returns a selector of the objects whose label key has the given value. It does
-// not parse the value, so it is for values that come from elsewhere, such as the name of a
-// tenant. A key or value that no label can have is an error of code [Invalid].
+// LabelEquals returns a selector of the objects that have a label with the given key and value. The
+// value is not parsed as a part of a selector, so it may come from user input, such as the name of
+// a tenant. A key or value that no label can have is an error of code [Invalid].
 func LabelEquals(key, value string) (LabelSelector, error) {
 	err := checkLabelKey(key)
 	if err == nil {

@@ -48,8 +48,8 @@ func isDNSLabel(s string) bool {
 	return s != "" && isName(s, "-") && strings.ToLower(s) == s
 }
 
-// isName reports whether s consists of ASCII letters, digits and characters of inner, and has a
-// letter or digit at both ends.
+// isName reports whether s is empty, or consists of ASCII letters, digits and the characters in
+// inner, with a letter or digit at both ends.
 func isName(s, inner string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -47,9 +47,10 @@ type Object struct {
 	initial framecache.LazyFrames // the encoded frames of the initial event that shows this object
 }
 
-// ParseObject parses the JSON of an object and does not keep data. It leaves Fields empty,
-// because the owner of a collection declares its fields. If data is not a JSON object with
-// metadata, the error has code [Invalid]. A [Source] uses [NewObject].
+// ParseObject parses the JSON of an object and does not keep data. It leaves Fields empty, because
+// it does not know which fields the collection declares. If data is not a JSON object with
+// metadata, the error has code [Invalid]. A [Source] that you write yourself uses [NewObject]
+// instead.
 func ParseObject(data []byte) (*Object, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
@@ -66,8 +67,8 @@ func ParseObject(data []byte) (*Object, error) {
 	return &Object{Key: Key{m.Namespace, m.Name}, Version: v, Labels: m.Labels, Data: compact}, nil
 }
 
-// NewObject returns the object in data as it is at version v, for a [Source] that you write
-// yourself. It does not keep data. The resourceVersion in data is replaced, or added if it is
+// NewObject returns an object with the JSON in data and the version v, for a [Source] that you
+// write yourself. It does not keep data. The resourceVersion in data is replaced, or added if it is
 // missing. fields becomes [Object.Fields] and may be nil.
 //
 // If data is not a JSON object with a metadata.name, or v is zero, the error has code [Invalid].

@@ -32,7 +32,7 @@ import (
 // A Source that wraps another one has a method Unwrap() Source, with which [Describe] finds the
 // Description of the wrapped Source.
 //
-// Both methods are safe for concurrent use.
+// List and Watch are safe for concurrent use.
 //
 // [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 type Source interface {
@@ -219,9 +219,9 @@ const (
 type Match uint8
 
 const (
-	// NotOlderThan allows the version and any later one. It is the default.
+	// NotOlderThan allows Query.Version and any later version. It is the default.
 	NotOlderThan Match = iota
-	// Exact allows only that version.
+	// Exact allows only Query.Version.
 	Exact
 )
 
@@ -250,9 +250,9 @@ type Page struct {
 	Remaining int
 }
 
-// All returns an iterator over the events of w, one by one. At a clean end the iteration
-// stops without an error; any other end is an error, which is the last element. Leaving the
-// loop does not close w.
+// All returns an iterator over the events of w, one by one. After a clean end of w, the iteration
+// stops without an error. If w fails, the error is the last element. Leaving the loop does not
+// close w.
 func All(ctx context.Context, w Watcher) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var batch [16]Event

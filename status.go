@@ -132,7 +132,7 @@ func (s Status) Err() *Error {
 }
 
 // code derives the code from the causes and the reason, because several reasons share an HTTP
-// status. For an unknown reason it uses the status.
+// status. If the reason is unknown, code uses the HTTP status.
 func (s Status) code() Code {
 	if s.Details != nil {
 		for _, c := range s.Details.Causes {

@@ -7,7 +7,7 @@ import (
 
 // A Version is a point in the history of a database. Versions are totally ordered and grow with
 // every write. Zero means that no version is given. On the wire a Version is a decimal
-// resourceVersion; Kubernetes allows clients to compare these since KEP-5504.
+// resourceVersion; Kubernetes allows clients to compare resourceVersions since KEP-5504.
 type Version uint64
 
 // ParseVersion parses a decimal resourceVersion. The empty string and "0" are zero. Anything else

@@ -39,8 +39,8 @@ var compressions = []struct {
 }
 
 // BenchmarkCompression measures the server's cost per watcher to deliver one event, a pod of 2 KiB,
-// uncompressed and compressed, and the bytes on the wire. It runs with one watcher and with a
-// thousand that share each compressed frame.
+// uncompressed and compressed, and the bytes on the wire. It runs with one watcher, and with a
+// thousand watchers that share each compressed frame.
 func BenchmarkCompression(b *testing.B) {
 	for _, watchers := range []int{1, 1000} {
 		for _, c := range compressions {

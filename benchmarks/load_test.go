@@ -20,7 +20,7 @@ import (
 // loadEnv is the environment variable that makes this program a load process, which holds the
 // clients. They run in a separate process, so that the benchmark's process uses CPU time only for
 // the server. The load process opens connections, discards the received bytes, and counts events by
-// their mark. The two processes exchange lines over pipes.
+// the byte mark, which each event contains once. The two processes exchange lines over pipes.
 const loadEnv = "LISTWATCH_BENCH_LOAD" // its value is a loadSpec in JSON
 
 type loadSpec struct {
@@ -31,7 +31,7 @@ type loadSpec struct {
 
 // clients describes the clients of a load process. Its fields are exported for encoding.
 type clients struct {
-	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
+	// Kind is a key of the map requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
 	// frameReader. A suffix such as "+gzip" requests a compression.
 	Kind string
 	TLS  bool
@@ -41,8 +41,8 @@ type clients struct {
 	Refresh int
 	// Tunnels makes readers of kind "frames" open WebSockets over HTTP/2.
 	Tunnels bool
-	// Quiet is used by readers of kind "frames". Every Quiet-th watch selects a namespace of its
-	// own ("n-0", "n-1" and so on), and all other watches select the namespace "quiet". If Quiet is
+	// Quiet is for readers of kind "frames". Every Quiet-th watch selects a namespace of its own
+	// ("n-0", "n-1" and so on), and all other watches select the namespace "quiet". If Quiet is
 	// zero, every watch covers all namespaces.
 	Quiet int
 }
@@ -152,8 +152,8 @@ func serveLoad(spec string) error {
 	}
 }
 
-// counter counts the events that all clients together have received. Each event contains one
-// byte with the value mark.
+// counter counts the events that all clients together have received. Each event contains the byte
+// mark once.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond
@@ -207,9 +207,9 @@ var requests = map[string]string{
 
 const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// requestOf returns the request that clients of the kind send; it is empty for HTTP/2. If the
-// kind names a coding, as in "chunked+gzip", requestOf also returns the header that requests
-// it.
+// requestOf returns the request that clients of the kind send. The request is empty for HTTP/2. If
+// the kind names a coding, as in "chunked+gzip", requestOf also returns the header that requests
+// this coding.
 func requestOf(kind string) (request, name, value string) {
 	kind, coding, compressed := strings.Cut(kind, "+")
 	request, name, value = requests[kind], "Accept-Encoding", coding
@@ -225,7 +225,7 @@ func requestOf(kind string) (request, name, value string) {
 	return request, name, value
 }
 
-// openAll opens all watches. Each call of open opens as many as one connection carries.
+// openAll opens all watches. Each call of open opens all watches of one connection.
 func (l loadSpec) openAll(c *counter) error {
 	request, name, value := requestOf(l.Clients.Kind)
 	perConn := 1

@@ -23,8 +23,8 @@ type frameReader struct {
 	stalled uint32         // a stream that is not counted, and whose window is never refreshed
 }
 
-// openFrames opens the watches of one connection with a frameReader. first is the number of the
-// first of these watches.
+// openFrames opens the watches of one connection with a frameReader. The watches have consecutive
+// numbers, and the parameter first is the lowest of them.
 func (l loadSpec) openFrames(first int, c *counter) error {
 	r, err := l.newFrameReader(first, c)
 	if err != nil {

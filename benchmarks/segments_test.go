@@ -16,16 +16,17 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A dataset describes objects that keep most of their content when they change. Their JSON has
-// about size bytes: text that is the same in all objects, random text of each object, and padding.
+// A dataset describes objects that keep most of their content when they change. The field size is
+// the approximate length of an object's JSON in bytes. The JSON consists of text that all objects
+// have in common, random text of each object, and padding.
 type dataset struct {
 	name        string
 	size        int
 	common, own float64 // fractions of size
 }
 
-// Most text of a node lists images, which all nodes have in common. Each config map has mostly
-// content of its own.
+// The fractions imitate real objects: most text of a node lists images, which all nodes have in
+// common, and most text of a config map is its own.
 var datasets = []dataset{
 	{"pods", 1800, 0.75, 0.15}, {"configmaps", 4000, 0.1, 0.35}, {"nodes", 9300, 0.85, 0.05},
 }
@@ -45,9 +46,10 @@ var sharing = []struct {
 
 // BenchmarkSharedHistory measures the server's CPU time to deliver one event to each of a thousand
 // watchers: uncompressed, with each event compressed on its own, and with shared history. It
-// measures all of them in five interleaved rounds of 64 events, and reports the medians, and the
-// medians of the ratios within a round. Each event changes a random one of 200 objects; in hot
-// order, 80 % of the events change one of the same ten objects. Run it with -benchtime 1x.
+// measures every entry of sharing in five interleaved rounds of 64 events. For each entry it
+// reports the median, and the median of the ratio to the first entry in the same round. Each event
+// changes a random one of 200 objects. In hot order, 80 % of the events change one of ten objects,
+// always the same ten. Run it with -benchtime 1x.
 func BenchmarkSharedHistory(b *testing.B) {
 	for _, d := range datasets {
 		for _, hot := range []bool{false, true} {
@@ -94,7 +96,8 @@ func benchmarkSharedHistory(b *testing.B, d dataset, hot bool) {
 	}
 }
 
-// publish publishes events one at a time: after each it waits until all watchers were sent it.
+// publish publishes the given number of events. After each event it waits until the event was sent
+// to all watchers.
 func (o *changingObjects) publish(events, watchers int) {
 	for range events {
 		o.Publish()
@@ -111,7 +114,7 @@ type changingObjects struct {
 	shared string   // the text that is the same in all objects
 	own    []string // the random text of each object
 	plain  int      // the number of JSON bytes in all events so far
-	// published is the number of events so far
+	// published is the number of events so far.
 	published int
 }
 

@@ -70,7 +70,7 @@ func variants() []variant {
 // goHTTP2 is the HTTP/2 client of net/http. It refreshes a window after 4 KiB.
 var goHTTP2 = clients{Kind: "h2", Streams: 100}
 
-// byReader returns the variants that show how the clients of HTTP/2 determine its cost: leaner
+// byReader returns the variants that show how the cost of HTTP/2 depends on the clients: leaner
 // clients, and clients with a connection for each watch.
 func byReader() []variant {
 	serve := func(tb testing.TB, l net.Listener) publisher { return startServer(tb, l, h2.Server{}, false) }

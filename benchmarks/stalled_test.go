@@ -101,7 +101,8 @@ func (h *healthyReader) dial(request string) net.Conn {
 	return conn
 }
 
-// A streamReader reads 99 healthy streams on one connection, and one more that may have stalled.
+// A streamReader reads 99 healthy streams on one connection. One more stream of the connection may
+// have stalled.
 type streamReader struct {
 	testing.TB
 	publisher
@@ -109,7 +110,8 @@ type streamReader struct {
 	count  *counter
 }
 
-// newStreamReader returns a streamReader in which the given stream has stalled, unless it is zero.
+// newStreamReader returns a streamReader. If the parameter stalled is not zero, it is the ID of a
+// stream that has stalled.
 func newStreamReader(tb testing.TB, stalled uint32) *streamReader {
 	s := &streamReader{TB: tb, publisher: startServer(tb, listen(tb, false), h2.Server{}, false), count: newCounter()}
 	l := loadSpec{Clients: clients{Streams: 99, Refresh: 4 << 10}, Addr: s.Addr()}

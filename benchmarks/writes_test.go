@@ -153,8 +153,8 @@ func each(n int, f func(i int) error, report func(...any)) {
 	done.Wait()
 }
 
-// BenchmarkOpenFile measures the time to open a file of 100,000 objects of 1 KiB so that
-// they can be listed and watched, and the memory that they use.
+// BenchmarkOpenFile opens a file of 100,000 objects of 1 KiB. It measures the time until the
+// objects can be listed and watched, and the memory that they use.
 func BenchmarkOpenFile(b *testing.B) {
 	const objects = 100_000
 	path := filepath.Join(b.TempDir(), "bench.db")

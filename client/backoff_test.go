@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// delays returns the time between requests.
+// delays returns the delay between each request and the request before it.
 func delays(p *scriptedTransport) []time.Duration {
 	var delays []time.Duration
 	requests := p.requests()
@@ -110,7 +110,8 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 	for _, end := range []error{errConnectionLost, io.EOF} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
-			var reconnected []time.Duration // how long after endTime each client reconnected
+			// For each client, reconnected holds the time from endTime to the reconnect.
+			var reconnected []time.Duration
 			endTime := time.Now().Add(2 * time.Minute)
 			for range clients {
 				w := openWatch(t, newRemote(&scriptedTransport{scriptFor: func(n int) script {

@@ -21,20 +21,21 @@ import (
 // with the same verbs. T is any type that encoding/json can encode and decode, with the metadata of
 // Kubernetes in the member "metadata": a struct that embeds [listwatch.Metadata] with the tag
 // `json:"metadata"`, a type of Kubernetes, or [encoding/json.RawMessage]. Kubernetes requires kind
-// and apiVersion in custom resources, so T must have these members there.
+// and apiVersion in custom resources, so a type T for custom resources must have these members.
 //
 // Errors are [*listwatch.Error] with the code, reason and causes of the server's Status, such as
 // NotFound, AlreadyExists, Conflict, or Invalid. Errors of the context are returned unchanged. A
-// write that fails with Unavailable may have been performed, and so may a write that the server
-// redirects to a GET, such as with 303, which fails with Unsupported.
+// write that fails with Unavailable may have been performed nevertheless. The same holds for a
+// write that fails with Unsupported because the server redirected it to a GET, for example with
+// 303.
 type Collection[T any] struct {
 	// Remote is the collection. Its URL names all objects or, in a Kubernetes API, the objects of
 	// one namespace. Selectors in its query apply to List only.
 	Remote *Remote
-	// PlainPaths controls where an object is. If false, a URL whose path ends like a collection of
-	// a Kubernetes API, /api/VERSION/PLURAL or /apis/GROUP/VERSION/PLURAL, has the paths of
-	// Kubernetes: /api/v1/namespaces/NAMESPACE/pods/NAME. If true, and for every other URL, an
-	// object is at URL/NAME or URL/NAMESPACE/NAME.
+	// PlainPaths controls the paths of objects. If it is false and the path of the URL ends like a
+	// collection of a Kubernetes API (/api/VERSION/PLURAL or /apis/GROUP/VERSION/PLURAL), objects
+	// have paths as in Kubernetes, such as /api/v1/namespaces/NAMESPACE/pods/NAME. If it is true,
+	// or for any other URL, an object is at URL/NAME or URL/NAMESPACE/NAME.
 	PlainPaths bool
 }
 
@@ -44,7 +45,7 @@ func (c Collection[T]) Get(ctx context.Context, key listwatch.Key) (T, error) {
 }
 
 // List returns the selected values in the order of the server, and the version of this state. If
-// q.Limit is set, they are only the first page; use List of Remote to read the others.
+// q.Limit is set, List returns only one page; use List of Remote to read all pages.
 func (c Collection[T]) List(ctx context.Context, q listwatch.Query) ([]T, listwatch.Version, error) {
 	page, err := c.Remote.List(ctx, q)
 	if err != nil {
@@ -76,13 +77,13 @@ func (c Collection[T]) Create(ctx context.Context, value T) (T, error) {
 // maxUpdateTries limits the retries at a server that reports a conflict for every write.
 const maxUpdateTries = 100
 
-// Update reads the value at key, calls the function change, which modifies it, and writes the
-// result. If another writer was faster, Update does all of this again, at most a hundred times. If
-// change returns an error, nothing is written and Update returns the error unchanged. If nothing
-// has changed, nothing is written and the value is returned.
+// Update reads the value at key, calls the function change, which modifies the value, and writes
+// the result. If another writer was faster, Update does all of this again, at most a hundred times.
+// If that function returns an error, nothing is written and Update returns the error unchanged. If
+// the function modifies nothing, nothing is written and Update returns the value that it read.
 //
 // Members that T does not have are kept, because Update writes the object that it read, with only
-// the modifications that change made. An array that differs replaces the old one as a whole.
+// the modifications of the function. A modified array replaces the old array as a whole.
 func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	for try := 1; ; try++ {
 		o, overtaken, err := c.updateOnce(ctx, key, change)
@@ -124,8 +125,8 @@ func (c Collection[T]) updateOnce(ctx context.Context, key listwatch.Key, change
 		return old, false, nil
 	}
 	if err == nil {
-		// Restore the version that was read, because change may have modified or removed it. With
-		// this version the server detects that another writer was faster.
+		// Restore the version that was read, because the function may have modified or removed it.
+		// With this version the server detects that another writer was faster.
 		data, err = rawjson.Rebase(data, []byte(`{"metadata":{}}`), fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"}}`, old.Version))
 	}
 	if err != nil {

@@ -27,7 +27,8 @@ func TestObjectURL(t *testing.T) {
 		url   string
 		key   listwatch.Key
 		plain bool
-		want  string // the path for an object and, after a space, the path for a create
+		// want holds the path of the object and, after a space, the path to create it.
+		want string
 	}{
 		{"http://h/things", listwatch.Key{Name: "a"}, false, "/things/a /things"},
 		{"http://h/things/", key, false, "/things/ns/a /things/ns"},

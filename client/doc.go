@@ -17,10 +17,10 @@
 //     server no longer has the history, or its state was replaced (its epoch changed, or
 //     its versions decreased), or the connection ended within the initial events after the
 //     reader had received some of them.
-//   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid],
-//     [listwatch.NotFound]: the server no longer serves the watch. After a 401 the Watcher
-//     first retries with fresh credentials: once or, if the server served the watch for at
-//     least a second before each 401, any number of times.
+//   - [listwatch.Unauthorized], [listwatch.Forbidden], [listwatch.Invalid], [listwatch.NotFound]:
+//     the server no longer serves the watch. After a 401 the Watcher first retries with fresh
+//     credentials. It retries once, or any number of times if the server served the watch for at
+//     least a second before each 401.
 //   - [listwatch.Unsupported]: the server sent an unknown event type, or a resourceVersion
 //     that is not a decimal number. The Watcher never skips an event.
 //   - [listwatch.Corrupt]: the server violated the protocol twice at the same version.
@@ -36,7 +36,7 @@
 //
 // httpclient.go chooses the clients of net/http, and query.go writes URLs. exchange.go performs
 // requests that are not watches: list.go and listbody.go read lists, and collection.go reads and
-// writes single objects. follower.go starts a watch and has the goroutine that serves it,
+// writes single objects. follower.go starts a watch and the goroutine that keeps it open,
 // response.go reads one response, fallback.go chooses the transport, and policy.go decides which
 // failures the reader must handle. watcher.go is the queue between the goroutine and the reader.
 // The goroutine ends after Close of the Watcher.

@@ -24,12 +24,13 @@ import (
 type objectRequest struct {
 	op, method string
 	key        listwatch.Key
-	plainPaths bool   // see Collection.PlainPaths
-	body       []byte // JSON; nil if there is none
+	plainPaths bool // see Collection.PlainPaths
+	// body is JSON, or nil if the request has no body.
+	body []byte
 }
 
 // exchange sends q and returns the object in the response. It returns nil for a delete, because
-// some servers respond with a Status.
+// some servers respond with a Status instead of the object.
 func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Object, err error) {
 	defer func() {
 		switch {
@@ -168,7 +169,8 @@ func checkContentType(h http.Header) error {
 	return nil
 }
 
-// decoded returns body without the content coding that h names.
+// decoded returns a reader that removes the content coding from body. The headers h name the
+// coding.
 func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
 	name := strings.ToLower(h.Get("Content-Encoding"))
 	switch {

@@ -103,8 +103,8 @@ var protocolRefusals = []int{http.StatusUpgradeRequired, http.StatusNotImplement
 // fails with the same status.
 var upgradeRefusals = append([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed}, protocolRefusals...)
 
-// mostTelling returns the most informative error: one that the server sent, otherwise one
-// of code Unavailable, otherwise the first.
+// mostTelling returns the most informative error: an error that the server sent, otherwise an error
+// of code Unavailable, otherwise the first error.
 func mostTelling(failed []failedDial) error {
 	if len(failed) == 0 {
 		return &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport"}

@@ -22,8 +22,9 @@ import (
 // starts at the version of that list, because a watch without a version could not be
 // resumed.
 //
-// If Start is At and the server has another epoch, the error is [listwatch.Expired]. The
-// Remote assumes that the version belongs to the newest epoch that it has seen.
+// If Start is At and the epoch of the server has changed, the error is [listwatch.Expired]. A Query
+// does not name an epoch, so the Remote assumes that the version belongs to the newest epoch that
+// the server has reported so far.
 func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := checkQuery(q, true); err != nil {
 		return nil, err
@@ -75,12 +76,17 @@ type follower struct {
 	ctx     context.Context // ends when the watcher is closed
 
 	// Owned by the caller of Watch, and then by the goroutine of run.
-	reflector    reflector.Reflector
-	epoch        string            // the epoch of the version to resume from; empty if not known
-	response     *response         // the newest response; nil if the newest request was a list
-	listed       []listwatch.Event // initial events of a list, delivered once the watch is open
-	refresh      bool              // the next request needs fresh credentials
-	unproductive int               // consecutive responses without an event
+	reflector reflector.Reflector
+	// epoch is the epoch of the version to resume from. It is empty if the epoch is not known.
+	epoch string
+	// response is the newest response. It is nil if the newest request was a list.
+	response *response
+	// listed holds the initial events from a list. They are delivered once the watch is open.
+	listed []listwatch.Event
+	// refresh is true if the next request needs fresh credentials.
+	refresh bool
+	// unproductive is the number of consecutive responses without an event.
+	unproductive int
 }
 
 func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, w *watcher) *follower {
@@ -96,7 +102,7 @@ func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, 
 	return f
 }
 
-// openFirst opens the first response. The reflector opens the following ones.
+// openFirst opens the first response. The reflector opens all later responses.
 func (f *follower) openFirst() error {
 	switch q := f.query; {
 	case q.SendsInitialEvents():
@@ -115,7 +121,7 @@ func (f *follower) openFirst() error {
 	return f.reflector.Open(f.ctx)
 }
 
-// run fills the queue until the watcher is closed or the reader must act.
+// run fills the queue until the watcher is closed or a failure occurs that the reader must handle.
 func (f *follower) run() {
 	err := f.reflector.Run(f.ctx)
 	if f.ctx.Err() != nil || isNoContent(err) {
@@ -154,7 +160,8 @@ func (f *follower) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 // Describe implements [listwatch.Describer].
 func (f *follower) Describe() listwatch.Description { return f.remote.Describe() }
 
-// Begin implements [reflector.Sink]. restart has already emptied the queue.
+// Begin implements [reflector.Sink]. If the state is requested again, the method restart has
+// already emptied the queue of the watcher.
 func (f *follower) Begin() { f.listed = nil }
 
 // Take implements [reflector.Sink].

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// newHTTPClient returns a copy of HTTPClient, or a client over Network, which uses HTTP/2 if the
-// server offers it during the TLS handshake.
+// newHTTPClient returns a copy of HTTPClient. If HTTPClient is nil, it returns a client over
+// Network, which uses HTTP/2 if the server offers HTTP/2 during the TLS handshake.
 func (r *Remote) newHTTPClient() *http.Client {
 	if r.HTTPClient == nil {
 		protocols := new(http.Protocols)

@@ -49,11 +49,13 @@ func TestTransportsServeOnlyWatches(t *testing.T) {
 // A recordedServer serves a collection on a socket and counts the requests of each transport.
 type recordedServer struct {
 	*httptest.Server
-	things   *store.Collection
-	watches  map[string]*atomic.Int32 // number of watches, by the result of transportOf
-	lists    atomic.Int32
-	tokens   atomic.Pointer[string] // if not nil, the only credentials that are accepted
-	upgrades bool                   // only watches over WebSocket are accepted
+	things  *store.Collection
+	watches map[string]*atomic.Int32 // number of watches, by the result of transportOf
+	lists   atomic.Int32
+	// If tokens is not nil, the server accepts only these credentials.
+	tokens atomic.Pointer[string]
+	// If upgrades is true, the server accepts only watches over WebSocket.
+	upgrades bool
 }
 
 func startRecorded(t *testing.T, name, network, address string, tls bool) *recordedServer {
@@ -114,7 +116,7 @@ func newTransport(name string) *http.Transport {
 }
 
 // checkFollows lists, watches, and watches again after all connections have been closed. All
-// requests must reach s, and all watches over the named transport.
+// requests must reach s, and all watches must use the named transport.
 func (s *recordedServer) checkFollows(t *testing.T, r *Remote, name string) {
 	t.Helper()
 	defer r.Close()

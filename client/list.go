@@ -12,8 +12,8 @@ import (
 )
 
 // List requests one page and does not retry. After a failure the caller may retry when the
-// RetryAfter of the error has passed. If a continue token has expired and the server offers
-// a new one, [listwatch.Error.Continue] holds it.
+// RetryAfter of the error has passed. If a continue token has expired and the server offers a new
+// token, [listwatch.Error.Continue] holds the new token.
 //
 // Objects keep the bytes that the server sent, with one exception: items of Kubernetes' typed
 // lists lack kind and apiVersion. List adds these two as the first members, so that an object
@@ -80,8 +80,9 @@ func (r *Remote) listLimit() int64 {
 // A boundedReader returns an error if a decoder reads beyond the allowed offset. A decoder does so
 // only if a value, or the whole list, is larger than its limit.
 type boundedReader struct {
-	r       io.Reader
-	total   int64 // a negative value means no limit
+	r io.Reader
+	// total is the maximum size of the whole list. A negative value means no limit.
+	total   int64
 	allowed int64
 	read    int64
 }
@@ -92,7 +93,7 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 		limit = min(limit, r.total)
 	}
 	if r.read >= limit {
-		// The limit is reached, so only the end of the list may follow.
+		// The limit is reached, so the response must end here.
 		n, err := r.r.Read(p[:min(1, len(p))])
 		if n > 0 {
 			err = corruptList(fmt.Sprintf("an object or the list exceeds the limit of %d bytes", limit), nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A listBody reads a list object by object, so that a large list is not held in memory twice.
-// Its members may come in any order:
+// A listBody reads a list object by object, so that a large list is not held in memory twice. The
+// members of the list may come in any order:
 // {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 type listBody struct {
 	// Immutable after construction.
@@ -23,7 +23,9 @@ type listBody struct {
 	dec   *json.Decoder
 	limit int64 // the maximum number of bytes of one object
 
-	itemKind, itemAPIVersion string // the type of the items; empty if not known
+	// itemKind and itemAPIVersion are the type of the items. They are empty if the type is not
+	// known.
+	itemKind, itemAPIVersion string
 	page                     listwatch.Page
 	hasItems                 bool
 	valueBuffer              json.RawMessage // reused for each value
@@ -153,8 +155,8 @@ func parseItem(data []byte) (*listwatch.Object, error) {
 	return e.Object, nil
 }
 
-// finish checks that the list is complete, and adds kind and apiVersion to the objects. It
-// cannot add them earlier, because the list's kind may follow its items.
+// finish checks that the list is complete, and adds kind and apiVersion to the objects. It cannot
+// add them earlier, because the kind of the list may follow the items.
 func (b *listBody) finish() error {
 	switch {
 	case !b.hasItems:
@@ -195,7 +197,7 @@ func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
 		return o, nil
 	}
 	head[0] = '{'
-	// The object has metadata, so a comma is needed.
+	// A comma must follow the new members, because the object has at least the member metadata.
 	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
@@ -227,7 +229,7 @@ func (b *listBody) expect(want json.Delim) error {
 // allow permits the decoder to read one more value.
 func (b *listBody) allow() { b.in.allowed = b.dec.InputOffset() + b.limit + maxSpace }
 
-// maxSpace is the maximum number of bytes between two values.
+// maxSpace is the maximum number of bytes, such as white space and names, between two values.
 const maxSpace = 64 << 10
 
 func corruptList(message string, cause error) *listwatch.Error {

@@ -76,10 +76,10 @@ func (f *follower) recordFailure(end reflector.WatchEnd, at *reflector.ResumePoi
 	}
 }
 
-// restart is the Restart function of the follower's Policy. The watch can only start over
-// if the reader has not received any event. Otherwise the new state may lack objects that
-// the reader has received, and only the reader can drop them. The error quotes the cause
-// and does not wrap it, because a wrapped io.EOF would look like a clean end.
+// restart is the Restart function of the follower's Policy. The watch can only start over if the
+// reader has not received any event. Otherwise the new state may lack objects that the reader has
+// received, and only the reader can drop them. If the initial events were cut short, the error
+// quotes the cause and does not wrap it, because a wrapped io.EOF would look like a clean end.
 func (f *follower) restart(cause error, at *reflector.ResumePoint) error {
 	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
 	switch {
@@ -101,8 +101,8 @@ func mayRefuseWatchList(err error) bool {
 	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)
 }
 
-// isNoContent reports whether the server responded with 204, which asks an EventSource not to
-// reconnect (HTML, section 9.2.3).
+// isNoContent reports whether the server responded with status 204. This status asks an EventSource
+// not to reconnect (HTML, section 9.2.3).
 func isNoContent(err error) bool {
 	e := listwatch.AsError(err)
 	return e != nil && e.Remote && e.Status == http.StatusNoContent

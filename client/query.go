@@ -20,9 +20,9 @@ var queryParams = []string{
 // params are the parameters of one request.
 type params struct{ url.Values }
 
-// paramsOf returns the parameters of every request for q: the query of u and the selection. The
-// URL identifies one collection, so namespace and name become field selectors, which every
-// server knows.
+// paramsOf returns the parameters that all requests for q have: the parameters in the URL u, and
+// the selection. The URL identifies one collection, so namespace and name become field selectors,
+// which every server knows.
 func paramsOf(u *url.URL, q listwatch.Query) params {
 	p := params{u.Query()}
 	for _, name := range queryParams {
@@ -86,18 +86,18 @@ func (p params) list(q listwatch.Query) {
 	}
 }
 
-// watch adds the parameters of a watch from version. It always requests bookmarks: they
-// advance the version of a watch that receives no events, so that it can resume even after
-// the history of its last event has expired.
+// watch adds the parameters of a watch that starts at the given version. It always requests
+// bookmarks, because they advance the version of a watch that receives no events. Such a watch can
+// then resume even if the version of its last event has expired.
 func (p params) watch(version listwatch.Version) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
 	p.Set("resourceVersion", version.String())
 }
 
-// watchInitial adds the parameters of a watch with initial events. It requests them
-// explicitly even if they are the default, because otherwise the server does not mark their
-// end (KEP-3157).
+// watchInitial adds the parameters of a watch with initial events. It requests these events
+// explicitly even if the server sends them by default, because otherwise the server does not mark
+// the end of the initial events (KEP-3157).
 func (p params) watchInitial(q listwatch.Query) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
@@ -130,15 +130,15 @@ func opOf(watch bool) string {
 	return "list"
 }
 
-// kubernetesPath matches the path of a collection in a Kubernetes API. Its groups are the
-// namespace, which may be empty, and the plural.
+// kubernetesPath matches the path of a collection in a Kubernetes API. The groups of the expression
+// match the namespace, which may be empty, and the plural.
 var kubernetesPath = func() *regexp.Regexp {
 	const version = `v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?`
 	return regexp.MustCompile(`(?:^|/)(?:api|apis/[^/]+)/` + version + `/(?:namespaces/([^/]+)/)?([^/]+)/?$`)
 }()
 
-// objectURL returns the URL of the object that q addresses, and for a create the URL of its
-// collection. u is the URL of the collection.
+// objectURL returns the URL for the request q: the URL of the object or, for a create, the URL to
+// which the object is posted. The parameter u is the URL of the collection.
 func objectURL(u *url.URL, q objectRequest) (*url.URL, error) {
 	name := q.key.Name
 	switch isCreate := q.method == http.MethodPost; {

@@ -19,18 +19,19 @@ import (
 // A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its
 // fields must not be changed once it is in use, and it must not be copied.
 type Remote struct {
-	// URL is the http or https URL of the collection. Its query is sent with every request,
-	// without the parameters that come from a Query, such as watch and limit. Its selectors
-	// are combined with the selectors of a Query. Its timeoutSeconds limits how long the
-	// server keeps a watch open.
+	// URL is the http or https URL of the collection. Every request contains the query parameters
+	// of this URL, except for the parameters that come from a Query, such as watch and limit.
+	// Selectors in the URL are combined with the selectors of a Query. The parameter timeoutSeconds
+	// limits how long the server keeps a watch open.
 	URL string
 	// HTTPClient sends lists and writes and, if Transports is nil, watches and the handshakes of
 	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
 	// over Network are used, which detect a dead server by the pings of HTTP/2 and use no proxy.
 	//
-	// WebSocket needs a RoundTripper that supports upgrades, and is not used with others; see
-	// the HTTPClient of the client in package transport/websocket. The Timeout limits a list or
-	// a write as a whole, and a watch until its response begins.
+	// WebSocket needs a RoundTripper that supports upgrades, and is not used with others; see the
+	// HTTPClient of the client in package transport/websocket. The Timeout of HTTPClient limits the
+	// whole duration of a list or a write. For a watch it only limits the time until the response
+	// begins.
 	HTTPClient *http.Client
 	// Network connects to the server for lists and writes if HTTPClient is nil, and for watches if
 	// Transports is nil, too.
@@ -48,8 +49,8 @@ type Remote struct {
 	// proxies that buffer long responses.
 	Transports []transport.Client
 	// Header returns headers for a request, such as Authorization. It may be nil. It is called
-	// before each request. After a 401 it is called once more with refresh true, and must not
-	// return the same credentials. It must be safe for concurrent use. An error without a code
+	// before each request. After a 401 it is called once more with refresh set to true, and must
+	// then return other credentials. It must be safe for concurrent use. An error without a code
 	// counts as Unavailable. A RoundTripper of HTTPClient may add credentials instead.
 	Header func(ctx context.Context, refresh bool) (http.Header, error)
 	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always
@@ -92,11 +93,14 @@ const (
 
 // remoteState holds the clients that a Remote creates, and its knowledge about the server.
 type remoteState struct {
-	once      sync.Once
-	http      *http.Client // sends everything but watches; set when once runs
-	fallback  fallback     // set when once runs
+	once sync.Once
+	// http sends all requests except watches. It is set when once runs.
+	http *http.Client
+	// fallback is set when once runs.
+	fallback  fallback
 	watchList reflector.WatchListSupport
-	described atomic.Bool // Kind and APIVersion are known
+	// described is true if Kind and APIVersion in description are known.
+	described atomic.Bool
 
 	mu          sync.Mutex
 	description listwatch.Description // guarded by mu

@@ -9,7 +9,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A response is the response to one watch request, as a [listwatch.Watcher] that does not resume.
+// A response is a [listwatch.Watcher] that reads the response to one watch request. It does not
+// resume.
 type response struct {
 	// Immutable after construction.
 	follower  *follower
@@ -18,8 +19,10 @@ type response struct {
 	cancel    context.CancelFunc
 	idle      *idleTimer
 
-	received  int  // number of frames received
-	malformed bool // the server violated the protocol of the transport or of the framing
+	// received is the number of frames received.
+	received int
+	// malformed is true if the server violated the protocol of the transport or of the framing.
+	malformed bool
 }
 
 // request sends a request with the parameters p and returns its response, which ends when ctx

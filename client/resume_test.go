@@ -12,9 +12,10 @@ import (
 
 func TestWatchResumesWithoutGapsOrRepeats(t *testing.T) {
 	tests := []struct {
-		name   string
-		first  []any
-		from   string // the version at which the second request must start
+		name  string
+		first []any
+		// from is the version at which the second request must start.
+		from   string
 		second []any
 		want   string
 	}{

@@ -40,7 +40,8 @@ type scriptedRequest struct {
 // activity, or an error, which ends the response. After the last step the response stays
 // open and silent.
 type script struct {
-	refuse error // the error with which the request fails; nil if it succeeds
+	// refuse is the error with which the request fails. It is nil if the request succeeds.
+	refuse error
 	epoch  string
 	steps  []any
 }

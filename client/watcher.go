@@ -15,16 +15,24 @@ import (
 // waits while the queue is full, so a slow reader slows down the server.
 type watcher struct {
 	// Immutable after construction.
-	cancel context.CancelFunc // ends the goroutine
-	ready  chan struct{}      // capacity 1; holds a token when the queue has an event or has ended
-	room   chan struct{}      // capacity 1; holds a token when the queue has room
+
+	// cancel ends the goroutine of the follower.
+	cancel context.CancelFunc
+	// ready has capacity 1. It holds a token when the queue has an event or has ended.
+	ready chan struct{}
+	// room has capacity 1. It holds a token when the queue has room again.
+	room chan struct{}
 
 	mu sync.Mutex
 	// Guarded by mu.
 	queue []listwatch.Event
-	bytes int   // the size of the objects in queue
-	taken bool  // the reader has received an event
-	err   error // returned after the queued events; nil while the watch is open
+	// bytes is the size of the objects in the queue.
+	bytes int
+	// taken is true if the reader has received an event.
+	taken bool
+	// err is the error that Next returns after the queued events. It is nil while the watch is
+	// open.
+	err error
 }
 
 var _ reflector.Releaser = (*watcher)(nil)

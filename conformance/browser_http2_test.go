@@ -91,7 +91,8 @@ func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
 	}
 }
 
-// keyHash returns the hash of the server's public key, for the flag of Chromium that trusts it.
+// keyHash returns the hash of the server's public key. A flag of Chromium makes the browser trust
+// the key with this hash.
 func keyHash(t *testing.T, s *testhttp.Server) string {
 	t.Helper()
 	u, err := url.Parse(s.URL("/"))

@@ -28,15 +28,18 @@ type pageReport struct {
 
 // A reportServer serves the page at its own origin and collects the page's reports.
 type reportServer struct {
-	url        string
-	server     *httptest.Server
-	conns      *resettableListener
-	reports    chan pageReport
-	seenStages sync.Map // stages reported so far; a browser that got no response reports again
+	url     string
+	server  *httptest.Server
+	conns   *resettableListener
+	reports chan pageReport
+	// seenStages holds the stages that were reported, so that duplicate reports can be ignored: a
+	// browser that received no response sends its report again.
+	seenStages sync.Map
 }
 
-// newReportServer starts a reportServer. If the handler watch is not nil, the server also serves
-// it at /things, so that the page and the watches have the same origin.
+// newReportServer starts a reportServer. The parameter watch is a handler or nil. If it is a
+// handler, the server also serves it at /things, so that the page and the watches have the same
+// origin.
 func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
 	o := &reportServer{reports: make(chan pageReport, 8)}

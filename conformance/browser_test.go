@@ -94,7 +94,7 @@ func (s *browserFixture) shareHistory(t *testing.T) {
 	}
 }
 
-// pageURL returns the URL at which o serves the page that opens the watch of this fixture.
+// pageURL returns the URL of the page on the server o. The page opens watches of this fixture.
 func (s *browserFixture) pageURL(o *reportServer) string {
 	return o.url + "/page?" + url.Values{"watch": {s.url.String()}}.Encode()
 }
@@ -146,8 +146,9 @@ func eventJSON(eventType string, object []byte) string {
 	return fmt.Sprintf(`{"type":"%s","object":%s}`, eventType, object)
 }
 
-// verifyEvents compares got, the events that a page saw, with the expected ones: the initial events
-// in state, the bookmark with the version in at, and the events in then.
+// verifyEvents compares the events that a page saw (got) with the expected events. They are the
+// initial events (state), a bookmark (its version is the parameter at), and the events that follow
+// (then).
 func verifyEvents(got, state []string, at listwatch.Version, then []string) error {
 	n := len(state)
 	if len(got) != n+1+len(then) {
@@ -166,9 +167,8 @@ func verifyEvents(got, state []string, at listwatch.Version, then []string) erro
 	return nil
 }
 
-// A page of the server's own origin and a page of an allowed origin must see the same
-// events over EventSource and WebSocket. When its connection breaks, the EventSource must
-// resume without a gap.
+// A page of the server's own origin and a page of an allowed origin must see the same events over
+// EventSource and WebSocket. An EventSource whose connection breaks must resume without a gap.
 func TestBrowserSeesEveryEvent(t *testing.T) {
 	for _, origin := range []string{"own", "allowed"} {
 		t.Run("origin="+origin, func(t *testing.T) {

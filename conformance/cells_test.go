@@ -62,8 +62,8 @@ type cell struct {
 	compression compression
 }
 
-// cells returns all combinations, even if a watch cannot work in them, except for the client
-// websocket-h2 with a server that does not announce WebSocket over HTTP/2.
+// cells returns all combinations, including combinations in which a watch cannot work. It omits
+// only the client websocket-h2 with a server that does not announce WebSocket over HTTP/2.
 func cells() []cell {
 	var all []cell
 	for _, s := range serverConfigs {
@@ -105,7 +105,7 @@ func framingName(f framing.Framer) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."))
 }
 
-// isSupported reports whether everything that c requests is available.
+// isSupported reports whether a watch in c works, with the requested compression if there is one.
 func (c cell) isSupported() bool {
 	return !c.isRefused() && (c.compression.name == "none" || c.isCompressed())
 }

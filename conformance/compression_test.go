@@ -17,7 +17,7 @@ var compressions = []compression{{"none", ""}, {"gzip", ""}, {"zstd", ""}, {"per
 
 const extensionsHeader = "Sec-Websocket-Extensions"
 
-// appliesTo reports whether streams of a transport can use c. Other transports ignore it.
+// appliesTo reports whether streams of the given transport can use c. Other streams ignore c.
 func (c compression) appliesTo(transport string) bool {
 	return c.name == "none" || (c.transport == "websocket") == (transport == "websocket")
 }

@@ -12,7 +12,7 @@ import (
 // A cutter dials connections that break after a number of bytes, possibly in the middle of
 // a message.
 type cutter struct {
-	after int  // bytes; zero means never
+	after int  // the number of bytes; zero means that connections never break
 	reset bool // break with a TCP reset instead of a close
 
 	fired     atomic.Bool

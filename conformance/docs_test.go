@@ -22,7 +22,8 @@ var (
 	casesTable = regexp.MustCompile(`(?s)(<!-- cases: [^\n]*-->\n).*(<!-- /cases -->)`)
 )
 
-// With -update, this test writes the list of cases instead of comparing it.
+// With the flag -update, this test writes the list of cases to the file instead of comparing it
+// with the file.
 func TestDocsListEveryCase(t *testing.T) {
 	file := filepath.Join(docs, "conformance-cases.md")
 	data, err := os.ReadFile(file)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// appendExact appends an encoding of a JSON text that is equal for two texts if and only if
-// they have the same value and the same order of members. Numbers are compared as decimals
+// appendExact appends an encoding of a JSON text. The encodings of two texts are equal if and only
+// if the texts have the same value and the same order of members. Numbers are compared as decimals
 // and never become floats, so that 1e400 and 2^64+1 remain exact.
 func appendExact(dst, text []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -24,10 +24,10 @@ import (
 // sockets, with and without TLS; see [transporttest.Run].
 func TestTransport(t *testing.T, p transporttest.Pair) { transporttest.Run(t, p) }
 
-// TestFramer tests a framing. Events must survive encoding and decoding, however reads are
-// split. A truncated stream must be distinguishable from a complete one, and an event
-// beyond the size limit must be refused. A watch must deliver what was written. A framing
-// may encode an object differently if the value is the same.
+// TestFramer tests a framing. Events must survive encoding and decoding, however reads are split. A
+// truncated stream must be distinguishable from a complete one, and an event beyond the size limit
+// must be refused. A watch must deliver the objects that were written. A framing may encode an
+// object differently if the value is the same.
 func TestFramer(t *testing.T, f framing.Framer) {
 	for name, test := range map[string]func(*testing.T, framing.Framer){
 		"round-trip":   testRoundTrip,
@@ -122,8 +122,8 @@ func testSplitReads(t *testing.T, f framing.Framer) {
 	}
 }
 
-// testTruncation truncates the last event. A stream may end between events and within
-// separators, so a cut there is not an error.
+// testTruncation cuts the stream at many places within the last event. It makes no cuts between
+// events or in separators, because a stream may end there.
 func testTruncation(t *testing.T, f framing.Framer) {
 	events := testEvents()[:2]
 	data, ends := encodeEvents(t, f, events)

@@ -81,8 +81,8 @@ func (k *KnownFailures) Unmatched(names []string) (patterns []string) {
 }
 
 // Match reports whether a pattern matches the name of a run, GROUP/NAME/VARIANT, such as
-// "resume/from-rv/h2". The pattern may be shorter, such as "resume" or "resume/from-rv".
-// Its parts may contain * and ? as in [path.Match].
+// "resume/from-rv/h2". The pattern may be shorter, such as "resume" or "resume/from-rv". The parts
+// of a pattern may contain * and ? as in [path.Match].
 func Match(pattern, name string) bool {
 	want, have := strings.Split(pattern, "/"), strings.Split(name, "/")
 	if len(want) > len(have) {

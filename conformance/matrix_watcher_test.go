@@ -21,7 +21,7 @@ import (
 type watchSession struct {
 	cell        cell
 	onOtherCell bool
-	cutAfter    int // bytes; zero means never
+	cutAfter    int // the number of bytes; zero means that the session is not cut
 	reset       bool
 }
 
@@ -37,8 +37,8 @@ type matrixWatcher struct {
 	rand     *rand.Rand
 
 	// Owned by run.
-	lastVersion listwatch.Version   // of the last complete event
-	versions    []listwatch.Version // of all events
+	lastVersion listwatch.Version   // version of the last complete event
+	versions    []listwatch.Version // versions of all events
 	counts      watchCounts
 }
 
@@ -47,7 +47,7 @@ type watchCounts struct {
 	ownCellEvents    int // events in the watcher's own cell
 	cuts             int // sessions that were cut off
 	cutsInEvent      int // cuts in the middle of an event
-	replayedEvents   int // events received after a resume but written before it
+	replayedEvents   int // events received after a resume but written before the resume
 	replayingResumes int // resumes followed by replayed events
 	timedOutDials    int // dials that were repeated
 }
@@ -62,15 +62,14 @@ func (t *watchCounts) add(o watchCounts) {
 }
 
 // A session in the watcher's own cell is cut after a random number of bytes: at least
-// ownCellMinBytes, and less than ownCellMinBytes plus ownCellExtraBytes, which is minEvents*80.
-// At most minCuts+1 such sessions are cut, so together they read less than minEvents*320 bytes.
-// The history must be longer, or the last cuts would not occur. It is longer, because even a
-// compressed event takes more than 400 bytes.
+// ownCellMinBytes, and less than ownCellMinBytes plus ownCellExtraBytes (minEvents*80). At most
+// minCuts+1 such sessions are cut, so together they read less than minEvents*320 bytes. All cuts
+// occur, because the history is longer: even a compressed event takes more than 400 bytes.
 const ownCellMinBytes, ownCellExtraBytes = minEvents * 20, minEvents * 60
 
 // newMatrixWatcher returns a watcher with a random plan: sessions in its own cell and in other
-// cells alternate, and all except the last one are cut. The cuts come early enough that the
-// history is long enough for all of them.
+// cells alternate, and all except the last one are cut. The cuts come so early that all of them
+// occur before the history ends.
 func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
 	w := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
 	for range minCuts + w.rand.IntN(2) {
@@ -156,9 +155,9 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 	}
 }
 
-// dial is like c.Dial, but repeats a dial that has timed out, and counts it. The clients limit
-// the time for the TLS handshake and the response headers, and no option changes that. The many
-// watchers that connect at the same time exceed these limits on a busy machine.
+// dial is like c.Dial, but repeats a dial that has timed out, and counts the repetitions. The
+// clients limit the time for the TLS handshake and the response headers, and no option changes
+// that. The many watchers that connect at the same time exceed these limits on a busy machine.
 func (w *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transport.Request) (transport.Receiver, error) {
 	for {
 		receiver, err := c.Dial(ctx, r)
@@ -170,8 +169,8 @@ func (w *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transpo
 	}
 }
 
-// verifyCompression returns an error if a compressed session with many events has read as
-// many bytes as the events contain.
+// verifyCompression returns an error if a compressed session did not read fewer bytes than its
+// events contain. It does not check sessions whose events have at most 256 KiB.
 func (l watchSession) verifyCompression(events int, read int64) error {
 	if l.cell.isCompressed() && events > 256<<10 && read >= int64(events) {
 		return fmt.Errorf("compressed events of %d bytes took %d bytes on the wire", events, read)
@@ -179,7 +178,7 @@ func (l watchSession) verifyCompression(events int, read int64) error {
 	return nil
 }
 
-// request returns a request for the events after lastVersion. With the SSE framing it
+// request returns a request for the events after lastVersion. With the SSE framing, the request
 // resumes like an EventSource, by Last-Event-ID.
 func (w *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *transport.Request {
 	header := make(http.Header)
@@ -192,7 +191,7 @@ func (w *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *tr
 	return &transport.Request{URL: s.WatchURL("/things", q.Encode()), Header: header, Framings: []framing.Framer{framer}}
 }
 
-// verifyEvent verifies one event. done reports whether it is the sentinel.
+// verifyEvent verifies one event. done reports whether the event belongs to the sentinel.
 func (w *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
 	if e.Type == framing.TypeError {
 		return false, fmt.Errorf("got an ERROR event: %w", listwatch.ParseStatus(e.Object))

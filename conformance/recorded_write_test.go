@@ -11,9 +11,11 @@ import (
 
 // A recordedWrite is one acknowledged change of one object.
 type recordedWrite struct {
-	version       listwatch.Version
-	key           listwatch.Key
-	before, after map[string]string // labels; nil if the object did not or does not exist
+	version listwatch.Version
+	key     listwatch.Key
+	// before and after are the labels of the object before and after the write. They are nil if the
+	// object did not exist at that time.
+	before, after map[string]string
 
 	// now is the object after the write. last is the object before the write, but with the
 	// version of the write, as in a DELETED event.
@@ -52,7 +54,7 @@ func newObjectContent(data []byte) (*objectContent, error) {
 	return &objectContent{data: data, sum: sha256.Sum256(data), valueSum: sha256.Sum256(exact)}, nil
 }
 
-// A selector selects objects by label. matches is independent of the parser under test.
+// A selector selects objects by label. The function matches does not use the parser under test.
 type selector struct {
 	text    string
 	matches func(labels map[string]string) bool
@@ -66,8 +68,8 @@ var selectors = []selector{
 	{"tier!=bronze,!canary", func(l map[string]string) bool { _, canary := l["canary"]; return l["tier"] != "bronze" && !canary }},
 }
 
-// expectedEvent returns the event that a watcher of s must see for w. The type is empty if
-// it must see none.
+// expectedEvent returns the event that a watcher of s must see for w. The type is empty if the
+// watcher must see no event.
 func (w *recordedWrite) expectedEvent(s selector) (eventType string, object *objectContent) {
 	was := w.before != nil && s.matches(w.before)
 	is := w.after != nil && s.matches(w.after)

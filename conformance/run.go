@@ -71,9 +71,9 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 	Strict  bool      `json:"strict,omitempty"`
-	// Notes are the notes of the target. Command is the command line of the run without
-	// patterns and files: with --run and a name appended, it repeats one run. It is empty
-	// if the run was not started from a command line.
+	// Notes are the notes of the target. Command is the command line of the run without patterns
+	// and files: with --run and a name appended, the command repeats one run. Command is empty if
+	// the run was not started from a command line.
 	Notes   []string `json:"notes,omitempty"`
 	Command []string `json:"command,omitempty"`
 	// Outcomes are in the order of [List]. Cases that were not selected are absent.
@@ -111,7 +111,7 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 			if err := awaitTarget(ctx, target, out.Verdict); err != nil {
 				r.Gone, r.Left = err.Error(), len(selected)-i-1
 				// The remaining variants of the case are not run.
-				stop(fmt.Errorf("the target is gone: %w", err))
+				stop(fmt.Errorf("the target no longer responds: %w", err))
 			}
 			out = o.adjustVerdict(out)
 			r.Outcomes = append(r.Outcomes, out)
@@ -203,8 +203,8 @@ func casePattern(pattern string) string {
 	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
-// selects reports whether a run is selected. The name of a case that cannot run has no
-// variant; it is selected by any pattern for the case.
+// selects reports whether a run is selected. The name of a case that cannot run has no variant, so
+// any pattern for the case selects it.
 func (o Options) selects(name string) bool {
 	if matchAny(o.Skip, name) {
 		return false

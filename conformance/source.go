@@ -16,16 +16,16 @@ import (
 // A Database creates collections; see [reference.Database].
 type Database = reference.Database
 
-// TestSource tests a store. It tests the contract of [listwatch.Source] and
-// [listwatch.Watcher] directly, and then runs every conformance case for servers against
-// this module's server over the store, over HTTP/1.1.
+// TestSource tests a store. It tests the contract of [listwatch.Source] and [listwatch.Watcher]
+// directly. Then it runs every conformance case for servers against this module's server, which
+// serves the store over HTTP/1.1.
 //
-// open is called for each test. It returns a new, empty database, or fails t. The database
-// must keep at most historyBytes of history; zero means its default. open registers a
+// open is called for each test. It returns a new, empty database, or fails t. The database must
+// keep at most historyBytes of history; zero means the default of the database. open registers a
 // t.Cleanup that closes the database.
 //
-// The parameter except is for cases that the store cannot satisfy. It maps the ID of each of them
-// to the reason why it is skipped.
+// The parameter except lists the cases that the store cannot satisfy. It maps the ID of a case to
+// the reason for skipping that case.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	target := reference.NewWithDatabase("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
 	testSource(t, target, except)
@@ -34,12 +34,12 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 // A ReadOnlySource is a Source over data that other programs write; see [reference.ReadOnly].
 type ReadOnlySource = reference.ReadOnly
 
-// TestReadOnlySource is like [TestSource] for a Source that is not a store, such as one over a
+// TestReadOnlySource is like [TestSource] for a Source that is not a store, such as a Source over a
 // table of a database. open is called for each test. It returns a new, empty collection, together
 // with a function that performs a given write outside of the Source, or fails t. The collection
-// must keep at most historyBytes of history; zero means its default. open registers a t.Cleanup
-// that closes the collection. Cases that write through a server or need consecutive versions are
-// skipped.
+// must keep at most historyBytes of history; zero means the default of the collection. open
+// registers a t.Cleanup that closes the collection. Cases that write through a server or need
+// consecutive versions are skipped.
 func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnlySource, except ...Exceptions) {
 	target := reference.NewReadOnly("source", func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
 	t.Run("contract/newest-state-has-writes", func(t *testing.T) { testNewestStateHasWrites(t, open(t, 0)) })
@@ -87,7 +87,7 @@ func testSource(t *testing.T, target Target, except []Exceptions) {
 	}
 }
 
-// Exceptions maps the IDs of cases to the reason why they are skipped.
+// Exceptions maps the IDs of cases to the reasons for skipping them.
 type Exceptions map[string]string
 
 // sourceContract tests properties of a Watcher that no wire protocol shows.
@@ -132,8 +132,8 @@ func (s *sourceTest) watch(ctx context.Context) listwatch.Watcher {
 	return w
 }
 
-// wantEvents reads the next events, which must be of the objects with the given names. It requests
-// batch events at a time.
+// wantEvents reads the next events, which must be of the objects with the given names. Each read
+// has room for the given number of events (batch).
 func (s *sourceTest) wantEvents(w listwatch.Watcher, batch int, names ...string) {
 	s.Helper()
 	dst := make([]listwatch.Event, batch)

@@ -25,8 +25,8 @@ type Options struct {
 	// queue with the defaults is used.
 	Queue *workqueue.Queue[listwatch.Key]
 	// DrainTimeout is the time for which calls may continue after ctx has ended. After this time
-	// their context ends. If zero, it ends together with ctx. A negative value means that it does
-	// not end.
+	// the context of the calls ends. If zero, their context ends together with ctx. A negative
+	// value means that their context does not end.
 	DrainTimeout time.Duration
 	// Failed is called after each call that returned an error, with the delay before the retry,
 	// from the goroutine of that call. If nil, errors are not reported.
@@ -41,8 +41,8 @@ type Options struct {
 //     called again when that call has returned. Changes that happen in the meantime result in one
 //     call.
 //   - f is also called for deleted objects. It then finds no object under this key.
-//   - If f returns an error, it is called again after a delay that grows with each failure of this
-//     key, and is at least the Retry-After of a [*listwatch.Error].
+//   - If f returns an error, f is called again after a delay. The delay grows with each failure of
+//     this key. If the error is a [*listwatch.Error], the delay is at least its Retry-After.
 //
 // When ctx ends, no further call starts. Reconcile waits for the calls in progress and returns
 // ctx.Err(). It returns an error of code Unavailable if the Run of i returns first, and an error of
@@ -74,8 +74,8 @@ func Reconcile[T any](ctx context.Context, i *informer.Informer[T], f func(conte
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "reconcile", Message: "the informer's Run has returned"}
 }
 
-// work calls f for one key after the other until starts is done. The parameter calls is the context
-// of the calls.
+// work calls f for one key after the other until the context starts has ended. Each call receives
+// the context calls.
 func (o *Options) work(starts, calls context.Context, f func(context.Context, listwatch.Key) error) {
 	for {
 		key, err := o.Queue.Get(starts)
@@ -91,8 +91,8 @@ func (o *Options) work(starts, calls context.Context, f func(context.Context, li
 	}
 }
 
-// maxPending is the number of changes that Enqueue's handler may lag behind. A change is handled
-// in microseconds, so the informer never waits in practice.
+// maxPending is the number of changes by which Enqueue's handler may lag behind the informer. The
+// handler needs microseconds for a change, so in practice the informer never waits.
 const maxPending = 1024
 
 // Enqueue calls the function keys with each object of i that changes, as it was before and as it is

@@ -29,7 +29,8 @@ type App struct {
 
 func keyOf(name string) listwatch.Key { return listwatch.Key{Name: name} }
 
-// A fixture is a store, its informer, which the method run starts, and a log of calls.
+// A fixture holds a store, an informer of the store, and a log of calls. The method run starts the
+// informer.
 type fixture struct {
 	*testing.T
 	store *store.Typed[App]

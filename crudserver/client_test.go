@@ -26,7 +26,8 @@ func serve(t *testing.T, h *Handler) (url string) {
 	return s.URL
 }
 
-// /api/v1/maps looks like a path of the Kubernetes API but is not one, so it needs PlainPaths.
+// /api/v1/maps looks like a path of the Kubernetes API but is not one, so the client needs
+// PlainPaths.
 func TestCollectionWritesToAnyPath(t *testing.T) {
 	for path, plain := range map[string]bool{"": false, "/maps": false, "/tenants/a b/maps/": false, "/api/v1/maps": true} {
 		h := &Handler{Path: path, Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}

@@ -25,8 +25,8 @@ type Handler struct {
 	// Collection holds the objects. A [store.Typed] returns it by its method Untyped.
 	Collection *store.Collection
 	// Server serves the lists and watches, with its limits. Its Source is not used, so several
-	// Handlers can share a Server and its Drain. Writes from web pages of other origins are
-	// refused unless its AllowOrigins match. If nil, a Server with defaults is used.
+	// Handlers can share a Server and its Drain. Writes from web pages of other origins are refused
+	// unless the Server's AllowOrigins match. If Server is nil, a Server with defaults is used.
 	Server *watchserver.Server
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is used.
 	// A negative value disables the limit. Larger bodies are refused with status 413.

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// create handles a POST to a collection. If the path has no namespace, the one in the object is
-// used.
+// create handles a POST to a collection. If the path has no namespace, the namespace in the object
+// is used.
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace string) error {
 	started := time.Now()
 	to, data, err := h.readWrite(w, r)
@@ -88,7 +88,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.K
 	return nil
 }
 
-// wrote reports the write of o, which started at started, to the hooks of the Server.
+// wrote reports the write of o to the hooks of the Server. The write began at the given time.
 func (h *Handler) wrote(r *http.Request, verb string, to *store.Collection, o *listwatch.Object, started time.Time) {
 	h.server().TraceChange(r, watchserver.Change{
 		Verb: verb, Key: o.Key, Version: o.Version, DryRun: to != h.Collection, Took: time.Since(started),
@@ -126,8 +126,8 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 }
 
 // checkContentType accepts JSON, and bodies without a meaningful type: no type, or the type that
-// curl -d sends. A web page of another origin could send these without a preflight request, but
-// watchserver.CheckOrigin has already refused it.
+// curl -d sends. A web page of another origin could send such a body without a preflight request,
+// but watchserver.CheckOrigin has already refused its request.
 func checkContentType(contentType string) error {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if contentType == "" || err == nil && (mediaType == "application/json" || mediaType == "application/x-www-form-urlencoded") {

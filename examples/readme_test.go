@@ -33,7 +33,8 @@ func TestPagesShowPartsOfExamples(t *testing.T) {
 	}
 }
 
-// A block is the Go code in a page that follows a comment with the name of an example.
+// A block is Go code in a page. In the page, a comment with the name of an example precedes the
+// code.
 type block struct{ file, code, source string }
 
 // exampleBlocks returns the blocks in a page, with the source code of their files.

@@ -15,7 +15,7 @@ type MediaRange struct {
 	// Type and Subtype are in lower case. "*" matches all. If Type is "*", Subtype is "*" too.
 	Type, Subtype string
 	// Params holds the parameters except q. Names are in lower case. Values are as written, without
-	// quotes. It is nil if there are no parameters.
+	// quotes. Params is nil if there are no parameters.
 	Params map[string]string
 	// Q is the weight in thousandths, from 0, which excludes the range, to 1000.
 	Q int
@@ -91,7 +91,8 @@ func parseMediaRange(p *httpheader.Parser) (m MediaRange, err error) {
 	return m, parseParameters(p, &m)
 }
 
-// parseParameters parses the parameters of m, and its weight.
+// parseParameters parses the parameters of a media range, including its weight, and stores them in
+// m.
 func parseParameters(p *httpheader.Parser, m *MediaRange) error {
 	weighted := false
 	for p.Skip(';') {
@@ -140,8 +141,8 @@ func parseWeight(s string) (int, error) {
 	return q, nil
 }
 
-// The specificity of a matching media range without parameters. With parameters it is one
-// higher.
+// These are the specificities of a matching media range without parameters. With parameters, the
+// specificity is one higher.
 const (
 	matchesAll     = 2 // */*
 	matchesType    = 4 // type/*
@@ -174,9 +175,9 @@ func (m MediaRange) specificity(mediaType string) int {
 	return specificity + 1 // RFC 9110 12.5.1: parameters make a range more specific
 }
 
-// isImplied reports whether every framing fulfills a parameter: all of them are UTF-8, and
-// Kubernetes' clients send stream=watch for a watch. Any other parameter, such as as=Table, asks
-// for another representation.
+// isImplied reports whether every framing fulfills a parameter: all framings are UTF-8, and
+// Kubernetes' clients send stream=watch for a watch. Any other parameter, such as as=Table,
+// requests another representation.
 func isImplied(name, value string) bool {
 	switch name {
 	case "charset":

@@ -149,7 +149,7 @@ func (form cborForm) appendText(dst []byte, text string) []byte {
 	return append(appendHead(dst, form.text, uint64(len(text))), text...)
 }
 
-// appendString appends the JSON string raw, without its quotes.
+// appendString appends a JSON string as CBOR. raw holds the string without its quotes.
 func (form cborForm) appendString(dst, raw []byte) []byte {
 	if n := jsonscan.PlainLength(raw); n == len(raw) {
 		return append(appendHead(dst, form.text, uint64(n)), raw...)
@@ -167,8 +167,8 @@ func (form cborForm) appendString(dst, raw []byte) []byte {
 	return dst[:start+len(head)+n]
 }
 
-// appendUnescaped decodes the JSON string raw, without its quotes. An unpaired surrogate
-// becomes U+FFFD.
+// appendUnescaped decodes a JSON string and appends the result. raw holds the string without its
+// quotes. An unpaired surrogate becomes U+FFFD.
 func appendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {
 		n := jsonscan.PlainLength(raw)

@@ -99,7 +99,7 @@ func appendDecimal(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, d.negative, d.digits)
 }
 
-// parseDecimal parses a JSON number. It appends the digits to digits.
+// parseDecimal parses a JSON number. The parameter digits is a buffer for the digits of d.
 func parseDecimal(digits, text []byte) (d decimal, err error) {
 	mantissa, exponent := text, []byte("0")
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {

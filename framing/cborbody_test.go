@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// kubernetesDecMode has the options of k8s.io/apimachinery/pkg/runtime/serializer/cbor that matter
-// for the CBOR of a server.
+// kubernetesDecMode returns a decoding mode with the options of
+// k8s.io/apimachinery/pkg/runtime/serializer/cbor that matter for the CBOR of a server.
 func kubernetesDecMode(tb testing.TB) cbor.DecMode {
 	tb.Helper()
 	mode, err := cbor.DecOptions{

@@ -36,8 +36,9 @@ import (
 // tag 22 becomes its base64 text. The JSON of a float is a float (1.0 and not 1). NaN,
 // infinities, undefined, names that are not strings, and all other tags are rejected.
 type CBORSeq struct {
-	// Kubernetes encodes events as [AppendCBOR] does, for Kubernetes' clients, which request the
-	// media type application/cbor. Both forms are decoded in the same way.
+	// If Kubernetes is true, events are encoded in the form of [AppendCBOR]. Kubernetes' clients
+	// need this form, and request it by the media type application/cbor. Both forms are decoded in
+	// the same way.
 	Kubernetes bool
 }
 
@@ -91,8 +92,8 @@ func (CBORSeq) Binary() bool { return true }
 // Subprotocol implements [SubprotocolFramer].
 func (CBORSeq) Subprotocol() string { return "listwatch.v1.cbor" }
 
-// CBORSelfDescribed is the head of the tag 55799, with which Kubernetes begins CBOR so that others
-// can recognize it (RFC 8949 3.4.6).
+// CBORSelfDescribed is the head of the tag 55799 (RFC 8949 3.4.6). Kubernetes puts it before CBOR
+// data, so that readers can recognize the data as CBOR.
 const CBORSelfDescribed = "\xd9\xd9\xf7"
 
 // ErrTooLarge is the error of [CBORToJSON] if the JSON would exceed the limit.
@@ -101,8 +102,8 @@ var ErrTooLarge = errors.New("the JSON exceeds the limit")
 // AppendCBOR appends a JSON object as CBOR for Kubernetes' clients (KEP-4222), in the form of
 // k8s.io/apimachinery/pkg/runtime/serializer/cbor but without [CBORSelfDescribed]:
 //
-//   - A string, also the name of a member, is a byte string. These clients decode the base64 in it
-//     if the field has the Go type []byte.
+//   - A string, also the name of a member, is a byte string. If the Go field has the type []byte,
+//     these clients decode the string as base64.
 //   - A number without a point and an exponent is an integer if it fits into 64 bits with a sign.
 //     Any other number is the nearest float64, because these clients refuse bignums. A number
 //     beyond float64 is an infinity, which these clients refuse, as they refuse the number in JSON.
@@ -170,8 +171,8 @@ const (
 	tagBase64         = 22
 	tagSelfDescribed  = 55799
 
-	// The additional information of a head. 24 to 27 mean that 1, 2, 4 or 8 bytes of argument
-	// follow.
+	// These are values of the additional information in a head. The values 24 to 27 mean that 1, 2,
+	// 4 or 8 bytes of argument follow.
 	infoByte       = 24
 	infoUint16     = 25
 	infoUint32     = 26

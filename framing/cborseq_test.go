@@ -45,8 +45,8 @@ func asJSON(item []byte) (string, error) {
 	return strings.TrimSuffix(strings.TrimPrefix(string(e.Object), `{"":`), "}"), nil
 }
 
-// Conformance case framing/cbor-seq: JSON values, their CBOR, and the JSON after the round
-// trip.
+// Each row has a JSON value, its CBOR in hexadecimal, and the JSON after the round trip. This is
+// the conformance case framing/cbor-seq.
 func TestJSONValuesAsCBOR(t *testing.T) {
 	for _, c := range []struct{ value, item, back string }{
 		{"0", "00", "0"},
@@ -112,7 +112,7 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 			t.Errorf("%s: encoded as %s first, and as %s (%v) after the round trip", c.value, got, again, err)
 		}
 	}
-	// Lengths around 24. From 24 on, a head needs a second byte.
+	// Test lengths around 24, because from 24 on a head needs a second byte.
 	for size := 22; size < 26; size++ {
 		value := "[" + strings.Repeat("1,", size-1) + `"` + strings.Repeat("é", size) + `\n"]`
 		got, err := asCBOR(t, value)
@@ -152,7 +152,7 @@ func TestCBOREncoderChecksTheJSON(t *testing.T) {
 	}
 }
 
-// The examples of RFC 8949, appendix A, and other items that encoders may produce.
+// The rows are the examples of RFC 8949, appendix A, and other items that encoders may produce.
 func TestCBORItemsAsJSON(t *testing.T) {
 	for item, want := range map[string]string{
 		"1bffffffffffffffff": "18446744073709551615", "c249010000000000000000": "18446744073709551616", "3bffffffffffffffff": "-18446744073709551616",

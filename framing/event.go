@@ -21,10 +21,10 @@ func FromError(err error) WatchEvent {
 	return WatchEvent{Type: TypeError, Object: object}
 }
 
-// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent.
-// An unknown type, or a resourceVersion that is not a decimal number, is an error of code
-// Unsupported. An object without a resourceVersion, or, except in a bookmark, without a name,
-// is an error of code Corrupt.
+// Event converts w to a listwatch.Event. For an ERROR it returns the error that the peer sent. An
+// unknown type, or a resourceVersion that is not a decimal number, is an error of code Unsupported.
+// An object without a resourceVersion is an error of code Corrupt, and so is an object without a
+// name, except in a bookmark.
 //
 // The version of the result is the version of the object. Initial is false, because the wire does
 // not mark initial events.

@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Framer encodes a stream of events, and returns decoders for it. It must be stateless,
-// comparable, so that it can be a map key, and safe for concurrent use. The zero value of each
+// A Framer encodes a stream of events, and returns decoders for such streams. It must be stateless,
+// safe for concurrent use, and comparable, so that it can be a map key. The zero value of each
 // Framer of this package is ready to use.
 type Framer interface {
 	// MediaType returns the media type of a stream, for Content-Type and Accept.
@@ -24,17 +24,17 @@ type Framer interface {
 	AppendEvent(dst []byte, e WatchEvent) ([]byte, error)
 	// NewDecoder returns a Decoder for the stream r. limit is the maximum number of bytes of one
 	// event on the wire; zero or a negative value means [DefaultLimit]. The Decoder rejects a
-	// larger event before it allocates memory for it.
+	// larger event before it allocates memory for that event.
 	NewDecoder(r io.Reader, limit int) Decoder
 }
 
 // A Decoder reads the events of one stream. It is not safe for concurrent use.
 type Decoder interface {
-	// Decode returns the next event, whose bytes belong to the caller. At the end of the stream
-	// the error is [io.EOF]. If the stream is invalid, or ended within an event, the error is a
-	// *listwatch.Error of code Corrupt; in the second case it wraps [io.ErrUnexpectedEOF]. Other
-	// errors of the reader are returned unchanged. After an error, Decode returns the same error
-	// again.
+	// Decode returns the next event, whose bytes belong to the caller. At the end of the stream the
+	// error is [io.EOF]. If the stream is invalid, or ended within an event, the error is a
+	// *listwatch.Error of code Corrupt. If the stream ended within an event, this error wraps
+	// [io.ErrUnexpectedEOF]. Other errors of the reader are returned unchanged. After an error,
+	// Decode returns the same error again.
 	Decode() (WatchEvent, error)
 }
 
@@ -54,9 +54,9 @@ type MessageFramer interface {
 // subprotocol. Browsers need that, because they cannot set the Accept header of a WebSocket.
 type SubprotocolFramer interface {
 	MessageFramer
-	// Subprotocol returns the name, which must be a token (RFC 9110 5.6.2) other than "v1", which
-	// stands for any framing. Choose a name that includes a version, such as "example.v1.msgpack".
-	// If it is empty, the framing has no subprotocol.
+	// Subprotocol returns the name, which must be a token (RFC 9110 5.6.2). The name "v1" is
+	// reserved for clients that accept any framing. Choose a name that includes a version, such as
+	// "example.v1.msgpack". If the name is empty, the framing has no subprotocol.
 	Subprotocol() string
 }
 
@@ -73,7 +73,8 @@ type Heartbeater interface {
 	// AppendOpening appends the bytes at the start of a stream.
 	AppendOpening(dst []byte) []byte
 	// AppendHeartbeat appends the bytes that are sent on an idle stream to show that it is alive.
-	// at is a version that the client may resume from, or zero if none is known.
+	// The parameter at is a version that the client may resume from, or zero if no such version is
+	// known.
 	AppendHeartbeat(dst []byte, at listwatch.Version) []byte
 }
 
@@ -109,8 +110,8 @@ const TypeError = "ERROR"
 func FromEvent(e listwatch.Event) WatchEvent {
 	w := WatchEvent{Type: e.Type.String(), Object: e.Object.Data, Version: e.Version}
 	if e.Initial {
-		// Initial events are sorted by key. A client that resumed from the version of one
-		// of them would miss others.
+		// Initial events are sorted by key. A client that resumed from the version of one of them
+		// would miss other initial events.
 		w.Version = 0
 	}
 	return w

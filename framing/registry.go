@@ -112,10 +112,10 @@ func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 //
 // The weight of a framer is the weight of the most specific range that matches it. Weight zero
 // excludes the framer. Among equal weights, the more specific range wins, then the range listed
-// first, then the framer registered first. So */*, or no Accept header, selects the first
-// framer. application/cbor matches application/cbor-seq, because Kubernetes' clients send it:
-// they receive [CBORSeq] in their form. A range with parameters other than charset=utf-8 and
-// stream=watch matches no framer, because it requests another representation.
+// first, then the framer registered first. So */*, or no Accept header, selects the first framer.
+// The range application/cbor, which Kubernetes' clients send, matches application/cbor-seq and
+// selects [CBORSeq] in the form for these clients. A range with parameters other than charset=utf-8
+// and stream=watch matches no framer, because it requests another representation.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
 // media types. An invalid Accept header has the same code and status; see [ParseAccept].

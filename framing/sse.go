@@ -16,7 +16,7 @@ import (
 // [JSON]. A page can listen to one type, or parse the data of all events.
 //
 // Initial events and errors have no id. A browser that resumed from the id of an initial event
-// would miss others.
+// would miss other initial events.
 //
 // The Decoder is a [Positioner]. WatchEvent.Version is the id of the event itself. The event line
 // is ignored, because the JSON has the type. A stream that ends within an event, or within a
@@ -120,7 +120,7 @@ type sseReader struct {
 	started bool       // the first line has been read
 	skipLF  bool       // the last line ended with CR, so a following LF belongs to it
 
-	// The current block, which ends at a blank line.
+	// These fields describe the current block, which ends at a blank line.
 	pending bool   // the block has data, an event or an id
 	id      string // the last event ID buffer of HTML 9.2.6
 	hasID   bool   // the block has an id

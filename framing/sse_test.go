@@ -16,7 +16,8 @@ const (
 	sseEvent = sseData + "\n\n"
 )
 
-// A browser that resumed from the same id would receive 410 again and again.
+// An error with code 410 resets the ID, because a browser that resumed from the same ID would
+// receive 410 again and again.
 func TestSSEExpiryResetsTheLastEventID(t *testing.T) {
 	for code, want := range map[string]string{"410": "", "503": "7"} {
 		stream := []byte("id: 7\n\n")
@@ -85,7 +86,7 @@ func TestSSEHeartbeatsDoNotCountForTheLimit(t *testing.T) {
 	}
 }
 
-// Conformance case framing/sse-parse-vectors, with the format tests of
+// This is the conformance case framing/sse-parse-vectors. It includes the format tests of
 // web-platform-tests/eventsource.
 func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 	const none = "none"

@@ -133,8 +133,8 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	})
 }
 
-// minBytesToDecode returns how many bytes of a stream suffice to decode the event that ends at the
-// offset end. A JSON object is complete before its newline.
+// minBytesToDecode returns the number of bytes of a stream that suffice to decode the event whose
+// end is at the offset end. A JSON object is complete before its newline.
 func minBytesToDecode(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:
@@ -161,7 +161,7 @@ func TestManyEventsInOneRead(t *testing.T) {
 	})
 }
 
-// A decoder must return an event as soon as it has received the last byte, because the next
+// A decoder must return an event as soon as it has received the event's last byte, because the next
 // event may follow hours later.
 func TestEventIsReturnedBeforeTheNextArrives(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {

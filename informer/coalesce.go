@@ -2,8 +2,8 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// apply adds one change to the queue. The caller of this and of all other methods in this
-// file must hold f.mu.
+// apply adds one change to the queue. The caller of apply, and of all other methods in this file,
+// must hold f.mu.
 func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	key, v := d.Item.Key, d.Item.Version
 	e := f.queue.get(key)
@@ -22,8 +22,8 @@ func (f *DeltaFIFO[T]) apply(d Delta[T]) {
 	f.versions.received = max(f.versions.received, v)
 }
 
-// isDuplicate reports whether a change of version v has been received already. seen is the
-// newest version received for its key.
+// isDuplicate reports whether a change of version v has been received already. seen is the newest
+// version that was received for the key of the change.
 func (f *DeltaFIFO[T]) isDuplicate(v, seen listwatch.Version) bool {
 	return v != 0 && (v <= f.versions.complete || v <= seen)
 }
@@ -53,8 +53,8 @@ func (f *DeltaFIFO[T]) coalesce(e *entry[T], d Delta[T]) {
 	e.newest = d.Item.Version
 }
 
-// isUnknown reports whether the consumer does not know the object queued in e, so that a
-// deletion of it needs no delta.
+// isUnknown reports whether the consumer does not know the object that is queued in e. A deletion
+// of that object then needs no delta.
 func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
 	if e.deleted != nil || f.KnownObjects == nil {
 		return false
@@ -79,15 +79,17 @@ func (f *DeltaFIFO[T]) typeOf(received DeltaType, known *Item[T]) DeltaType {
 func (e *entry[T]) put(item *Item[T]) {
 	switch {
 	case e.item == nil:
-		e.itemType = DeltaAdded // a new object of the same name
+		// The queued deletion is followed by a new object of the same name.
+		e.itemType = DeltaAdded
 	case e.itemType == DeltaSync:
 		e.itemType = DeltaUpdated
 	}
 	e.item = item
 }
 
-// delete merges a deletion into e. If e already holds the deletion of the object that the
-// consumer knows, that deletion is kept, because the consumer never saw the later object.
+// delete merges a deletion into e. If e already holds the deletion of the object that the consumer
+// knows, that deletion is kept, because the consumer never saw the later object. But if e holds
+// only a deletion that was inferred from a list, the received deletion replaces the inferred one.
 func (e *entry[T]) delete(item *Item[T]) {
 	if e.deleted == nil || e.finalStateUnknown && e.item == nil {
 		e.deleted, e.finalStateUnknown = item, false
@@ -96,9 +98,9 @@ func (e *entry[T]) delete(item *Item[T]) {
 }
 
 // knownState returns the state of key that the consumer will know after it has handled the current
-// entry, and the version of the newest change of key that was delivered to it. The returned version
-// is zero if the known state belongs to another epoch, because versions of different epochs cannot
-// be compared.
+// entry, and the version of the newest change of key that was delivered to the consumer. The
+// returned version is zero if the known state belongs to another epoch, because versions of
+// different epochs cannot be compared.
 func (f *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Version) {
 	if e := f.handling; e != nil && e.key() == key {
 		return e.item, e.newest
@@ -151,8 +153,9 @@ func (l *initialList) update() {
 	}
 }
 
-// sync queues the known state of key again. This delta contains no change, so it must not hold back
-// [DeltaFIFO.Version]. Therefore its entry.oldest is greater than every version received.
+// sync queues the known state of key again, as a DeltaSync. A DeltaSync contains no change, so it
+// must not hold back [DeltaFIFO.Version]. Therefore the field oldest of its entry is greater than
+// every version received.
 func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if f.closed || f.queue.get(key) != nil {
 		return

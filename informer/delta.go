@@ -17,7 +17,7 @@ const (
 	DeltaAdded DeltaType = iota + 1
 	// DeltaUpdated means that a known object has changed.
 	DeltaUpdated
-	// DeltaDeleted means that the object was deleted or does not match the query any more.
+	// DeltaDeleted means that the object was deleted or no longer matches the query.
 	DeltaDeleted
 	// DeltaReplaced means that a list contains the object. For the consumer it is an
 	// addition if the object is unknown, an update if it is known at another version, and

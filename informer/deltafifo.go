@@ -28,10 +28,10 @@ type Lookup[T any] interface {
 // safe for concurrent use. Changes of one source must be passed in the order of the source;
 // they may come from several goroutines.
 type DeltaFIFO[T any] struct {
-	// KnownObjects is the store to which the consumer applies what it pops. Deltas are
-	// computed relative to it and to the queue: an Update of an unknown object becomes an
-	// addition, and a Delete of an unknown object is dropped. If nil, deltas keep their
-	// types, and a Replace deletes only objects that are queued.
+	// KnownObjects is the store to which the consumer applies the deltas that it pops. The queue
+	// computes new deltas from the state in this store and from the queued changes: an Update of an
+	// unknown object becomes an addition, and a Delete of an unknown object is dropped. If nil,
+	// deltas keep their types, and a Replace deletes only objects that are queued.
 	KnownObjects Lookup[T]
 
 	mu sync.Mutex
@@ -40,10 +40,14 @@ type DeltaFIFO[T any] struct {
 	// handling is the entry that the consumer is handling. For new deltas, its state counts as the
 	// state that the consumer knows.
 	handling *entry[T]
-	busy     bool // a consumer is handling an entry
-	closed   bool
-	ready    chan struct{} // holds a token for a blocked consumer; nil until a consumer blocks
-	replaces uint32        // number of Replace calls
+	// busy is true while a consumer handles an entry.
+	busy   bool
+	closed bool
+	// ready holds a token when a blocked consumer should look again. It is nil until a consumer
+	// blocks.
+	ready chan struct{}
+	// replaces is the number of calls of Replace.
+	replaces uint32
 	initial  initialList
 	versions queueVersions
 }
@@ -52,9 +56,11 @@ type DeltaFIFO[T any] struct {
 // first one is handled, the objects of the second one belong to the initial list as well. Otherwise
 // the queue would report a sync although objects of the current state are missing.
 type initialList struct {
-	remaining int // keys that were not handled yet
+	// remaining is the number of keys of the initial list that were not handled yet.
+	remaining int
 	done      bool
-	doneChan  chan struct{} // closed when done; nil until Synced is called
+	// doneChan is closed when done becomes true. It is nil until Synced is called.
+	doneChan chan struct{}
 }
 
 // queueVersions holds the versions that the queue keeps track of.
@@ -115,7 +121,7 @@ func (f *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
 	return nil
 }
 
-// Bookmark reports that everything up to version was passed to the queue.
+// Bookmark reports that everything up to the given version was passed to the queue.
 func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -31,7 +31,8 @@ var testKeys = []listwatch.Key{keyOf("a"), keyOf("b"), keyOf("c"), keyOf("d")}
 // A database models the source from the point of view of its writer. It determines the
 // expected content of the queue and the store.
 type database struct {
-	log   []Delta[*thing] // changes of the current epoch; the first one has version 1
+	// log holds the changes of the current epoch. The first change has version 1.
+	log   []Delta[*thing]
 	now   map[listwatch.Key]listwatch.Version
 	epoch int
 }
@@ -66,8 +67,8 @@ func (s *database) list() []*Item[*thing] {
 	return items
 }
 
-// restart starts a new epoch that contains the objects with the keys keep. Versions start
-// at 1 again.
+// restart starts a new epoch, which contains only the objects whose keys are in keep. Versions
+// start at 1 again.
 func (s *database) restart(keep []listwatch.Key) {
 	s.epoch++
 	s.log, s.now = nil, make(map[listwatch.Key]listwatch.Version)
@@ -76,8 +77,9 @@ func (s *database) restart(keep []listwatch.Key) {
 	}
 }
 
-// mayBe reports whether v is the version of the object with the given key in some state of s at
-// version since or later. If v is zero, it reports whether the object is missing in such a state.
+// mayBe reports whether the object with the given key has version v in some state of s that is not
+// older than the version in since. If v is zero, it reports whether the object is missing in such a
+// state.
 func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	var state listwatch.Version
 	for i, d := range s.log {
@@ -99,15 +101,18 @@ func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 type modelRun struct {
 	*rapid.T
 	database
-	fifo      DeltaFIFO[*thing]
-	store     Indexer[*thing]
-	delivered int // number of log entries that were delivered
-	// the state of a consumer that knows only the deltas
-	view   map[listwatch.Key]listwatch.Version
-	last   map[listwatch.Key]listwatch.Version // newest version handled per key in this epoch
+	fifo  DeltaFIFO[*thing]
+	store Indexer[*thing]
+	// delivered is the number of log entries that were delivered.
+	delivered int
+	// view is the state of a consumer that knows only the deltas.
+	view map[listwatch.Key]listwatch.Version
+	// last holds the newest version of each key that was handled in this epoch.
+	last   map[listwatch.Key]listwatch.Version
 	listed bool
-	first  listwatch.Version // version of the first list, in this epoch
-	claim  listwatch.Version
+	// first is the version of the first list of this epoch.
+	first listwatch.Version
+	claim listwatch.Version
 	// storeRefusedObject is true while the store lacks an object that it has refused. Until a
 	// list delivers that object again, the queue's version does not apply to the store.
 	storeRefusedObject bool
@@ -128,7 +133,7 @@ func (w *modelRun) deliver() {
 	}
 }
 
-// repeat delivers events a second time, as a stream does that resumes at an older version.
+// repeat delivers events a second time, like a stream that resumes at an older version.
 func (w *modelRun) repeat() {
 	if err := w.fifo.Bookmark(listwatch.Version(w.delivered)); err != nil {
 		w.Fatal(err)

@@ -309,7 +309,8 @@ func TestHasSyncedMeansHandled(t *testing.T) {
 	want("after an addition", false)
 	q.do("=3:a1,b2,c3 !")
 	want("with keys waiting", false)
-	q.do("=4:d4,b2 -d5") // a second list before the first one is handled; c and d are unknown
+	// A second list arrives before the first list is handled. The consumer does not know c and d.
+	q.do("=4:d4,b2 -d5")
 	want("with a second list", false)
 	q.do("!")
 	want("with a deletion waiting", false)

@@ -18,14 +18,14 @@
 //
 // # Guarantees
 //
-// The store converges to the state of the source, even if events are lost, repeated or
-// listed again. No update and no deletion is skipped, an object never returns to an older
-// version, and the store reports a version only when it holds everything up to that
-// version. For each object a handler receives an add, then updates, then a deletion. A slow
-// handler may miss intermediate states. The memory for its pending calls is bounded by the
-// number of objects. Values are shared: copy a value before you modify it.
+// The local store converges to the state of the source, even if a connection loses or repeats
+// events. No update or deletion is lost, although several changes of one object may be merged into
+// one. An object never returns to an older version, and the store reports a version only when it
+// holds everything up to that version. For each object a handler receives an add, then updates,
+// then a deletion. A slow handler may miss intermediate states. The memory for its pending calls is
+// bounded by the number of objects. Values are shared: copy a value before you modify it.
 //
-// The package depends on nothing but [listwatch.Source]: a store in the same process, a
-// relay, and a client.Remote of this module's server or of a Kubernetes API server all look
-// the same to it.
+// The package depends on nothing but [listwatch.Source]: a store in the same process, a relay, and
+// a client.Remote of this module's server or of a Kubernetes API server all look the same to an
+// informer.
 package informer

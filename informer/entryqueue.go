@@ -4,9 +4,8 @@ import "github.com/listwatch/listwatch"
 
 // An entry holds the pending changes of one key.
 type entry[T any] struct {
-	// deleted is the deletion of the object that the consumer knows, or nil. item is the
-	// current state, or nil if the object does not exist. Invariant: at least one of them
-	// is set.
+	// deleted is the deletion of the object that the consumer knows, or nil. item is the current
+	// state, or nil if the object does not exist. Invariant: at least one of these two is not nil.
 	deleted, item *Item[T]
 	// itemType is the type of the delta for item.
 	itemType DeltaType
@@ -50,15 +49,17 @@ func (e *entry[T]) deltas() Deltas[T] {
 type entryQueue[T any] struct {
 	head, tail *entry[T]
 	entries    map[listwatch.Key]*entry[T]
-	peak       int       // largest number of entries since the map was made
-	freeList   *entry[T] // linked by next
-	freeCount  int
+	// peak is the largest number of entries since the map was made.
+	peak int
+	// freeList is the first of the entries kept for reuse, which are linked by their field next.
+	freeList  *entry[T]
+	freeCount int
 }
 
 const (
 	maxFreeEntries = 64
-	// maxKeptMap is the largest size up to which an emptied map is kept for reuse, because
-	// maps never shrink.
+	// maxKeptMap is the maximum number of entries that a map may have held to be kept for reuse
+	// after it was emptied. A larger map is dropped, because maps never shrink.
 	maxKeptMap = 1024
 )
 
@@ -66,7 +67,7 @@ func (q *entryQueue[T]) len() int { return len(q.entries) }
 
 func (q *entryQueue[T]) get(key listwatch.Key) *entry[T] { return q.entries[key] }
 
-// reserve makes the map, with room for n keys, if there is none.
+// reserve makes the map, with room for n keys, if there is no map yet.
 func (q *entryQueue[T]) reserve(n int) {
 	if q.entries == nil {
 		q.entries = make(map[listwatch.Key]*entry[T], n)

@@ -16,7 +16,8 @@ type Factory struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	informers map[shareKey]runner
-	start     func(runner) // runs an informer; nil before Run
+	// start runs an informer. It is nil before Run.
+	start func(runner)
 }
 
 // A runner is an Informer of any type.
@@ -33,10 +34,10 @@ type shareKey struct {
 	value     reflect.Type
 }
 
-// Shared returns the factory's informer of T for a selection of source. The first call for a
-// selection creates the informer and, if configure is not nil, calls it to set the other fields of
-// the informer; configure must not use the factory. An informer that is created while the factory
-// runs is started at once.
+// Shared returns the factory's informer of T for a selection of source. The first call creates the
+// informer and, if configure is not nil, lets configure set the other fields of the informer. The
+// function configure must not use the factory. An informer that is created while the factory runs
+// is started at once.
 //
 // Two sources are the same if they are equal (==), so a source should be a pointer. A
 // source of a type that cannot be compared is an error of code Invalid.

@@ -19,7 +19,7 @@ const (
 	// ChangeUpdated means that the handler knew another state of the object, or, at a
 	// resync, the same state.
 	ChangeUpdated
-	// ChangeDeleted means that the object was deleted or does not match the query any more.
+	// ChangeDeleted means that the object was deleted or no longer matches the query.
 	ChangeDeleted
 )
 
@@ -68,11 +68,11 @@ type Deleted[T any] struct {
 	FinalStateUnknown bool
 }
 
-// A Handler is called for each change. Each function may be nil. One goroutine makes all
-// calls of a handler, one at a time. The values are shared with the local store and must
-// not be modified. A handler may call any method of its informer, except that it must not
-// wait for its own sync. The informer does not recover from a panic of a handler, because
-// it could not repeat the unfinished work of that call.
+// A Handler is called for each change. Each function may be nil. One goroutine makes all calls of a
+// handler, one at a time. The values are shared with the local store and must not be modified. A
+// handler may call any method of its informer, except that it must not wait for its own sync. The
+// informer does not recover from a panic of a handler, because the informer could not repeat the
+// unfinished work of that call.
 type Handler[T any] struct {
 	// OnAdd is called for an object that is new to the handler. initial is true if the
 	// object belongs to the state that the handler started with.
@@ -80,8 +80,7 @@ type Handler[T any] struct {
 	// OnUpdate is called with the state that the handler saw last and the current one. At a
 	// resync both are the same.
 	OnUpdate func(old, value T)
-	// OnDelete is called for an object that was deleted or does not match the query any
-	// more.
+	// OnDelete is called for an object that was deleted or no longer matches the query.
 	OnDelete func(d Deleted[T])
 }
 
@@ -99,11 +98,11 @@ func (h *Handler[T]) call(c Change[T]) {
 // HandlerOptions configures how a handler is called. A nil *HandlerOptions means the zero
 // value.
 type HandlerOptions struct {
-	// MaxPending is the number of pending changes of the handler at which the informer
-	// blocks, which also delays every other handler. With this limit, the handler's queue
-	// never coalesces changes, although the informer itself may coalesce changes that it
-	// received while it was blocked. Such a handler must not wait for a version, because
-	// the store does not advance while the informer is blocked.
+	// MaxPending limits the pending changes of the handler. At this number the informer blocks, and
+	// this delays every other handler, too. With this limit, the handler's queue never coalesces
+	// changes, although the informer itself may coalesce changes that it received while it was
+	// blocked. Such a handler must not wait for a version, because the store does not advance while
+	// the informer is blocked.
 	//
 	// If zero or negative, the informer never blocks: pending changes of one object are
 	// coalesced into one, so that a slow handler sees fewer changes but always the newest
@@ -170,9 +169,9 @@ func (r *Registration[T]) WaitForSync(ctx context.Context) error {
 // Pending returns the number of calls that are pending for the handler.
 func (r *Registration[T]) Pending() int { return r.queue.len() }
 
-// Handle registers h, before Run or while it runs. The handler is first called once for
-// each object in the local store and then for each change. A goroutine of its own makes the
-// calls; it ends with Run or when the registration is removed.
+// Handle registers h, before Run or while it runs. The handler is first called once for each object
+// in the local store and then for each change. A separate goroutine makes the calls, until Run ends
+// or the registration is removed.
 func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
 	r := i.register(o)
 	i.mu.Lock()
@@ -198,7 +197,7 @@ func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[C
 	}
 }
 
-// changes yields the changes queued for r until ctx, the registration or Run ends.
+// changes yields the changes queued for r until ctx ends, r is removed, or Run ends.
 func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		next := func(c Change[T]) bool { return !r.isDone(ctx) && yield(c) }
@@ -225,8 +224,8 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	}
 }
 
-// isDone reports whether no further call may start, because ctx, the registration or Run has
-// ended.
+// isDone reports whether no further call may start, because ctx has ended, r was removed, or Run
+// has ended.
 func (r *Registration[T]) isDone(ctx context.Context) bool {
 	return ctx.Err() != nil || isClosed(r.removed) || r.informer.isDone()
 }

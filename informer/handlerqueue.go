@@ -15,17 +15,23 @@ type handlerQueue[T any] struct {
 	// Immutable after construction. maxPending is the number of notifications at which the informer
 	// blocks; if zero, the queue coalesces.
 	maxPending int
-	ready      chan struct{} // capacity 1; holds a token when the queue may have become non-empty
-	room       chan struct{} // capacity 1; holds a token when there may be room again
+	// ready has capacity 1. It holds a token when the queue may have become non-empty.
+	ready chan struct{}
+	// room has capacity 1. It holds a token when the queue may no longer be full.
+	room chan struct{}
 
 	mu sync.Mutex
 	// Guarded by mu.
-	notifications []*notification[T] // the queue starts at index first
+
+	// notifications holds the queue, which starts at notifications[first].
+	notifications []*notification[T]
 	first         int
-	pending       map[listwatch.Key]*notification[T] // used if the queue coalesces
-	// number of canceled notifications in the queue
+	// pending holds the queued notification of each key. It is used only if the queue coalesces.
+	pending map[listwatch.Key]*notification[T]
+	// canceled is the number of canceled notifications in the queue.
 	canceled int
-	markers  int // number of notifications in the queue that are markers
+	// markers is the number of queued notifications that only call a function; see pushMarker.
+	markers int
 }
 
 func newHandlerQueue[T any](maxPending int) *handlerQueue[T] {
@@ -63,8 +69,8 @@ func (q *handlerQueue[T]) pushMarker(f func()) {
 	q.append(&notification[T]{marker: f})
 }
 
-// resync pushes every item whose key has no pending notification. A queue that does not
-// coalesce does not track keys: it takes the items only while it is empty.
+// resync pushes every item whose key has no pending notification. A queue that does not coalesce
+// does not track keys, so it accepts a resync only if it is empty.
 func (q *handlerQueue[T]) resync(s *Snapshot[T]) {
 	if q.maxPending > 0 && q.len() > 0 {
 		return
@@ -153,17 +159,24 @@ func signal(c chan struct{}) {
 // A notification is the pending change of one key for one handler.
 type notification[T any] struct {
 	key listwatch.Key
-	old *Item[T] // state that the handler knows; nil if it does not know the object
-	// final state of old, if old was deleted and a new object has its name
-	oldFinal          *Item[T]
-	now               *Item[T] // current state; if deleted is true, the final state of old
-	deleted           bool
-	initial           bool
-	resync            bool
-	deletedAt         listwatch.Version // version of the deletion of old
-	finalStateUnknown bool              // the deletion of old was inferred from a list
+	// old is the state that the handler knows. It is nil if the handler does not know the object.
+	old *Item[T]
+	// If the object of old was deleted and a new object has its name, oldFinal is the final state
+	// of the deleted object.
+	oldFinal *Item[T]
+	// now is the current state or, if deleted is true, the final state of the deleted object.
+	now     *Item[T]
+	deleted bool
+	initial bool
+	resync  bool
+	// deletedAt is the version of the deletion.
+	deletedAt listwatch.Version
+	// finalStateUnknown is true if the deletion was inferred from a list.
+	finalStateUnknown bool
 
-	marker func() // if set, this is only a marker: the handler's goroutine calls the function
+	// If marker is set, the notification has no change. The handler's goroutine then only calls
+	// marker.
+	marker func()
 }
 
 // isCanceled reports whether n was canceled.
@@ -207,8 +220,8 @@ func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	return yield(c)
 }
 
-// deletion returns the change that reports the deletion of the object that the handler knows
-// as n.old. The parameter last is its final state.
+// deletion returns the change that reports that n.old, the object that the handler knows, was
+// deleted. The final state of that object is in last.
 func (n *notification[T]) deletion(last *Item[T]) Change[T] {
 	return Change[T]{
 		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.finalStateUnknown,

@@ -24,8 +24,8 @@ type index[T any] struct {
 	tree   ordered.Set[posting]
 }
 
-// A posting is one entry of an index: item is stored under value. If value is a substring
-// of a string in the object, it takes no extra memory.
+// A posting is one entry of an index: item is stored under value. A value that is a substring of a
+// string in the object takes no extra memory.
 type posting struct {
 	value string
 	item  keyed // an *Item[T]
@@ -71,9 +71,8 @@ func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err 
 	return values, nil
 }
 
-// replace changes the postings of an item after a write. before is the replaced item,
-// which is indexed under the values in old. now is the new item, to be indexed under
-// values. Either item may be nil.
+// replace changes the postings of an item after a write. before is the replaced item, and old holds
+// its index values. now is the new item, and values holds its index values. Either item may be nil.
 func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {
@@ -104,9 +103,9 @@ func (x *index[T]) build(items ordered.Set[keyed]) (err error) {
 	return err
 }
 
-// scan yields the items under value in key order.
+// scan yields the items that the index holds under the given value, in key order.
 func (x *index[T]) scan(value string, yield func(*Item[T]) bool) {
-	p := newProbe(listwatch.Key{})
+	p := newSearchKey(listwatch.Key{})
 	defer p.release()
 	x.tree.Ascend(posting{value, p}, func(e posting) bool { return e.value == value && yield(e.item.(*Item[T])) })
 }
@@ -123,29 +122,29 @@ func (x *index[T]) allValues() []string {
 	return values
 }
 
-// A probe is a key to search for.
-type probe struct{ searched listwatch.Key }
+// A searchKey is a key to search for in an index.
+type searchKey struct{ searched listwatch.Key }
 
-var probes = sync.Pool{New: func() any { return new(probe) }}
+var searchKeys = sync.Pool{New: func() any { return new(searchKey) }}
 
-// newProbe returns a probe that the caller must release.
-func newProbe(key listwatch.Key) *probe {
-	p := probes.Get().(*probe)
+// newSearchKey returns a searchKey that the caller must release.
+func newSearchKey(key listwatch.Key) *searchKey {
+	p := searchKeys.Get().(*searchKey)
 	p.searched = key
 	return p
 }
 
-func (p *probe) key() *listwatch.Key { return &p.searched }
+func (p *searchKey) key() *listwatch.Key { return &p.searched }
 
-func (p *probe) release() {
+func (p *searchKey) release() {
 	p.searched = listwatch.Key{}
-	probes.Put(p)
+	searchKeys.Put(p)
 }
 
-// A hashIndex finds items by the hash of their key. A lookup takes a few hundred
-// nanoseconds. In a tree of 100,000 items it takes more than a thousand, because the inner
-// nodes are not in the CPU cache. A map by key would take twice the memory. If two keys
-// have the same hash, the hashIndex holds only one of them; see complete.
+// A hashIndex finds items by the hash of their key. A lookup takes a few hundred nanoseconds. A
+// lookup in a tree of 100,000 items takes more than a thousand, because the inner nodes are not in
+// the CPU cache. A map by key would take twice the memory. If two keys have the same hash, the
+// hashIndex holds only one of the items; see the field complete.
 type hashIndex[T any] struct {
 	items map[uint64]*Item[T]
 	seed  maphash.Seed

@@ -10,18 +10,20 @@ import (
 // An Indexer is the local store: objects in key order, with named indexes. It is safe for
 // concurrent use, and the zero value is ready to use.
 //
-// Reads that may take long use a snapshot, so that readers never block a writer for long. A
-// snapshot makes the next writer copy the few tree nodes that it changes.
+// Reads that may take long use a snapshot, so that readers never block a writer for long. The first
+// write after a snapshot copies the few tree nodes that it changes.
 type Indexer[T any] struct {
 	// writeMu is held during a whole write, including the calls of index functions. Lock
 	// order: writeMu before mu.
 	writeMu sync.Mutex
 	// changes and values are scratch memory of set. Guarded by writeMu.
 	changes []indexChange
-	values  []string // backing array of the slices in changes
-	grown   int      // entries added to the trees since they were compacted
+	// values is the backing array of the slices in changes.
+	values []string
+	// grown is the number of entries that were added to the trees since the last compaction.
+	grown int
 
-	// mu is held only for a single lookup or change, which takes O(log n).
+	// mu is held only briefly: for a lookup, a change of one object, or a read of a small result.
 	mu sync.RWMutex
 	// Guarded by mu. Changed only while writeMu is held as well.
 	version  listwatch.Version
@@ -97,8 +99,8 @@ func (x *Indexer[T]) List(q listwatch.Query) ([]T, error) {
 	return all, nil
 }
 
-// ByIndex returns the objects that an index holds under value, in key order. All of them
-// are from the same snapshot. An unknown index is an error of code [listwatch.NotFound]
+// ByIndex returns the objects that the named index holds under the given value, in key order. All
+// of them are from the same snapshot. An unknown index is an error of code [listwatch.NotFound]
 // that lists the existing indexes.
 func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	if found, complete, err := x.fewByIndex(name, value); complete || err != nil {
@@ -114,8 +116,8 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	return found, nil
 }
 
-// fewByIndex reads a small result under the lock, which is cheaper than the copies that a
-// snapshot causes in the next write. complete is false if there are more objects.
+// fewByIndex reads a small result under the lock. That is cheaper than a snapshot, after which the
+// next write must copy tree nodes. complete is false if the result is not small.
 func (x *Indexer[T]) fewByIndex(name, value string) (found []T, complete bool, err error) {
 	const limit = 128 // enough for the pods of one node; reading so many takes a few microseconds
 	x.mu.RLock()
@@ -158,8 +160,8 @@ func (x *Indexer[T]) Snapshot() *Snapshot[T] {
 	return x.snapshot
 }
 
-// copy returns a copy of v for readers. The copied trees share all nodes with the originals
-// until one of them is written.
+// copy returns a copy of v for readers. A copied tree shares all nodes with its original until one
+// of the two is written.
 func (v *contents[T]) copy() contents[T] {
 	c := contents[T]{items: v.items.Copy(), indexes: make([]index[T], len(v.indexes))}
 	for i, x := range v.indexes {

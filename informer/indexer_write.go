@@ -166,8 +166,8 @@ func (x *Indexer[T]) countGrowth(entries int) {
 	}
 }
 
-// compact releases replaced objects to the garbage collector. It is called when a state is
-// complete, because the state may then remain unchanged for a long time.
+// compact releases replaced objects to the garbage collector. It is called when the initial state
+// is complete, because the state may then remain unchanged for a long time.
 func (x *Indexer[T]) compact() {
 	x.writeMu.Lock()
 	defer x.writeMu.Unlock()

@@ -41,7 +41,8 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 					held++
 				}
 			}
-			if held > n/10 { // nodes of the tree hold some in their unused slots
+			// Nodes of the tree still hold some replaced objects in unused slots.
+			if held > n/10 {
 				t.Errorf("%d of %d replaced objects are still referenced", held, n)
 			}
 			runtime.KeepAlive(&x)

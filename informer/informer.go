@@ -58,8 +58,10 @@ type Informer[T any] struct {
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
-	isSynced      bool      // the initial state is stored, and all handlers are synced
-	waiters       []*waiter // callers of WaitForVersion
+	// isSynced is true once the initial state is stored. The handlers may sync later.
+	isSynced bool
+	// waiters are the callers of WaitForVersion.
+	waiters []*waiter
 }
 
 // init prepares the zero value.
@@ -131,7 +133,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// informerSink is an Informer with the methods of a Sink for its Reflector.
+// An informerSink is an Informer with the methods of [Sink], which the Reflector of the Informer
+// calls.
 type informerSink[T any] Informer[T]
 
 // Replace implements Sink.
@@ -239,7 +242,7 @@ func (i *Informer[T]) Get(key listwatch.Key) (T, bool) { return i.store.Get(key)
 // supports.
 func (i *Informer[T]) List(q listwatch.Query) ([]T, error) { return i.store.List(q) }
 
-// ByIndex returns the values that the named index holds under value, in key order.
+// ByIndex returns the values that the named index holds under the given index value, in key order.
 func (i *Informer[T]) ByIndex(name, value string) ([]T, error) { return i.store.ByIndex(name, value) }
 
 // AddIndex adds an index, at any time; see [Indexer.AddIndex]. If f panics for an object
@@ -257,7 +260,7 @@ func (i *Informer[T]) Len() int { return i.store.Len() }
 
 // Stats are the sizes of an Informer at one moment.
 type Stats struct {
-	// Objects is the number of objects in the local store, and Version its version.
+	// Objects is the number of objects in the local store, and Version is the version of the store.
 	Objects int
 	Version listwatch.Version
 	// Queued is the number of objects with changes that are not in the local store yet.

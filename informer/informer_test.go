@@ -87,7 +87,8 @@ func (w *fixture) remove(name string) listwatch.Version {
 type callLog struct {
 	mu    sync.Mutex
 	lines []string
-	block chan struct{} // if not nil, each call blocks until it is closed
+	// If block is not nil, each call waits until block is closed.
+	block chan struct{}
 }
 
 func (d *callLog) write(line string) {

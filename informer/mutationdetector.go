@@ -40,7 +40,7 @@ func (d *mutationDetector[T]) run(ctx context.Context) {
 	}
 }
 
-// track records item and forgets old, which item replaces. Either may be nil.
+// track records item and forgets old, the item that was replaced. Either may be nil.
 func (d *mutationDetector[T]) track(old, item *Item[T]) {
 	if d == nil {
 		return

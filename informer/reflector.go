@@ -13,25 +13,26 @@ import (
 // All calls come from one goroutine. If a method returns an error, the Reflector relists,
 // because the Sink has missed a change and no longer equals the source.
 type Sink[T any] interface {
-	// Replace receives the whole state at version, in key order. The Sink may keep items.
+	// Replace receives the whole state, in key order, and the version of that state. The Sink may
+	// keep the slice.
 	Replace(items []*Item[T], version listwatch.Version) error
 	// Apply receives a batch of changes in order. Their types are DeltaAdded, DeltaUpdated
 	// and DeltaDeleted. The Sink must not keep the slice.
 	Apply(changes ...Delta[T]) error
-	// Bookmark reports that everything up to version has been passed to the Sink.
+	// Bookmark reports that everything up to the given version has been passed to the Sink.
 	Bookmark(version listwatch.Version) error
 }
 
 // A Reflector keeps a Sink up to date with a Source: it streams the initial state, follows
 // the changes, and recovers from every interruption.
 //
-// If the Source cannot stream its state, the Reflector lists it in pages instead, and tries
-// to stream again after an hour. After a watch ends, it resumes at the last version. If the
-// Source no longer has that history ([listwatch.Expired]), or if an object could not be
-// decoded or stored, the Reflector relists. It requests a state that is at least as new as
-// the last one, and if the Source cannot provide that, the newest state. It discards a
-// state that it received only in part. These are the rules of client-go's Reflector, except
-// that this Reflector never skips an object.
+// If the Source cannot stream its state, the Reflector lists it in pages instead, and tries to
+// stream again after an hour. After a watch ends, the Reflector resumes at the last version. If the
+// Source no longer has the history after that version ([listwatch.Expired]), or if an object could
+// not be decoded or stored, the Reflector relists. It requests a state that is at least as new as
+// the last state or, if the Source has no such state, the newest state. It discards a state that it
+// received only in part. These are the rules of client-go's Reflector, except that this Reflector
+// never skips an object.
 //
 // The fields must not be changed while Run is active.
 type Reflector[T any] struct {
@@ -41,9 +42,9 @@ type Reflector[T any] struct {
 	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
 	// ignored.
 	Query listwatch.Query
-	// Decode converts an object to a value. If nil, the object is decoded as by
-	// [listwatch.Decode], but faster; if T is *listwatch.Object, the value is the object
-	// itself. A Decode function may keep the object or parts of it, which prevents the
+	// Decode converts an object to a value. If nil, the result is the same as the result of
+	// [listwatch.Decode], but decoding is faster. If T is *listwatch.Object, the value is the
+	// object itself. A Decode function may keep the object or parts of it, which prevents the
 	// source from reusing the object's memory.
 	Decode func(*listwatch.Object) (T, error)
 	// Transform changes a value before it is stored, for example to drop fields that the
@@ -77,11 +78,15 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 // the Sink.
 type reflectorSink[T any] struct {
 	*Reflector[T]
-	decode   func(*listwatch.Object) (T, error)
-	releases bool       // the objects can be released: decoded values do not use their memory
-	initial  []*Item[T] // initial events of a state that is not complete yet
-	changes  []Delta[T] // changes since the last flush
-	started  time.Time
+	decode func(*listwatch.Object) (T, error)
+	// releases is true if the decoded values do not use the memory of the objects, so that the
+	// source can reuse this memory.
+	releases bool
+	// initial holds the objects of a state that is not complete yet.
+	initial []*Item[T]
+	// changes holds the changes since the last flush.
+	changes []Delta[T]
+	started time.Time
 }
 
 // Begin implements reflector.Sink.

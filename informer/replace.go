@@ -2,10 +2,11 @@ package informer
 
 import "github.com/listwatch/listwatch"
 
-// Replace queues the whole state, as a list at version returned it, in one step. It queues a
-// deletion for every known or queued object that items does not contain. The list wins even if it
-// is older than earlier changes, because the versions of the source may have started over (a new
-// epoch). If two items have the same key, the later one is used.
+// Replace queues a whole state in one step: the items that a list has returned, and the version of
+// that list. It queues a deletion for every known or queued object that items does not contain. The
+// list replaces earlier changes even if they are newer than the list, because the versions of the
+// source may have started over (a new epoch). If two items have the same key, the later one is
+// used.
 func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -17,7 +18,8 @@ func (f *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 	// changes are never compared with versions from before this call, which may belong to
 	// another epoch.
 	f.beginReplace(version)
-	f.initial.remaining++ // keeps the initial list open until all items are queued
+	// Count one more key, so that the initial list cannot be done before all items are queued.
+	f.initial.remaining++
 	f.replaceItems(items)
 	f.deleteUnseen(version)
 	f.initial.remaining--

@@ -69,8 +69,8 @@ func (s *Snapshot[T]) Select(q listwatch.Query) (iter.Seq2[listwatch.Key, T], er
 	return pairs(func(yield func(*Item[T]) bool) { s.contents.scan(sel, yield) }), nil
 }
 
-// ByIndex returns an iterator over the objects that an index holds under value, in key
-// order. An unknown index is an error of code [listwatch.NotFound].
+// ByIndex returns an iterator over the objects that the named index holds under the given value, in
+// key order. An unknown index is an error of code [listwatch.NotFound].
 func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], error) {
 	x, err := s.contents.index(name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (v *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
 	if v.items == nil {
 		return nil, false
 	}
-	p := newProbe(key)
+	p := newSearchKey(key)
 	defer p.release()
 	found, ok := v.items.Get(p)
 	if !ok {
@@ -134,7 +134,7 @@ func (v *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
 		v.items.Scan(func(k keyed) bool { return visit(k.(*Item[T])) })
 		return
 	}
-	p := newProbe(listwatch.Key{Namespace: *sel.namespace})
+	p := newSearchKey(listwatch.Key{Namespace: *sel.namespace})
 	defer p.release()
 	v.items.Ascend(p, func(k keyed) bool {
 		i := k.(*Item[T])
@@ -159,7 +159,8 @@ func (v *contents[T]) index(name string) (*index[T], error) {
 
 // A listFilter selects objects in memory.
 type listFilter struct {
-	namespace, name *string // nil matches all
+	// A nil namespace matches every namespace, and a nil name matches every name.
+	namespace, name *string
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 }

@@ -88,10 +88,11 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 }
 
 // WaitForVersion blocks until the local store holds everything up to v. A caller that waits for the
-// version of its own write then reads that write or a newer state. If v is zero, it waits for the
-// initial state. It returns ctx.Err() if ctx ends first, an error of code Unavailable if Run
-// returns first, and an error of code Invalid if there is no Source. If the versions of the source
-// start over (a new epoch), an old version counts as reached when the new versions exceed it.
+// version of its own write then reads that write or a newer state. If v is zero, WaitForVersion
+// waits for the initial state. It returns ctx.Err() if ctx ends first, an error of code Unavailable
+// if Run returns first, and an error of code Invalid if there is no Source. If the versions of the
+// source start over (a new epoch), an old version counts as reached when the new versions exceed
+// it.
 //
 // A write outside the selection produces no event. Its version is reached at the next event
 // or bookmark; servers send bookmarks about once a minute. If another program writes
@@ -113,7 +114,7 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
 }
 
-// removeWaiter removes w unless notify already has.
+// removeWaiter removes w from i.waiters, unless publishProgress has already removed it.
 func (i *Informer[T]) removeWaiter(w *waiter) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/js"
 )
 
-// A server that also serves the client to its pages.
+// The server also serves the JavaScript client to its pages.
 func ExampleHandler() {
 	mux := http.NewServeMux()
 	mux.Handle("/js/", http.StripPrefix("/js", js.Handler()))

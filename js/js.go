@@ -43,8 +43,8 @@ func Handler() http.Handler {
 	})
 }
 
-// contentType returns the Content-Type of a file. It does not use the MIME table of the machine,
-// which may be wrong, because browsers run a module only with a JavaScript type.
+// contentType returns the Content-Type of a file. Browsers run a module only if it has a JavaScript
+// type. The MIME table of the machine is not used, because it may be wrong.
 func contentType(name string) string {
 	if strings.HasSuffix(name, ".js") {
 		return "text/javascript; charset=utf-8"

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/js"
 )
 
-// lookPath returns the path of a program of Node.js. Without it the test is skipped, or fails if CI
-// is true.
+// lookPath returns the path of a program of Node.js. If the program is missing, the test is
+// skipped. If the environment variable CI is true, it fails instead.
 func lookPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
-// track returns next with managedFields in which manager owns the changes from old to next. It
-// changes only objects that already have managedFields; see package apply.
+// track returns the object in next with new managedFields, in which the given manager owns all
+// changes since old. It changes only objects that already have managedFields; see package apply.
 func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error) {
 	if !apply.IsTracked(old) && !apply.IsTracked(next) {
 		return next, nil
 	}
-	// Another program may have stored a number that Kubernetes' code cannot decode. So do not track
-	// such a next, and ignore such an old.
+	// Another program may have stored a number that Kubernetes' code cannot decode. If next has
+	// such a number, it gets no managedFields. If old has one, treat all of next as new.
 	switch {
 	case outOfRangeNumber(next) != "":
 		return next, nil
@@ -95,8 +95,8 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceReques
 	return err
 }
 
-// readConfiguration checks the configuration of an apply of the given media type, and converts it
-// to compact JSON.
+// readConfiguration checks the body of an apply, which has the given media type, and converts it to
+// compact JSON.
 func (h *Handler) readConfiguration(
 	w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, mediaType string, data []byte,
 ) ([]byte, error) {

@@ -11,7 +11,8 @@ import (
 
 const applyType = "application/apply-patch+yaml"
 
-// applied applies a configuration as manager and returns the body of the response.
+// applied sends a server-side apply in the name of the given manager and returns the body of the
+// response.
 func (a *testServer) applied(t *testing.T, code int, path, manager, config string) string {
 	t.Helper()
 	return a.want(t, code, "PATCH", path+"?fieldManager="+manager, config, "Content-Type", applyType)
@@ -151,7 +152,7 @@ func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
 	if !strings.Contains(applied, `"spec":{"b":9007199254740993,"a":1.0,"list":[1,2],"c":9007199254740993}`) {
 		t.Errorf("got %s, want the members as they were, and the exact numbers", applied)
 	}
-	// Other writes change nothing but the managedFields.
+	// Writes other than an apply store the spec exactly as it was sent.
 	body := `{"metadata":{"name":"x"},"spec":{"z":1.0,"c":9007199254740993,"b":18446744073709551617}}`
 	updated := a.want(t, 200, "PUT", gadgets+"/x?fieldManager=updater", body)
 	wantManagers(t, updated, "before-first-apply Update", "m Apply", "updater Update")

@@ -61,7 +61,7 @@ func ClientCertificate(r *http.Request) (User, error) {
 }
 
 // authenticate identifies the user of r. If h.Authenticate is nil, it uses the Authenticator of
-// h.Server, which therefore holds for all requests and not only for watches.
+// h.Server. That Authenticator then applies to all requests, and not only to watches.
 func (h *Handler) authenticate(r *http.Request) (User, error) {
 	switch {
 	case h.Authenticate != nil:
@@ -81,10 +81,10 @@ func noCommonName(subject pkix.Name) error {
 
 // An Authorizer returns nil if the user is allowed to make the request that the Attributes
 // describe, and otherwise an error. The error is sent with status 403 unless it has another code,
-// and its text is the reason. A Handler does not call it for discovery and OpenAPI, or before it
-// accepts a SelfSubjectAccessReview or SelfSubjectRulesReview, because every authenticated user may
-// use these. An Authorizer must be safe for concurrent use. Package abac has one that reads a
-// policy from a file.
+// and its text is the reason. A Handler accepts requests for discovery and OpenAPI,
+// SelfSubjectAccessReviews and SelfSubjectRulesReviews without calling the Authorizer first,
+// because every authenticated user may use these. An Authorizer must be safe for concurrent use.
+// Package abac has one that reads a policy from a file.
 type Authorizer func(ctx context.Context, user User, a Attributes) error
 
 // Attributes describe a request to an [Authorizer].
@@ -156,14 +156,14 @@ type Rules struct {
 	Incomplete bool
 }
 
-// A ResourceRule allows each verb for each resource of each API group.
+// A ResourceRule allows each of its verbs for each of its resources in each of its API groups.
 type ResourceRule struct {
 	Verbs     []string `json:"verbs"`
 	Groups    []string `json:"apiGroups"`
 	Resources []string `json:"resources"`
 }
 
-// A PathRule allows each verb for each path.
+// A PathRule allows each of its verbs for each of its paths.
 type PathRule struct {
 	Verbs []string `json:"verbs"`
 	Paths []string `json:"nonResourceURLs"`
@@ -277,7 +277,7 @@ func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.
 }
 
 // isOpen reports whether every authenticated user may read path: the index, discovery, OpenAPI, the
-// version or a path of probes.
+// version or a path of health checks.
 func isOpen(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch parts[0] {

@@ -41,7 +41,7 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) (object []b
 	return object, end, nil
 }
 
-// objectOf converts the body data of r to JSON.
+// objectOf converts data, which is the body of r, to JSON.
 func (h *Handler) objectOf(r *http.Request, data []byte) ([]byte, error) {
 	mediaType, err := bodyMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -77,7 +77,8 @@ func (h *Handler) toJSON(r *http.Request, mediaType string, data []byte) (out []
 	return out, h.Server.GrowBody(r, len(out)-len(data))
 }
 
-// yamlToJSON converts a YAML body to JSON of roughly limit bytes at most.
+// yamlToJSON converts a YAML body to JSON. It returns an error if the JSON would be larger than
+// about the number of bytes in limit.
 func (h *Handler) yamlToJSON(ctx context.Context, data []byte, limit int64) ([]byte, error) {
 	yamlLimit := cmp.Or(h.MaxYAMLBytes, DefaultMaxYAMLBytes)
 	out, err := yamlbody.ToJSON(ctx, data, yamlbody.Limits{JSON: limit, YAML: yamlLimit})
@@ -189,7 +190,7 @@ func isOutOfRange(number []byte) bool {
 
 // checkNumbers returns an error if body, which is compact JSON, has a number beyond the range of
 // float64. kube-apiserver rejects it too, because a client that decodes numbers into float64 could
-// decode neither the object nor a list with it. Such a number in a stored object stays.
+// decode neither the object nor a list with it. A stored object that has such a number keeps it.
 func checkNumbers(body []byte) error {
 	number := outOfRangeNumber(body)
 	if number == "" {
@@ -203,8 +204,8 @@ func checkNumbers(body []byte) error {
 
 // applyFieldValidation checks the numbers of body, which is compact JSON, and removes duplicate
 // members except the last one. If validation is Warn, it also adds a warning for each duplicate to
-// the header of w. If validation is Strict, it returns the error that reject makes (Kubernetes API
-// concepts, "Field validation").
+// the header of w. If validation is Strict, it returns the error that the function reject makes of
+// the problems (Kubernetes API concepts, "Field validation").
 func applyFieldValidation(w http.ResponseWriter, validation string, body []byte, reject func(problems string) error) ([]byte, error) {
 	if err := checkNumbers(body); err != nil {
 		return nil, err
@@ -243,8 +244,8 @@ func (c resourceRequest) strictPatchError(problems string) error {
 	return patch.InvalidResult(errors.New(problems))
 }
 
-// unknownFields returns a message for each field of the object data that the schema does not have,
-// and that is not a field of old either. Objects without a schema have no unknown fields.
+// unknownFields returns a message for each field in data that neither the schema nor old has.
+// Objects without a schema have no unknown fields.
 func (c resourceRequest) unknownFields(old, data []byte) []string {
 	if c.subresource == "scale" {
 		return nil
@@ -264,8 +265,8 @@ func unknownWarnings(fields []string) (warnings []string) {
 	return warnings
 }
 
-// dropRepeatedOwners returns the object data with each owner reference once, and warns about
-// repeated ones. data is compact JSON.
+// dropRepeatedOwners returns the object in data with each owner reference only once, and adds a
+// warning to the header of w if it drops any. data is compact JSON.
 func dropRepeatedOwners(w http.ResponseWriter, data []byte) []byte {
 	owners := rawjson.Lookup(data, "metadata", "ownerReferences")
 	if bytes.Count(owners, []byte("{")) < 2 {
@@ -310,7 +311,7 @@ func fieldWarnings(duplicates []string) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%d more duplicate fields", len(duplicates)-i))
 			break
 		}
-		// A field that occurs three times is in duplicates twice.
+		// A field that occurs three times in the body is listed twice in duplicates.
 		if text := "duplicate field " + quoteFieldPath(field); !slices.Contains(warnings, text) {
 			warnings = append(warnings, text)
 		}

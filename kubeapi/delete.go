@@ -69,8 +69,9 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	return nil
 }
 
-// markedStatus returns the status of a delete that finalizers delay. As in Kubernetes, only clients
-// that use the old option orphanDependents learn of the delay from the status.
+// markedStatus returns the HTTP status of the response to a delete that finalizers delay. As in
+// Kubernetes, only clients that use the old option orphanDependents learn of the delay from the
+// status.
 func markedStatus(o metav1.DeleteOptions) int {
 	//lint:ignore SA1019 old clients still use the option
 	if o.OrphanDependents != nil && !*o.OrphanDependents {
@@ -79,9 +80,9 @@ func markedStatus(o metav1.DeleteOptions) int {
 	return http.StatusOK
 }
 
-// conditions converts the preconditions of a delete to preconditions of the store. Every
-// member that is present is a condition, even an empty one. If the object old does not fulfill
-// them, conditions returns an error.
+// conditions converts the preconditions of a delete to preconditions of the store. Every member
+// that is present is a condition, even an empty one. If old, which is the stored object, does not
+// fulfill them, conditions returns an error.
 func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditions) (p store.Preconditions, err error) {
 	if o == nil {
 		return p, nil
@@ -105,10 +106,9 @@ func (c resourceRequest) preconditionFailed(old *listwatch.Object, what, want, g
 		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
 }
 
-// deleteCollection handles a DELETE of all objects that the selectors in the query match.
-// It responds with the objects as they were before. It is not a
-// transaction: objects that are created meanwhile may remain, and if it fails, some objects
-// may already be deleted.
+// deleteCollection handles a DELETE of all objects that the selectors in the query match. It
+// responds with the objects as they were before. The delete is not a transaction: objects that are
+// created meanwhile may remain, and if the request fails, some objects may already be deleted.
 func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
 	from, o, err := h.readDelete(w, r, c, options.DeleteCollection)
 	if err != nil {
@@ -144,8 +144,8 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 	return err
 }
 
-// selection parses the selectors and the page of the query. It rejects unsupported parameters that
-// would reduce the number of deleted objects.
+// selection parses the selectors, the limit and the continue token in the query. It rejects
+// unsupported parameters that would reduce the number of deleted objects.
 func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err error) {
 	params := r.URL.Query()
 	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "shardSelector"} {

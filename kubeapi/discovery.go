@@ -26,15 +26,17 @@ type apiGroupVersion struct {
 }
 
 type apiResource struct {
-	Name         string   `json:"name"`
-	SingularName string   `json:"singularName"`
-	Namespaced   bool     `json:"namespaced"`
-	Group        string   `json:"group,omitempty"`   // group of the kind, if it differs
-	Version      string   `json:"version,omitempty"` // version of the kind, if it differs
-	Kind         string   `json:"kind"`
-	Verbs        []string `json:"verbs"`
-	ShortNames   []string `json:"shortNames,omitempty"`
-	Categories   []string `json:"categories,omitempty"`
+	Name         string `json:"name"`
+	SingularName string `json:"singularName"`
+	Namespaced   bool   `json:"namespaced"`
+	// Group and Version belong to the kind. They are empty if the kind has the same group and
+	// version as the resource.
+	Group      string   `json:"group,omitempty"`
+	Version    string   `json:"version,omitempty"`
+	Kind       string   `json:"kind"`
+	Verbs      []string `json:"verbs"`
+	ShortNames []string `json:"shortNames,omitempty"`
+	Categories []string `json:"categories,omitempty"`
 }
 
 // serveDiscovery serves the paths that list groups, versions and resources. found is false
@@ -72,7 +74,7 @@ func requireGetJSON(w http.ResponseWriter, r *http.Request) error {
 	return watchserver.RequireJSON(r.Header.Values("Accept"))
 }
 
-// serveRoots serves /api and /apis, in the form that the client prefers.
+// serveRoots serves /api and /apis, with aggregated discovery if the client prefers it.
 func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string) error {
 	if err := requireGet(r); err != nil {
 		return err

@@ -47,8 +47,8 @@ type groupVersionKind struct {
 	Kind    string `json:"kind"`
 }
 
-// aggregatedVersion returns the version of aggregated discovery that the client prefers. It
-// returns "" if the client prefers the plain form, or both forms equally.
+// aggregatedVersion returns the version of aggregated discovery that the client prefers. It returns
+// "" if the client prefers discovery without aggregation, or both equally.
 func aggregatedVersion(accept []string) (string, error) {
 	ranges, err := framing.ParseAccept(accept)
 	if err != nil {
@@ -122,8 +122,8 @@ func writeAggregated(w http.ResponseWriter, r *http.Request, version string, gro
 	})
 }
 
-// A contentTypeWriter replaces the Content-Type of a JSON response. Clients distinguish the
-// forms of discovery by this header.
+// A contentTypeWriter replaces the Content-Type of a JSON response. By this header, clients
+// distinguish aggregated discovery from discovery without aggregation.
 type contentTypeWriter struct {
 	http.ResponseWriter
 	mediaType string

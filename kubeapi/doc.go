@@ -12,14 +12,14 @@
 //	}
 //	http.ListenAndServe("127.0.0.1:8080", &api)
 //
-// Objects may be any JSON with kind, apiVersion and metadata. The fields of the metadata,
-// and the fields that a resource's schema describes, must have the right types, so that
-// typed clients can decode the objects that they list. An object can be created in a
-// namespace without a Namespace object. Deleting a Namespace object deletes nothing else,
-// because no controllers run here. A write to an object may also set its status. Request
-// bodies are JSON, YAML or, for Kubernetes' own kinds, Protocol Buffers. Patches are merge
-// patches, JSON patches, server-side apply or, for resources with a schema, strategic merge
-// patches. Responses are JSON.
+// Objects may be any JSON with kind, apiVersion and metadata. The fields of the metadata, and the
+// fields that a resource's schema describes, must have the right types, so that typed clients can
+// decode the objects that they list. An object can be created in a namespace without a Namespace
+// object. Deleting a Namespace object deletes nothing else, because no controllers run here. A
+// write to an object may also set its status. Request bodies are JSON, YAML, CBOR or, for
+// Kubernetes' own kinds, Protocol Buffers. Patches are merge patches, JSON patches, server-side
+// apply or, for resources with a schema, strategic merge patches. Responses are JSON. If the client
+// prefers CBOR, objects and lists are sent as CBOR.
 //
 // # Where to look
 //

@@ -26,8 +26,8 @@ type Handler struct {
 	// Source is not used. Writes from web pages of other origins are rejected unless
 	// Server.AllowOrigins matches.
 	Server watchserver.Server
-	// Authenticate identifies the user of each request before anything else happens. If
-	// nil, every user is [Anonymous].
+	// Authenticate identifies the user of each request before anything else happens. If nil,
+	// Server.Authenticator is used. If that is nil too, every user is [Anonymous].
 	Authenticate Authenticator
 	// Authorize decides whether the user is allowed to make the request. If nil, everything
 	// is allowed.
@@ -41,9 +41,9 @@ type Handler struct {
 	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
 	// rejected with status 413.
 	MaxBodyBytes int64
-	// MaxYAMLBytes limits the size of YAML bodies that are not JSON, because parsing YAML takes
-	// more than a hundred times its size. At most two bodies are parsed at once. If zero,
-	// [DefaultMaxYAMLBytes] is used. If negative, only MaxBodyBytes counts. Larger bodies are
+	// MaxYAMLBytes limits the size of YAML bodies that are not JSON, because parsing a YAML body
+	// takes memory of more than a hundred times its size. At most two bodies are parsed at once. If
+	// zero, [DefaultMaxYAMLBytes] is used. If negative, only MaxBodyBytes counts. Larger bodies are
 	// rejected with status 413.
 	MaxYAMLBytes int64
 	// Ready returns an error if the server is not ready. /readyz sends the error's text to

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// healthPaths are the paths of probes, which send no credentials (Kubernetes, "Kubernetes
+// healthPaths are the paths of health checks, which send no credentials (Kubernetes, "Kubernetes
 // API health endpoints").
 var healthPaths = []string{"/healthz", "/livez", "/readyz"}
 

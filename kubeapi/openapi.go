@@ -169,7 +169,7 @@ func openAPIInfo() jsonMap {
 	return jsonMap{"title": "listwatch", "version": versionInfo()["gitVersion"]}
 }
 
-// An operation returns the description of one operation in one version of OpenAPI. consumes
+// An operation is a function that describes one operation on r for one version of OpenAPI. consumes
 // are the media types of the request body, if there is one.
 type operation func(r Resource, action string, consumes ...string) jsonMap
 

@@ -122,7 +122,7 @@ func (d *definitions) addResource(r Resource) {
 }
 
 // addKind adds the schema of the kind of r. If r declares no schema, addKind adds one with
-// the type, the metadata, a spec and a status. Additional fields are always allowed.
+// apiVersion, kind, metadata, spec and status. Additional fields are always allowed.
 func (d *definitions) addKind(r Resource, description string) jsonMap {
 	s, there := d.all[r.schemaName()].(jsonMap)
 	switch {
@@ -232,7 +232,8 @@ func (d *definitions) field(f schema.Field) jsonMap {
 func (d *definitions) scalar(s schema.Scalar) jsonMap {
 	oneOf := func(types ...schema.Scalar) jsonMap {
 		if d.refs == openAPI2Refs {
-			// Version 2 of OpenAPI has no oneOf. For int-or-string, clients also see the format.
+			// OpenAPI version 2 has no oneOf, so the type is string. If s is int-or-string, the
+			// format shows it.
 			return jsonMap{"type": "string"}
 		}
 		var all []jsonMap

@@ -28,7 +28,8 @@ const (
 	applyCBORPatchType = "application/apply-patch+cbor"
 )
 
-// A patchFunc returns the JSON of an object after a patch. doc is compact.
+// A patchFunc applies a patch to the object in doc, which is compact JSON, and returns the JSON of
+// the changed object.
 type patchFunc func(doc []byte) ([]byte, error)
 
 // patch handles a PATCH of an object.
@@ -91,7 +92,7 @@ func patchTypes(t *schema.Type) []string {
 }
 
 // patchSchema returns the schema for strategic merge patches of an object or subresource. It
-// returns nil if they are rejected.
+// returns nil if such patches are rejected.
 func (r Resource) patchSchema(subresource string) *schema.Type {
 	switch {
 	case r.Schema == nil || r.NoStrategicPatch:
@@ -174,7 +175,7 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	}
 }
 
-// withTypeCheck makes p fail if its result has another kind or apiVersion, or fields of a wrong
+// withTypeCheck makes p fail if its result has the wrong kind or apiVersion, or fields of a wrong
 // type. In a patch of the status of a custom resource, kind and apiVersion have no effect.
 func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
@@ -205,8 +206,8 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 	}
 }
 
-// checkKind returns an error of status 422 if an object, the result of a patch, has another kind or
-// apiVersion.
+// checkKind returns an error of status 422 if an object, the result of a patch, has the wrong kind
+// or apiVersion.
 func (c resourceRequest) checkKind(object []byte) error {
 	if c.subresource == "scale" {
 		return nil // checkScale checks them

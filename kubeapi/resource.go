@@ -43,7 +43,7 @@ type Resource struct {
 	NoCompression bool
 	// SharedCompression selects the watches whose events are compressed with the history of the
 	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
-	// returns an error unless it is [watchserver.ShareNever].
+	// returns an error unless the value is [watchserver.ShareNever].
 	SharedCompression watchserver.SharedCompression
 	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
 	// list and watch.
@@ -127,8 +127,9 @@ func (r Resource) matchesName(name string) bool {
 	return false
 }
 
-// FindResource returns the first of resources that matches name as users of kubectl type
-// it: "pods", "pod", "po", "deployments.apps" or "deployments.v1.apps". It ignores case.
+// FindResource returns the first resource in the list that has the given name, in a form that users
+// of kubectl type: "pods", "pod", "po", "deployments.apps" or "deployments.v1.apps". It ignores
+// case.
 func FindResource(resources []Resource, name string) (Resource, bool) {
 	name = strings.ToLower(name)
 	for _, r := range resources {

@@ -34,7 +34,7 @@ func TestParseResource(t *testing.T) {
 		"", "widgets", "widgets=Widget", "widgets.v1.demo", "widgets.v1.demo=", "widgets.v1.demo=widget", "Widgets.v1.demo=Widget",
 		"widgets.1.demo=Widget", "widgets.v1.=Widget", "widgets.v1.Demo=Widget", "widgets.v1.demo=Widget,", "widgets.v1.demo=Widget,global",
 		"watch.v1.demo=Watch", ".v1.demo=Widget", "widgets.v1.demo=Wid/get", "widgets.v0.demo=Widget",
-		// Paths that have another meaning, and reserved kinds.
+		// The paths of these resources have another meaning, or their kinds are reserved.
 		"status.v1=State", "finalize.v1=Finalize", "namespaces.v1.demo=Namespace,cluster", "status.v1=Status,cluster",
 		"lists.v1=List", "options.v1.demo=DeleteOptions", "events.v1.demo=WatchEvent",
 	} {

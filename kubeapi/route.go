@@ -175,8 +175,8 @@ func subresourceVerb(method string) string {
 	return ""
 }
 
-// isCollection reports whether the path names a collection in which objects can be created.
-// For namespaced resources it must contain the namespace.
+// isCollection reports whether the path names a collection in which objects can be created. If the
+// resource is namespaced, the path must contain the namespace.
 func (c resourceRequest) isCollection() bool {
 	return c.name == "" && (c.namespace != "" || !c.Namespaced)
 }

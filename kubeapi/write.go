@@ -138,8 +138,9 @@ func (h *Handler) readWrite(
 	return o, dropRepeatedOwners(w, data), nil
 }
 
-// requireKind returns an error if the object lacks its kind or apiVersion, where Kubernetes has no
-// schema from which it could take them.
+// requireKind returns an error if RequireVersion is set and the object lacks its kind or
+// apiVersion. Kubernetes requires both for custom resources, because it has no schema of its own
+// from which to take them.
 func (c resourceRequest) requireKind(data []byte) error {
 	if !c.RequireVersion || c.subresource == "scale" || data[0] != '{' {
 		return nil
@@ -152,9 +153,9 @@ func (c resourceRequest) requireKind(data []byte) error {
 	return nil
 }
 
-// checkCustomKind returns an error of status 422 if a custom resource has another kind. As in
-// Kubernetes, this error is reported only after the object was found. checkCustomKind ignores an
-// object with a wrong apiVersion, for which another check returns status 400.
+// checkCustomKind returns an error of status 422 if an object of a custom resource has the wrong
+// kind. As in Kubernetes, this error is reported only after the object was found. checkCustomKind
+// ignores an object with a wrong apiVersion, for which another check returns status 400.
 func (c resourceRequest) checkCustomKind(data []byte) error {
 	kind, err := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, _ := rawjson.String(rawjson.Lookup(data, "apiVersion"))
@@ -215,8 +216,9 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	return c.Schema.Check(data)
 }
 
-// withTypeMember replaces kind or apiVersion, if it is a string that is not empty, by value. As in
-// Kubernetes, they have no effect in a write to the status of a custom resource.
+// withTypeMember sets the member with the given name, which is kind or apiVersion, to value. It
+// does nothing if the member is not a string or is empty. As in Kubernetes, kind and apiVersion
+// have no effect in a write to the status of a custom resource.
 func withTypeMember(data []byte, name, value string) ([]byte, error) {
 	if text, err := rawjson.String(rawjson.Lookup(data, name)); err != nil || text == "" || text == value {
 		return data, nil
@@ -225,7 +227,8 @@ func withTypeMember(data []byte, name, value string) ([]byte, error) {
 }
 
 // validateObject returns an error of status 422 if next is invalid, and warns about its finalizers.
-// As in Kubernetes, faults that the stored object old already has are accepted. old may be nil.
+// As in Kubernetes, it accepts faults that old, which is the stored object, already has. old may be
+// nil.
 func (c resourceRequest) validateObject(old, next []byte) error {
 	if err := c.checkCustomKind(next); err != nil {
 		return err
@@ -247,8 +250,9 @@ func (c resourceRequest) validateObject(old, next []byte) error {
 	return apistatus.Invalid(c.Group, c.Kind, cmp.Or(metadataString(next, "name"), c.name), errs)
 }
 
-// update applies p to the object, or to the part of it that the subresource names, in the name of
-// manager. If p sets a resourceVersion, this is a precondition, as in Kubernetes.
+// update applies p to the object, or to the part of it that the subresource names. The given
+// manager becomes the manager of the changes. If p sets a resourceVersion, this is a precondition,
+// as in Kubernetes.
 func (c resourceRequest) update(
 	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {

@@ -17,7 +17,7 @@ func ExampleSource() {
 	source := listwatchtest.New(store)
 	flags := &informer.Informer[Flag]{
 		Source:  source,
-		Backoff: listwatch.Backoff{Min: -1}, // not needed in a bubble of testing/synctest
+		Backoff: listwatch.Backoff{Min: -1}, // no delay; not needed in a bubble of testing/synctest
 	}
 	go flags.Run(ctx)
 	if err := flags.WaitForSync(ctx); err != nil {

@@ -49,7 +49,7 @@ func New(s listwatch.Source) *Source {
 // If err is nil, they end with an error of code Unavailable, like a connection that broke. Events
 // that were not read yet are lost to these watches; a client that resumes receives them.
 //
-// New watches succeed. To keep clients disconnected, call [Source.Fail] before.
+// New watches succeed. To keep clients disconnected, call [Source.Fail] before Cut.
 func (s *Source) Cut(err error) {
 	if err == nil {
 		err = &listwatch.Error{Code: listwatch.Unavailable, Message: "the watch was cut by the test"}

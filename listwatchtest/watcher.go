@@ -15,7 +15,7 @@ func (s *Source) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	if err != nil {
 		return listwatch.Page{}, err
 	}
-	// A token names the number of expiries before it was made.
+	// A continue token of this Source begins with the number of expiries before the token was made.
 	made, token, ours := strings.Cut(q.Continue, ":")
 	if ours {
 		q.Continue = token

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A target is the version that a backfill must reach before the relay serves its state.
+// A target is the version that a backfill must reach before the relay serves the state.
 type target struct {
 	asked   time.Time         // when the newest state was requested; zero if it was not requested
 	version listwatch.Version // the newest version at that time; zero if there is no backfill
@@ -18,9 +18,9 @@ type target struct {
 // since then, so that the relay has a history from the start. If the upstream cannot serve
 // that, w remains unchanged, and the relay starts without a history.
 //
-// The alternative is to begin with the newest state and to fetch the history when a client
-// requests it. That would take a second watch for every version that clients resume from,
-// and only a bookmark would show where the history ends.
+// The alternative is to begin with the newest state and to fetch the history when a client requests
+// it. That would take a second watch for every version that clients resume from, and only a
+// bookmark would show where the fetched history ends.
 func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query) target {
 	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
@@ -105,7 +105,7 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 			return false
 		}
 		if best != nil {
-			_ = best.watcher.Close() // older replaces it
+			_ = best.watcher.Close() // the older watch replaces this one
 		}
 		best = older
 		return true
@@ -113,8 +113,8 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 	return best
 }
 
-// searchMax returns the greatest number up to limit for which ok holds, or zero. If ok holds
-// for a number, it must hold for all lower ones.
+// searchMax returns the greatest number up to limit for which the function ok returns true, or
+// zero. If ok returns true for a number, it must return true for all lower numbers.
 func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwatch.Version {
 	low, high := listwatch.Version(0), limit+1
 	for try := limit; low+1 < high; try = low + (high-low)/2 {

@@ -14,7 +14,9 @@ const readTimeout = 3 * time.Second
 
 // A reading is a version of the upstream at some time.
 type reading struct {
-	at      time.Time // when the request was sent; version covers all writes acknowledged before
+	// at is the time at which the request was sent. version covers all writes acknowledged before
+	// that time.
+	at      time.Time
 	version listwatch.Version
 	epoch   *epochCache // the epoch of version; nil if the relay had no state at that time
 }
@@ -75,7 +77,8 @@ func (r *Relay) newest(ctx context.Context, ep *epochCache) (listwatch.Version, 
 	return 0, noUpstreamVersion(err)
 }
 
-// read calls f with the epoch to read from, and again if another epoch has replaced it meanwhile.
+// read calls f with the epoch to read from. If another epoch has replaced that epoch meanwhile and
+// f failed, read calls f again.
 func (r *Relay) read(ctx context.Context, f func(ep *epochCache) error) error {
 	for {
 		ep, err := r.current(ctx)

@@ -16,7 +16,7 @@ var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Op: "relay", Messa
 
 var errNoResponse = errors.New("the upstream did not respond in time")
 
-// retryAfter is the delay that readers are asked to wait while the relay cannot serve them.
+// retryAfter is the delay after which readers should retry while the relay cannot serve them.
 const retryAfter = time.Second
 
 // notReady is the error of a read before the first state has arrived. It quotes cause,

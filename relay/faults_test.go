@@ -116,8 +116,7 @@ func TestReadsWaitForTheFirstState(t *testing.T) {
 	})
 }
 
-// loseHistory writes to o while the relay cannot reach it, and compacts the history of
-// these writes.
+// loseHistory writes to o while the relay cannot reach o, and compacts the history of these writes.
 func (o *origin) loseHistory(upstream *faultySource) {
 	upstream.setDown(errDown)
 	o.put("missed", "red")
@@ -321,7 +320,7 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 	}
 }
 
-// If an event arrives after a probe has sent a bookmark of a later version, readers at the
+// If an event arrives after a probe has received a bookmark of a later version, readers at the
 // bookmark's version lack the event. So no watch may resume from that version.
 func TestWatchAfterLateEventExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,12 +23,12 @@ type Health struct {
 	Version, UpstreamVersion listwatch.Version
 	// Epoch is the epoch of the state.
 	Epoch string
-	// Lag is an upper bound on the age of the state: the relay has every write that the
-	// origin acknowledged longer than Lag ago. The relay measures it by requesting the
-	// version of the upstream, at [Options.CheckInterval] and for reads of the newest
-	// state. While the relay keeps up, Lag is about the time between two of these requests.
-	// If only other collections of the database change, it is a few times as long, or about
-	// a minute without [Options.ProbeSource]. It is negative if not known yet.
+	// Lag is an upper bound on the age of the state: the relay has every write that the origin
+	// acknowledged longer than Lag ago. The relay measures it by requesting the version of the
+	// upstream, at [Options.CheckInterval] and for reads of the newest state. While the relay keeps
+	// up, Lag is about the time between two of these requests. If only other collections of the
+	// database change, Lag is a few times as long, or about a minute without [Options.ProbeSource].
+	// Lag is negative if it is not known yet.
 	Lag time.Duration
 	// LastHeard is the time of the last event, bookmark or response of the upstream. It is
 	// zero if there was none.

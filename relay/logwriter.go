@@ -59,7 +59,8 @@ func isChange(e listwatch.Event) bool {
 	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
 }
 
-// synced applies the state that e completes.
+// synced applies the state that consists of the initial events in w.state. The bookmark e has ended
+// these events.
 func (w *logWriter) synced(e listwatch.Event) error {
 	r, v := w.relay, e.Version
 	d := r.describe(epochOf(e, r.upstream.Source))
@@ -87,8 +88,8 @@ func (w *logWriter) synced(e listwatch.Event) error {
 	return nil
 }
 
-// startEpoch starts an epoch with the initial events in w.state, at version v. Readers get it in
-// place of previous, which may be nil, when it has reached the target.
+// startEpoch starts an epoch with the initial events in w.state, at version v. Readers get the new
+// epoch in place of the previous one, which may be nil, when the new epoch has reached the target.
 func (w *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
 	r := w.relay
 	ep := r.newEpoch(d)
@@ -157,7 +158,8 @@ func (w *logWriter) append(events []listwatch.Event) error {
 		// bookmark at such a version, so these events are too late. Apply returns an error, and
 		// makes the cache refuse watches from the version that it has reached.
 		w.incomplete = true
-		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key}) // see below
+		// Ignore that error, because the error below is clearer.
+		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key})
 		return corrupt("changes of version %d were received after the relay had passed it", v)
 	}
 	w.changes = w.changes[:0]

@@ -133,7 +133,7 @@ func formatEvent(e listwatch.Event) string {
 	return fmt.Sprintf("%s %v %d %s", e.Type, e.Initial, e.Version, e.Object.Data)
 }
 
-// wantSameEvents fails t if got and want differ.
+// wantSameEvents fails the test if the two lists of events differ.
 func wantSameEvents(t testing.TB, name string, want, got []listwatch.Event) {
 	t.Helper()
 	for i := range want {

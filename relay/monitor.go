@@ -12,7 +12,8 @@ type monitor struct {
 	// Guarded by mu.
 	lastHeard time.Time
 	failure   error
-	// the relay has every write acknowledged before this time; zero if not known
+	// caughtUp is a time. The relay has every write that was acknowledged before caughtUp. It is
+	// zero if not known.
 	caughtUp time.Time
 	oldest   reading // the oldest reading not reached yet; its epoch is nil if there is none
 	last     reading // the newest reading; its epoch is nil if there is none

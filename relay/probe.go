@@ -135,7 +135,8 @@ func (p *prober) probe(r probeRequest) {
 	}
 }
 
-// advance advances the epoch of r to the bookmarks of watcher. The watch started at version seen.
+// advance advances the epoch of r to the versions of the watcher's bookmarks. The watch started at
+// the version in seen.
 func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, seen listwatch.Version) error {
 	for e, err := range listwatch.All(ctx, watcher) {
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 
 // Options configure a Relay. The zero Options are usable.
 type Options struct {
-	// HistoryAge is the time for which the relay keeps an event after it was received, so
-	// that watches can start before it. If zero, 5 minutes are used. A negative value means
-	// no limit.
+	// HistoryAge is the time for which the relay keeps an event after it was received, so that
+	// watches can start at a version before the event. If zero, 5 minutes are used. A negative
+	// value means no limit.
 	HistoryAge time.Duration
 	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
 	// MiB are used. A negative value means no limit.
@@ -25,9 +25,9 @@ type Options struct {
 	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
 	// BackfillVersions limits the history that the relay reads at its start, so that clients of an
-	// earlier relay can resume: it begins this number of versions before the newest version, or at
-	// the oldest version that the upstream still has. Versions count the writes of the whole
-	// database, so this is an upper bound on the number of events. If zero,
+	// earlier relay can resume. The history begins this number of versions before the newest
+	// version, or at the oldest version that the upstream still has. Versions count the writes of
+	// the whole database, so this is an upper bound on the number of events. If zero,
 	// [DefaultBackfillVersions] is used. A negative value disables the backfill.
 	BackfillVersions int
 	// Fields are the paths that a field selector may use in addition to metadata.name and

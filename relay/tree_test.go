@@ -140,7 +140,7 @@ func (tr *tree) startWatchers(count int) {
 	ready.Wait()
 }
 
-// follow reads a watch up to the last write and checks that it has every write once.
+// follow reads a watch up to the last write and checks that the watch has every write once.
 func (tr *tree) follow(remote *client.Remote, ready func()) {
 	defer remote.Close()
 	w, err := remote.Watch(tr.ctx, listwatch.Query{Start: listwatch.Any, Bookmarks: true})

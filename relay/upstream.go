@@ -19,9 +19,10 @@ type upstream struct {
 	// Guarded by mu.
 	open  *upstreamWatcher // nil if no watch is open
 	epoch string           // the epoch of the relay's state; empty if not known
-	// target is what the open watch must reach before its state is served. It is zero after that.
+	// target is the version that the open watch must reach before the relay serves the watch's
+	// state. It is zero when the state is complete.
 	target target
-	// a backfill has failed; the next watch begins with the newest state
+	// noBackfill is set by skipBackfill. If true, the next watch begins with the newest state.
 	noBackfill bool
 }
 

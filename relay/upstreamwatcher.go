@@ -9,10 +9,10 @@ import (
 
 // An upstreamWatcher is a watch of the upstream that the relay can end with an error.
 type upstreamWatcher struct {
-	// Immutable once it is open.
+	// Immutable once the watch is open.
 	listwatch.Watcher
 	upstream *upstream
-	poller   listwatch.Poller // the Watcher as a Poller; nil if it is not one
+	poller   listwatch.Poller // the Watcher as a Poller; nil if the Watcher is no Poller
 	signal   chan struct{}    // capacity 1; holds a token when the Poller must be polled
 	onWake   func()           // calls wake; allocated once
 

@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A Backend keeps the objects of one collection. Its only rule makes concurrent writers safe:
-// it commits a change only to the version that the change was made from. It must be safe for
-// concurrent use.
+// A Backend keeps the objects of one collection. One rule makes concurrent writers safe: Commit
+// fails unless the object still has the version that the change was made from. A Backend must be
+// safe for concurrent use.
 type Backend interface {
 	listwatch.Source
 	// Get returns the newest object at key, or nil if there is none.

@@ -54,8 +54,8 @@ type Preconditions struct {
 // Spec returns the declaration of the collection, with defaults.
 func (c *Collection) Spec() CollectionSpec { return c.spec }
 
-// Backend returns the backend of the collection. Writes to it bypass the rules of the
-// collection: it is for callers with rules of their own.
+// Backend returns the backend of the collection. Writes to the backend bypass the rules of the
+// collection, so only callers with rules of their own should use it.
 func (c *Collection) Backend() Backend { return c.backend }
 
 // Describe implements [listwatch.Describer].
@@ -77,8 +77,8 @@ func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 	return c.backend.Watch(ctx, q)
 }
 
-// Stats returns the current sizes of the collection. If the backend has no method Stats, they are
-// zero.
+// Stats returns the current sizes of the collection. If the backend has no method Stats, all sizes
+// are zero.
 func (c *Collection) Stats() listwatch.Stats {
 	if b, ok := c.backend.(interface{ Stats() listwatch.Stats }); ok {
 		return b.Stats()
@@ -106,8 +106,8 @@ func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object
 	return c.CreateIn(ctx, "", data)
 }
 
-// CreateIn is like Create, for a request that names the namespace. An object without a namespace
-// gets this one. If the object has another namespace, the error has code Invalid.
+// CreateIn is like Create, for a request that names a namespace. An object without a namespace gets
+// the namespace of the request. If the object has another namespace, the error has code Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
 	end, err := budget.BeginTurn(ctx, len(data))
 	if err != nil {
@@ -237,7 +237,8 @@ func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, dat
 	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
 }
 
-// preconditionsOf returns the preconditions in data, which must have the given key.
+// preconditionsOf returns the preconditions in data, the JSON of an object that must have the given
+// key.
 func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p Preconditions, err error) {
 	compact, err := compactObject(data)
 	if err != nil {
@@ -277,7 +278,7 @@ func (e callerError) Error() string { return e.err.Error() }
 // maxWriteTries limits the retries for a backend that reports a conflict for every write.
 const maxWriteTries = 100
 
-// retry calls write with the newest object at key, and again each time that write returns
+// retry calls write with the newest object at key. It repeats this each time that write returns
 // Conflict.
 func (c *Collection) retry(ctx context.Context, key listwatch.Key, p Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
 	for try := 1; ; try++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A document is the JSON of an object, split into members, so that some can be set while the
-// others keep the writer's bytes.
+// A document is the JSON of an object, split into members. Setting one member leaves the bytes of
+// all other members as the writer sent them.
 type document struct {
 	members  []rawjson.Member // the members of the object
 	metadata []rawjson.Member // the members of its metadata
@@ -41,8 +41,8 @@ func parseDocument(data []byte) (*document, error) {
 	return splitDocument(withMetadata(compact))
 }
 
-// withMetadata adds empty metadata to an object that has none, so that the error names the missing
-// fields of the metadata.
+// withMetadata adds empty metadata to an object that has none. Then a later check reports the
+// missing fields of the metadata, such as the name, and not the missing metadata.
 func withMetadata(compact []byte) []byte {
 	metadata, err := rawjson.Find(compact, "metadata")
 	switch {
@@ -68,7 +68,8 @@ func compactObject(data []byte) ([]byte, error) {
 	return compact, nil
 }
 
-// splitDocument splits compact JSON.
+// splitDocument splits the JSON of an object, which must be compact. It returns an error if the
+// object has no metadata.
 func splitDocument(compact []byte) (*document, error) {
 	d := &document{size: len(compact)}
 	var err error
@@ -94,13 +95,13 @@ func findMember(members []rawjson.Member, name string) *rawjson.Member {
 	return nil
 }
 
-// string returns a member of the object that must be a string. If it is absent or null, the
-// result is empty.
+// string returns the content of the given member of the object, which must be a string. If the
+// member is absent or null, the result is empty.
 func (d *document) string(name string) (string, error) {
 	return memberString(findMember(d.members, name), name)
 }
 
-// metadataString is like string, for a member of the metadata.
+// metadataString is like document.string, for a member of the metadata.
 func (d *document) metadataString(name string) (string, error) {
 	return memberString(findMember(d.metadata, name), "metadata."+name)
 }

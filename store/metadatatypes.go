@@ -64,7 +64,8 @@ type typeCheck func(raw []byte) *mismatch
 
 // A mismatch is a value of a wrong type.
 type mismatch struct {
-	path string // from the checked value to the wrong one, such as ".a[0]"
+	// path leads from the checked value to the value of a wrong type, such as ".a[0]".
+	path string
 	want string
 	got  []byte
 }
@@ -120,7 +121,7 @@ func checkStringMap(raw []byte) (bad *mismatch) {
 	return bad
 }
 
-// checkElements returns a typeCheck for a list, which checks each element with check.
+// checkElements returns a typeCheck for lists whose elements all have to pass the given check.
 func checkElements(check typeCheck) typeCheck {
 	return func(raw []byte) (bad *mismatch) {
 		if raw[0] != '[' {
@@ -140,8 +141,8 @@ func checkElements(check typeCheck) typeCheck {
 	}
 }
 
-// checkMembers returns a typeCheck for an object, which checks each member with the typeCheck of
-// its name.
+// checkMembers returns a typeCheck for objects. It applies the typeCheck with the name of a member
+// to that member, and accepts a member for which there is no typeCheck.
 func checkMembers(checks map[string]typeCheck) typeCheck {
 	return func(raw []byte) (bad *mismatch) {
 		if raw[0] != '{' {

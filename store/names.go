@@ -4,7 +4,7 @@ import "math/rand/v2"
 
 const (
 	suffixLength = 5
-	// suffixLetters are the letters of Kubernetes. They lack vowels and the digits that
+	// suffixLetters are the characters that Kubernetes uses. They lack vowels and the digits that
 	// resemble vowels, so that a suffix cannot be a word.
 	suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
 	// maxPrefix keeps generated names within 63 characters, so that they can be label values.

@@ -22,7 +22,7 @@ func (e *QuotaError) Error() string { return e.Err.Error() }
 // Unwrap returns e.Err.
 func (e *QuotaError) Unwrap() error { return e.Err }
 
-// Quota returns the quotas of c, in which 0 means that there is none.
+// Quota returns the quotas of c. Zero means that there is no quota.
 func (c *Collection) Quota() (objects int, bytes int64) {
 	return max(c.spec.MaxObjects, 0), max(c.spec.MaxBytes, 0)
 }
@@ -34,9 +34,9 @@ type quota struct {
 	objects, bytes int64
 }
 
-// reserve checks that change does not exceed the quotas of c, and counts the objects and bytes that
-// it adds until release is called. A write that makes the collection no larger is allowed even if a
-// quota is exceeded.
+// reserve checks that change does not exceed the quotas of c. It also counts the objects and bytes
+// that change adds, until release is called. A write that makes the collection no larger is allowed
+// even if a quota is exceeded.
 func (c *Collection) reserve(change Change) (release func(), err error) {
 	stats, ok := c.backend.(interface{ Stats() listwatch.Stats })
 	if c.spec.MaxObjects <= 0 && c.spec.MaxBytes <= 0 || !ok || change.New == nil {
@@ -66,8 +66,8 @@ func (c *Collection) reserve(change Change) (release func(), err error) {
 	}, nil
 }
 
-// checkQuota returns an error if a write that adds the amount in more to the amount in used would
-// exceed limit.
+// checkQuota returns an error if the sum of used and more exceeds limit. The collection has the
+// amount in used, and the write would add the amount in more.
 func (c *Collection) checkQuota(name string, more, used, limit int64, key listwatch.Key) error {
 	if limit <= 0 || more <= 0 || used+more <= limit {
 		return nil

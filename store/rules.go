@@ -67,8 +67,9 @@ func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	}
 }
 
-// maskHyphen returns the name to check in place of prefix, a generateName: as in Kubernetes, a
-// hyphen at the end and the character before it become an "a", so that "web-" is valid.
+// maskHyphen returns a name that is checked instead of prefix, which is a generateName. As in
+// Kubernetes, a hyphen at the end and the character before it become an "a", so that "web-" is
+// valid.
 func maskHyphen(prefix string) string {
 	if len(prefix) > 1 && strings.HasSuffix(prefix, "-") {
 		return prefix[:len(prefix)-2] + "a"
@@ -125,8 +126,8 @@ func checkQualifiedName(field, kind, name string, c *causes) {
 	}
 }
 
-// checkOwners checks that each owner reference is complete and that at most one has
-// controller set.
+// checkOwners checks that each owner reference is complete, and that controller is true in at most
+// one of them.
 func checkOwners(d *document, c *causes) {
 	m := findMember(d.metadata, "ownerReferences")
 	if m == nil || isNull(m.Value) {

@@ -31,10 +31,11 @@ type CollectionSpec struct {
 	// subdomains that Kubernetes demands of most kinds.
 	CheckName func(name string) error
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
-	// of bytes of their JSON. A write that would exceed one is refused with a [QuotaError]; deletes
-	// and updates to smaller objects never are. If zero or negative, there is no quota. The backend
-	// needs a method Stats, which all stores of this module have. Servers that share an etcd count
-	// only their own writes in progress, so together they may exceed a quota by a few writes.
+	// the maximum total length of their JSON. A write that would exceed a quota is refused with a
+	// [QuotaError]. Deletes, and updates that make an object no larger, are always allowed. If zero
+	// or negative, there is no quota. The backend needs a method Stats, which all stores of this
+	// module have. Servers that share an etcd count only their own writes in progress, so together
+	// they may exceed a quota by a few writes.
 	MaxObjects int
 	MaxBytes   int64
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A submission is an object that a writer sent, before it becomes a [Draft]. Members of the
-// metadata that the server sets stay where the writer put them. Absent ones are added at the end,
-// in this order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
+// metadata that the server sets stay where the writer put them. If they are absent, they are added
+// at the end, in this order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
 type submission struct {
 	doc          *document
 	key          listwatch.Key
@@ -23,8 +23,8 @@ type submission struct {
 	finalizers   []string
 }
 
-// parseSubmission parses data and checks the rules. The object must have the key want, except
-// for the parts of want that are empty.
+// parseSubmission parses data and checks the rules. The parameter want holds the required key of
+// the object; an empty namespace or name in it means that any is accepted.
 func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submission, error) {
 	doc, err := parseDocument(data)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	return sub, nil
 }
 
-// checkKey returns an error if the key of a submission differs from want, except for the parts of
-// want that are empty. A submission may leave out its namespace.
+// checkKey returns an error if the name or namespace in got differs from the one in want. It
+// accepts any value where want is empty, and a submission without a namespace.
 func checkKey(got, want listwatch.Key) error {
 	if want.Name != "" && got.Name != want.Name {
 		return badRequest("the name of the object (%s) does not match the name of the request (%s)", got.Name, want.Name)

@@ -118,8 +118,8 @@ func (t *Typed[T]) Delete(ctx context.Context, key listwatch.Key) (T, error) {
 	return decode[T](t.collection.Delete(ctx, key, Preconditions{}))
 }
 
-// Items returns the selected values in key order, and the version of this state. If q.Limit
-// is set, they are only the first page; use List to read the others.
+// Items returns the selected values in key order, and the version of this state. If q.Limit is set,
+// Items returns only the first page; use List to read further pages.
 func (t *Typed[T]) Items(ctx context.Context, q listwatch.Query) ([]T, listwatch.Version, error) {
 	page, err := t.collection.List(ctx, q)
 	if err != nil {

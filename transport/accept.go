@@ -9,11 +9,11 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// Negotiate chooses the framing of a stream by the Accept headers of r and the content
-// coding by Accept-Encoding. If envelope is for messages, there is no content coding.
-// Negotiate sets Content-Type, Content-Encoding and Vary in w, and the headers that keep
-// proxies from caching, modifying and buffering the stream, unless the caller has set them.
-// An error is a *listwatch.Error. After an error only Vary has been set.
+// Negotiate chooses the framing of a stream by the Accept headers of r, and the content coding by
+// Accept-Encoding. There is no content coding if envelope is for messages. Negotiate sets
+// Content-Type, Content-Encoding and Vary in w. It also sets the headers that keep proxies from
+// caching, modifying and buffering the stream, except for those headers that the caller has already
+// set. An error is a *listwatch.Error. After an error only Vary has been set.
 func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (*Encoder, error) {
 	offer := o.Framings
 	if offer == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/internal/httpheader"
 )
 
-// A contentCoding compresses each event separately (RFC 9110, section 8.4.1). It is part of
-// the wire form, so all streams of a wire form share the compressed events.
+// A contentCoding compresses each event into a frame of its own (RFC 9110, section 8.4.1). It is
+// part of the wire form, so all streams of a wire form share the compressed frames.
 type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
@@ -19,27 +19,29 @@ type contentCoding struct {
 	// frame starts with the checksum of its event, and a [StreamCoding] removes this checksum
 	// before the frame is sent.
 	checksummed bool
-	// sharesHistory is true if a frame may refer to the text of earlier frames. zstd could do so as
-	// well, but its window would cost the client ten times the memory.
+	// sharesHistory is true if a frame may refer to the text of earlier frames of its segment. It
+	// is false for zstd, although zstd permits such frames, because its window would cost the
+	// client ten times the memory.
 	sharesHistory bool
 }
 
 // contentCodings are the codings that servers offer, the preferred one first. gzip wins if the
-// client prefers both equally: it compresses as well as zstd, and all decoders support it. Some
-// zstd decoders, such as Node's, stop at the end of a frame if more frames follow in the same
-// read.
+// client prefers both equally: it compresses as well as zstd, and all decoders support it. A zstd
+// stream, however, is a sequence of zstd frames. Some decoders, such as the one in Node.js, stop at
+// the end of a zstd frame if more frames follow in the same read.
 var contentCodings = []*contentCoding{
 	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true, sharesHistory: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
 // Codings returns the names of the supported content codings. gzip is first, because clients should
-// prefer it: only gzip frames can refer to earlier events. With a server that does not permit that
-// (see [Options].Segments), zstd costs the client less CPU time. The caller may modify the slice.
+// prefer it: only gzip frames can refer to earlier events. If the server does not permit such
+// references (see [Options].Segments), zstd costs the client less CPU time. The caller may modify
+// the slice.
 func Codings() []string { return []string{compress.Gzip, compress.Zstd} }
 
-// negotiateCoding chooses the content coding of a response to r with the headers h, and sets
-// Vary. It returns nil for no coding.
+// negotiateCoding chooses the content coding of the response to r, and sets Vary in h, the headers
+// of the response. It returns nil for no coding.
 func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	if _, coded := h["Content-Encoding"]; coded {
 		return nil, nil // middleware compresses the response
@@ -68,9 +70,10 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 }
 
 // A StreamCoding adds the header and the trailer of a content coding to one stream, and computes
-// the checksum over its frames. A stream of [OpenResponse] already has one. A transport that writes
-// to a connection must use one for each stream. It is not safe for concurrent use. A nil
-// StreamCoding is valid and does nothing, because some codings have no header and no trailer.
+// the checksum over its frames. The Sender of [OpenResponse] uses a StreamCoding already. A
+// transport that writes to a connection must create a StreamCoding for each stream. A StreamCoding
+// is not safe for concurrent use. A nil StreamCoding is valid and does nothing, because some
+// codings have no header and no trailer.
 type StreamCoding struct {
 	encoder  *Encoder
 	checksum compress.Checksum

@@ -113,8 +113,9 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameServer reports whether credentials for the URL a may be sent to the URL b: host and port are
-// the same, or b is the https server of the same host on the default ports.
+// sameServer reports whether credentials for the first URL may be sent to the second one. They may
+// if scheme, host and port are the same. They may also if the first URL is http and the second one
+// https, on the same host, and both have the default ports.
 func sameServer(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -135,8 +136,8 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// Do sends r, whose response is a stream or a WebSocket, with c, which may be configured for short
-// requests. It differs from c.Do where c.Do would harm a stream:
+// Do uses the client c to send r, whose response is a stream or a WebSocket. c may be configured
+// for short requests, so Do differs from c.Do where c.Do would harm a stream:
 //   - c.Timeout limits only the time until the headers of the response.
 //   - If c.CheckRedirect is nil, redirects are followed as by [HTTPClient].
 //   - The transport of c does not request compression that r does not request.
@@ -173,7 +174,7 @@ func Do(c *http.Client, r *http.Request) (*http.Response, error) {
 	}
 }
 
-// A cancelingBody is a body whose request is canceled when it is closed.
+// A cancelingBody is the body of a response. Its Close also cancels the request.
 type cancelingBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -185,7 +186,8 @@ func (b cancelingBody) Close() error {
 	return err
 }
 
-// cancelOnClose returns body with a Close that calls cancel. The body of a 101 stays an io.Writer.
+// cancelOnClose returns body with a Close that also calls cancel. If body is an io.Writer, as after
+// status 101, the result is an io.Writer too.
 func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser {
 	c := cancelingBody{body, cancel}
 	if w, ok := body.(io.Writer); ok {
@@ -197,9 +199,9 @@ func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser 
 	return c
 }
 
-// DialHTTP opens a stream by a GET request, which it sends with [Do] and c. It implements Dial for
-// a [Client] over net/http. major is the HTTP version that the response must have. If it is zero,
-// any version is accepted.
+// DialHTTP opens a stream by a GET request, which it sends with [Do] and c. A [Client] over
+// net/http can implement Dial with it. The response must have the given major version of HTTP. If
+// major is zero, any version is accepted.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https"}
@@ -292,8 +294,8 @@ func isProtocolError(err error) bool {
 	// The standard library has no exported types for these errors.
 	for _, text := range []string{
 		"malformed HTTP",                      // the response is not HTTP/1
-		"readLoopPeekFailLocked: %!w(<nil>)",  // data before the request, such as HTTP/2 frames
-		"looked like an HTTP/1.1 header",      // HTTP/1 instead of HTTP/2 frames
+		"readLoopPeekFailLocked: %!w(<nil>)",  // the server sent data before the request
+		"looked like an HTTP/1.1 header",      // the server sent HTTP/1 instead of HTTP/2 frames
 		"remote error: tls: no application p", // ALPN failed (RFC 7301, section 3.2)
 	} {
 		if strings.Contains(err.Error(), text) {

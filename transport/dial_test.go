@@ -225,7 +225,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An upgradedBody is the body of a 101.
+// An upgradedBody imitates the body of a response with status 101, which is an io.Writer too.
 type upgradedBody struct{ io.ReadCloser }
 
 func (upgradedBody) Write(p []byte) (int, error) { return len(p), nil }

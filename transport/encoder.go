@@ -23,35 +23,35 @@ type Envelope struct {
 	// Compression is the name of the compression that Wrap applies. It is empty if Wrap
 	// does not compress.
 	Compression string
-	// History is not nil if Wrap compresses with deflate, and clients may keep the text of all
-	// compressed messages as the history of their decompressor. A transport that sets it must set
-	// [Stream.Segments] only for clients that keep this history.
+	// History must be nil unless Wrap compresses with deflate, and clients can keep the text of all
+	// compressed messages as the history of their decompressor. A transport with a History must set
+	// [Stream.Segments] only for clients that do keep this text.
 	History *MessageHistory
 }
 
 // A MessageHistory describes how messages enter the history of a client's decompressor, as with
 // permessage-deflate (rfc7692#section-7.2.2). Its functions are safe for concurrent use.
 type MessageHistory struct {
-	// Wrap is like Envelope.Wrap for a payload that is already compressed: blocks of deflate that
-	// end with an empty stored block. The message must be marked as compressed.
+	// Wrap is like Envelope.Wrap, but its payload is already compressed: it consists of blocks of
+	// deflate that end with an empty stored block. Wrap must mark the message as compressed.
 	Wrap func(dst, blocks []byte, binary bool) []byte
-	// Entered reports whether frame, a result of Envelope.Wrap, is marked as compressed, so that
-	// its text enters the history.
+	// Entered reports whether frame, a result of Envelope.Wrap, is marked as compressed. The text
+	// of such a frame enters the history.
 	Entered func(frame []byte) bool
 	// Private is the envelope of messages that bypass the history. It is for data that only one
 	// stream receives.
 	Private *Envelope
 }
 
-// An Encoder encodes events as the frames of one wire form, which is the combination of a framer,
-// a content coding, an envelope and a representation. There is only one Encoder for each wire
-// form, and all streams of the wire form share its frames. Frames must be sent by the Sender of the
-// same [Stream]. An Encoder is safe for concurrent use.
+// An Encoder encodes events as the frames of one wire form, which is the combination of a framer, a
+// content coding, an envelope and a representation. There is only one Encoder for each wire form,
+// and all streams of the wire form share its frames. The frames of the Encoder of a [Stream] must
+// be sent by the Sender of that Stream. An Encoder is safe for concurrent use.
 type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer
 
-	coding         *contentCoding // nil if there is none
+	coding         *contentCoding // nil if frames have no content coding
 	envelope       *Envelope
 	messages       framing.MessageFramer // nil unless envelope.Messages is true
 	representation Representation        // nil for unmodified objects
@@ -59,7 +59,7 @@ type Encoder struct {
 	form           framecache.Form
 }
 
-// A wireForm is the key of an Encoder in encoders.
+// A wireForm is the key of an Encoder in the map [encoders].
 type wireForm struct {
 	framer         framing.Framer
 	coding         *contentCoding
@@ -143,8 +143,8 @@ func (c *Encoder) AfterFirst() *Encoder { return c.afterFirst }
 // not be modified. Package framecache describes how frames are cached.
 func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
 	if e.Initial && c.representation != nil && c.representation.DependsOnTime() {
-		// Do not cache the frame: the object would keep it as long as it exists, so that watchers
-		// could receive a frame that is outdated by days.
+		// Do not cache the frame. The object would keep it until the object is replaced, so
+		// watchers could receive a frame that is days out of date.
 		return c.appendEvent(nil, e)
 	}
 	frames := e.Frames()
@@ -166,8 +166,8 @@ func (c *Encoder) Opening() []byte {
 	return nil
 }
 
-// Heartbeat returns the frame of a heartbeat, or nil if the framing has none. at is a version
-// that the client may resume from, or zero if none is known.
+// Heartbeat returns the frame of a heartbeat, or nil if the framing has none. The client may resume
+// from the given version. The version is zero if none is known.
 func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
 	if p, ok := c.Framer.(framing.Heartbeater); ok {
 		return c.wrap(nil, p.AppendHeartbeat(nil, at))
@@ -187,7 +187,7 @@ func (c *Encoder) represent(e listwatch.Event) framing.WatchEvent {
 	return w
 }
 
-// appendPayload appends the text of e.
+// appendPayload appends the text of e in the framing of c.
 func (c *Encoder) appendPayload(dst []byte, e framing.WatchEvent) ([]byte, error) {
 	if c.messages != nil {
 		return c.messages.AppendMessage(dst, e)
@@ -237,7 +237,7 @@ func (c *Encoder) entersHistory(frame []byte) bool {
 	return c.envelope.History == nil || c.envelope.History.Entered(frame)
 }
 
-// encodesAlike reports whether two frames of the same event always have the same text.
+// encodesAlike reports whether encoding an event again always results in the same text.
 func (c *Encoder) encodesAlike() bool {
 	return c.representation == nil || !c.representation.DependsOnTime()
 }

@@ -64,7 +64,8 @@ type streamGuard struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	timer *time.Timer // nil before the first call of begin
-	until time.Time   // zero if no write is in progress
+	// until is the time at which the current write fails, or zero if no write is in progress.
+	until time.Time
 }
 
 func (g *streamGuard) begin() {
@@ -91,7 +92,7 @@ func (g *streamGuard) end() {
 }
 
 // expire resets the stream. It holds mu, so that it never uses the response after a call of end,
-// when the handler may have returned.
+// because the handler may have returned by then.
 func (g *streamGuard) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,15 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// A LimitedListener counts the connections of a listener, and closes those beyond Max as soon as it
-// accepts them, so that clients cannot take all open files of the process. It is safe for
-// concurrent use. Its fields must not be changed after the first Accept.
+// A LimitedListener counts the open connections that a listener has accepted. While Max of them are
+// open, it closes each new connection at once, so that clients cannot take all open files of the
+// process. It is safe for concurrent use. Its fields must not be changed after the first Accept.
 type LimitedListener struct {
 	net.Listener
 	// Max is the maximum number of open connections. If zero or negative, there is no limit.
 	Max int64
-	// Refused is called for each connection that was closed because of Max. If nil, nothing is
-	// called.
+	// Refused, if not nil, is called for each connection that was closed because of Max.
 	Refused func()
 
 	open atomic.Int64
@@ -50,7 +49,7 @@ type countedConn struct {
 	closed func()
 }
 
-// TCP returns the wrapped connection, so that transports recognize c as TCP.
+// TCP returns the wrapped connection, so that transports recognize c as a TCP connection.
 func (c *countedConn) TCP() *net.TCPConn { return c.TCPConn }
 
 // Close closes the connection.

@@ -36,7 +36,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	over := dial()
 	accepted := make(chan net.Conn)
 	go func() {
-		c, _ := limited.Accept() // returns after first is closed
+		c, _ := limited.Accept() // returns after the first connection is closed
 		accepted <- c
 	}()
 	<-refused

@@ -9,14 +9,14 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// OriginAllowed reports whether the web page that sent r may read the response. It may if r
-// has no Origin header, which only browsers send, if the Origin is the server itself
-// according to the Host of r, or if a pattern matches the Origin. The opaque origin "null"
-// is never allowed. See RFC 6455, section 10.2, and RFC 6454.
+// OriginAllowed reports whether the web page that sent r may read the response. It may in three
+// cases: r has no Origin header (only browsers send one), the Origin is the server itself according
+// to the Host of r, or a pattern matches the Origin. The opaque origin "null" is never allowed. See
+// RFC 6455, section 10.2, and RFC 6454.
 //
-// A pattern is an origin, such as "https://app.example.com". Its host may contain wildcards, as
-// in "https://*.example.com", each for any number of characters. Its port may be "*", as in
-// "http://127.0.0.1:*". If the pattern has no port, it has the default port of the scheme. The
+// A pattern is an origin, such as "https://app.example.com". Its host may contain wildcards, as in
+// "https://*.example.com". Each wildcard matches any number of characters. Its port may be "*", as
+// in "http://127.0.0.1:*". If the pattern has no port, it has the default port of the scheme. The
 // pattern "*" matches every origin. A pattern that [CheckOrigins] rejects matches no origin.
 func OriginAllowed(r *http.Request, patterns []string) bool {
 	values := r.Header.Values("Origin")
@@ -65,8 +65,8 @@ func parseOrigin(s string) (origin, bool) {
 	return o, ok
 }
 
-// splitHost splits host, host:port, [v6] or [v6]:port. The port may be "*". It is empty if there
-// is none.
+// splitHost splits host, host:port, [v6] or [v6]:port. The port may be "*". The result port is
+// empty if s has none.
 func splitHost(s string) (host, port string, isIPv6, ok bool) {
 	host = s
 	if rest, found := strings.CutPrefix(s, "["); found {
@@ -79,8 +79,8 @@ func splitHost(s string) (host, port string, isIPv6, ok bool) {
 	} else {
 		var colon bool
 		host, port, colon = strings.Cut(s, ":")
-		// A Host may contain letters beyond ASCII, so they are allowed here. An Origin has them
-		// in punycode.
+		// A Host header may contain letters beyond ASCII, so splitHost allows them. An Origin
+		// header has punycode instead.
 		ok = !strings.ContainsAny(host, "/\\?#@[]%^ \t") && (!colon || port != "")
 	}
 	ok = ok && host != "" && (port == "*" || len(port) <= 5 && strings.Trim(port, "0123456789") == "")
@@ -97,10 +97,11 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// isHostOf reports whether r was sent to o. A server behind a proxy that terminates TLS does not
-// know which scheme the client used. So if Host has no port, isHostOf assumes the default port of
-// o's scheme. Only origins of the schemes http and https can come from this server: a program can
-// give its own pages any host, as in tauri://localhost.
+// isHostOf reports whether o is the origin of the server to which r was sent. A server behind a
+// proxy that terminates TLS does not know which scheme the client used. So if Host has no port,
+// isHostOf assumes the default port of o's scheme. The scheme must be http or https. A program can
+// give pages of its own scheme any host, as in tauri://localhost, so such pages need not come from
+// this server.
 func (o origin) isHostOf(r *http.Request) bool {
 	if o.scheme != "https" && (r.TLS != nil || o.scheme != "http") {
 		return false

@@ -25,7 +25,7 @@ type responseReceiver struct {
 	body    *streamBody
 	coded   *codedBody // nil if there is no content coding
 	decoder framing.Decoder
-	err     error // the first error of Receive, which later calls repeat
+	err     error // the first error of Receive, which later calls return again
 }
 
 var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
@@ -84,9 +84,9 @@ func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 	return e, nil
 }
 
-// streamError converts an error of the decoder to the error of Receive. The decoder sees
-// every end of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. The body
-// keeps the actual reason.
+// streamError converts an error of the decoder to the error of Receive. The decoder sees every end
+// of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. c.body.err is the actual
+// reason.
 func (c *responseReceiver) streamError(err error) error {
 	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && c.coded.isIncomplete()
 	if !withinEvent && !errors.Is(err, io.EOF) {
@@ -122,8 +122,8 @@ func connectionError(cause error, withinEvent bool) *listwatch.Error {
 	return e
 }
 
-// isChunkError reports whether err is net/http's error for an invalid chunk. These errors
-// have no exported type, but similar texts.
+// isChunkError reports whether err is net/http's error for an invalid chunk. Most of these errors
+// are not exported, but their texts contain "chunk".
 func isChunkError(err error) bool {
 	return errors.Is(err, http.ErrLineTooLong) || strings.Contains(err.Error(), "chunk")
 }

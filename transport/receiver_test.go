@@ -16,8 +16,8 @@ import (
 
 const oneEvent = `{"type":"ADDED","object":{"kind":"Thing"}}` + "\n"
 
-// serveRaw starts a server that writes response to every connection and then closes the
-// connection. It returns the URL.
+// serveRaw starts a server that writes response to every connection and then closes the connection.
+// It returns the URL of the server.
 func serveRaw(t *testing.T, response string) *url.URL {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func serveRaw(t *testing.T, response string) *url.URL {
 				return
 			}
 			buf := make([]byte, 4096)
-			// reads the request, because closing a connection with unread data sends a reset
+			// Read the request, because closing a connection with unread data sends a reset.
 			c.Read(buf)
 			io.WriteString(c, response)
 			c.Close()

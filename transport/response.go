@@ -85,8 +85,8 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// Compute the delay with the server's clock if it sent a Date, because Retry-After is
-	// based on that clock.
+	// If the server sent a Date, compute the delay with this time instead of the local time,
+	// because Retry-After is based on the server's clock.
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		now = time.Now()
@@ -94,8 +94,8 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// excerpt returns the beginning of a body on one line. For an HTML page it returns the
-// title or the text.
+// excerpt returns the beginning of body on one line. If body is an HTML page, excerpt uses only its
+// title, or its text if it has no title.
 func excerpt(body string) string {
 	body = strings.ToValidUTF8(body, "")
 	if strings.HasPrefix(strings.TrimSpace(body), "<") {
@@ -119,7 +119,8 @@ func excerpt(body string) string {
 	return line.String()
 }
 
-// pageText returns the title of an HTML page, or all text between its tags if it has none.
+// pageText returns the title of an HTML page, or all text between its tags if the page has no
+// title.
 func pageText(page string) string {
 	var text strings.Builder
 	for {

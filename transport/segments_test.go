@@ -52,7 +52,8 @@ type segmentWatcher struct {
 
 var segmentEnvelope = &transport.Envelope{}
 
-// messageEnvelope models permessage-deflate: the first byte of a message is 1 if it is compressed.
+// messageEnvelope models permessage-deflate. The first byte of a message is 1 if the message is
+// compressed.
 var (
 	messageEnvelope = &transport.Envelope{
 		Messages: true, Wrap: func(dst, payload []byte, binary bool) []byte {
@@ -139,7 +140,8 @@ func (w *segmentWatcher) startMessages() {
 	w.stream = (&transport.Stream{Encoder: encoder, Segments: true}).NewStreamEncoder(w.compressors)
 }
 
-// receiveMessage decodes a message with the text of the earlier compressed messages.
+// receiveMessage decodes a message, which may refer to the text of earlier compressed messages. It
+// checks that the result is the given text.
 func (w *segmentWatcher) receiveMessage(message, text []byte) {
 	payload := message[1:]
 	if message[0] == 1 {
@@ -176,7 +178,7 @@ func (w *segmentWatcher) startGzip() {
 	w.send(w.stream.Opening(), w.plain.Opening())
 }
 
-// receive decodes the bytes p of the wire, which must result in text.
+// receive decodes the bytes p from the wire, and checks that the result is the given text.
 func (w *segmentWatcher) receive(p, text []byte) {
 	w.wire.Write(p)
 	w.all, w.text = append(w.all, p...), append(w.text, text...)
@@ -229,7 +231,8 @@ func (w *segmentWatcher) poll(n int) bool {
 	return err == nil
 }
 
-// close ends the stream. The standard library must read all of it, and accept its checksum.
+// close ends the stream. It checks that the standard library can read all of the stream and accepts
+// its checksum.
 func (w *segmentWatcher) close() {
 	w.stream.Close()
 	w.cursor.Close()

@@ -35,8 +35,8 @@ type responseSender struct {
 //
 // Abort takes effect immediately if w supports write deadlines and, for HTTP/1, hijacking.
 // Otherwise every call of Close(Abort) returns an error, and the handler must panic with
-// [http.ErrAbortHandler]. It may do so after every Abort. The other ends take effect when
-// the handler returns.
+// [http.ErrAbortHandler]. The handler may panic after every Abort. Finished and GoingAway take
+// effect when the handler returns.
 //
 // If w cannot be flushed, events would not reach the client, so OpenResponse writes nothing and
 // returns an error.
@@ -150,7 +150,7 @@ func (s *responseSender) abort() error {
 	if err := s.rc.SetWriteDeadline(longAgo); err != nil {
 		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}
 	}
-	s.writing.Lock() // does not wait long, because the deadline fails a write in progress
+	s.writing.Lock() // does not wait long, because the deadline makes a write in progress fail
 	defer s.writing.Unlock()
 	return s.guard.abort()
 }

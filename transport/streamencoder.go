@@ -13,9 +13,10 @@ import (
 // use by many streams.
 type Compressors struct{ c *framecache.Compressors }
 
-// NewCompressors returns Compressors that use at most limit compressors at a time, each of about a
-// megabyte. A negative limit means no limit. A feed takes a compressor for each wire form that two
-// or more of its streams have. If none is free, its events are compressed separately.
+// NewCompressors returns Compressors that use at most limit compressors at a time. Each compressor
+// takes about a megabyte. A negative limit means no limit. A feed takes a compressor for each wire
+// form that two or more of its streams have. If no compressor is free, the events of the feed are
+// compressed separately.
 func NewCompressors(limit int) *Compressors {
 	return &Compressors{framecache.NewCompressors(limit,
 		func() framecache.Compressor { return compress.GetSegmentDeflater() },
@@ -29,15 +30,15 @@ func (c *Compressors) InUse() int { return c.c.Lent() }
 // they were encoded. It is not safe for concurrent use.
 //
 // The decompressor of a client keeps the last 32 KiB of text as its history. A frame of a segment
-// refers to the text of the earlier events of its segment, so the stream may send it only if it has
-// sent exactly this text, and no other text in between. The StreamEncoder keeps track of that.
-// In all other cases it uses the frames of the [Encoder], which do not refer to earlier text.
+// refers to the text of the earlier events of its segment. So the stream may send the frame only
+// directly after exactly this text, without other text in between. The StreamEncoder keeps track of
+// that. In all other cases it uses the frames of the [Encoder], which do not refer to earlier text.
 type StreamEncoder struct {
 	encoder       *Encoder
 	*segmentation // nil if the stream has no segments, so that most StreamEncoders are small
 }
 
-// A segmentation is the place of a stream in the segments of its feed.
+// A segmentation is the position of a stream in the segments of its feed.
 type segmentation struct {
 	compressors *framecache.Compressors // immutable
 
@@ -94,8 +95,9 @@ func (s *StreamEncoder) Event(e listwatch.Event) ([]byte, error) {
 	return frame, err
 }
 
-// BeforeSegment returns the frame of e, which must be sent before the last frame of Event. That
-// frame must be the first one of a segment; see StartsSegment.
+// BeforeSegment returns the frame of e, an event that only this stream receives, such as a
+// bookmark. The frame must be sent before the frame that Event returned last. The latter must be
+// the first frame of a segment; see StartsSegment.
 func (s *StreamEncoder) BeforeSegment(e listwatch.Event) ([]byte, error) {
 	return s.privateEncoder().Event(e)
 }
@@ -135,9 +137,9 @@ func (s *StreamEncoder) Heartbeat(at listwatch.Version) []byte {
 	return frame
 }
 
-// follow reports whether s may send the frame of place: it is the first one of a segment, or the
-// next one of the segment that s is in. If so, follow moves s past it. Otherwise s waits for the
-// next segment.
+// follow reports whether s may send the frame of place. It may if the frame is the first one of a
+// segment, or the next one of the segment that s is in. In these cases follow moves s past the
+// frame. Otherwise s leaves its segment and waits for the next one.
 func (s *StreamEncoder) follow(place *framecache.Place) bool {
 	if place.Index > 0 && (place.Segment != s.segment || place.Index != s.next) {
 		if s.segment = nil; place.Segment.Continues(place.Index+1, time.Now()) {
@@ -160,16 +162,16 @@ func (s *StreamEncoder) join(f *framecache.Feed) {
 // WireSize is [Encoder.WireSize].
 func (s *StreamEncoder) WireSize(frame []byte) int { return s.encoder.WireSize(frame) }
 
-// StartsSegment reports whether the last frame of Event was the first one of a segment. Before such
-// a frame, the stream can send data that only it receives without leaving a segment; see
-// BeforeSegment.
+// StartsSegment reports whether the frame that Event returned last is the first one of a segment.
+// Before such a frame, the stream can send data that only it receives, such as a bookmark, without
+// leaving a segment; see BeforeSegment.
 func (s *StreamEncoder) StartsSegment() bool {
 	return s.segmentation != nil && s.segment != nil && s.next == 1
 }
 
-// InSegment reports whether the next frame will probably refer to the frames before it, so that
-// data that only this stream receives, such as a bookmark, would make the stream leave its segment.
-// It is false if such data bypasses the history.
+// InSegment reports whether the next frame will probably refer to the frames before it. If so, data
+// that only this stream receives, such as a bookmark, would make the stream leave its segment.
+// InSegment is false if such data bypasses the history.
 func (s *StreamEncoder) InSegment(now time.Time) bool {
 	return s.segmentation != nil && s.segment != nil && s.encoder.envelope.History == nil && s.segment.Continues(s.next, now)
 }

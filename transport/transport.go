@@ -101,9 +101,9 @@ type Stream struct {
 	Sender Sender
 	// Encoder encodes events for Sender.
 	Encoder *Encoder
-	// OnDone registers f, which is called when the peer has disconnected or Sender has been
-	// closed, or at once if that has already happened. It is called once, on any goroutine, and
-	// must return quickly. OnDone itself must be called at most once.
+	// OnDone registers f, which is called when the peer has disconnected or Sender has been closed,
+	// or at once if that has already happened. f is called once, on any goroutine, and must return
+	// quickly. OnDone itself must be called at most once.
 	OnDone func(f func())
 	// Serve, if not nil, reads what the peer sends, and returns when the stream is done. The user
 	// of the stream must call it once: in the handler, which then needs no other goroutine, or on a
@@ -111,9 +111,10 @@ type Stream struct {
 	// Sender.Close, because it waits for the peer to acknowledge the end of the stream.
 	Serve func()
 	// Detached is true if the stream continues after the handler has returned, and does not end
-	// with the request's context: it spans several requests, or [Options].Detach was set.
-	// Otherwise the handler must call Sender.Close before it returns. If Close(Abort) returns an
-	// error, the handler must panic with http.ErrAbortHandler. It may panic after every Abort.
+	// with the context of the request. The reason is that the stream spans several requests, or
+	// that [Options].Detach was set. If Detached is false, the handler must call Sender.Close
+	// before it returns. If Close(Abort) returns an error, the handler must panic with
+	// http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
 	// Segments is true if Options.Segments is true and the client decompresses all frames of the
 	// stream with one history. See [Stream.NewStreamEncoder].
@@ -121,14 +122,15 @@ type Stream struct {
 	// Finish, if not nil, is closed by a transport that wants to complete the stream, such as a
 	// long poll that has something to return. The handler then sends a last bookmark, if the client
 	// allows bookmarks, and calls Sender.Close(Finished). It may send pending events before, but
-	// does not wait for the end of the initial events. So the transport should wait for it (see
-	// Progress): a client that has not received all initial events has to start again.
+	// does not wait for the end of the initial events. So the transport should close Finish only
+	// after that end (see Progress), because a client that has not received all initial events has
+	// to start again.
 	Finish <-chan struct{}
-	// Progress, if not nil, is called after events of the watch were passed to Send, and at the
-	// end of the initial events even if none were sent. events is the number of events since
-	// the last call. It does not include heartbeats and periodic bookmarks. at is the version
-	// from which the client can resume, or zero within the initial events. Progress is called
-	// on the goroutine that calls Send and must return quickly.
+	// Progress, if not nil, is called after events of the watch were passed to Send, and at the end
+	// of the initial events even if none were sent. The first argument is the number of events
+	// since the last call, without heartbeats and periodic bookmarks. The second argument is the
+	// version from which the client can resume, or zero within the initial events. Progress is
+	// called on the goroutine that calls Send and must return quickly.
 	Progress func(events int, at listwatch.Version)
 
 	done chan struct{} // nil before the first call of Done
@@ -153,10 +155,10 @@ func (s *Stream) Done() <-chan struct{} {
 // goroutine may call Close.
 type Sender interface {
 	// Send writes and flushes frames in order, in one write if possible. It may overwrite the
-	// slice, but does not modify the frames. They must not change afterwards, because Send keeps
-	// the bytes that it cannot write yet if it is called within a function of Scheduler.Go. After
-	// an error the stream is broken, and only Close(Abort) is useful. The error wraps
-	// [os.ErrDeadlineExceeded] if the peer accepted no byte within the write timeout.
+	// slice, but does not modify the frames. The frames must not change afterwards: within a
+	// function of Scheduler.Go, Send keeps the bytes that it cannot write yet. After an error the
+	// stream is broken, and only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded]
+	// if the peer accepted no byte within the write timeout.
 	Send(frames [][]byte) error
 	// Close ends the stream and releases its resources. It returns within the write timeout.
 	// Further calls have no effect, but may return the error of the first call.
@@ -168,7 +170,8 @@ type Sender interface {
 type Scheduler interface {
 	Sender
 	// Go runs f on another goroutine as soon as Send can make progress, or the stream is done. f
-	// should call Send about once and use Go again for more, so that the streams take turns.
+	// should call Send about once and use Go again for more, so that other streams can send in
+	// between.
 	Go(f func())
 }
 

@@ -15,9 +15,9 @@ import (
 
 // Options configure a Cache. The zero Options are usable.
 type Options struct {
-	// HistoryAge is the time for which the cache keeps a change, so that watches can start before
-	// it. Old changes are only dropped by a new change. If zero, 5 minutes are used. A negative
-	// value means no limit.
+	// HistoryAge is the time for which the cache keeps a change, so that watches can start at a
+	// version before the change. The cache drops old changes only when it receives a new one. If
+	// zero, 5 minutes are used. A negative value means no limit.
 	HistoryAge time.Duration
 	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
 	// MiB are used. A negative value means no limit.

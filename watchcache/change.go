@@ -62,7 +62,8 @@ func check(changes []Change, reached listwatch.Version, convert func(Change) (wr
 	return writes, nil
 }
 
-// pastWrite returns a change of the past as a write.
+// pastWrite converts a change to a write with its old object. It is for the past that Replace
+// receives.
 func (c *Cache) pastWrite(change Change) (write, error) {
 	w, err := c.write(change)
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 // the first change. A change of an object that existed before must have Old. An owner that does not
 // know the past passes none. A later call of Replace ignores past.
 //
-// Errors have the code [listwatch.Invalid] if an object occurs twice, or has no key, no version, or
-// a version above v, if v is zero or less than [Cache.Version], or if a change of the past is
-// malformed, and [listwatch.Corrupt] if past does not lead to objects. After an error the cache is
-// unchanged. After a failure of the cache, Replace returns that failure.
+// An error has the code [listwatch.Invalid] if v is zero or less than [Cache.Version], or if an
+// object occurs twice, has no name or version, or has a version above v. It has the same code if a
+// change of the past is malformed. It has the code [listwatch.Corrupt] if the changes of the past
+// are out of order or do not lead to objects. After an error the cache is unchanged. After a
+// failure of the cache, Replace returns that failure.
 func (c *Cache) Replace(objects []*listwatch.Object, v listwatch.Version, past ...Change) error {
 	state, err := c.state(objects, v)
 	if err != nil {
@@ -83,7 +84,7 @@ func (c *Cache) replace(state []*listwatch.Object, v listwatch.Version, past []C
 	return nil
 }
 
-// savedLog converts a state and its past.
+// savedLog converts a state and its past to the form that history.Restore needs.
 func (c *Cache) savedLog(state []*listwatch.Object, v listwatch.Version, past []Change) (history.SavedLog, error) {
 	saved := history.SavedLog{Objects: state, Floor: v}
 	var start listwatch.Version // zero if the owner does not state it
@@ -115,12 +116,12 @@ func (c *Cache) savedLog(state []*listwatch.Object, v listwatch.Version, past []
 // call, which makes them visible together. A delete of an object that the cache does not have
 // changes nothing but the version.
 //
-// Errors have the code [listwatch.Invalid] if a change is malformed or there is no state yet, and
-// [listwatch.Corrupt] if the cache has already reached the version of a change: then a change may
-// be lost, and only Replace repairs that. Readers of the version that the cache has reached lack
-// that change, so a watch from exactly this version fails with [listwatch.Expired], also after
-// Replace, unless it requests initial events. Apart from that, the cache is unchanged after an
-// error.
+// An error has the code [listwatch.Invalid] if a change is malformed or there is no state yet. It
+// has the code [listwatch.Corrupt] if the changes are out of order, or if the cache has already
+// reached the version of a change. After such an error the cache may lack a change, and only
+// Replace repairs that. Readers of the version that the cache has reached may also lack the change.
+// So a watch from exactly this version fails with [listwatch.Expired], even after Replace, unless
+// it requests initial events. Apart from that, the cache is unchanged after an error.
 func (c *Cache) Apply(changes ...Change) error {
 	if len(changes) == 0 {
 		return nil

@@ -26,7 +26,7 @@ func thing(name, color string, v listwatch.Version) *listwatch.Object {
 	return o
 }
 
-// put returns the change that writes a thing. remove returns the change that deletes it.
+// put returns a change that writes a thing, and remove returns a change that deletes a thing.
 func put(name, color string, v listwatch.Version) watchcache.Change {
 	return watchcache.Change{Object: thing(name, color, v)}
 }

@@ -74,7 +74,7 @@ func (c *Cache) Wait(ctx context.Context, v listwatch.Version) error {
 		}
 	}
 	if v > 0 {
-		<-c.ready // the first Replace closes it right after it has advanced the revision
+		<-c.ready // the first Replace advances the revision, and closes ready right after that
 	}
 	return nil
 }

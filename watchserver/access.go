@@ -25,20 +25,22 @@ type User struct {
 	Expires time.Time
 	// Recheck identifies the user again by the credentials of the request, and returns an error, as
 	// an Authenticator does, if they are no longer valid. [Server.Recheck] calls it for each open
-	// watch, so it should not keep the request. If nil, the user stays the same.
+	// watch. The function lives as long as the watch, so it should refer only to the credentials
+	// and not to the whole request. If nil, the user stays the same.
 	Recheck func() (User, error)
 }
 
 // An Authenticator identifies the user of a request. It must be safe for concurrent use.
 type Authenticator interface {
-	// Authenticate returns the user of r, or the zero User if r has no credentials of the kind
-	// that it checks. An error, for wrong credentials, is sent with status 401 unless it has
-	// another code.
+	// Authenticate returns the user of r, or the zero User if r has no credentials of the kind that
+	// the Authenticator checks. If the credentials are wrong, it returns an error, which is sent
+	// with status 401 unless the error has another code.
 	Authenticate(r *http.Request) (User, error)
 }
 
-// Authenticate returns the user that a identifies, or an error to send to the client, of code
-// Unauthorized if r has no credentials or they have expired.
+// Authenticate returns the user whom the Authenticator a identifies, or an error to send to the
+// client. The error has the code Unauthorized if r has no credentials or its credentials have
+// expired.
 func Authenticate(r *http.Request, a Authenticator) (User, error) {
 	return accept(a.Authenticate(r))
 }
@@ -59,8 +61,8 @@ func accept(user User, err error) (User, error) {
 	return user, nil
 }
 
-// authenticate returns r with the user that the Authenticator of s identifies, if s has one.
-// With an error it returns r unchanged.
+// authenticate returns r with the user that the Authenticator of s identifies, if s has one. If
+// that fails, it returns r unchanged, with the error.
 func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
 	if s.Authenticator == nil {
 		return r, nil
@@ -111,14 +113,14 @@ func errCredentialsExpired() error {
 
 type userKey struct{}
 
-// WithUser returns a context for the requests of u. It is for handlers that identify users
-// themselves, before they call [Server.Serve].
+// WithUser returns a context for the requests of u. A handler that identifies users itself calls
+// WithUser before [Server.Serve].
 func WithUser(ctx context.Context, u User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// UserOf returns the user of the request whose context is ctx, which [Server.Authenticator] or
-// [WithUser] has set. It returns the zero User if there is none.
+// UserOf returns the user that [Server.Authenticator] or [WithUser] has set in ctx, the context of
+// a request. It returns the zero User if there is no user.
 func UserOf(ctx context.Context) User {
 	u, _ := ctx.Value(userKey{}).(User)
 	return u
@@ -135,7 +137,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		// Vary is also needed for a request without an Origin: otherwise a cache could return this
-		// response to a page (Fetch, "CORS protocol and HTTP caches").
+		// response, which has no CORS headers, to a page (Fetch, "CORS protocol and HTTP caches").
 		h.Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
 		if origin == "" {
@@ -144,7 +146,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		}
 		allowed := transport.OriginAllowed(r, origins)
 		if allowed {
-			// Browsers send no credentials if the value is "*".
+			// Name the origin, because "*" would not allow requests with credentials.
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Allow-Credentials", "true")
 			h.Set("Access-Control-Expose-Headers", transport.EpochHeader+", ETag, Location, Retry-After, Warning")
@@ -163,10 +165,10 @@ func CORS(next http.Handler, origins []string) http.Handler {
 }
 
 // CheckOrigin returns an error of code Forbidden if r is a write from a web page of another origin,
-// unless origins allow it. They are patterns as in [transport.OriginAllowed]. CORS alone does not
-// prevent such writes, because browsers send some of them without a preflight request. If a write
-// has no Origin header, the header Sec-Fetch-Site shows whether it comes from another page (Fetch
-// Metadata Request Headers, section 2.3).
+// unless one of the patterns in origins matches that origin (see [transport.OriginAllowed]). CORS
+// alone does not prevent such writes, because browsers send some of them without a preflight
+// request. If a write has no Origin header, the header Sec-Fetch-Site shows whether it comes from
+// another page (Fetch Metadata Request Headers, section 2.3).
 func CheckOrigin(r *http.Request, origins []string) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

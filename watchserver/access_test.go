@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A loginFor is an Authenticator whose users' credentials expire after this duration, or never if
-// it is zero. It takes the user's name from the parameter user.
+// A loginFor is an Authenticator that takes the user's name from the parameter user. The
+// credentials expire after the duration of the loginFor, or never if that is zero.
 type loginFor time.Duration
 
 func (d loginFor) Authenticate(r *http.Request) (watchserver.User, error) {

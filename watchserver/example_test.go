@@ -126,8 +126,8 @@ func ExampleAuthenticator() {
 		r.Header.Set("Cookie", cookie)
 		server.ServeHTTP(w, r)
 		var event struct {
-			Message string                   // of a Status
-			Object  struct{ Message string } // of an ERROR event
+			Message string                   // the message of a Status
+			Object  struct{ Message string } // the Status in an ERROR event
 		}
 		if err := json.NewDecoder(w.Body).Decode(&event); err != nil {
 			fmt.Println(err)

@@ -18,8 +18,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A pollServer models a third party's transport that uses Stream.Finish: it ends each stream as
-// soon as it has sent an event and the client can resume, or after a minute.
+// A pollServer models a third party's transport that uses Stream.Finish: it ends each stream after
+// a minute, or as soon as the stream has sent an event and the client can resume.
 type pollServer struct {
 	transport.Server
 	*progress
@@ -58,7 +58,8 @@ func (p pollServer) Accept(w http.ResponseWriter, r *http.Request, o transport.O
 	return s, nil
 }
 
-// onEachPoll is like onEachTransport, with pollServers.
+// onEachPoll is like onEachTransport, but each transport is a pollServer, and it serves the result
+// of the function source.
 func onEachPoll(t *testing.T, source func(listwatch.Source) listwatch.Source, test func(f *fixture, c transport.Client, p *progress)) {
 	var p *progress
 	configure := func(s *watchserver.Server) {

@@ -33,8 +33,8 @@ type fixture struct {
 	wrap func(http.Handler) http.Handler
 }
 
-// newFixture starts a server. configure may be nil. It must be called in a synctest bubble,
-// so that the server uses the bubble's clock.
+// newFixture starts a server. configure may be nil. A test that depends on time must call
+// newFixture in a synctest bubble, so that the server uses the bubble's clock.
 func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	t.Helper()
 	f := &fixture{T: t, flags: memory.New[Flag]()}

@@ -16,9 +16,9 @@ import (
 )
 
 // CheckRequest returns an error if the URL or the headers of r exceed the limits of s (status 414
-// or 431), or if r requests impersonation (status 403). Otherwise the request would have the rights
-// of its sender, because a Server does not support impersonation. Serve and Admit call
-// CheckRequest. Handlers that call neither should call it first.
+// or 431), or if r requests impersonation (status 403). A Server does not support impersonation: if
+// it ignored the headers of such a request, it would serve the request with the rights of the
+// sender. Serve and Admit call CheckRequest. Handlers that call neither should call it first.
 func (s *Server) CheckRequest(r *http.Request) error {
 	l := s.Limits
 	if limit := cmp.Or(l.URLBytes, DefaultURLBytes); limit > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > limit {
@@ -130,7 +130,7 @@ func (u *usage) take(more budget.Amount) error {
 	return nil
 }
 
-// bodyFactor is the memory that a write takes, in multiples of its body.
+// bodyFactor is the memory that a write takes, in multiples of the size of its body.
 const bodyFactor = 4
 
 // takeBody takes the memory for the body of r.
@@ -146,10 +146,10 @@ func (u *usage) takeBody(r *http.Request, limit int64) error {
 }
 
 const (
-	// A list takes this memory for its buffers and its compressor.
+	// listBytes is the memory that a list takes for its buffers and its compressor.
 	listBytes = 1 << 20
-	// A list takes one more seat for each seatBytes, up to maxSeats, as a list of many objects
-	// does in kube-apiserver.
+	// A request takes one seat of Limits.Requests. A list takes one more for each seatBytes, up to
+	// maxSeats in all, as a list of many objects does in kube-apiserver.
 	seatBytes = 1 << 20
 	maxSeats  = 10
 )
@@ -166,9 +166,10 @@ func (u *usage) takeList(items []*listwatch.Object) error {
 
 // ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
 // and a client that takes longer than 30 s with status 400. A negative limit means no limit. Drain
-// shortens the time. If r comes from [Server.Begin], the body counts against Limits.Memory and,
-// once it has arrived, the write against Limits.Writes; beyond these the error has status 429. If
-// Stored fills the memory, the error has status 507, except for the method DELETE.
+// shortens the 30 s. If r comes from [Server.Begin], the body counts against Limits.Memory. When
+// the body has arrived, the write counts against Limits.Writes. If one of these limits is exceeded,
+// the error has status 429. If stored data fills its part of the memory, the error has status 507,
+// except for the method DELETE.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := s.checkStored(r); err != nil {
 		return nil, err
@@ -264,7 +265,7 @@ func (s *Server) maxStoredBytes() int64 {
 	return max(cmp.Or(s.Limits.Memory, DefaultMemory), 0) / 4 * 3
 }
 
-// budgetLimit returns the limits for requests while stored data takes the given memory.
+// budgetLimit returns the limits for requests while stored data takes the given number of bytes.
 func (s *Server) budgetLimit(stored int64) budget.Amount {
 	l := s.Limits
 	a := budget.Amount{Requests: int64(cmp.Or(l.Requests, DefaultRequests)), Writes: int64(cmp.Or(l.Writes, DefaultWrites)), Bytes: cmp.Or(l.Memory, DefaultMemory)}
@@ -291,7 +292,7 @@ func (s *Server) checkStored(r *http.Request) error {
 	}}
 }
 
-// A storedMemory remembers the memory of stored data for storedInterval.
+// A storedMemory caches the size of the stored data for storedInterval.
 type storedMemory struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -300,7 +301,7 @@ type storedMemory struct {
 }
 
 const (
-	// storedInterval is the minimum time between two readings of the sizes, which take long if
+	// storedInterval is the minimum time between two readings of the sizes. A reading takes long if
 	// there are many collections.
 	storedInterval = 10 * time.Millisecond
 	// objectOverhead estimates the memory of an object in addition to its JSON.

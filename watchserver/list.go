@@ -90,7 +90,7 @@ func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (l
 	limited, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	page, err := source.List(limited, q.Query)
-	// If the source has a deadline of its own, its error is returned unchanged.
+	// The error of a deadline that the source itself has set is returned unchanged.
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
 		return listwatch.Page{}, errListTimeout(q.timeout)
 	}
@@ -155,12 +155,14 @@ func writeList(w io.Writer, start []byte, items []*listwatch.Object, representat
 // writeCBORList writes a list in CBOR, for Kubernetes' clients. start is JSON. An error means
 // that an object cannot be encoded, and not that the client has disconnected.
 func writeCBORList(w io.Writer, start []byte, items []*listwatch.Object) error {
-	const beginArray, end = 0x9F, 0xFF // of indefinite length (RFC 8949 3.2.2)
+	// beginArray and end enclose an array of indefinite length (RFC 8949 3.2.2).
+	const beginArray, end = 0x9F, 0xFF
 	scratch, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), slices.Concat(start, []byte("]}")))
 	if err != nil {
 		return err
 	}
-	scratch[len(scratch)-1] = beginArray // instead of the empty array
+	// The last byte encodes the empty array of items. Begin the array with the items instead.
+	scratch[len(scratch)-1] = beginArray
 	w.Write(scratch)
 	for _, o := range items {
 		if scratch, err = framing.AppendCBOR(scratch[:0], o.Data); err != nil {

@@ -43,9 +43,9 @@ func (p *params) fail(name, problem string) {
 	}
 }
 
-// watch parses the parameter watch. In addition to booleans it accepts "yes" from old
-// Kubernetes documents, an empty value, which users of curl write, and True and False,
-// which the Python client writes. forced is the result if the parameter is absent or false.
+// watch parses the parameter watch. In addition to booleans it accepts "yes", which old Kubernetes
+// documents use, an empty value, which users of curl write, and True and False, which the Python
+// client writes. If the parameter is absent or false, the result is forced.
 func (p *params) watch(forced bool) bool {
 	if !p.Has("watch") {
 		return forced
@@ -127,8 +127,8 @@ func (p *params) start(q *request) {
 	}
 }
 
-// WantsWatch reports whether the query of r requests a watch. Serve validates the value of the
-// parameter.
+// WantsWatch reports whether the query of r requests a watch. It does not validate the value of the
+// parameter; Serve does.
 func WantsWatch(r *http.Request) bool {
 	q := r.URL.Query()
 	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")

@@ -103,8 +103,8 @@ func (p *bufferedPoller) Poll(dst []listwatch.Event) (int, error) {
 		case listwatch.Bookmark, listwatch.Synced:
 			p.position = e.Version
 		default:
-			// Another event of the same version may follow, so the position is the version
-			// before it.
+			// Another event of the same version may follow, so the position is the version before
+			// this event.
 			if !e.Initial && e.Version > 0 {
 				p.position = max(p.position, e.Version-1)
 			}
@@ -130,11 +130,13 @@ func (p *bufferedPoller) Wake(f func()) {
 	}
 }
 
-// Position implements [listwatch.Poller]. It advances only with events and bookmarks of the
-// watcher, so a stream forwards those bookmarks and adds none.
+// Position implements [listwatch.Poller]. The position advances only with the events and bookmarks
+// of the watcher. So a stream forwards the watcher's bookmarks and adds no newer bookmarks of its
+// own.
 func (p *bufferedPoller) Position() listwatch.Version { return p.position }
 
-// Next implements [listwatch.Watcher]. It is not supported, because a stream calls Poll.
+// Next implements [listwatch.Watcher]. It always returns an error, because a stream calls Poll
+// instead.
 func (p *bufferedPoller) Next(context.Context, []listwatch.Event) (int, error) {
 	return 0, errors.ErrUnsupported
 }

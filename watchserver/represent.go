@@ -32,10 +32,10 @@ type ListRepresentation interface {
 // with it.
 type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
-// ChooseRepresentation returns the representation of single objects that the Accept headers of
-// r prefer, and the media type of the response, for [WriteBody]. The representation is nil if
-// they prefer the objects themselves. The error is a *listwatch.Error. If r accepts nothing
-// that is available, its code is Unsupported and its status 406. offer may be nil.
+// ChooseRepresentation returns the representation of single objects that the Accept headers of r
+// prefer, and the media type of the response, for [WriteBody]. The representation is nil if the
+// headers prefer the objects themselves. The error is a *listwatch.Error. If r accepts nothing that
+// is available, its code is Unsupported and its status 406. offer may be nil.
 func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepresentation, string, error) {
 	return chooseBody(r, offer, false)
 }
@@ -57,7 +57,7 @@ const (
 	cborType = "application/cbor"
 )
 
-// cborBody stands for one CBOR item in the negotiation.
+// cborBody makes the negotiation offer application/cbor, the type of a body that is one CBOR item.
 type cborBody struct{ framing.CBORSeq }
 
 func (cborBody) MediaType() string { return cborType }
@@ -74,7 +74,7 @@ func newRegistry(framers ...framing.Framer) *framing.Registry {
 }
 
 // BodyType returns the media type of a response that is not a stream, for the given values of
-// Accept headers: application/json, or application/cbor if they prefer it. If they exclude
+// Accept headers: application/json, or application/cbor if the headers prefer it. If they exclude
 // both, the error has code Unsupported and status 406.
 func BodyType(accept []string) (string, error) {
 	f, err := bodyForms.Negotiate(accept, false)

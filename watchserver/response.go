@@ -213,7 +213,8 @@ func (b *responseBody) Write(p []byte) (int, error) {
 	return responseBytes{b}.Write(p)
 }
 
-// responseBytes writes bytes to a body as they are. The indenter of a body writes its output to it.
+// responseBytes writes to a body without indenting. The indenter of the body writes its output to
+// responseBytes.
 type responseBytes struct{ *responseBody }
 
 func (b responseBytes) Write(p []byte) (int, error) {

@@ -75,7 +75,7 @@ func (s *stream) driveScheduled() {
 }
 
 // growStack makes the stack large enough for a write. A driver often begins with the smallest
-// stack. To grow it here, where it has two frames to copy, saves a tenth of the CPU time of a
+// stack. Growing it here, where only two frames must be copied, saves a tenth of the CPU time of a
 // delivery, compared with growing it within the write.
 //
 //go:noinline
@@ -84,8 +84,8 @@ func growStack(i int) byte {
 	return space[i]
 }
 
-// run opens the stream and returns when it has ended. When the request's context ends, the stream
-// fails with contextError. An error means that the handler must panic to abort the response.
+// run opens the stream and returns when the stream has ended. When the request's context ends, the
+// stream fails with contextError. An error means that the handler must panic to abort the response.
 func (s *stream) run(out *transport.Stream) (abort error) {
 	stop := context.AfterFunc(s.ctx, func() { s.failAt(time.Now(), contextError(s.ctx)) })
 	defer stop()
@@ -98,7 +98,7 @@ func (s *stream) run(out *transport.Stream) (abort error) {
 }
 
 // start wakes the driver for the first time, and arranges that a disconnect of the client or a
-// closed Stream.Finish wakes it again.
+// closed Stream.Finish wakes the driver again.
 func (s *stream) start(out *transport.Stream) {
 	s.wake()
 	out.OnDone(func() {
@@ -147,8 +147,8 @@ func (s *stream) advance() (more bool) {
 	return !s.driver.CompareAndSwap(driverRunning, driverIdle)
 }
 
-// open calls Trace.Opened and sends the opening of the framing, when it is called for the first
-// time.
+// On its first call, open calls Trace.Opened and sends the opening of the framing. Later calls have
+// no effect.
 func (s *stream) open() error {
 	if s.started {
 		return nil
@@ -165,8 +165,8 @@ func (s *stream) open() error {
 	return nil
 }
 
-// checkTransport handles a disconnect, and a closed Stream.Finish, with which the transport
-// requests the end of the stream.
+// checkTransport handles a disconnect. It also handles a closed Stream.Finish, which means that the
+// transport requests the end of the stream.
 func (s *stream) checkTransport(now timers.Time) error {
 	select {
 	case <-s.finishing:
@@ -187,7 +187,8 @@ func (s *stream) checkTransport(now timers.Time) error {
 	return nil
 }
 
-// arm makes the poller wake the stream, and the timer at the time wakeAt unless that is zero.
+// arm makes the poller wake the stream at the next event. Unless wakeAt is zero, it also makes the
+// timer wake the stream at that time.
 func (s *stream) arm(wakeAt, now timers.Time) {
 	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the
 	// timer after each event.
@@ -314,9 +315,9 @@ func isDue(t, now timers.Time) bool { return t != 0 && now >= t }
 // kube-apiserver.
 const lastBookmarkBefore = 2 * time.Second
 
-// nextBookmark returns the time of the bookmark that follows one sent at the time now: about
-// an interval later, or shortly before the end. It returns the zero time if no bookmark
-// follows.
+// nextBookmark returns the time of the next bookmark: about an interval after the given time, or
+// shortly before the end of the stream if that is earlier. It returns the zero time if the stream
+// sends no bookmarks at intervals.
 func (s *stream) nextBookmark(now timers.Time) timers.Time {
 	interval := s.server.Timing.orDefault(s.server.Timing.Bookmark, DefaultBookmark)
 	if !s.bookmarks || interval < 0 {
@@ -330,12 +331,12 @@ func (s *stream) nextBookmark(now timers.Time) timers.Time {
 }
 
 // maxBookmarkDelay is the longest time for which a bookmark waits for the start of the next
-// segment, a series of events that streams share in compressed form. Within a segment, the bookmark
-// would prevent the stream from using the rest of the segment.
+// segment. A segment is a series of events that streams share in compressed form. A stream that
+// sent a bookmark within a segment could not use the rest of the segment.
 const maxBookmarkDelay = 10 * time.Second
 
-// deferBookmark reports whether the bookmark that is due at now waits for the next segment, and
-// sets its new time. The last bookmark before the end does not wait.
+// deferBookmark reports whether the bookmark that is now due waits for the next segment, and if so
+// sets the bookmark's new time. The last bookmark before the end does not wait.
 func (s *stream) deferBookmark(now timers.Time) bool {
 	at := now.Add(maxBookmarkDelay)
 	if s.bookmarkDeferred || !s.encoder.InSegment(s.server.timers.StdTime(now)) || s.endAt != 0 && at > s.endAt.Add(-lastBookmarkBefore) {
@@ -346,8 +347,8 @@ func (s *stream) deferBookmark(now timers.Time) bool {
 }
 
 // addBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
-// sendBookmark, it omits the bookmark if its version is before the last version sent, as between
-// events of the same version.
+// sendBookmark, it omits the bookmark if the stream has already sent a later version. That happens
+// between events of the same version, because at is the version before the event.
 func (s *stream) addBookmark(b *batch, at listwatch.Version, now timers.Time) error {
 	if at < s.lastSent {
 		return nil

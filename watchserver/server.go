@@ -67,9 +67,9 @@ type Server struct {
 	// it only if no middleware must know about the watches: middleware then sees a request that
 	// ends at once, and the end of the request's context does not end the watch.
 	Detach bool
-	// Authenticator identifies the user of each request. Source can pass its context to [UserOf] to
-	// get the user. If nil, every request is served, unless a handler that wraps the Server refuses
-	// it.
+	// Authenticator identifies the user of each request. The methods of Source can pass their
+	// context to [UserOf] to get the user. If nil, every request is served, unless a handler that
+	// wraps the Server refuses it.
 	Authenticator Authenticator
 	// ClientOf returns the name of a request's client, for the limits of one client. If nil, it is
 	// the user's name or, if that is unknown, the IP address.
@@ -102,23 +102,24 @@ type Limits struct {
 	// WatchesPerClient is the maximum number of open watches of one client. Further watches
 	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
-	// Requests is the maximum number of lists, reads and writes being served. A list takes one
-	// more seat for each MiB, up to ten. One client may take half of the seats. Further requests
-	// are refused with status 429. The default is [DefaultRequests], as in kube-apiserver.
+	// Requests is the maximum number of seats. A list, a read or a write takes one seat while it is
+	// served. A list takes one more for each MiB, up to ten in all. One client may take half of the
+	// seats. Further requests are refused with status 429. The default is [DefaultRequests], as in
+	// kube-apiserver.
 	Requests int
 	// Writes is the maximum number of writes being executed. One client may take half of them.
 	// Further writes are refused with status 429. The default is [DefaultWrites], as in
 	// kube-apiserver.
 	Writes int
-	// Memory is the maximum number of bytes for the objects and the history of Server.Stored, for
-	// bodies, which count four times because parsers copy them, and for lists, which count as 1 MiB
-	// because they refer to the objects. Stored data may fill three quarters of it: then writes
+	// Memory is the maximum number of bytes for stored data and for requests. Stored data is the
+	// objects and the history of Server.Stored. When it fills three quarters of Memory, writes
 	// other than deletes are refused with status 507. Requests have the rest, and one client may
-	// take half of the rest. Further requests are refused with status 429. The default is
-	// [DefaultMemory].
+	// take half of the rest. A body counts four times, because parsers copy it, and a list counts
+	// as 1 MiB, because it refers to the objects. Further requests are refused with status 429. The
+	// default is [DefaultMemory].
 	Memory int64
-	// URLBytes is the maximum length of path and query. Longer ones are refused with status
-	// 414, whatever the request; see [Server.CheckRequest]. The default is [DefaultURLBytes].
+	// URLBytes is the maximum length of the path and the query of a URL. Any request with a longer
+	// URL is refused with status 414; see [Server.CheckRequest]. The default is [DefaultURLBytes].
 	URLBytes int
 	// HeaderBytes is the maximum size of the request's headers. Larger headers are refused
 	// with status 431. The default is [DefaultHeaderBytes]. http.Server.MaxHeaderBytes
@@ -131,9 +132,9 @@ type Limits struct {
 	// this time is disconnected. The default is [transport.DefaultWriteTimeout].
 	WriteTimeout time.Duration
 	// Compressors is the maximum number of compressors that hold the history of events for
-	// [SharedCompression], each of about a megabyte. There is one per selection that several
-	// clients watch, and per wire form. If there are too few, the events of the other selections
-	// are compressed separately. The default is [DefaultCompressors].
+	// [SharedCompression], each of about a megabyte. There is one for each wire form of each
+	// selection that several clients watch. If there are too few compressors, the events of the
+	// other selections are compressed separately. The default is [DefaultCompressors].
 	Compressors int
 }
 
@@ -141,8 +142,8 @@ type Limits struct {
 // used. Values above a year count as a year.
 type Timing struct {
 	// Bookmark is the average interval between the bookmarks of a watch that allows them; each
-	// interval varies by a quarter. If negative, the only bookmarks are those at the end of the
-	// initial events and of the watch. The default is [DefaultBookmark].
+	// interval varies by a quarter. If negative, a watch has bookmarks only at the end of its
+	// initial events and at its own end. The default is [DefaultBookmark].
 	Bookmark time.Duration
 	// Timeout is the minimum duration of a watch without timeoutSeconds. Such a watch ends
 	// at a random time between Timeout and twice Timeout, so that clients do not all
@@ -179,21 +180,21 @@ type Endpoint struct {
 	// Namespace and Name restrict the request to the scope in its path. Empty values mean
 	// no restriction.
 	Namespace, Name string
-	// Labels and Fields restrict the request to the objects that they select, in addition to
-	// the client's own selectors. A client cannot see more, so a selector that depends on the
-	// user isolates tenants from each other. Build it with [listwatch.LabelEquals] or
+	// Labels and Fields restrict the request to the objects that they select, in addition to the
+	// client's own selectors. A client cannot see any other object, so a selector that depends on
+	// the user isolates tenants from each other. Build it with [listwatch.LabelEquals] or
 	// [listwatch.FieldEquals], which do not parse the value. An object that stops matching is
 	// reported as deleted, with its last state that matched. The zero values select everything.
 	Labels listwatch.LabelSelector
 	Fields listwatch.FieldSelector
 	// Until is the time until which the client may use the endpoint, such as the expiry of its
-	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests
-	// are refused with it. If zero, there is no such time.
+	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests are
+	// refused with the same error. If zero, there is no such time.
 	//
 	// To end a watch early, cancel the context of its request, preferably with a
 	// *listwatch.Error as the cause, or call [Server.End].
 	Until time.Time
-	// UntilError is the reason for the end at Until. If nil, it is status 401.
+	// UntilError is the error that clients receive after Until. If nil, they receive status 401.
 	UntilError error
 	// Authorize returns an error if the user may not use the endpoint. The error is sent with
 	// status 403 unless it has another code. ctx has the values of the request's context.
@@ -209,7 +210,7 @@ type Endpoint struct {
 	// events before them. The default is [ShareNever]; see [SharedCompression] for the risk.
 	SharedCompression SharedCompression
 
-	rechecks uint64 // Server.rechecks when the request began
+	rechecks uint64 // the value of Server.rechecks when the request began
 }
 
 // ServeHTTP serves Source.
@@ -287,9 +288,9 @@ func (s *Server) clientOf(r *http.Request) string {
 	return clientAddress(r, s.TrustedProxies)
 }
 
-// clientAddress returns the address of the connection of r. If that belongs to a trusted proxy, it
-// returns the last address in X-Forwarded-For that is not in trusted, because each proxy appends
-// the address of its client.
+// clientAddress returns the address of the connection of r. If that address belongs to a trusted
+// proxy, clientAddress returns the last address in X-Forwarded-For that is not in trusted, because
+// each proxy appends the address of its client.
 func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

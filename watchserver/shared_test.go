@@ -152,8 +152,8 @@ func TestBookmarksWaitForTheNextSegment(t *testing.T) {
 	}
 }
 
-// checkBookmarks verifies the order of versions, and that each bookmark follows the previous one
-// after at most 5 s, the longest interval, plus wait.
+// checkBookmarks verifies the order of versions, and that the time between two bookmarks is at most
+// 5 s, the longest interval, plus the given wait.
 func checkBookmarks(t *testing.T, all []received, wait time.Duration) {
 	last, lastAt := listwatch.Version(0), time.Time{}
 	for i, e := range all {
@@ -184,7 +184,7 @@ func TestSharedCompressionIsRefusedForSecrets(t *testing.T) {
 	}
 }
 
-// A recordingServer is the HTTP/1.1 transport, and records the options of the streams.
+// A recordingServer is a transport that records the option Segments of each stream.
 type recordingServer struct {
 	transport.Server
 	segments *[]bool

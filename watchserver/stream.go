@@ -18,7 +18,8 @@ import (
 // on a goroutine that exists only while the stream has something to send.
 //
 // A stream is small, because a million of them may be idle: streams with equal requests share an
-// origin, most detached streams share an attachment, and each time takes eight bytes.
+// origin, most detached streams share an attachment, and each point in time is stored in eight
+// bytes.
 type stream struct {
 	// Immutable after construction.
 	server *Server
@@ -42,7 +43,7 @@ type stream struct {
 	// Owned by the driver.
 	started      bool // the method open was called
 	reportedSync bool // Stream.Progress was called with a version
-	// bookmarkDeferred is true while the bookmark waits for the next segment
+	// bookmarkDeferred is true while a bookmark that was due waits for the next segment.
 	bookmarkDeferred bool
 	encoder          *transport.StreamEncoder
 	timer            timers.Entry      // its Call is wake
@@ -60,24 +61,26 @@ type stream struct {
 	// drainAt is the time, a timers.Time, at which a drain ends the stream. It is zero without a
 	// drain.
 	drainAt atomic.Int64
-	// when and why the stream ends with an error; nil if failAt was not called
+	// failure is the time at which the stream ends with an error, and that error. It is nil if
+	// failAt was not called.
 	failure atomic.Pointer[failure]
 }
 
-// An origin describes the request of a watch. Streams with equal requests share it; the streams of
-// a connection often have equal ones.
+// An origin describes the request of a watch. Streams with equal requests share one origin. The
+// streams of one connection often have equal requests.
 type origin struct {
 	request                           Request
 	transport, mediaType, compression string
 }
 
 // An attachment connects a stream to its request, its handler and its transport. Most detached
-// streams need nothing of it, and share the value detached.
+// streams need none of its fields, and share the variable named detached.
 type attachment struct {
 	// ctx has the values of the request. It ends with the request, unless the stream is detached.
 	ctx       context.Context
 	authorize authorizer // Endpoint.Authorize
-	// finishing and progress are Finish and Progress of the transport.Stream. They may be nil.
+	// finishing and progress are the fields Finish and Progress of the transport.Stream. They may
+	// be nil.
 	finishing <-chan struct{}
 	progress  func(events int, resume listwatch.Version)
 	closed    chan struct{} // closed when the stream has ended; nil if nothing waits for it
@@ -109,9 +112,9 @@ var (
 // wakeAt is the time at which step must be called next, unless the poller wakes the stream before.
 // It equals the parameter now if more events may be pending, and is zero if nothing is due.
 //
-// After an error the stream has ended and nothing more may be sent. The error is
-// errComplete, errDraining, or the reason, which was sent to the client as an ERROR event
-// if that was possible.
+// After an error the stream has ended and nothing more may be sent. The error is errComplete,
+// errDraining, or the reason for the end, which was sent to the client as an ERROR event if that
+// was possible.
 func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 	b := batches.Get().(*batch)
 	defer b.release()
@@ -226,7 +229,7 @@ func (s *stream) flush(b *batch, count int, now timers.Time) error {
 	return nil
 }
 
-// traceWrite calls Trace.Sent for a write that started at start.
+// traceWrite calls Trace.Sent for a write of b that began at the given time.
 func (s *stream) traceWrite(b *batch, events int, start timers.Time, err error) {
 	end := time.Now()
 	w := Write{Events: events, Bytes: b.bytes, Took: end.Sub(s.server.timers.StdTime(start)), Err: err}
@@ -236,7 +239,7 @@ func (s *stream) traceWrite(b *batch, events int, start timers.Time, err error) 
 	s.server.Trace.Sent(s.ctx, s.describe(), w)
 }
 
-// A sendError is the reason why a stream ended if nothing more can be sent to its client.
+// A sendError is an error of a write, after which nothing more can be sent to the client.
 type sendError struct{ error }
 
 func (e *sendError) Unwrap() error { return e.error }
@@ -273,7 +276,8 @@ func (s *stream) finishWith(b *batch, cause error, now timers.Time) error {
 	return s.sendErrorEvent(b, cause, now)
 }
 
-// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF.
+// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF, and otherwise with an
+// ERROR event.
 func (s *stream) fail(b *batch, cause error, now timers.Time) error {
 	if errors.Is(cause, io.EOF) {
 		return errComplete
@@ -315,7 +319,8 @@ func (s *stream) sendHeartbeat(b *batch, now timers.Time) error {
 	return nil
 }
 
-// reportProgress calls Stream.Progress after n events were sent.
+// reportProgress calls Stream.Progress when events were sent, or when the client can resume for the
+// first time. The parameter n is the number of events.
 func (s *stream) reportProgress(n int) {
 	at := s.resumeVersion()
 	if n > 0 || at > 0 && !s.reportedSync {
@@ -338,8 +343,8 @@ func (s *stream) describe() Watch {
 	o := s.origin.Value()
 	w := Watch{
 		Request: o.request, ID: s.id, Transport: o.transport, MediaType: o.mediaType, Compression: o.compression,
-		// Relative to the current time of the clock, which may have been set since the watch was
-		// opened.
+		// Compute Opened from the current time, because the clock may have been set since the watch
+		// was opened.
 		Opened: time.Now().Add(-time.Duration(s.server.timers.Now() - s.opened)),
 		Events: s.events.Load(), Bytes: s.bytes.Load(), Version: listwatch.Version(s.sentVersion.Load()),
 		CaughtUp: s.driver.Load() == driverIdle,

@@ -59,7 +59,7 @@ func JoinTraces(traces ...*Trace) *Trace {
 			callAll(traces, func(t *Trace) bool { return t.Closed != nil }, func(t *Trace) { t.Closed(ctx, w, reason, err) })
 		},
 	}
-	// Each write pays for Sent, so it is nil if no trace has it.
+	// Leave Sent nil if no trace has this hook, because the hook costs time in each write.
 	sent := slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool { return t.Sent == nil })
 	if len(sent) > 0 {
 		joined.Sent = func(ctx context.Context, w Watch, written Write) {
@@ -89,8 +89,8 @@ type Request struct {
 	// Method and Proto are as in http.Request, such as "GET" and "HTTP/1.1".
 	Method string `json:"method"`
 	Proto  string `json:"proto"`
-	// Path is the path of the URL. There is no query, because it may contain credentials, and its
-	// selectors may name users.
+	// Path is the path of the URL. It does not include the query, which may contain credentials or
+	// selectors that name users.
 	Path string `json:"path"`
 	// RemoteAddr is the address of the connection, which may be the address of a proxy.
 	RemoteAddr string `json:"remoteAddr"`
@@ -110,8 +110,8 @@ type Resource struct {
 
 type resourceKey struct{}
 
-// WithResource returns a context for the requests that address the resource. It is for handlers
-// that know its plural name, before they call [Server.Serve].
+// WithResource returns a context for the requests that address the resource. A handler that knows
+// the plural name of the resource calls WithResource before [Server.Serve].
 func WithResource(ctx context.Context, resource Resource) context.Context {
 	return context.WithValue(ctx, resourceKey{}, resource)
 }
@@ -236,12 +236,13 @@ const (
 	EndDrained EndReason = "drained"
 	// EndExpired means that the history that the watch needs was dropped: status 410.
 	EndExpired EndReason = "expired"
-	// EndRefused means that the watch was accepted, but ended because the client may not have
-	// it: status 401, as when Endpoint.Until has passed, or 403.
+	// EndRefused means that the watch was accepted, but ended because the client may no longer have
+	// it. The status is 401, for example when Endpoint.Until has passed, or 403.
 	EndRefused EndReason = "refused"
-	// EndCanceled means that the program ended the watch with another error: the request's
-	// context has ended, or [Server.End] was called. If the context was canceled without a
-	// cause, the reason is EndClientGone over HTTP/2, where the two look the same.
+	// EndCanceled means that the program ended the watch with another error: the request's context
+	// has ended, or [Server.End] was called. If the context was canceled without a cause, the
+	// reason over HTTP/2 is EndClientGone, because such an end looks like a disconnect of the
+	// client.
 	EndCanceled EndReason = "canceled"
 	// EndFailed means any other error, for example of the Source.
 	EndFailed EndReason = "failed"

@@ -223,10 +223,10 @@ type failure struct {
 	abort timers.Entry // disconnects a client that does not accept the error
 }
 
-// failAt makes s end with an error at the time at, or now if that time has passed: s sends a
-// bookmark if the client allows bookmarks, err as an ERROR event, and no further events. A client
-// that does not accept them within abortTimeout is disconnected. If failAt is called several times,
-// the earliest time counts. Any goroutine may call it.
+// failAt makes s end with an error at the given time, or now if that time has passed. Before it
+// ends, s sends a bookmark if the client allows bookmarks, and err as an ERROR event. A client that
+// does not accept them within abortTimeout is disconnected. If failAt is called several times, the
+// earliest time counts. Any goroutine may call it.
 //
 // It is the only way to end a stream with an error from outside, whatever the reason: the end of
 // the request's context, the expiry of credentials, or an operator.
@@ -258,9 +258,9 @@ func (s *stream) failAt(at time.Time, err error) {
 	}
 }
 
-// timerAt returns at, a time of the wall clock, for a timer: now if it has passed, and maxDuration
-// from now if it is further away. Setting the clock makes the result wrong, so callers look at the
-// clock again when the timer fires.
+// timerAt converts a time of the wall clock to the time of a timer: now if the time has passed, and
+// maxDuration from now if it is further away. Setting the clock makes the result wrong, so callers
+// look at the clock again when the timer fires.
 func (s *Server) timerAt(at time.Time) timers.Time {
 	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
 }
@@ -306,8 +306,8 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 // Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Authorize],
 // after credentials or rights have been revoked. It ends the watches whose users are refused, and
 // returns their number; it does not wait for their end. Each of these watches gets a bookmark if it
-// allows bookmarks, and the error as an ERROR event, such as status 401 or 403. The other watches
-// do not notice. First make new requests fail, and then call Recheck.
+// allows bookmarks, and the error as an ERROR event, such as status 401 or 403. It does not affect
+// the other watches. First make new requests fail, and then call Recheck.
 func (s *Server) Recheck() int {
 	s.rechecks.Add(1) // first, so that a watch that opens now checks itself
 	n := 0

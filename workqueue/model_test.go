@@ -96,7 +96,8 @@ func (m *model) len() (n int) {
 
 func TestQueueEqualsModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// rapid calls Deadline on a *testing.T, which is not allowed in a bubble.
+		// Hide the method Deadline of the *testing.T. rapid would call it, but it must not be
+		// called in a synctest bubble.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			q := &Queue[string]{MinDelay: time.Second, MaxDelay: 5 * time.Second, Rate: -1}
 			m := &model{pending: map[string]bool{}, inProgress: map[string]bool{}, delayed: map[string]time.Time{}, failures: map[string]int{}}

@@ -31,9 +31,9 @@ import (
 	"time"
 )
 
-// A Queue hands out keys to workers in the order in which they were added. A key that is added
-// several times before a worker takes it is handed out once. A key that is added while a worker
-// has it is handed out again when that worker is done, so no two workers ever have the same key.
+// A Queue hands out keys to workers in the order in which the keys were added. A key that is added
+// several times before a worker takes it is handed out once. A key that is added while a worker has
+// it is handed out again when that worker is done, so no two workers ever have the same key.
 //
 // The zero Queue is ready to use. The methods are safe for concurrent use. The fields must not be
 // changed after the first method call, and a Queue must not be copied.
@@ -54,17 +54,22 @@ type Queue[K comparable] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	wake       sync.Cond      // wakes calls of Get; signaled for each key that is pushed to order
-	order      []K            // the keys that Get returns next
-	pending    map[K]struct{} // the keys of order, and keys to push when their worker is done
-	inProgress map[K]struct{} // the keys between Get and Done
+
+	// wake wakes calls of Get. It is signaled for each key that is pushed to order.
+	wake  sync.Cond
+	order []K // the keys that Get returns next
+	// pending holds the keys of order, and the keys in progress that were added again. The latter
+	// are pushed to order when their worker is done.
+	pending map[K]struct{}
+	// inProgress holds the keys that Get has returned and for which Done was not called yet.
+	inProgress map[K]struct{}
 	delayed    map[K]*delayedKey
 	failures   map[K]int
 	limit      limiter
 	isShutDown bool
 }
 
-// A delayedKey is a key that its timer adds to the queue.
+// A delayedKey is a pending delay of a key. The timer adds the key to the queue at the time due.
 type delayedKey struct {
 	due   time.Time
 	timer *time.Timer
@@ -105,8 +110,8 @@ func (q *Queue[K]) push(key K) {
 }
 
 // AddAfter adds key after the delay d, or at once if d is zero or negative. If the key has a delay
-// already, the one that ends first counts. Add does not cancel a delay: the key is then added now
-// and again when the delay ends.
+// already, only the delay that ends first counts. Add does not cancel a delay: the key is then
+// added now and again when the delay ends.
 func (q *Queue[K]) AddAfter(key K, d time.Duration) {
 	q.lock()
 	defer q.mu.Unlock()
@@ -151,7 +156,8 @@ func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
 		q.wait(ctx)
 	}
 	if err := ctx.Err(); err != nil {
-		q.wake.Signal() // another call may have to take the key that woke this one
+		// A new key may have woken this call. Wake another call, which can take that key.
+		q.wake.Signal()
 		return key, err
 	}
 	if len(q.order) == 0 {

@@ -21,7 +21,8 @@ func TestNoTwoWorkersHaveTheSameKey(t *testing.T) {
 	var q Queue[int]
 	var all sync.WaitGroup
 	var busy [keys]atomic.Bool
-	// added counts the adds of each key, and seen the adds at the time of its last worker.
+	// added holds the number of adds of each key. seen holds the value of added at the time when a
+	// worker last had the key.
 	var seen, added [keys]atomic.Int64
 	for range workers {
 		all.Go(func() {
@@ -116,7 +117,8 @@ func TestDelaysDoubleUpToMaximum(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		queue *Queue[string]
-		want  []time.Duration // the first delays; the last one is then repeated
+		// want holds the first delays. All later delays are equal to the last of them.
+		want []time.Duration
 	}{
 		{"default", &Queue[string]{}, []time.Duration{
 			5e6, 10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 640e6, 1280e6, 2560e6, 5120e6, 10240e6, 20480e6, 40960e6, 81920e6, 163840e6, 327680e6, 655360e6, most,

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// AddRateLimited counts a failure of key and adds the key after a delay, which it returns. The
-// delay is the greatest of three: the delay for the failures of this key (MinDelay and MaxDelay),
-// the delay that Rate requires, and atLeast, for example the Retry-After of a server.
+// AddRateLimited counts a failure of key, adds the key after a delay, and returns that delay. It is
+// the greatest of three: the delay for the failures of this key (MinDelay and MaxDelay), the delay
+// that Rate requires, and atLeast, for example the Retry-After of a server.
 func (q *Queue[K]) AddRateLimited(key K, atLeast time.Duration) time.Duration {
 	q.lock()
 	defer q.mu.Unlock()
@@ -45,11 +45,11 @@ func (q *Queue[K]) Failures(key K) int {
 	return q.failures[key]
 }
 
-// A limiter is a token bucket. Instead of a number of tokens it stores the time at which the token
-// taken last becomes available. If that time is long past, the bucket is full.
+// A limiter is a token bucket. Instead of a number of tokens it stores the time at which the most
+// recently taken token becomes available. If that time is long past, the bucket is full.
 type limiter struct{ last time.Time }
 
-// reserve takes a token and returns the time until it is available.
+// reserve takes a token and returns the time until that token is available.
 func (l *limiter) reserve(now time.Time, rate float64, burst int) time.Duration {
 	rate, burst = cmp.Or(rate, 10), max(cmp.Or(burst, 100), 1)
 	if rate < 0 {

@@ -22,7 +22,8 @@ func main() {
 	}
 }
 
-// runRole runs the role of this process. The main process starts others as servers and clients.
+// runRole runs the role that the arguments select: a server, the clients, or by default the
+// comparison. The comparison starts this program in the other roles, as further processes.
 func runRole(args []string) error {
 	if len(args) == 3 && args[1] == "serve" {
 		var p runner.ServeParameters
@@ -41,7 +42,7 @@ func runRole(args []string) error {
 	return compare(args[1:])
 }
 
-// defaultWork takes about ten seconds a rival.
+// defaultWork takes about ten seconds for each rival.
 var defaultWork = runner.Work{
 	Watchers: 1000, Singles: 30, Bursts: 10, Burst: 16,
 	Paced: 1000, StallEvents: 8000, PacedInterval: 200 * time.Microsecond,

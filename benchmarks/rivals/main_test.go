@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// smoke is little work, after which every metric is known. The stall is too short to fill the
-// buffers of the kernel, so it does not matter how a rival treats a stalled reader.
+// smoke is a small amount of work that suffices to measure every metric. The stall is too short to
+// fill the buffers of the kernel, so it does not matter how a rival treats a stalled reader.
 var smoke = runner.Work{
 	Watchers: 5, Singles: 3, Bursts: 2, Burst: 4,
 	Paced: 20, StallEvents: 50, PacedInterval: time.Millisecond,

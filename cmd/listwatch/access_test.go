@@ -7,7 +7,8 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// policyLine returns a line of a policy with the given members of spec.
+// policyLine returns one line of a policy file. The parameter holds the members of the spec as
+// JSON.
 func policyLine(spec string) string {
 	return `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{` + spec + "}}\n"
 }

@@ -17,12 +17,13 @@ import (
 	"time"
 )
 
-// attackerEnv is the environment variable with the name of the attack that the test binary runs
-// instead of its tests. The variables URL, DEBUG, TIME and PID hold the arguments of the attack.
+// attackerEnv is an environment variable. If it holds the name of an attack, the test binary runs
+// that attack instead of its tests. The variables URL, DEBUG, TIME and PID hold the arguments of
+// the attack.
 const attackerEnv = "LISTWATCH_ATTACKER"
 
-// The attacker does not share the address of the innocent client, because the server limits each
-// client separately.
+// attackerAddress is the address from which attackers connect. It differs from the address of the
+// innocent client, because the server limits each client separately.
 const attackerAddress = "127.0.0.2"
 
 // attackSecret is a part of the attackers' queries, which the server must not log.
@@ -34,8 +35,9 @@ type attack struct {
 	run  func(ctx context.Context, a *attacker)
 }
 
-// attacks holds the attacks on the server that TestAttacks starts. Attacks that need a different
-// server are in the other tests of this package, and in the tests of observe and store/bolt.
+// attacks holds the attacks that TestAttacks runs, one after another, on the same server. Attacks
+// that need a different server are in the other tests of this package, and in the tests of observe
+// and store/bolt.
 var attacks = slices.Concat(http1Attacks, http2Attacks, hostileRequests)
 
 // An attacker is the state of the process that runs an attack.
@@ -115,7 +117,8 @@ func (a *attacker) dial(ctx context.Context) net.Conn {
 	return c
 }
 
-// send sends a request, and drops the body of the response. header has names and values.
+// send sends a request, and drops the body of the response. The parameter header holds alternating
+// names and values.
 func (a *attacker) send(ctx context.Context, method, path, body string, header ...string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, method, a.url+path, strings.NewReader(body))
 	if err != nil {
@@ -138,8 +141,8 @@ func (a *attacker) send(ctx context.Context, method, path, body string, header .
 	return res.StatusCode
 }
 
-// exchange sends text on a connection of its own, and returns the status of the response, or 0 if
-// the server closes the connection without one.
+// exchange sends text on a new connection, and returns the status of the response, or 0 if the
+// server closes the connection without a response.
 func (a *attacker) exchange(ctx context.Context, text string) (status int) {
 	c := a.dial(ctx)
 	if c == nil {
@@ -159,7 +162,8 @@ func (a *attacker) exchange(ctx context.Context, text string) (status int) {
 	return res.StatusCode
 }
 
-// hold sends text on a connection of its own, and keeps it open without reading until ctx ends.
+// hold sends text on a new connection, and keeps the connection open without reading until ctx
+// ends.
 func (a *attacker) hold(ctx context.Context, text string) {
 	if c := a.dial(ctx); c != nil {
 		_, _ = io.WriteString(c, text)
@@ -167,7 +171,8 @@ func (a *attacker) hold(ctx context.Context, text string) {
 	}
 }
 
-// holdUntilClosed is like hold, but reads, and returns when the server closes the connection.
+// holdUntilClosed is like hold, but it reads what the server sends, and returns when the server
+// closes the connection.
 func (a *attacker) holdUntilClosed(ctx context.Context, text string) {
 	if c := a.dial(ctx); c != nil {
 		defer c.Close()

@@ -97,7 +97,8 @@ var http1Attacks = []attack{
 		})
 	}},
 	{"connections", func(ctx context.Context, a *attacker) {
-		parallel(ctx, 5000, func() { a.holdUntilClosed(ctx, "") }) // more than --max-connections
+		// The attacker opens more connections than --max-connections allows.
+		parallel(ctx, 5000, func() { a.holdUntilClosed(ctx, "") })
 	}},
 	{"headers", headerFlood},
 	{"creates", func(ctx context.Context, a *attacker) {
@@ -123,7 +124,7 @@ func jsonPatch(inserts int) string {
 	return "[" + strings.Repeat(`{"op":"add","path":"/list/0","value":0},`, inserts) + `{"op":"remove","path":"/list/0"}]`
 }
 
-// patch sends the given patches in turn.
+// patch sends the given patches repeatedly, each as often as the others.
 func (a *attacker) patch(ctx context.Context, mediaType string, patches ...string) {
 	var i atomic.Int64
 	parallel(ctx, 16, func() {
@@ -138,7 +139,7 @@ func yamlBombs(ctx context.Context, a *attacker) {
 		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 10), ","))
 	}
 	bombs := []string{
-		"x: [" + strings.Repeat("a,", 127<<10) + "a]", // just below the limit
+		"x: [" + strings.Repeat("a,", 127<<10) + "a]", // just below kubeapi.DefaultMaxYAMLBytes
 		"x: [" + strings.Repeat("a,", 1400<<10) + "a]",
 		laughs,
 		"x: " + strings.Repeat("[", 100_000),
@@ -149,8 +150,8 @@ func yamlBombs(ctx context.Context, a *attacker) {
 	})
 }
 
-// unfinishedBodies sends requests whose bodies never end: requests that the server would accept,
-// that it refuses, that have no handler, and whose method has no body.
+// unfinishedBodies sends requests whose bodies never end. The server would accept some of these
+// requests, it refuses others, and for some it has no handler. Some have a method without a body.
 func unfinishedBodies(ctx context.Context, a *attacker) {
 	lines := []string{"POST " + podsPath, "POST " + podsPath + "?dryRun=None", "PUT /nothing", "DELETE " + podsPath + "/none", "GET " + podsPath, "GET /js/listwatch.js"}
 	var i atomic.Int64

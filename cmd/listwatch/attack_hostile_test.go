@@ -79,7 +79,8 @@ func forbiddenRequests(ctx context.Context, a *attacker) {
 }
 
 // debugRequests sends requests to the debug address as a page of another site could. The server
-// must refuse them. It also checks that /debug/watches shows no queries.
+// must refuse them. Without such headers, the attacker may read /debug/watches, which must show no
+// queries.
 func debugRequests(ctx context.Context, a *attacker) {
 	api := a.url
 	a.url = a.debug

@@ -45,8 +45,8 @@ var http2Attacks = []attack{
 }
 
 // h2Flood returns an attack on eight connections. On each of them it calls next with 0, 1, 2 and so
-// on, and sends the returned frames without reading. Once next returns nil, it sends nothing more,
-// and discards what the server sends until the connection is closed.
+// on, and sends the returned frames without reading. Once next returns nil, the attack sends
+// nothing more, and discards what the server sends until the connection is closed.
 func h2Flood(next func(i uint32) []byte) func(context.Context, *attacker) {
 	return func(ctx context.Context, a *attacker) {
 		parallel(ctx, 8, func() {

@@ -19,13 +19,15 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// attackTimeEnv is the environment variable with the duration of each attack, such as 10s. make
-// attack sets it. Without it the attacks are skipped, because they need the machine for themselves
-// and a server without the race detector.
+// attackTimeEnv is the environment variable with the duration of each attack, such as 10s. The
+// target attack of the Makefile sets it. Without it the attacks are skipped, because they need a
+// machine without other work, and a server without the race detector.
 const attackTimeEnv = "LISTWATCH_ATTACK_TIME"
 
 const (
-	maxAttackMemory  = 256 << 20 // in addition to the memory before all attacks
+	// maxAttackMemory limits the growth of the server's memory since the time before the first
+	// attack.
+	maxAttackMemory  = 256 << 20
 	maxInnocentDelay = 500 * time.Millisecond
 	// attackedBytes is the size of the collection that the attacks read.
 	attackedBytes = 20 << 20
@@ -120,8 +122,8 @@ const (
 
 func configMap(name string) string { return configMaps + "/" + name }
 
-// runBeside runs a for d beside the innocent client. It returns the times from the start of each
-// write to its event, and the attacker's report.
+// runBeside runs the attack for the given duration while the innocent client writes and watches. It
+// returns the time from the start of each write to its event, and the attacker's report.
 func (s *attackedServer) runBeside(t *testing.T, a attack, d time.Duration) (delays []time.Duration, responses string) {
 	t.Helper()
 	w, err := s.remote.Watch(t.Context(), listwatch.Query{})
@@ -174,8 +176,8 @@ func await(t *testing.T, w listwatch.Watcher, mark string) {
 	}
 }
 
-// update writes the object of the innocent client. Refused writes are repeated, and so count as
-// delay.
+// update writes the object of the innocent client. It repeats refused writes, and the time for the
+// repetitions counts as delay.
 func (s *attackedServer) update(t *testing.T, mark string) {
 	t.Helper()
 	for deadline := time.Now().Add(testTimeout); ; {

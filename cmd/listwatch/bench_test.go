@@ -103,7 +103,7 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 		}
 		last := fmt.Sprintf("more-%d-9", attempt)
 		watch.stdout.await(t, "the last event", watch.ended, func(text string) bool { return strings.Contains(text, last) })
-		// The test cannot see when bench's own watchers have received the event, so it only waits.
+		// The test cannot see when the watchers of bench have received the event, so it only waits.
 		<-time.After(time.Second << (2 * attempt))
 		b.interrupt()
 		if code := b.exit(t); code != cli.ExitOK {
@@ -124,8 +124,9 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 }
 
 func TestBenchReportsAServerThatGoesAway(t *testing.T) {
-	t.Parallel()                                  // slow, because the program gives up after 20 s
-	s := startServer(t, "--addr", freeAddress(t)) // no other program takes its port afterwards
+	t.Parallel() // slow, because the program gives up after 20 s
+	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
+	s := startServer(t, "--addr", freeAddress(t))
 	watch := start(t, "watch", s.http+"/api/v1/configmaps")
 	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "20s")
 	watch.stdout.await(t, "an update", watch.ended, func(text string) bool { return strings.Contains(text, "MODIFIED") })

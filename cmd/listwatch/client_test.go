@@ -11,7 +11,8 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// runCommand runs a command to its end and returns its output. The exit code must be the given one.
+// runCommand runs a command to its end and returns its output. It fails the test if the command
+// exits with a different code than the given one.
 func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := start(t, args...)
@@ -208,7 +209,8 @@ func TestCredentialsAreSent(t *testing.T) {
 func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
 
 func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
-	s := startServer(t, "--addr", freeAddress(t)) // no other program takes its port afterwards
+	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
+	s := startServer(t, "--addr", freeAddress(t))
 	for _, c := range []struct {
 		args string
 		code int

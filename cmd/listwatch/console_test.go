@@ -16,8 +16,9 @@ import (
 	"github.com/listwatch/listwatch/internal/browsertest"
 )
 
-// consoleProbe is a script that runs in the console's page. It follows pods, posts the contents of
-// the page to the test twice a second, and ends the watch that the filter finds.
+// consoleProbe is a script that runs in the console's page. It follows pods, and posts the contents
+// of the page to the test twice a second. It also sets a filter, and ends the watch that the
+// filtered table still shows.
 const consoleProbe = `<script type="module">
   const at = (id) => document.getElementById(id);
   const rows = (id) => [...at(id).querySelectorAll("tbody tr")].map((e) => e.innerText.replaceAll("\t", " "));

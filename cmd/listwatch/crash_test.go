@@ -134,8 +134,8 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 		kills, len(c.acked), c.unknown, len(truth), c.resumed)
 }
 
-// hasCovered reports whether the writers and watchers have done enough. A loaded machine needs
-// more time than crashFor for it.
+// hasCovered reports whether the test has seen enough kills, writes, resumed streams and lists. On
+// a loaded machine this may take longer than crashFor.
 func (c *crashTest) hasCovered(kills int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,8 +172,8 @@ func (c *crashTest) list() listwatch.Page {
 	return page
 }
 
-// write changes three objects that no other writer changes, one write after another, until
-// ctx ends. The number of the writer is part of their names.
+// write changes three objects, one write after another, until ctx ends. Their names contain the
+// number of the writer, so no other writer changes these objects.
 func (c *crashTest) write(ctx context.Context, writer int) {
 	exists := make(map[string]bool)
 	h := &http.Client{Transport: &http.Transport{}}

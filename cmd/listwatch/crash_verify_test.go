@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// storedHistory returns all changes after version start. It watches the restarted server, which has
-// read the changes from the database file.
+// storedHistory returns all changes after the given version. It watches the restarted server, which
+// has read the changes from the database file.
 func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()
@@ -69,8 +69,8 @@ func (f observedChange) asAcknowledged() observedChange {
 	return f
 }
 
-// checkGuarantees checks the recorded lists and watches against the guarantees of a watch.
-// The writes come from the stored history.
+// checkGuarantees checks the recorded lists and watches against the guarantees of a watch. It takes
+// the writes from the stored history.
 func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Helper()
 	times := make(map[observedChange]acknowledgement, len(c.acked))
@@ -105,7 +105,8 @@ func (c *crashTest) checkGuarantees(truth []observedChange) {
 	c.Log(report.Summary.String())
 }
 
-// verifyWatcher waits until s has seen the whole history and compares its changes with it.
+// verifyWatcher waits until the watcher of s has seen the whole history, and compares the changes
+// that s holds with the history.
 func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChange) {
 	c.Helper()
 	var want []observedChange
@@ -123,8 +124,8 @@ func (c *crashTest) verifyWatcher(i int, s *watchedChanges, truth []observedChan
 		case now:
 			f.kind = listwatch.Added
 		case before:
-			// The event contains the last state that matched, with the version of the delete. The
-			// comparison below ignores that state.
+			// The event contains the last state that matched, but has the version of this change.
+			// The comparison below ignores that state.
 			f.kind, f.data = listwatch.Deleted, ""
 		default:
 			continue

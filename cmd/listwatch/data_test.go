@@ -92,7 +92,8 @@ func TestUnservableDataIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program declares pods as namespaced, so this declaration conflicts with it.
+	// The program declares pods as namespaced. This declaration, which is not namespaced, conflicts
+	// with that.
 	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod"})
 	if err != nil {
 		t.Fatal(err)

@@ -77,8 +77,8 @@ func requireEvent(t *testing.T, s *runningServer, watch io.Reader) {
 	}
 }
 
-// startBody sends a request of ada with only the first byte of its body of size bytes. It returns a
-// function that sends the rest of the body and returns the response.
+// startBody sends a request of ada whose body has the given size. It sends only the first byte of
+// the body. It returns a function that sends the rest and returns the response.
 func startBody(t *testing.T, s *runningServer, name string, size int) (finish func() string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
@@ -118,8 +118,8 @@ func TestMaxConnectionsClosesTheNextOne(t *testing.T) {
 		t.Errorf("the third connection got %d bytes, want its end", n)
 	}
 	requireMetric(t, s, "listwatch_connections_refused_total 1")
-	// Eve's watch keeps its connection. A write of eve would need a new one, so this test reads
-	// only the end of the watch.
+	// Eve's watch keeps its connection. A write of eve would need a new connection, so this test
+	// reads only the end of the watch.
 	if code, _, _ := request(t, "GET", s.debug+"/debug/watches", ""); code != http.StatusOK {
 		t.Errorf("the debug address: got %d, want 200", code)
 	}
@@ -191,8 +191,8 @@ func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 
 func TestMaxWritesRefusesOneClient(t *testing.T) {
 	s := startLimited(t, "--max-writes", "2", "--write-timeout", "1h")
-	// A write lasts until its response is sent. The response to this one is larger than the buffers
-	// of the connection, and the client reads only its beginning.
+	// A write lasts until its response is sent. The response to this write is larger than the
+	// buffers of the connection, and the client reads only the beginning of the response.
 	c := dialWithSmallBuffer(t, s)
 	body := `{"metadata":{"name":"first"},"data":"` + strings.Repeat("x", 1<<20) + `"}`
 	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", podsPath, ada, len(body), body)

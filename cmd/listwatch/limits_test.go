@@ -99,7 +99,7 @@ func largePod(name string, size int) string {
 }
 
 // stalledWatch opens a watch of more objects than the buffers of the connection can hold, and reads
-// only its header.
+// only the header of the response.
 func stalledWatch(t *testing.T, s *runningServer) {
 	t.Helper()
 	for i := range 5 {

@@ -24,7 +24,7 @@ func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string)
 	return startBinary(t, os.Args[0], attributes, args...)
 }
 
-// startBinary is like startProcess, but runs binary, a copy of the test binary.
+// startBinary is like startProcess, but runs the given copy of the test binary.
 func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
@@ -35,7 +35,7 @@ func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, a
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // exit returns the exit code
+		_ = p.cmd.Wait() // the method exit returns the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p
@@ -56,7 +56,8 @@ func (p *process) awaitURL(t *testing.T) (url string) {
 	return url
 }
 
-// firstOutput returns a channel that is closed after the first output on stdout.
+// firstOutput returns a channel that is closed by the next output on stdout. It must be called
+// before the first output.
 func (p *process) firstOutput() <-chan struct{} {
 	_, changed := p.stdout.state()
 	return changed

@@ -20,7 +20,8 @@ func TestQuotaOfEachResourceIsEnforced(t *testing.T) {
 	if code != http.StatusForbidden || !strings.Contains(body, `pods \"three\" is forbidden: exceeded quota: objects`) {
 		t.Errorf("a third pod: got %d %s, want 403", code, body)
 	}
-	create(t, s.http, "/api/v1/namespaces/default/configmaps", "innocent") // another resource
+	// The quota of pods does not apply to config maps.
+	create(t, s.http, "/api/v1/namespaces/default/configmaps", "innocent")
 	if code, _, body := request(t, "DELETE", s.http+podsPath+"/one", ""); code != http.StatusOK {
 		t.Errorf("delete: got %d %s", code, body)
 	}

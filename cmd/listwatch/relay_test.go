@@ -34,8 +34,8 @@ func startRelay(t *testing.T, args ...string) *runningServer {
 }
 
 // requireStatus sends a request, requires a status code, and returns the body. It repeats a request
-// to which the response is 503 or 504, because a relay responds so if its upstream needs more than
-// three seconds, as on a busy machine.
+// to which the response is 503 or 504. A relay sends such a response if its upstream needs more
+// than three seconds, as on a busy machine.
 func requireStatus(t *testing.T, code int, method, url string, header ...string) string {
 	t.Helper()
 	for late := time.Now().Add(testTimeout); ; {
@@ -74,7 +74,8 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", path, body, text)
 		}
 	}
-	requireStatus(t, 200, "GET", r.http+"/readyz") // every collection was read, so it is complete
+	// The requests above have read every collection, so the relay has loaded all of them.
+	requireStatus(t, 200, "GET", r.http+"/readyz")
 	if here, there := requireStatus(t, 200, "GET", r.http+podsPath+"/one"), requireStatus(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
 		t.Errorf("the relay returned %s, but the upstream %s", here, there)
 	}

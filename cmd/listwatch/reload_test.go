@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// replaceFile writes the content of the file from to the file to.
+// replaceFile overwrites the first file with the content of the second.
 func replaceFile(t *testing.T, to, from string) {
 	t.Helper()
 	if err := os.WriteFile(to, readFile(t, from), 0o600); err != nil {
@@ -72,8 +72,9 @@ func (g *watchGroup) do(t *testing.T, method, url, body string) *http.Response {
 	return res
 }
 
-// open opens n watches. It sends "NAME CODE" to events for each error, "NAME after" for each event
-// of the object after, and "NAME end" for each end of a watch. NAME is the name of the group.
+// open opens n watches. It sends "NAME CODE" to the channel events for each error, "NAME after" for
+// each event of the object "after", and "NAME end" for each end of a watch. NAME is the name of the
+// group.
 func (g *watchGroup) open(t *testing.T, n int, url string, readers *sync.WaitGroup, events chan<- string) {
 	t.Helper()
 	for range n {
@@ -124,8 +125,8 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 
 	var readers sync.WaitGroup
 	events := make(chan string)
-	// The exchange of the files keeps ada, by token and by certificate. It removes bob's token,
-	// eve's rights and the old CA.
+	// The new files still allow ada, with a token or with a renewed certificate. They no longer
+	// contain bob's token, the rights of eve, or the old CA.
 	ada, certified := newWatchGroup(t, "ada", "ada-token", "", ""), newWatchGroup(t, "certified", "", renewed.client, renewed.clientKey)
 	bob, eve := newWatchGroup(t, "bob", "bob-token", "", ""), newWatchGroup(t, "eve", "eve-token", "", "")
 	distrusted := newWatchGroup(t, "distrusted", "", old.client, old.clientKey)

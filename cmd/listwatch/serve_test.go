@@ -94,9 +94,9 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			if args[1] == "" {
-				// startServer waits for one listener per argument that ends in "addr". An empty
-				// --addr opens no listener, so replace these two arguments by one that ends
-				// otherwise, "--addr=".
+				// startServer waits for one listener for each argument that ends in "addr". An
+				// empty --addr opens no listener, so replace these two arguments by "--addr=",
+				// which ends differently.
 				args = args[2:]
 				args = append([]string{"--addr="}, args...)
 			}
@@ -225,7 +225,8 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 }
 
 func TestSignalDrainsWatchesAndStops(t *testing.T) {
-	s := startServer(t, "--addr", freeAddress(t)) // no other program takes its port afterwards
+	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
+	s := startServer(t, "--addr", freeAddress(t))
 	res, err := http.Get(s.http + "/api/v1/pods?watch=true&allowWatchBookmarks=true")
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +338,7 @@ func TestWebSocketOverHTTP2Flag(t *testing.T) {
 func TestSharedCompressionFlag(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--shared-compression", "namespace", "--resource", "secrets.v1=Secret")
 	const all, namespace, secrets = "/api/v1/configmaps", "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets"
-	// Each path gets two watches, because the first one cannot share.
+	// Each path gets two watches, because the first watch of a path cannot use a shared history.
 	bodies := make(map[string][]*countingBody)
 	for _, path := range []string{all, namespace, secrets} {
 		bodies[path] = []*countingBody{watchGzip(t, s.http+path), watchGzip(t, s.http+path)}
@@ -361,8 +362,8 @@ func TestSharedCompressionFlag(t *testing.T) {
 			}
 		}
 	}
-	// Of two watches, the one that received the first event earlier cannot use the shared history
-	// until the next segment. So compare the watches with the fewest bytes.
+	// Of the two watches of a path, the watch that received the first event earlier cannot use the
+	// shared history until the next segment. So compare the watches with the fewest bytes.
 	fewest := func(path string) int64 { return min(bodies[path][0].n, bodies[path][1].n) }
 	separate := fewest(all)
 	if shared := fewest(namespace); shared > separate/2 {

@@ -42,7 +42,7 @@ func TestServerSurvivesTheEndOfItsOutput(t *testing.T) {
 			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
-			for range 3 { // each one is logged
+			for range 3 { // the server logs each request
 				res, err := http.Get(url + "/nothing")
 				if err != nil {
 					t.Fatal(err)

@@ -31,7 +31,7 @@ type Options struct {
 	TLS *tls.Config
 	// Header is added to every request. Its values never appear in reports.
 	Header http.Header
-	// Timeout is how long a case waits for an expected event. If zero, it is 10 seconds.
+	// Timeout is the time that a case waits for an expected event. If zero, it is 10 seconds.
 	Timeout time.Duration
 }
 

@@ -35,7 +35,8 @@ type watchRequest struct {
 	Headers         map[string]string `json:"headers,omitempty"`
 	Limit           int               `json:"limit,omitempty"` // maximum size of one event in bytes
 	Resume          bool              `json:"resume,omitempty"`
-	Transports      []string          `json:"transports,omitempty"` // for a resuming client
+	// Transports lists the transports that a resuming client may use.
+	Transports []string `json:"transports,omitempty"`
 }
 
 // A clientReply is a line that a client command writes.
@@ -51,8 +52,8 @@ type clientReply struct {
 	Error string
 	// Within reports that the stream broke in the middle of an event.
 	Within bool
-	// Code is Corrupt if the server violated the protocol or a limit, and Unsupported if it sent
-	// something that the client does not know.
+	// Code is Corrupt if the server violated the protocol or a limit, and Unsupported if the server
+	// sent something that the client does not know.
 	Code string
 	// Transport is the transport of a stream that a resuming client has opened.
 	Transport string
@@ -61,9 +62,9 @@ type clientReply struct {
 // transportAbilities maps the names of transports to their names in the control hook.
 var transportAbilities = map[string]string{"chunked": "h1", "h2": "h2", "websocket": "ws"}
 
-// ExecClient starts a command that controls a client, and returns a target that tests it
-// against correct and broken servers. The standard error of the command goes to notes.
-// timeout is how long a case waits for an expected event; if zero, it is 10 seconds. The
+// ExecClient starts a command that controls a client, and returns a Process whose target tests the
+// client against correct and broken servers. The standard error of the command goes to notes.
+// timeout is the time that a case waits for an expected event; if zero, it is 10 seconds. The
 // caller must close the Process.
 func ExecClient(ctx context.Context, command string, notes io.Writer, timeout time.Duration) (*Process, error) {
 	var hello clientHello
@@ -85,7 +86,7 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 		return nil, untestable(fmt.Sprintf("client of command %q", command), invalidf(`"can" must contain at least one of h1, h2 and ws`))
 	}
 	if !slices.Contains(hello.Can, "resume") {
-		p.Target.Notes = append(p.Target.Notes, "the client does not resume by itself, so cases about resuming are skipped")
+		p.Target.Notes = append(p.Target.Notes, "the client does not resume watches, so cases about resuming are skipped")
 	}
 	return p, nil
 }
@@ -114,7 +115,7 @@ func (c *execClient) source(replaced *client.Remote) listwatch.Source {
 // watch asks the client to watch u over a network, and returns the receiver of its replies.
 func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execReceiver, error) {
 	if u.Scheme == "https" {
-		return nil, harness.MissingAbility("the control hook cannot tell the client which CA to trust")
+		return nil, harness.MissingAbility("the control hook has no request that names the CA to trust")
 	}
 	relay, u, err := newForwarder(n, u)
 	if err != nil {

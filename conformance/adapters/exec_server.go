@@ -54,9 +54,9 @@ type serverReply struct {
 	Stats            json.RawMessage
 }
 
-// ExecServer starts a command that controls a server, and returns it as a target. The
-// standard error of the command goes to notes. timeout is how long a case waits for an
-// expected event; if zero, it is 10 seconds. The caller must close the Process.
+// ExecServer starts a command that controls a server, and returns a Process whose target is that
+// server. The standard error of the command goes to notes. timeout is the time that a case waits
+// for an expected event; if zero, it is 10 seconds. The caller must close the Process.
 func ExecServer(ctx context.Context, command string, notes io.Writer, timeout time.Duration) (*Process, error) {
 	var hello serverHello
 	h, err := startHook(ctx, command, notes, &hello)
@@ -120,7 +120,7 @@ func (s *execServer) instance(u *url.URL, at string) *harness.Instance {
 	}
 }
 
-// watches returns the number of open watches, or -1 if the server does not report it.
+// watches returns the number of open watches, or -1 if the server does not report this number.
 func (s *execServer) watches(at string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
@@ -139,8 +139,8 @@ func (s *execServer) do(ctx context.Context, r serverRequest, a *serverReply) er
 	return s.request(ctx, func(id int) any { r.ID = id; return r }, a)
 }
 
-// open creates a collection for a case, or returns the shared one if the command cannot
-// create any.
+// open creates a collection for a case. If the command cannot create collections, open returns the
+// one collection that all cases share.
 func (s *execServer) open(t harness.T, _ harness.Setup) *harness.Instance {
 	t.Helper()
 	a := serverReply{URL: s.hello.URL}

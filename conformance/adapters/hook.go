@@ -29,11 +29,11 @@ type hookProcess struct {
 	// Guarded by mu.
 	lastID   int
 	handlers map[int]func(line json.RawMessage)
-	err      error // why no more replies can arrive
+	err      error // the reason why no more replies can arrive
 }
 
-// startTimeout is how long a command may take to write its first line. It is long because
-// the command may have to be compiled.
+// startTimeout limits the time until a command writes its first line. It is long because the
+// command may have to be compiled.
 const startTimeout = 2 * time.Minute
 
 // startHook starts a shell command and decodes its first line into hello.
@@ -116,8 +116,8 @@ func (h *hookProcess) failure() error {
 	return h.err
 }
 
-// subscribe returns a new request ID. Until stop is called, it calls handle with every reply to
-// that ID, one call at a time. handle must return quickly.
+// subscribe returns a new request ID. Until stop is called, handle receives every reply to that ID,
+// one call at a time. handle must return quickly.
 func (h *hookProcess) subscribe(handle func(line json.RawMessage)) (id int, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,10 +175,10 @@ func (h *hookProcess) request(ctx context.Context, newRequest func(id int) any, 
 	}
 }
 
-// stopTimeout is how long a command may take to exit.
+// stopTimeout limits the time until a command exits.
 const stopTimeout = 5 * time.Second
 
-// Close closes the command's standard input and waits for its end. It kills the command
+// Close closes the command's standard input and waits until the command exits. It kills the command
 // after five seconds.
 func (h *hookProcess) Close() error {
 	h.sendMu.Lock()

@@ -22,7 +22,7 @@ type KubeServer struct {
 
 	// Immutable after Kube has returned.
 	options  Options
-	header   http.Header // for requests of the cases
+	header   http.Header // the header of the cases' requests
 	rest     *restClient
 	resource resource
 	// run identifies this run, and is part of the name of each object that it creates.
@@ -101,7 +101,7 @@ func (c *KubeServer) Close() error {
 	if len(left) > 0 || c.definition != "" {
 		if err := ping(ctx, c.rest.base); err != nil {
 			return &listwatch.Error{
-				Code: listwatch.Unavailable, Message: "the server is gone; objects that the run " + c.run + " created may be left", Err: err,
+				Code: listwatch.Unavailable, Message: "the server no longer responds; objects that the run " + c.run + " created may be left", Err: err,
 			}
 		}
 	}

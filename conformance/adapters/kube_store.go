@@ -80,7 +80,7 @@ func (s *kubeStore) refresh(ctx context.Context, name string) error {
 	return nil
 }
 
-// body returns the object to send for data, which has metadata and a spec.
+// body converts data, an object with metadata and a spec, to the object that the store sends.
 func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error) {
 	if key.Namespace != "default" {
 		return nil, fmt.Errorf("the case writes to %s, but may only write to namespace default", key)

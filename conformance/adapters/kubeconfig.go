@@ -156,8 +156,8 @@ func (f *kubeconfigFile) certificate(config *tls.Config, certData, certFile, key
 	return nil
 }
 
-// readData returns the decoded base64 data, or the content of a file whose name is relative
-// to the kubeconfig. It returns nil if both are empty.
+// readData returns the decoded base64 data, or the content of a file whose name is relative to the
+// kubeconfig. It returns nil if data and file are both empty.
 func (f *kubeconfigFile) readData(what, data, file string) ([]byte, error) {
 	switch {
 	case data != "":

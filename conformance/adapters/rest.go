@@ -55,7 +55,7 @@ func (r *restClient) do(ctx context.Context, method, path string, query url.Valu
 	return nil
 }
 
-// send returns the response to a request. The caller must close its body. A status other
+// send returns the response to a request. The caller must close the response's body. A status other
 // than 2xx is an error.
 func (r *restClient) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	u := r.base.JoinPath(path)

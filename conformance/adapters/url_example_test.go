@@ -16,8 +16,8 @@ type flag struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// This program runs a group of cases against a URL. It can be any URL that serves lists and
-// watches.
+// This program runs a group of cases against a URL. Any URL that serves lists and watches can be
+// tested in this way.
 func ExampleURL() {
 	server := httptest.NewServer(&watchserver.Server{Source: memory.New[flag]()})
 	defer server.Close()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// benchSteps is the length of a simulation with about ten thousand events.
+// benchSteps is the number of steps of a simulation with about ten thousand events.
 const benchSteps = 6000
 
 // BenchmarkCheck measures the events checked per second, including the time to sort the writes and

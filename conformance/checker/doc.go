@@ -4,7 +4,7 @@
 // of a watch, W1 to W14; see [Guarantee].
 //
 // The main type is [Recorder]. It records a history while servers and clients run under faults.
-// [Check] verifies it:
+// [Check] verifies the history:
 //
 //	meta := checker.Meta{Name: "reset storm", Seed: seed, Base: db.Version()}
 //	recorder := checker.NewRecorder(meta)

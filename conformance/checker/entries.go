@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A HistoryReader rejects files of any other format version: if it understood only a part of the
-// history, the checker's verdict could be wrong.
+// fileFormat and fileVersion identify a history file. A HistoryReader rejects any other version,
+// because the checker's verdict could be wrong if the reader understood only a part of the history.
 const (
 	fileFormat  = "listwatch.history"
 	fileVersion = 1

@@ -32,7 +32,7 @@ var guarantees = [...]struct{ name, sentence string }{
 	Resumable:       {"resume", "a watch that requests a version starts with the first later write to its selection"},
 	SnapshotExact:   {"snapshot", "the initial events are exactly the state at the version of the bookmark that ends them"},
 	Fresh:           {"fresh", "a watch from the newest state is not older than the writes acknowledged before its request or the events that the watcher has seen; a watch from a version is not older than that version"},
-	ExpiryJustified: {"expiry", "a watch gets Expired only if the history that it needs is gone, and if it is gone, no event is skipped silently"},
+	ExpiryJustified: {"expiry", "a watch gets Expired only if the history that it needs has been dropped, and if so, no event is skipped silently"},
 	ContentExact:    {"content", "an event has the type, key and content of its write"},
 	NoPhantom:       {"no phantom", "every event belongs to a write to the selection"},
 	Atomic:          {"transaction", "the events of one version are consecutive and in key order, without a bookmark between them"},

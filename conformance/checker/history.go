@@ -104,8 +104,8 @@ type Request struct {
 	AnyVersion bool              `json:"any,omitempty"`
 	// Exact means that a list must return the state at exactly Version.
 	Exact bool `json:"exact,omitempty"`
-	// InitialEvents means that a watch starts with the current state as ADDED events.
-	// Bookmarks means that it may contain bookmarks.
+	// InitialEvents means that a watch starts with the current state as ADDED events. Bookmarks
+	// means that the watch may contain bookmarks.
 	InitialEvents bool `json:"initial,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
 }
@@ -219,8 +219,8 @@ type HandlerCall struct {
 // A Fault is an injected fault that took effect.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Watcher names the watcher whose connections the fault affected. If empty, it
-	// affected all watchers.
+	// Watcher names the watcher whose connections the fault affected. If empty, the fault affected
+	// all watchers.
 	Watcher string        `json:"watcher,omitempty"`
 	At      time.Duration `json:"began,omitempty"`
 	// Graceful means that the fault ends streams cleanly, as a draining server does.

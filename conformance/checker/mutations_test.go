@@ -129,14 +129,15 @@ var bookmarkMutations = []mutation{
 	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume, func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
 }
 
-// versionMayContinue reports whether the next event is a change with the version of p, or whether
-// no change directly follows p, so that a later one may have that version.
+// versionMayContinue reports whether an event after p may have the same version as p: the next
+// event is a change with that version, or no change directly follows p.
 func versionMayContinue(p eventRef) bool {
 	n, ok := p.neighbor(1)
 	return !ok || n.event().Version == p.event().Version
 }
 
-// newestEventUpTo returns the newest change of a selection up to version.
+// newestEventUpTo returns the newest change of the selection v that is not newer than the given
+// version.
 func newestEventUpTo(m *mutator, v simSelection, version listwatch.Version) (f ReceivedEvent, ok bool) {
 	for _, s := range m.history.Sessions {
 		if s.Request.Selection != v.selection {
@@ -279,15 +280,16 @@ var stateMutations = []mutation{
 	}},
 }
 
-// olderWrite returns a write of key with a version less than limit whose object v selects.
+// olderWrite returns a write of the given key, at a version below limit, that wrote an object in
+// the selection v. It returns nil if there is no such write.
 func (m *mutator) olderWrite(v simSelection, key Key, limit listwatch.Version) *Write {
 	return pickFrom(m, m.history.Writes, func(w *Write) bool {
 		return w.Key == key && w.Version < limit && m.selects(v, w)
 	})
 }
 
-// deletedWrite returns a write after which v selected the object. At the version now, which is
-// later, v no longer selects it.
+// deletedWrite returns a write of an object that was in the selection v after the write, but is no
+// longer in v at a given later version.
 func (m *mutator) deletedWrite(v simSelection, now listwatch.Version) *Write {
 	last := make(map[Key]*Write)
 	for i := range m.history.Writes {

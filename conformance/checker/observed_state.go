@@ -25,9 +25,9 @@ func (c *observedState) covers(key Key) bool {
 	return (c.after == Key{} || key.compare(c.after) > 0) && (!c.bounded || key.compare(c.upTo) <= 0)
 }
 
-// verifyItem verifies a single item: a write must have produced it, and the selection must
-// contain it. Whether it was current at the version of the state is checked later, by
-// verifyStates. The returned guarantee is zero if the item is correct.
+// verifyItem verifies a single item: a write must have produced it, and the selection must contain
+// it. Later, verifyStates checks whether the item was current at the version of the state. The
+// returned guarantee is zero if the item is correct.
 func (c *checker) verifyItem(p *projection, it Item) (guarantee Guarantee, want string) {
 	write, others := c.writes.find(it.Version, it.Key)
 	switch {

@@ -16,7 +16,7 @@ import (
 type Recorder struct {
 	// Fingerprint computes fingerprints of objects. If nil, [FingerprintOf] is used. If the framing
 	// changes the encoding of objects, the function must compute the fingerprint of the value
-	// instead of the bytes. It must be set before the Recorder is used.
+	// instead of the bytes. Set Fingerprint before the Recorder is used.
 	Fingerprint func(data []byte) Fingerprint
 
 	// Immutable after construction.
@@ -91,7 +91,7 @@ func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *Objec
 func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, v) }
 
 // RecordList records the response to a list. began is the value of Elapsed before the request.
-// watcher is the name of the watcher that continues from the list, or empty if none does.
+// watcher is the name of the watcher that continues from the list, or empty if no watcher does.
 func (r *Recorder) RecordList(watcher string, began time.Duration, q listwatch.Query, page listwatch.Page) {
 	l := List{Watcher: watcher, Request: RequestOf(q), Began: began, ReceivedAt: r.Elapsed(), Version: page.Version, Items: r.items(page.Items), More: page.Continue != ""}
 	l.Request.InitialEvents = false

@@ -119,7 +119,7 @@ type Summary struct {
 	Relists     int `json:"relists"`
 	Compactions int `json:"floors"`
 	// Faults counts the faults that took effect, by kind. ConnectionsEndedByFault counts the
-	// connections that they ended.
+	// connections that faults ended, by the kind of the fault.
 	Faults                  map[string]int `json:"bit,omitempty"`
 	ConnectionsEndedByFault map[string]int `json:"ended,omitempty"`
 

@@ -177,8 +177,8 @@ func (s *simulation) compact() {
 	s.tick()
 }
 
-// eventsBetween returns the events of the selection v for the writes after version from and
-// up to version to.
+// eventsBetween returns the events of the selection v for the writes with versions in the range
+// (from, to].
 func (s *simulation) eventsBetween(v simSelection, from, to listwatch.Version) []ReceivedEvent {
 	var events []ReceivedEvent
 	for _, w := range s.log {

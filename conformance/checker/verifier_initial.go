@@ -106,8 +106,8 @@ func (w *verifier) verifyBookmark(e *ReceivedEvent) {
 	w.newestSeen = max(w.newestSeen, e.Version)
 }
 
-// verifyBookmarkVersion reports a bookmark whose version is newer than every write that had
-// started when the bookmark was received.
+// verifyBookmarkVersion reports a bookmark whose version is newer than every write that had started
+// when the bookmark was received. In that case it returns false.
 func (w *verifier) verifyBookmarkVersion(e *ReceivedEvent) bool {
 	if w.check.history.Meta.SharedVersions {
 		return true

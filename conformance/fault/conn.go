@@ -10,23 +10,28 @@ import (
 
 // A proxiedConn joins a connection from a client to a connection to the server.
 type proxiedConn struct {
-	// Immutable after run has started.
-	proxy   *Proxy
-	number  int
-	client  net.Conn
-	server  net.Conn // nil until run starts; guarded by mu until then
-	planned Fault    // guarded by mu until run starts
+	// Immutable after construction.
+	proxy  *Proxy
+	number int
+	client net.Conn
+
+	// server is nil until run sets it. Until then, mu guards server and planned. Afterwards both
+	// are immutable.
+	server  net.Conn
+	planned Fault
 
 	mu sync.Mutex
 	// Guarded by mu.
-	active   Fault         // the fault in effect; Kind None forwards bytes
-	due      bool          // planned.Wait has passed
-	started  bool          // the planned fault has started, or never will
-	recorded bool          // the active fault has been reported as an injection
-	passed   int64         // bytes from the server that were forwarded
-	closed   bool          // both connections are closed
-	changed  chan struct{} // closed when active or closed changes
-	timers   []*time.Timer
+	// active is the fault that is in effect now. If its Kind is None, bytes are forwarded.
+	active   Fault
+	due      bool  // planned.Wait has passed
+	started  bool  // the planned fault has started, was canceled or was replaced
+	recorded bool  // the active fault has been reported as an injection
+	passed   int64 // number of bytes from the server that were forwarded
+	closed   bool  // both connections are closed
+	// changed is closed when another fault becomes active, or when the connections are closed.
+	changed chan struct{}
+	timers  []*time.Timer
 }
 
 func newProxiedConn(p *Proxy, client net.Conn, number int) *proxiedConn {
@@ -103,7 +108,7 @@ func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 	}
 }
 
-// current returns the active fault, a channel that is closed when it changes, and whether
+// current returns the active fault, a channel that is closed when that fault changes, and whether
 // the connection is closed.
 func (pc *proxiedConn) current() (active Fault, changed chan struct{}, closed bool) {
 	pc.mu.Lock()
@@ -249,8 +254,8 @@ func (pc *proxiedConn) stop() {
 	pc.stopLocked()
 }
 
-// stopIfUnchanged ends the active fault if pc.changed is still the given channel, that is, if
-// no other fault has replaced the one that the timer was set for.
+// stopIfUnchanged is called when the Duration of a fault has passed. It ends the active fault if
+// pc.changed is still the given channel. Otherwise another fault is active now.
 func (pc *proxiedConn) stopIfUnchanged(changed chan struct{}) {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()

@@ -16,7 +16,7 @@ const (
 	Reset
 	// Cut closes the connection without a reset, possibly in the middle of a message.
 	Cut
-	// Stall holds back all data in both directions until it ends.
+	// Stall holds back all data in both directions until the fault ends.
 	Stall
 	// HalfOpen drops everything that either end sends, and hides when an end closes the
 	// connection: each end sees only silence. This fault never ends.
@@ -41,7 +41,7 @@ func (k Kind) String() string {
 func Kinds() []Kind { return []Kind{Reset, Cut, Stall, HalfOpen, Drip, Latency} }
 
 // A Fault describes a fault of one connection. It starts when Wait has passed and the proxy has
-// forwarded ServerBytes from the server.
+// forwarded the first ServerBytes bytes from the server.
 type Fault struct {
 	Kind Kind
 	// Wait is the minimum time since the connection was accepted.
@@ -49,13 +49,12 @@ type Fault struct {
 	// ServerBytes is the number of bytes from the server that are forwarded before the
 	// fault. Reset, Cut, Stall and HalfOpen start exactly after that many bytes.
 	ServerBytes int64
-	// Duration is how long Stall, Drip and Latency last. If zero, they last until
+	// Duration is the time after which Stall, Drip and Latency end. If zero, they last until
 	// [Proxy.Heal].
 	Duration time.Duration
 	// ChunkSize is the number of bytes that Drip forwards at a time. If zero, it is 1.
 	ChunkSize int
-	// ChunkDelay is the pause before each chunk, for Drip and Latency. If zero, there is
-	// none.
+	// ChunkDelay is the pause of Drip and Latency before each chunk. If zero, they do not pause.
 	ChunkDelay time.Duration
 }
 

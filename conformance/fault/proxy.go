@@ -26,10 +26,11 @@ type Proxy struct {
 	state proxyState
 }
 
-// An Injection reports a fault that took effect: it closed a connection or held back data.
+// An Injection reports a fault that took effect. Stall, Drip and Latency take effect when data
+// arrives that they delay, and all other faults as soon as they start.
 type Injection struct {
 	Kind Kind
-	// Conn is the number of the connection, from zero in the order of acceptance.
+	// Conn is the number of the connection. The first accepted connection has number zero.
 	Conn int
 	// ServerBytes is the number of bytes from the server that had been forwarded when the fault
 	// took effect.
@@ -95,7 +96,7 @@ func (p *Proxy) handle(ctx context.Context, client net.Conn) {
 		defer p.remove(pc)
 		server, err := p.Dial(ctx)
 		if err != nil {
-			reset(client) // the client sees the same as for a refused connection
+			reset(client) // a server that refuses a connection resets it, too
 			return
 		}
 		pc.run(server)

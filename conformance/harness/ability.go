@@ -30,15 +30,15 @@ const (
 	// Replicas means that [Instance.Replica] starts a second server for the same
 	// collection.
 	Replicas
-	// UnrelatedCollection means that a second, unrelated collection can be opened. Cases
-	// treat it as the same server after a restart that lost all data.
+	// UnrelatedCollection means that a second, unrelated collection can be opened. Cases use the
+	// second collection to simulate a server that lost all data in a restart.
 	UnrelatedCollection
 	// Drains means that [Instance.Drain] ends all watches.
 	Drains
 	// CountsWatches means that [Instance.OpenWatches] returns the number of open watches.
 	CountsWatches
-	// InProcess means that the case uses internals of this module's server, so that it
-	// cannot run against any other target.
+	// InProcess means that the target runs this module's server in the process of the case. A case
+	// that needs InProcess uses internals of this server.
 	InProcess
 )
 
@@ -64,9 +64,9 @@ var lackTexts = map[Ability]string{
 	InProcess:           "the case uses internals of this module's server",
 }
 
-// MissingReason returns the reasons for skipping a case if the target lacks the abilities in a. If
-// a contains InProcess or Writes, MissingReason returns only the reason of that ability, because a
-// target without it lacks the others as well.
+// MissingReason returns the reasons for skipping a case on a target that lacks the abilities in the
+// set. If the set contains InProcess or Writes, MissingReason returns only the reason for that
+// ability, because a target without it lacks the others as well.
 func (a Ability) MissingReason() string {
 	switch {
 	case a&InProcess != 0:

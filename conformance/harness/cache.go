@@ -82,7 +82,7 @@ func (e *Env) CopyCollection() *CachedEnv {
 	return &CachedEnv{e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} }))}
 }
 
-// CacheOf returns the cache under test for a source. It is not running yet.
+// CacheOf returns the cache under test for a source. The cache is not running yet.
 func (e *Env) CacheOf(source listwatch.Source) Cache {
 	e.Use(InProcess)
 	if e.Target.Informer != nil {

@@ -1,5 +1,5 @@
-// Package harness holds the tools of a conformance case. A [Case] is one rule of the protocol
-// and the function that tests it; its ID never changes.
+// Package harness holds the tools of a conformance case. A [Case] is one rule of the protocol and
+// the function that tests the rule. The ID of a case never changes.
 //
 // A [Target] describes the server or client under test and opens an [Instance] of the server
 // for each case. The case gets an [Env]: the collection, its server, and a client for one
@@ -82,7 +82,8 @@ const (
 	Both   Subject = "E"
 )
 
-// A Mode is an environment in which a case runs. Its value is its letter in lists of cases.
+// A Mode is an environment in which a case runs. The value of a Mode is the letter that lists of
+// cases show for it.
 type Mode byte
 
 const (
@@ -92,7 +93,7 @@ const (
 	// can do that.
 	FakeTime Mode = 'f'
 	// UnderFaults marks a case that has no function of its own: a run of the whole system under
-	// faults checks its rule.
+	// faults checks the rule of the case.
 	UnderFaults Mode = 'x'
 )
 
@@ -120,8 +121,8 @@ type Case struct {
 	// Transports lists the transports to which the rule applies: any of h1, h2 and ws,
 	// separated by spaces.
 	Transports string
-	// Applies reports whether the rule applies to a variant of these transports. If nil, it
-	// applies to all.
+	// Applies reports whether the rule applies to a variant of these transports. If Applies is nil,
+	// the rule applies to all of their variants.
 	Applies func(Variant) bool
 	// Modes lists the modes in which the case runs, in this order.
 	Modes []Mode
@@ -147,12 +148,13 @@ func (c Case) Group() string {
 	return group
 }
 
-// A T receives the results of a case. Its methods have the same meaning as those of
-// *testing.T, which implements it.
+// A T receives the results of a case. *testing.T implements T, and each method has the same meaning
+// as in package testing.
 type T interface {
 	// Name returns the name of the run.
 	Name() string
-	Context() context.Context // is canceled at the end of the run
+	// Context returns a context that is canceled at the end of the run.
+	Context() context.Context
 	// Cleanup registers f to be called at the end of the run, in last-in, first-out order.
 	Cleanup(f func())
 	// Helper marks the caller as a helper, whose lines are not reported.
@@ -165,5 +167,5 @@ type T interface {
 	Errorf(format string, args ...any) // like Error, with a format string
 	Fatal(args ...any)                 // reports a failure and ends the case
 	Fatalf(format string, args ...any) // like Fatal, with a format string
-	Skipf(format string, args ...any)  // ends a case that cannot run, with the reason
+	Skipf(format string, args ...any)  // ends a case that cannot run and reports the reason
 }

@@ -51,8 +51,8 @@ func (d *Collection) TryPut(name string, labels ...string) (listwatch.Version, e
 	return d.TryPutSpec(name, set, map[string]any{"phase": set["phase"]})
 }
 
-// TryPutSpec is like TryPut with a spec. It adds a counter to the spec so that every write
-// is a change.
+// TryPutSpec is like TryPut but takes the spec of the object. It adds a counter to the spec, so
+// that every write changes the object.
 func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[string]any) (listwatch.Version, error) {
 	d.Use(Writes)
 	spec["n"] = d.nextCount()
@@ -69,7 +69,7 @@ func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[
 	return d.Record(Write{v, name, labels}), nil
 }
 
-// nextCount returns a number that differs in each call, so that every write is a change.
+// nextCount returns a number that differs in each call, so that every write changes its object.
 func (d *Collection) nextCount() int {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -125,8 +125,8 @@ func KeyOf(name string) listwatch.Key {
 	return listwatch.Key{Namespace: DefaultNamespace, Name: name}
 }
 
-// PutSentinel writes an object with a new name and returns the name. A watch that receives
-// it has received all earlier events.
+// PutSentinel writes an object with a new name and returns the name. A watch that receives this
+// object has received all earlier events.
 func (e *Env) PutSentinel(labels ...string) string {
 	e.Helper()
 	e.Mu.Lock()

@@ -14,12 +14,12 @@ import (
 
 // Connections holds the connections of one client, which a case can break.
 type Connections struct {
-	unreachable atomic.Bool // dials fail
+	unreachable atomic.Bool // if true, dials fail
 
 	mu sync.Mutex
 	// Guarded by mu.
 	open      []*Connection
-	dialTimes []time.Time // of all dials, including failed ones
+	dialTimes []time.Time // the times of all dials, including failed dials
 }
 
 // WithConnections returns a copy of e with a new client, and the connections that this client
@@ -71,8 +71,9 @@ func (ws *Connections) ResetAll(unreachable bool) {
 }
 
 // ResetAllAfter resets each connection after n more bytes have been read from it. A case that must
-// break a stream uses it instead of Last, because the last connection may be idle: an HTTP client
-// may dial a connection and then use an earlier one that has become free in the meantime.
+// break a stream resets all connections, because the connection that Last returns may be idle: an
+// HTTP client may dial a connection and then use an earlier one that has become free in the
+// meantime.
 func (ws *Connections) ResetAllAfter(n int64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -98,8 +99,9 @@ func (ws *Connections) Last() *Connection {
 	return ws.open[len(ws.open)-1]
 }
 
-// MaxBytesRead returns the largest number of bytes that were read from one connection. A case
-// uses it instead of Last, because the last connection may be idle; see ResetAllAfter.
+// MaxBytesRead returns the largest number of bytes that were read from one connection. Cases do not
+// count the bytes of the connection that Last returns, because that connection may be idle; see
+// ResetAllAfter.
 func (ws *Connections) MaxBytesRead() int64 {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -181,8 +183,8 @@ func (w *Connection) EndStall() {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// WrapDial returns a dial function that wraps each connection in a SplitConn, and calls the
-// function change to configure it.
+// WrapDial returns a dial function that wraps each connection in a SplitConn. The function change
+// configures each SplitConn.
 func WrapDial(dial dialFunc, change func(*SplitConn)) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -226,7 +228,7 @@ func (c *SplitConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// HeldBytes delays everything after the first event until Enough bytes have arrived, so
+// HeldBytes delays the bytes after the first event until their number reaches the field Enough, so
 // that many small writes reach the client in one read.
 type HeldBytes struct {
 	Enough int

@@ -28,8 +28,8 @@ type Route struct {
 	Client transport.Client
 }
 
-// DefaultNamespace is the namespace of objects whose names contain none. The server may use
-// another name for it; see [Instance.Namespace].
+// DefaultNamespace is the namespace of objects whose names contain no namespace. The server may use
+// another name for this namespace; see [Instance.Namespace].
 const DefaultNamespace = "default"
 
 // NewEnv opens a collection of the target, with a server and a client.
@@ -159,11 +159,11 @@ func (e *Env) Patience() time.Duration {
 // DefaultPatience is used if Target.Patience is zero.
 const DefaultPatience = 10 * time.Second
 
-// Supports reports whether the target has an optional ability.
+// Supports reports whether the target has all abilities in a.
 func (e *Env) Supports(a Ability) bool { return e.Target.Abilities&a == a }
 
-// Random returns a random number generator that starts from Target.Seed, or from a random
-// seed if that is zero. It logs the seed, so that a failure can be repeated.
+// Random returns a random number generator that starts from Target.Seed, or from a random seed if
+// Target.Seed is zero. It logs the seed, so that a failure can be repeated.
 func (e *Env) Random() *rand.Rand {
 	seed := e.Target.Seed
 	if seed == 0 {

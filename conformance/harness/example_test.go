@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// A case writes objects and compares what a watch of them receives. The runner passes it an Env
-// for each variant in which the target can be tested.
+// A case writes objects and checks the events that a watch of these objects receives. The runner
+// passes an Env to the case for each variant in which the target can be tested.
 func ExampleCase() {
 	deletion := harness.Case{
 		ID: "mine/deletion", Level: harness.Must, Subject: harness.Server,

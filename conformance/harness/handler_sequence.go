@@ -22,7 +22,7 @@ type HandlerSequence struct {
 	Handlers []http.HandlerFunc
 
 	mu           sync.Mutex
-	requestTimes []time.Time // guarded by mu; one for each request so far
+	requestTimes []time.Time // guarded by mu; the arrival time of each request
 }
 
 // Serve starts an http.Server with the handler h, and returns a route to it.

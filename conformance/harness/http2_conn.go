@@ -119,9 +119,9 @@ func (p *HTTP2Conn) OpenConnectionWindow() {
 	p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
 }
 
-// AwaitServer returns when the server has processed everything sent so far and has written
-// its responses. It sends two pings, because the acknowledgment of the first one may
-// overtake the responses.
+// AwaitServer waits until the server has processed everything sent so far and has written its
+// responses. To find out, AwaitServer sends two pings, because the acknowledgment of the first one
+// may overtake the responses.
 func (p *HTTP2Conn) AwaitServer() {
 	p.Helper()
 	for i := range byte(2) {

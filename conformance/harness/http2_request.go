@@ -77,8 +77,8 @@ func (r *http2Request) send(c net.Conn, scheme, method, target string, header []
 // minMaxFrameSize is the frame size that every peer must accept (RFC 9113, section 4.2).
 const minMaxFrameSize = 16 << 10
 
-// writeHead writes the header block of a request without a body, with CONTINUATION frames
-// if it is too large for one frame.
+// writeHead writes the header block of a request without a body. If the block is too large for one
+// frame, CONTINUATION frames carry the rest.
 func writeHead(f *http2.Framer, block []byte) error {
 	first := block[:min(len(block), minMaxFrameSize)]
 	block = block[len(first):]

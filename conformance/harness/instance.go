@@ -33,7 +33,7 @@ type Access struct {
 	AllowedOrigin string
 }
 
-// The users of a server if Access.RequireUser is set. The bearer token of a user is the
+// These are the users of a server if Access.RequireUser is set. The bearer token of a user is the
 // user's name.
 const (
 	Allowed = "allowed" // may do everything
@@ -74,7 +74,7 @@ type Setup struct {
 	TLS           bool
 	Access        Access
 	NoCompression bool
-	// SharedCompression is watchserver.Server.SharedCompression.
+	// SharedCompression is the value of the server's field [watchserver.Server.SharedCompression].
 	SharedCompression watchserver.SharedCompression
 	// SmallBuffers limits the socket buffers, so that the server is blocked after a few bytes if
 	// the client does not read.
@@ -94,7 +94,7 @@ type Instance struct {
 	// URL is the URL for lists and watches of the collection, without a query.
 	URL *url.URL
 	// Kind is the kind of the objects. KubernetesPath is the path of the collection in the
-	// Kubernetes API, without a namespace. It is empty if the server has no such path.
+	// Kubernetes API, without a namespace. If the server has no such path, KubernetesPath is empty.
 	Kind, KubernetesPath string
 	// Namespace is the server's namespace for objects that cases put into namespace
 	// "default". If empty, the server uses "default" too.
@@ -156,8 +156,8 @@ func (s *Instance) HomeNamespace() string {
 	return s.Namespace
 }
 
-// CaseNamespace is the inverse of HomeNamespace: it maps a namespace of the server to the
-// name that cases use for it.
+// CaseNamespace is the inverse of HomeNamespace: it converts the server's name of a namespace to
+// the name that cases use.
 func (s *Instance) CaseNamespace(namespace string) string {
 	if namespace == s.HomeNamespace() {
 		return DefaultNamespace
@@ -177,8 +177,8 @@ func (s *Instance) InCaseNamespace(e listwatch.Event) listwatch.Event {
 
 // A Store writes to the collection of an instance. It is safe for concurrent use.
 type Store interface {
-	// Put creates or replaces an object, given as JSON without a version, and returns its
-	// new version. Namespace "default" stands for HomeNamespace.
+	// Put creates or replaces an object, given as JSON without a version, and returns its new
+	// version. Namespace "default" stands for the result of [Instance.HomeNamespace].
 	Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error)
 	// Delete deletes an object and returns the version of the deletion.
 	Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error)

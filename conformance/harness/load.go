@@ -140,9 +140,9 @@ func (e *Env) WriteEvery(pause time.Duration) (stop func()) {
 	})
 }
 
-// Repeat yields the numbers from 0 to most-1. On a slow machine, or with a slow target, it stops
-// after eight seconds, or after the number least-1 if that is later. A case that only gains
-// certainty by repetition uses it to stay within its time limit.
+// Repeat yields 0, 1, 2 and so on. It stops after eight seconds, but the number of values is never
+// less than the first limit (least) and never more than the second (most). A case that gains
+// certainty by repetition uses Repeat to stay within its time limit on a slow machine.
 func Repeat(least, most int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := time.Now()

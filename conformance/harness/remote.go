@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Remote returns the client under test for the collection at s. It uses the transport client of s,
-// and the clients in others as fallbacks.
+// Remote returns the client under test for the collection at s. The client tries the transport
+// client of s first, and then the further transport clients as fallbacks.
 func (e *Env) Remote(s *Route, others ...transport.Client) listwatch.Source {
 	return e.RemoteWith(s, func(*client.Remote) {}, others...)
 }
@@ -40,7 +40,7 @@ func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...tra
 	}
 	wrapped := e.Target.Client(r)
 	if wrapped == nil {
-		e.Skipf("%s has no client that resumes by itself", e.Target.Name)
+		e.Skipf("%s has no client that resumes watches", e.Target.Name)
 	}
 	return wrapped
 }

@@ -162,8 +162,9 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Connect opens a connection to the server, or to a gateway that opens WebSockets over HTTP/2. If
-// the server uses TLS, the TLS handshake offers the given protocols.
+// Connect opens a connection to the server. If the variant opens WebSockets over HTTP/2, Connect
+// opens a connection to a gateway instead, which does this. If the server uses TLS, the TLS
+// handshake offers the given protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
 	e.Helper()
 	if e.OpensOverHTTP2() {
@@ -198,7 +199,8 @@ func (e *Env) ConnectDirectly(protocols ...string) net.Conn {
 	return secure
 }
 
-// dial connects to the server and limits the time of the connection.
+// dial calls the given dial function for the server. The connection has deadlines, so that no read
+// or write blocks forever.
 func (e *Env) dial(dial func(ctx context.Context, network, addr string) (net.Conn, error)) net.Conn {
 	e.Helper()
 	c, err := dial(context.Background(), "tcp", e.DialAddress())

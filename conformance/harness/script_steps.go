@@ -63,8 +63,8 @@ func CloseWith(code uint16) Step {
 // CutConnection is a step that closes the connection without ending the stream.
 func CutConnection(p *ScriptedServer) { p.Conn.Close() }
 
-// ResetStream is a step that sends RST_STREAM with HTTP/2 and resets the connection
-// otherwise.
+// ResetStream is a step that resets the stream: it sends RST_STREAM over HTTP/2, and resets the
+// connection over the other transports.
 func ResetStream(p *ScriptedServer) {
 	if p.Transport == "h2" {
 		panic(http.ErrAbortHandler)

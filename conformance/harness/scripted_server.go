@@ -21,8 +21,8 @@ type ScriptedServer struct {
 	Request  *http.Request
 	response http.ResponseWriter // HTTP/2 only
 	Conn     net.Conn
-	In       *bufio.Reader   // bytes from the client; not with HTTP/2
-	text     bool            // send text messages instead of binary ones
+	In       *bufio.Reader   // bytes from the client; nil with HTTP/2
+	text     bool            // if true, WebSocket messages are text, otherwise binary
 	done     context.Context // canceled at the end of the case
 }
 
@@ -55,19 +55,21 @@ func (c *script) stop() {
 	c.running.Wait()
 }
 
-// Scripted returns a handler that accepts a watch with a content type and runs steps. After
-// the last step, an HTTP/1.1 or WebSocket connection is closed, without a clean end of the stream
-// unless a step such as EndCleanly has sent one. An HTTP/2 stream ends cleanly. The case waits for
-// its scripted servers to end.
+// Scripted returns a handler that accepts a watch, sends response headers with the given content
+// type, and runs the steps. After the last step, an HTTP/1.1 or WebSocket connection is closed,
+// without a clean end of the stream unless a step such as EndCleanly has sent one. An HTTP/2 stream
+// ends cleanly. The case waits for its scripted servers to end.
 func (e *Env) Scripted(contentType string, do ...Step) http.HandlerFunc {
 	return e.ScriptedWithHeader(ResponseHeader{ContentType: contentType}, do...)
 }
 
 // A ResponseHeader describes the headers of a scripted response.
 type ResponseHeader struct {
-	ContentType        string
-	Extra              []string // pairs of names and values
-	EndsWithConnection bool     // HTTP/1.1: not chunked; the body ends with the connection
+	ContentType string
+	Extra       []string // pairs of names and values
+	// EndsWithConnection is for HTTP/1.1. If true, the body is not chunked, and the end of the
+	// connection is the end of the body.
+	EndsWithConnection bool
 }
 
 // ScriptedWithHeader is like Scripted with other response headers.

@@ -13,9 +13,9 @@ import (
 type Target struct {
 	// Name is part of the test names. It must be short and must not contain spaces.
 	Name string
-	// Variants are the names of the variants to test. [ProbeVariants] finds the variants that a
-	// server supports. If nil, all variants are tested. The variants that need this module's server
-	// are then tested only if the target has the ability [InProcess].
+	// Variants are the names of the variants to test; [ProbeVariants] finds the variants that a
+	// server supports. If Variants is nil, all variants are tested, except that the variants that
+	// need this module's server are tested only if the target has the ability [InProcess].
 	Variants []string
 	// Abilities are the capabilities of the target. Cases that need others are skipped.
 	Abilities Ability
@@ -28,9 +28,9 @@ type Target struct {
 	// Notes are shown in the report, for example the reason for which a variant is not
 	// tested.
 	Notes []string
-	// TransportClient, if not nil, replaces this module's client of a transport. Client, if
-	// not nil, replaces the client that resumes watches; it returns nil if the target has
-	// no such client.
+	// TransportClient, if not nil, replaces this module's client of a transport. Client, if not
+	// nil, replaces the client that resumes watches; the function Client returns nil if the target
+	// has no such client.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
 	// Informer, if not nil, returns an informer for a source, which replaces this module's

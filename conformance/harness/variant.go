@@ -14,15 +14,15 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
-// A Variant is a transport with a particular implementation of its client and, if the
-// server is this module's, of its server.
+// A Variant combines a transport with an implementation of its client. If the server is this
+// module's, the variant also selects the implementation of the server side.
 type Variant struct {
 	Name       string
 	Transport  string // h1, h2 or ws
 	Server     transport.Server
 	newClient  func(transport.Network) transport.Client
 	serverOnly bool // runs against this module's server only
-	// HTTP2 configures HTTP/2 if the server is this module's. If it permits ExtendedConnect,
+	// HTTP2 configures HTTP/2 if the server is this module's. If HTTP2.ExtendedConnect is set,
 	// clients open WebSockets over HTTP/2.
 	HTTP2 h2.Config
 }

@@ -1,5 +1,5 @@
-// Package mutants runs the conformance cases against mutants, to show that the cases can
-// fail: each case that a mutant breaks must detect it.
+// Package mutants runs the conformance cases against mutants, to show that the cases can fail: each
+// case that a mutant breaks must detect the mutant.
 package mutants
 
 import (

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// authorize returns the user of r. The error has code Unauthorized if r has no known user, and
-// code Forbidden if the user is not [harness.Allowed]. If a requires no user, authorize returns the
+// authorize returns the user of r. The error has code Unauthorized if r has no known user, and code
+// Forbidden if the user is not [harness.Allowed]. If a.RequireUser is false, authorize returns the
 // zero User.
 func authorize(a harness.Access, r *http.Request) (user watchserver.User, err error) {
 	if !a.RequireUser {
@@ -65,7 +65,8 @@ func allowedOrigins(a harness.Access) []string {
 	return []string{a.AllowedOrigin}
 }
 
-// serverTransport returns s with the access rules of a.
+// serverTransport returns a WebSocket transport like s that accepts requests from pages of the
+// allowed origin. It returns other transports unchanged.
 func serverTransport(a harness.Access, s transport.Server) transport.Server {
 	switch s.(type) {
 	case *websocket.Server:
@@ -98,7 +99,8 @@ func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(
 // request a client certificate.
 func (s *certificateHolder) configure(c *tls.Config, a harness.Access) {
 	s.renew()
-	c.Certificates = nil // otherwise clients that send no server name would get one of these
+	// If this list were not empty, clients that send no server name would get its certificates.
+	c.Certificates = nil
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.current.Load(), nil }
 	if a.ClientCertificates {
 		// A client certificate is optional, because a client may send a token instead.

@@ -14,11 +14,11 @@ import (
 const (
 	apiPath        = "/apis/conformance.example.com/v1"
 	collectionPath = apiPath + "/things"
-	// maxBody limits the objects that clients send.
+	// maxBody is the maximum size of an object that a client sends, in bytes.
 	maxBody = 3 << 20
 )
 
-// thingSpec is the tested collection.
+// thingSpec describes the collection that the cases test.
 var thingSpec = store.CollectionSpec{
 	APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.phase"},
 }
@@ -57,7 +57,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) error {
 	case a.objects != nil && key.Namespace != "" && key.Name == "" && r.Method == http.MethodPost:
 		return a.create(w, r)
 	}
-	// For other methods, Serve responds with 405.
+	// Serve handles lists and watches. It responds to other methods with 405.
 	a.server.Serve(w, r, watchserver.Endpoint{Source: a.source, Namespace: key.Namespace})
 	return nil
 }

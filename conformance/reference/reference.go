@@ -37,13 +37,14 @@ type Interceptors struct {
 	HTTP func(*http.Server)
 	// Network wraps the network between the clients and the server.
 	Network func(transport.Network) transport.Network
-	// TransportClient, Client and Informer become the fields of the same names in the Target.
+	// TransportClient, Client and Informer are copied to the fields of the Target that have the
+	// same names.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
 	Informer        func(listwatch.Source) harness.Cache
 }
 
-// A Database creates collections. Each case opens its own, which is empty at first.
+// A Database creates collections. Each case opens a new Database, which is empty at first.
 type Database interface {
 	// Collection creates the collection that r describes.
 	Collection(r store.CollectionSpec) (*store.Collection, error)
@@ -58,9 +59,9 @@ func New(name string, w Interceptors) harness.Target {
 	}, w)
 }
 
-// NewWithDatabase returns the reference server over the databases that open returns. open must
-// limit the history of collections to Setup.HistoryBytes, which means the same as in
-// [memory.Options], and fail t if it cannot create a database.
+// NewWithDatabase is like [New], but gets the Database of each case from the function open. That
+// function must limit the history of collections to Setup.HistoryBytes, which means the same as in
+// [memory.Options], and must fail t if it cannot create a Database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
 	return newTarget(name, ^harness.Ability(0), w, func(t harness.T, s harness.Setup) collection {
 		t.Helper()
@@ -78,17 +79,17 @@ type ReadOnly struct {
 	// Source is the collection, which is empty at first. Its objects have namespaces, and field
 	// selectors may name spec.phase.
 	Source listwatch.Source
-	// Write changes the data under the Source, and returns the version of the change. data is
-	// the JSON of the object after the change, without a version. If data is nil, Write deletes
-	// the object. Write need not wait until the Source has the write. It must be safe for
-	// concurrent use.
+	// Write changes the data under the Source, and returns the version of the change. data is the
+	// JSON of the object after the change, without a version. If data is nil, Write deletes the
+	// object. Write need not wait until the Source shows the change. It must be safe for concurrent
+	// use.
 	Write func(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error)
 	// Compact drops the history up to the current version.
 	Compact func()
 }
 
-// An outsideStore writes to a ReadOnly. It waits until the Source has the write, because some cases
-// drain the server or compact the history right after a write.
+// An outsideStore writes to a ReadOnly. It waits until the Source shows each change, because some
+// cases drain the server or compact the history right after a write.
 type outsideStore struct{ ReadOnly }
 
 // Put implements [harness.Store].
@@ -105,9 +106,10 @@ func (s outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.
 	return s.Put(ctx, key, nil)
 }
 
-// NewReadOnly returns the reference server over the collections that open returns. open must limit
-// their history to Setup.HistoryBytes, and fail t if it cannot open one. The server has no paths
-// for single objects, and its versions need not be consecutive.
+// NewReadOnly returns the reference server over collections that other programs write. Each case
+// gets a new one from the function open. That function must limit the history to
+// Setup.HistoryBytes, and must fail t if it cannot open a collection. The server has no paths for
+// single objects, and its versions need not be consecutive.
 func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, w Interceptors) harness.Target {
 	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w, func(t harness.T, s harness.Setup) collection {
 		t.Helper()
@@ -116,8 +118,8 @@ func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, 
 	})
 }
 
-// patience is the Target.Patience of reference servers. It is long because they run in the process
-// of the test: a busy machine makes a case wait, and that must not make it fail.
+// patience is the Target.Patience of reference servers. It is long because these servers run in the
+// process of the test: a busy machine delays their events, but must not make a case fail.
 const patience = time.Minute
 
 func newTarget(name string, abilities harness.Ability, w Interceptors, open func(harness.T, harness.Setup) collection) harness.Target {
@@ -140,11 +142,11 @@ type collection struct {
 	compact func()
 }
 
-// A storeOf writes to a collection.
+// A storeOf writes to a [store.Collection].
 type storeOf struct{ *store.Collection }
 
-// Put implements [harness.Store]. It tries to update first, because an attempt to create an object
-// that exists parses all of data in vain.
+// Put implements [harness.Store]. It tries to update first, because Create parses the whole object
+// before it reports that the object exists.
 func (s storeOf) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
 	for {
 		object, err := s.Update(ctx, key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
@@ -222,8 +224,8 @@ func (o *referenceServer) serve() *harness.Instance {
 	return s
 }
 
-// startInstance serves handler until the end of the case. Then drain closes the watches that
-// the case has left open.
+// startInstance starts an HTTP server that calls the given handler until the end of the case. Then
+// it calls the function drain to close the watches that the case has left open.
 func (o *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
 	o.Helper()
 	certificates := new(certificateHolder)

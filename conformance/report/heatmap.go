@@ -34,8 +34,8 @@ type rowView struct {
 	Cells                     []cellView
 }
 
-// A cellView is a cell for one run. If there was no run, it has no verdict. If Whole is true,
-// the cell spans the columns of all variants.
+// A cellView is a cell for one run. A cell without a run has no verdict. If Whole is true, the cell
+// spans the columns of all variants.
 type cellView struct {
 	Name    string
 	Verdict runner.Verdict

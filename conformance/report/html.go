@@ -181,7 +181,7 @@ func tiles(r *conformance.Report, s Summary) []tile {
 	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "total time", ""})
 }
 
-// figureClass returns the CSS class of a figure that is as expected (ok) or not.
+// figureClass returns the CSS class of a figure. ok reports whether the figure is as expected.
 func figureClass(ok bool) string {
 	if ok {
 		return "pass"

@@ -115,7 +115,7 @@ func writeMarkdownFinding(out io.Writer, f Finding) {
 	}
 }
 
-// writeFence writes text as a code block whose fence is longer than any in the text.
+// writeFence writes text as a code block whose fence is longer than any fence in the text.
 func writeFence(out io.Writer, text string) {
 	fence := "```"
 	for strings.Contains(text, fence) {

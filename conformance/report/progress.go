@@ -11,12 +11,12 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// A Progress shows a run in progress. On a terminal it writes a line for each group, with one
-// sign per outcome, otherwise a line for each case. It is safe for concurrent use.
+// A Progress shows a run in progress. On a terminal it writes a line for each group, with one sign
+// per outcome. Elsewhere it writes a line for each case. It is safe for concurrent use.
 type Progress struct {
 	// Immutable after construction.
 	out   io.Writer
-	width int // of the terminal; 0 if out is not a terminal
+	width int // the width of the terminal; 0 if out is not a terminal
 	color bool
 
 	mu sync.Mutex

@@ -114,8 +114,8 @@ func robustnessFigures(f *robustness.Result) []labelledCount {
 	}
 }
 
-// A faultRow contains the number of faults of one kind and the number of connections that
-// they ended.
+// A faultRow contains the number of faults of one kind and the number of connections that these
+// faults ended.
 type faultRow struct {
 	Kind            string
 	Injected, Ended int
@@ -170,8 +170,8 @@ func writeSelfTestFindings(out io.Writer, r *conformance.Report) {
 	}
 }
 
-// selfTestSummary returns the part of the headline about the self test. It is empty if
-// there was none.
+// selfTestSummary returns the part of the headline about the self test. It is empty if there was no
+// self test.
 func selfTestSummary(r *conformance.Report) string {
 	line := ""
 	if m := r.Mutants; m != nil {

@@ -141,7 +141,7 @@ func Headline(r *conformance.Report) string {
 	verdict := "all rules that could be tested hold"
 	switch bad := s.RunsByVerdict[runner.Fail] + s.RunsByVerdict[runner.XPass] + s.RunsByVerdict[runner.SetupError]; {
 	case r.Gone != "":
-		verdict = fmt.Sprintf("STOPPED: the target is gone (%s); %s left", r.Gone, plural(r.Left, "case"))
+		verdict = fmt.Sprintf("STOPPED: the target no longer responds (%s); %s left", r.Gone, plural(r.Left, "case"))
 	case r.SetupFailed():
 		verdict = "SETUP FAILED: no case could start"
 	case bad > 0:

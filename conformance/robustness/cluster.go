@@ -19,15 +19,17 @@ import (
 
 // timings contains the durations and intervals of a cluster.
 type timings struct {
-	duration          time.Duration // how long faults are injected
-	maxOvertime       time.Duration // time after duration until a run that hangs is canceled
-	pause             time.Duration // scale of the random pauses of writers and watchers
+	// duration is the time during which faults are injected. If a run hangs, it is canceled when
+	// maxOvertime has passed after that.
+	duration          time.Duration
+	maxOvertime       time.Duration
+	pause             time.Duration // typical length of the pauses of writers and watchers
 	faultInterval     time.Duration // mean time between two faults of the server
 	bookmarkInterval  time.Duration
 	watchTimeout      time.Duration // minimum duration of a watch
 	heartbeatInterval time.Duration
 	writeTimeout      time.Duration
-	idleTimeout       time.Duration // silence after which clients give up a connection
+	idleTimeout       time.Duration // time without bytes after which clients close a connection
 	// connectionFault is the upper bound for the start and the duration of a connection's
 	// fault.
 	connectionFault time.Duration
@@ -94,7 +96,7 @@ func newCluster(s clusterOptions) (*cluster, error) {
 		seed: s.seed, timings: s.timings, network: s.network, db: db, things: things,
 		server: &server{network: s.network, source: things, timings: s.timings},
 	}
-	floorKnown := s.historyBytes == 0 // otherwise the floor also moves without a compaction
+	floorKnown := s.historyBytes == 0 // otherwise the store also drops history without a compaction
 	c.recorder = checker.NewRecorder(checker.Meta{
 		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: floorKnown, MustExpire: floorKnown, Requirements: s.requirements,
 	})
@@ -122,8 +124,9 @@ func (c *cluster) run(ctx context.Context) *checker.History {
 	return c.recorder.History()
 }
 
-// waitForRequirements waits for the duration of the run, and then until the history meets its
-// requirements. A run on a slow machine therefore takes longer, but does not fail.
+// waitForRequirements waits for the duration of the run, and then until the history meets the
+// requirements of the run, but at most for half of maxOvertime. A run on a slow machine therefore
+// takes longer, but does not fail.
 func (c *cluster) waitForRequirements(ctx context.Context) {
 	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+c.timings.maxOvertime/2); time.Now().Before(end); wait = c.timings.duration / 4 {
 		if !reflector.Sleep(ctx, wait) {
@@ -173,8 +176,8 @@ func (c *cluster) startProxy(name string, actor uint64) (*fault.Proxy, error) {
 	return p, nil
 }
 
-// injectServerFaults disturbs the server until ctx ends. Each round kills and drains the
-// server once and compacts the history twice, in random order.
+// injectServerFaults disturbs the server until ctx ends. Each round kills the server once, drains
+// it once, and calls compactRepeatedly twice, in random order.
 func (c *cluster) injectServerFaults(ctx context.Context, r *rand.Rand) {
 	faults := []func(){func() { c.restart(false) }, func() { c.restart(true) }, func() { c.compactRepeatedly(ctx, r) }, func() { c.compactRepeatedly(ctx, r) }}
 	for {

@@ -12,7 +12,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/checker"
 )
 
-// A defectiveSource is a source with one defect, which occurs on every interval-th occasion.
+// A defectiveSource is a source with one defect. If n is the value of the field interval, the
+// defect occurs in every n-th call of isDue.
 type defectiveSource struct {
 	listwatch.Source
 	count    atomic.Int64
@@ -25,7 +26,7 @@ type defectiveSource struct {
 	onWatchError func(q *listwatch.Query, err error) (again bool)
 }
 
-// isDue counts occasions and reports whether the defect occurs this time.
+// isDue counts its calls, and reports whether the defect occurs in this one.
 func (d *defectiveSource) isDue() bool { return d.count.Add(1)%d.interval == 0 }
 
 // Describe returns the description of the wrapped source.

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/robustness"
 )
 
-// This program injects faults for at least a second. A longer run also prints the checker's
-// summary: r.Report.Summary.
+// This program injects faults for at least a second. After a longer run, a program would also print
+// the checker's summary, which is r.Report.Summary.
 func ExampleRun() {
 	r, err := robustness.Run(context.Background(), robustness.Options{MinDuration: time.Second})
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// TestRelaysKeepWatchGuarantees kills and restarts relays, and once, while a relay is stopped,
-// compacts the history of the origin, the store that all relays follow. Half of the watchers of
-// each selection stay with the relay that they started with; the other half may reconnect to any
+// TestRelaysKeepWatchGuarantees kills and restarts relays. All relays follow one store, the origin.
+// Once, while a relay is stopped, the test compacts the history of the origin. Half of the watchers
+// of each selection stay with the relay that they started with; the other half may reconnect to any
 // relay. The checker verifies the events of all watchers.
 func TestRelaysKeepWatchGuarantees(t *testing.T) {
 	for seed := range uint64(3) {
@@ -84,7 +84,7 @@ var relayNames = []string{"relay0", "relay1", "relay2"}
 type relayCluster struct {
 	t       *testing.T
 	network *servertest.Network
-	things  *store.Collection // of the origin
+	things  *store.Collection // the collection of the origin
 	relays  map[string]*relay.Relay
 	remotes map[string]*client.Remote // the clients through which the relays watch the origin
 }

@@ -34,7 +34,8 @@ type Result struct {
 // faults occurred to prove that.
 func (r *Result) OK() bool { return len(r.Failures) == 0 && r.Report.Err() == nil }
 
-// maxViolations limits the violations in a Result; its summary counts all violations.
+// maxViolations is the maximum number of violations that a Result lists. The summary in the Result
+// counts all violations.
 const maxViolations = 20
 
 // Run tests this module's server and client under faults, on sockets of this machine. It

@@ -73,8 +73,8 @@ func (s *server) stop(gracefully bool) {
 	l.kill()
 	_ = srv.Close() // it can only report that the listener is already closed
 	<-done
-	// Close does not end hijacked connections. Their streams end because of the reset; wait
-	// for them, so that no goroutines remain.
+	// Close does not end hijacked connections. The streams on them end because kill has reset the
+	// connections. Wait for these streams, so that no goroutines remain.
 	ctx, cancel := context.WithTimeout(context.Background(), s.timings.writeTimeout)
 	defer cancel()
 	_ = watches.Drain(ctx)

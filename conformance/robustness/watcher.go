@@ -24,18 +24,20 @@ type watcherConfig struct {
 	transports []string
 	framing    framing.Framer
 	query      listwatch.Query
-	raw        bool // uses the transport clients directly, without client.Remote
-	compress   bool // client.Remote requests compression; a raw watcher does so at random
+	// raw means that the watcher uses the transport clients directly, without client.Remote.
+	raw bool
+	// compress makes client.Remote request compression. A raw watcher ignores this field, and
+	// chooses from codings at random.
+	compress bool
 }
 
-// codings lists the content codings to request. Most requests are uncompressed, because
-// compressors are slow under the race detector.
+// codings lists the content codings from which a raw watcher chooses. Most streams are
+// uncompressed, because compressors are slow under the race detector.
 var codings = [][]string{nil, nil, nil, nil, nil, nil, {"gzip"}, {"zstd"}}
 
 var transportNames = []string{"chunked", "h2", "websocket"}
 
-// selections returns the queries that watchers use. The history holds their selectors as text,
-// which the checker parses again.
+// selections returns the queries that watchers use.
 func selections() []listwatch.Query {
 	gold, err := listwatch.ParseLabelSelector("tier=gold")
 	noIron, err2 := listwatch.ParseLabelSelector("tier!=iron")
@@ -119,8 +121,11 @@ type watcher struct {
 	clients  []transport.Client
 	remote   *client.Remote
 
-	position    listwatch.Version // everything up to this version was read; zero means nothing
-	streamCount int               // number of opened streams
+	// position is the version up to which the watcher has read everything, or zero if it has read
+	// nothing.
+	position listwatch.Version
+	// streamCount is the number of calls of readStream so far. Each call uses the next client.
+	streamCount int
 }
 
 // reachedTarget reports whether the target version is known and reached.
@@ -151,8 +156,8 @@ func (w *watcher) watchUntilTarget(ctx context.Context) error {
 	return nil
 }
 
-// watchOnce starts one watch and reads it to its end. Without a position, it starts with
-// initial events or with a list.
+// watchOnce starts one watch and reads it to its end. If w.position is zero, the watch sends
+// initial events first, or watchOnce sends a list request before it.
 func (w *watcher) watchOnce(ctx context.Context, source listwatch.Source) error {
 	q := w.query
 	if w.position == 0 && w.rand.IntN(3) == 0 {

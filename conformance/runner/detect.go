@@ -6,11 +6,11 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Detects reports whether c fails on the target in any variant. It tests the case itself,
-// because a case that passes despite every defect proves nothing. The function bubble must
-// call its argument in a testing/synctest bubble, with a context that ends with the bubble. If
-// bubble is nil, Detects skips the mode with a fake clock. If c has no function Run, or the
-// target lacks an ability that c needs, Detects returns false.
+// Detects reports whether c fails on the target in any variant. Use it with targets that have a
+// defect: a case that passes despite every defect proves nothing. The last parameter, bubble, is a
+// function that must call its argument in a testing/synctest bubble, with a context that ends with
+// the bubble. If bubble is nil, Detects skips the mode with a fake clock. Detects returns false if
+// c has no function Run, or if the target lacks an ability that c needs.
 func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context))) bool {
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false

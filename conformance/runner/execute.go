@@ -11,9 +11,10 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Execute runs c on the target in each selected variant, one after another, and calls report
-// with each outcome. wants selects a run by its name, ID/VARIANT. If ctx ends, the remaining
-// runs have the verdict NotRun. A case that hangs or panics fails, and the next one runs.
+// Execute runs c on the target, one variant after another, and passes each outcome to the function
+// report. It passes the name of each run, ID/VARIANT, to the function wants, and skips the run,
+// without an outcome, if wants returns false. If ctx ends, the remaining runs have the verdict
+// NotRun. If c hangs or panics, the run fails, and Execute continues with the next variant.
 //
 // Execute skips cases that need a fake clock: only [Test] can run them.
 func Execute(ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome)) {

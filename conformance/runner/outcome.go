@@ -10,10 +10,10 @@ import (
 // A Verdict is the result of a run of a case.
 type Verdict string
 
-// Warn is a failure of a rule that is not a must. XFail is an expected failure; XPass is a pass
-// where a failure was expected. SetupError means that the target could not be prepared for
-// the case, so that the rule was not tested. NotRun means that the run was interrupted before
-// the case finished.
+// Warn is a failure of a case whose level is not [harness.Must]. XFail is an expected failure;
+// XPass is a pass where a failure was expected. SetupError means that the target could not be
+// prepared for the case, so that the rule was not tested. NotRun means that the run was interrupted
+// before the case finished.
 const (
 	Pass       Verdict = "pass"
 	Fail       Verdict = "fail"
@@ -28,8 +28,10 @@ const (
 
 // An Outcome is the result of one run of a case in one variant.
 type Outcome struct {
-	ID      string `json:"id"`
-	Variant string `json:"way"` // such as h1 or ws-native; empty if the case ran in no variant
+	ID string `json:"id"`
+	// Variant is the name of the variant, such as h1 or ws-native. It is empty if the whole case
+	// was skipped.
+	Variant string `json:"way"`
 	// Target is the name of the target. Level, Subject and Rule are copied from the case.
 	Target  string          `json:"target"`
 	Level   harness.Level   `json:"level"`

@@ -18,10 +18,12 @@ type recorder struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	failed, skipped bool
-	abandoned       bool  // the runner no longer waits for the case
-	interrupted     error // why the runner stopped waiting, unless the case timed out
-	messages, log   []string
-	cleanups        []func()
+	// abandoned is true if the runner no longer waits for the case. Then interrupted is the reason,
+	// or nil if the case timed out.
+	abandoned     bool
+	interrupted   error
+	messages, log []string
+	cleanups      []func()
 }
 
 func newRecorder(ctx context.Context, name string) *recorder {
@@ -143,7 +145,7 @@ func (r *recorder) Skipf(format string, args ...any) {
 	r.mu.Lock()
 	reason := fmt.Sprintf(format, args...)
 	if r.skipped = true; r.failed {
-		r.log = append(r.log, reason) // messages holds only failures
+		r.log = append(r.log, reason) // the messages of a failed case are its failures
 	} else {
 		r.messages = append(r.messages, reason)
 	}

@@ -85,7 +85,7 @@ func injectFault(t *testing.T, source *listwatchtest.Source) {
 	}
 }
 
-// compare compares the numbers of instances with the declared ones.
+// compare compares the numbers of instances with the declared numbers.
 func compare(t *testing.T, declared map[string]int, items func(context.Context, listwatch.Query) ([]Instance, listwatch.Version, error)) {
 	t.Helper()
 	instances, _, err := items(t.Context(), listwatch.Query{})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// If this environment variable is set, the test binary runs the program instead of the tests, so
-// that the test need not compile the program.
+// runProgram is the environment variable that makes the test binary run the program instead of the
+// tests, so that the test need not compile the program.
 const runProgram = "CONTROLLER_TEST_RUN_PROGRAM"
 
 func TestMain(m *testing.M) {

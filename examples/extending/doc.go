@@ -1,6 +1,6 @@
 // Package extending shows how to extend listwatch from another module: a framing, a transport, a
-// source and a store. They import only the exported names of the root module, so they can be
-// copied.
+// source and a store. These packages import only the exported names of the root module, so they can
+// be copied.
 //
 //   - msgpackframing: a framing of events in MessagePack;
 //   - longpoll: a transport by long polling;

@@ -35,8 +35,8 @@ var transports = map[string]func(transport.Network) transport.Client{
 	"longpoll":  func(n transport.Network) transport.Client { return &longpoll.Client{Network: n} },
 }
 
-// collections holds functions that create a collection with one object. Each call of the returned
-// function write makes 20 changes (the constant writes).
+// collections holds functions that create a collection with one object. They also return the
+// function write, each call of which makes 20 changes (the constant writes).
 var collections = map[string]func(t *testing.T) (source listwatch.Source, write func()){
 	"mapstore": newMapStore, "slicesource": newSliceSource,
 }

@@ -48,7 +48,7 @@ func (s *service) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-// start serves the program. outer wraps its router.
+// start starts a server with the program's router. The middleware outer wraps the router.
 func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*http.Server)) *service {
 	s := &service{
 		T: t, settings: memory.New[Setting](), metrics: prometheus.NewRegistry(), spans: tracetest.NewSpanRecorder(),
@@ -75,7 +75,7 @@ func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*
 }
 
 // number returns the value of a gauge, or the sum and count of a histogram or summary. It adds up
-// the values for all codes.
+// the values for all status codes.
 func (s *service) number(name string) (value float64, count uint64) {
 	s.Helper()
 	families, err := s.metrics.Gather()
@@ -205,7 +205,7 @@ func (s *service) watch(c transport.Client) transport.Receiver {
 	return r
 }
 
-// put creates a setting, whose event r receives.
+// put creates a setting, and waits until r has received the event of the setting.
 func (s *service) put(r transport.Receiver) {
 	s.Helper()
 	if _, err := s.settings.Create(s.Context(), Setting{Metadata: listwatch.Metadata{Name: "a"}, Value: "1"}); err != nil {
@@ -218,7 +218,7 @@ func (s *service) put(r transport.Receiver) {
 
 var logLine = regexp.MustCompile(`"GET http://[^"]*" from \S+ - (\d+) (\d+)B in (\S+)`)
 
-// check compares what the middleware reports about the watch, which has lasted for watchTime.
+// check verifies the reports of the middleware about the watch, which has lasted for watchTime.
 func (s *service) check(began time.Time, status string, seesBytes bool) {
 	s.Helper()
 	watch := <-s.ended

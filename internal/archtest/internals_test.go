@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkInternalImports compares the list internalImports with the internal packages of the root
-// module that nested modules and the examples import, and returns the differences.
+// checkInternalImports returns the differences between the table [internalImports] and the source:
+// the internal packages of the root module that nested modules and the examples import.
 func checkInternalImports(r *repository) []string {
 	var bad []string
 	used := map[string]bool{} // module + " " + package
@@ -46,8 +46,8 @@ func checkInternalImports(r *repository) []string {
 	return bad
 }
 
-// internalsCheckedIn returns the files of p whose internal imports must be listed. The tests of
-// examples are among them, because readers copy them.
+// internalsCheckedIn returns the files of p whose internal imports must be listed. For examples it
+// includes the tests, because readers copy them.
 func internalsCheckedIn(p *sourcePackage) []*sourceFile {
 	if inside(p.path, "examples") {
 		return p.files

@@ -53,8 +53,8 @@ var layers = []layer{
 	{"tests with other projects' programs", []string{"interop/..."}},
 }
 
-// A limit restricts the imports of its packages further than the layers do. Of this repository,
-// they may import only the packages in its second list.
+// A limit restricts the imports of some packages further than the layers do. From this repository,
+// these packages may import only the packages in the second list.
 type limit struct {
 	packages []string
 	only     []string
@@ -168,7 +168,7 @@ var dependencies = []dependency{
 		"only reports of benchmarks have plots",
 	},
 	{"github.com/coreos/go-systemd/v22/activation", []string{"cmd/listwatch/internal/listen"}, "only the program takes sockets over"},
-	{"github.com/coreos/go-systemd/v22/daemon", []string{"cmd/listwatch/internal/listen"}, "only the program tells systemd its state"},
+	{"github.com/coreos/go-systemd/v22/daemon", []string{"cmd/listwatch/internal/listen"}, "only the program reports its state to systemd"},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench records latencies"},
 	{"golang.org/x/time/rate", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench writes at a fixed rate"},
 	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client needs a zap logger to be silent"},

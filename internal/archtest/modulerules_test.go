@@ -8,13 +8,13 @@ const (
 	toolsModule   = "tools"
 )
 
-// A moduleRule lists the modules that a module of the repository may require. The lists others and
-// heavy hold import paths; each path also covers the paths below it.
+// A moduleRule lists the modules that a module of the repository may require. Two of the lists,
+// others and heavy, hold import paths; each path also covers the paths below it.
 type moduleRule struct {
 	dir      string   // the directory of the module
 	ours     []string // the directories of the required modules of this repository
 	others   []string // modules of other repositories
-	heavy    []string // modules of the list heavy, which may also be required indirectly
+	heavy    []string // modules from the variable heavy, which may also be required indirectly
 	anything bool     // no restriction
 }
 

@@ -106,8 +106,9 @@ func (rule moduleRule) allows(name string) bool {
 
 // checkWorkspaces returns the differences between the go.work files and the modules. The workspace
 // at the root contains all modules except interop, the rivals and the tools. The module interop has
-// a workspace of its own, which also contains the others. Elsewhere, interop and the rivals would
-// raise the versions of the other modules' dependencies.
+// a workspace of its own, which contains interop and all modules of the root workspace. In the root
+// workspace, interop and the rivals would raise the versions of the dependencies of the other
+// modules.
 func checkWorkspaces(r *repository) []string {
 	var bad []string
 	for _, w := range r.workspaces {

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
-// The files of a module outside this repository, whose program serves a collection from memory.
+// These are the files of a module outside this repository. Its program serves a collection from
+// memory.
 const (
 	outsideModule = `module example.com/outside
 

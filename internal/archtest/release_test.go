@@ -52,8 +52,8 @@ func checkExamples(r *repository) []string {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// checkRelease returns the public packages and the modules that RELEASE.md, whose text is release,
-// does not name. A row of its table of packages also covers the packages below.
+// checkRelease returns the public packages and the modules that the given text of RELEASE.md does
+// not name. A row of its table of packages also covers the packages below.
 func checkRelease(r *repository, release string) []string {
 	stability, modules, _ := strings.Cut(release, "\n## Modules\n")
 	named := map[string]bool{}

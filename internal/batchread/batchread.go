@@ -24,8 +24,11 @@ type Reader[T any] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	next    *batch[T] // callers that wait for the next read; nil if there are none
-	running bool      // a goroutine performs reads
+
+	// next is the batch that waits for the next read. It is nil if no caller waits.
+	next *batch[T]
+	// running is true while a goroutine performs reads.
+	running bool
 }
 
 // A batch is a read that several callers share.

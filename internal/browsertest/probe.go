@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Probe serves the site at target with a script added to the page at path. The channel shown
-// returns each body that the script posts to /shown. The fields of target may be set later, before
-// the first request.
+// Probe serves the site at target with a script added to the page at path. The returned channel
+// receives each body that the script posts to /shown. The caller may set the fields of target
+// later, before the first request.
 //
 // The page loses its Content-Security-Policy, which may forbid the script.
 func Probe(t *testing.T, target *url.URL, path, script string) (site *httptest.Server, shown <-chan []byte) {

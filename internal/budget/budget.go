@@ -6,7 +6,7 @@ import "sync"
 // An Amount holds the resources that requests use, or their limits. In a limit, zero or a negative
 // number means no limit.
 type Amount struct {
-	Requests int64 // seats: a large request takes more than one
+	Requests int64 // concurrent requests; a large request counts more than once
 	Writes   int64 // writes being executed
 	Bytes    int64 // memory
 }
@@ -19,9 +19,9 @@ func (a Amount) minus(b Amount) Amount {
 	return Amount{a.Requests - b.Requests, a.Writes - b.Writes, a.Bytes - b.Bytes}
 }
 
-// exceeded returns the name of the first limit that a exceeds, or "" if it exceeds none. more is
-// the part of a that a request wants to take. exceeded ignores the resources that more does not
-// use.
+// exceeded returns the name of the first limit that a exceeds, or "" if it exceeds none. The
+// parameter more is the part of a that a new request wants to take. exceeded ignores the limits of
+// resources that the new request does not use.
 func (a Amount) exceeded(limit, more Amount) string {
 	switch {
 	case limit.Requests > 0 && more.Requests > 0 && a.Requests > limit.Requests:
@@ -43,9 +43,9 @@ type Budget struct {
 	clients map[string]Amount
 }
 
-// Take adds a to the resources that client uses. If the total would exceed limit, or the resources
-// of client would exceed half of limit, Take changes nothing and returns the name of the limit that
-// would be exceeded.
+// Take adds an amount to the resources that the client uses. If the total would exceed the limit,
+// or the resources of the client would exceed half of the limit, Take changes nothing and returns
+// the name of that limit.
 func (b *Budget) Take(client string, a, limit Amount) (exceeded string) {
 	if a == (Amount{}) {
 		return ""

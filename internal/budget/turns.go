@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Turns limits the number of callers that compute at the same time, so that others find a free
+// Turns limits the number of callers that compute at the same time, so that other work finds a free
 // processor. Waiting clients take turns, and the requests of each client keep their order, so that
 // a client with many requests does not delay the others. The zero value is ready to use. It is safe
 // for concurrent use.
@@ -50,8 +50,9 @@ func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 	return c.turns.end, nil
 }
 
-// begin waits until client has one of limit turns, or until ctx ends. The caller must call end
-// unless there is an error, which is always the error of ctx.
+// begin waits until the client gets a turn, or until ctx ends. The parameter limit is the number of
+// turns that can be taken at the same time. The caller must call end unless there is an error,
+// which is always the error of ctx.
 func (t *Turns) begin(ctx context.Context, client string, limit int) error {
 	t.mu.Lock()
 	if t.taken < limit && len(t.next) == 0 {
@@ -77,7 +78,7 @@ func (t *Turns) begin(ctx context.Context, client string, limit int) error {
 	}
 }
 
-// leave ends the wait for turn, or the turn if it has already begun.
+// leave ends the wait for the given turn. If the turn has already begun, leave ends the turn.
 func (t *Turns) leave(client string, turn chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -175,7 +175,7 @@ func (f *fixture) unchanged() {
 	}
 	own := errors.New("no")
 	if _, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return own }); err != own {
-		f.Errorf("got error %v, want that of the function", err)
+		f.Errorf("got error %v, want the error of the function", err)
 	}
 	// Update must check the version even if the function clears the resourceVersion.
 	tries := 0

@@ -90,8 +90,8 @@ func Inflate(dst *bytes.Buffer, blocks, history []byte, limit int64) error {
 }
 
 // segmentLevel is the level of a [SegmentDeflater]. With the history of a segment it saves a third
-// more than the fastest level, for a quarter more CPU time, and each event is compressed once for
-// all streams.
+// more than the fastest level, for a quarter more CPU time. That is worth the cost, because each
+// event is compressed once for all streams.
 const segmentLevel = 6
 
 // A SegmentDeflater compresses events whose blocks may refer to earlier events. It takes about a

@@ -21,11 +21,13 @@ const readBuffer = 4 << 10
 // keeps at most one window of the data: 32 KiB for gzip, at most 8 MiB for zstd. It is not
 // safe for concurrent use.
 type Reader struct {
-	name     string
-	in       countingReader
-	buf      *bufio.Reader
-	decoder  io.Reader
-	complete int64 // the result of the method decoded at the last output or end of a member
+	name    string
+	in      countingReader
+	buf     *bufio.Reader
+	decoder io.Reader
+	// complete is the result of the method decoded at the last position where the coding was
+	// complete, or where the decoder has returned data.
+	complete int64
 }
 
 // NewReader returns a Reader for a stream in the given content coding. It does not read yet. An
@@ -69,7 +71,7 @@ func (c *Reader) Read(p []byte) (int, error) {
 		n, err := c.decoder.Read(p)
 		if n > 0 {
 			c.markComplete()
-			return n, nil // the decoder returns the error again
+			return n, nil // the decoder returns err again at the next call
 		}
 		if err != nil || len(p) == 0 {
 			return 0, c.classify(err)

@@ -35,7 +35,7 @@ type zstdWriter struct {
 	out appendWriter
 }
 
-// AppendZstd appends p as a frame.
+// AppendZstd appends p as a zstd frame.
 func AppendZstd(dst, p []byte) []byte {
 	if len(p) < MinSize {
 		return appendRawFrame(dst, p)
@@ -50,9 +50,9 @@ func AppendZstd(dst, p []byte) []byte {
 	return dst
 }
 
-// appendRawFrame appends p as a frame of one raw block. p must have fewer than 256 bytes.
+// appendRawFrame appends p as a zstd frame with one raw block. p must have fewer than 256 bytes.
 func appendRawFrame(dst, p []byte) []byte {
-	// one byte of content size, no window descriptor: RFC 8878, section 3.1.1.1
+	// The header has one byte of content size and no window descriptor: RFC 8878, section 3.1.1.1.
 	const singleSegment = 1 << 5
 	dst = binary.LittleEndian.AppendUint32(dst, zstdMagic)
 	dst = append(dst, singleSegment, byte(len(p)))

@@ -33,7 +33,8 @@ type Compressors struct {
 const stealAfter = time.Second
 
 // NewCompressors returns Compressors that lends at most limit compressors at a time, or any number
-// if limit is negative. They come from get and return to put.
+// if limit is negative. It calls get for each compressor that it lends, and put for each compressor
+// that comes back.
 func NewCompressors(limit int, get func() Compressor, put func(Compressor)) *Compressors {
 	return &Compressors{max: limit, get: get, put: put, users: make(map[*Sequence]struct{})}
 }
@@ -100,7 +101,7 @@ func (c *Compressors) sweepAfter(d time.Duration) {
 // takeIdle takes the compressors of feeds that have been idle for SegmentIdleTimeout.
 func (c *Compressors) takeIdle() {
 	for _, s := range c.idle(time.Now()) {
-		if s.mu.TryLock() { // otherwise it is in use again
+		if s.mu.TryLock() { // otherwise s is in use again
 			s.release()
 			s.mu.Unlock()
 		}

@@ -36,7 +36,7 @@ func NewForm() Form { return Form(lastForm.Add(1)) }
 type Frames struct {
 	budget *Budget // immutable; nil if unlimited
 
-	// held while a frame is built, so that concurrent callers build it once
+	// building is held while a frame is built, so that concurrent callers build the frame once.
 	building sync.Mutex
 	head     atomic.Pointer[frame] // the newest frame of a list, or the variable dropped
 }
@@ -67,9 +67,9 @@ func (f *Frames) Get(form Form) ([]byte, bool) {
 	return nil, false
 }
 
-// GetOrBuild returns the frame in the given form. If f has none, GetOrBuild calls build and
-// keeps the result. It returns an error of build and does not keep it. Callers on a hot
-// path should try [Frames.Get] first, which needs no closure.
+// GetOrBuild returns the frame in the given form. If f has none, GetOrBuild calls build and keeps
+// the result. If build returns an error, GetOrBuild returns the error and f keeps nothing. Callers
+// on a hot path should try [Frames.Get] first, which needs no closure.
 func (f *Frames) GetOrBuild(form Form, build func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return build()

@@ -11,8 +11,8 @@ const (
 	// maxSegment is the number of events after which a segment ends.
 	maxSegment = 64
 	// minSegment is the number of events after which a segment ends if a stream waits for the next
-	// one. Shorter segments would save traffic for the waiting stream, but cause more for all
-	// others.
+	// one. Shorter segments would save traffic for the waiting stream, but cause more traffic for
+	// all other streams.
 	minSegment = 16
 	// SegmentIdleTimeout is the silence after which a segment ends and its compressor is free. It
 	// is shorter than the interval of heartbeats, which are not part of a segment.
@@ -60,8 +60,8 @@ type Node struct {
 	places  atomic.Pointer[Place]
 }
 
-// Init makes n the next node of f. It must be called before the first use of n, and for all nodes
-// of f one after the other.
+// Init makes n the next node of f. It must be called before the first use of n. It must not be
+// called for two nodes of f at the same time.
 func (n *Node) Init(f *Feed) {
 	f.nodes++
 	n.feed, n.number = f, f.nodes
@@ -118,9 +118,9 @@ type Place struct {
 	next   *Place
 }
 
-// Frame returns the frame that was compressed after the frames of all earlier events of the
-// segment. ok is false if the budget has dropped it. It is never built again, because the
-// compressor no longer has that state.
+// Frame returns the frame of the event, which may refer to all earlier frames of the segment. ok is
+// false if the frame was dropped. A dropped frame is never built again, because the compressor no
+// longer has the state in which it compressed the frame.
 func (p *Place) Frame() (data []byte, ok bool) { return p.frames.Get(p.form) }
 
 // A Segment is a series of consecutive events of a feed that are compressed one after the other
@@ -132,8 +132,8 @@ type Segment struct {
 	ended    atomic.Bool
 }
 
-// Continues reports whether s has an event with the index next, or may still get one. now is the
-// current time.
+// Continues reports whether s has an event with the given index, or may still get such an event.
+// now is the current time.
 func (s *Segment) Continues(next int, now time.Time) bool {
 	if int(s.placed.Load()) > next {
 		return true
@@ -154,7 +154,7 @@ type Sequence struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	segment    *Segment   // the segment that the next event may continue; nil if there is none
-	compressor Compressor // holds the text of segment; nil if there is none
+	compressor Compressor // has the text of segment as its history; nil if none is lent to s
 	lender     *Compressors
 	last       uint64 // the number of the newest event that was offered to the compressor
 }
@@ -168,7 +168,8 @@ func (s *Sequence) idleTime(now time.Time) time.Duration {
 // waits for the next one.
 func (s *Sequence) Wait() { s.waiting.Store(true) }
 
-// Leave removes a stream. A stream that is left alone needs no compressor.
+// Leave removes a stream. If at most one stream is left, Leave returns the compressor, because that
+// stream does not need it.
 func (s *Sequence) Leave() {
 	if s.streams.Add(-1) >= 2 {
 		return
@@ -178,12 +179,12 @@ func (s *Sequence) Leave() {
 	s.release()
 }
 
-// Place returns the place of n. If n has none and is newer than all events that have one, Place
-// calls build to compress it with a compressor of c. build must append the text of n to that
-// compressor, unless it returns an error.
+// Place returns the place of n. If n has no place yet, and is newer than all events that have one,
+// Place calls build with a compressor of c. build must compress the text of n with this compressor,
+// unless it returns an error.
 //
-// Place returns nil if n is not part of a segment: another stream is ahead of n, c has no
-// compressor to lend, or only one stream needs the frame.
+// Place returns nil if n cannot be part of a segment. The reason is that another stream is ahead of
+// n, that c has no compressor to lend, or that only one stream needs the frame.
 func (s *Sequence) Place(n *Node, c *Compressors, build func(c Compressor) ([]byte, error)) (*Place, error) {
 	if p := n.place(s.form); p != nil {
 		return p, nil
@@ -208,7 +209,7 @@ func (s *Sequence) Place(n *Node, c *Compressors, build func(c Compressor) ([]by
 	}
 	data, err := build(s.compressor)
 	if err != nil {
-		s.endSegment() // the text of n is missing in it
+		s.endSegment() // the segment lacks the text of n
 		return nil, err
 	}
 	p := &Place{Segment: s.segment, Index: int(s.segment.placed.Load()), form: s.form}
@@ -219,8 +220,9 @@ func (s *Sequence) Place(n *Node, c *Compressors, build func(c Compressor) ([]by
 	return p, nil
 }
 
-// prepare makes s ready for the next event: in the current segment if follows is true and the
-// segment may continue, and otherwise in a new one. It returns false if there is no compressor.
+// prepare makes s ready for the next event. If follows is true, and the current segment may
+// continue, the event becomes part of this segment. Otherwise prepare starts a new segment. It
+// returns false if there is no compressor.
 func (s *Sequence) prepare(c *Compressors, follows bool, now time.Time) bool {
 	if g := s.segment; g != nil && (!follows || !g.Continues(int(g.placed.Load()), now) ||
 		g.placed.Load() >= minSegment && s.waiting.Load()) {

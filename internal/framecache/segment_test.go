@@ -57,8 +57,8 @@ func (f *testFeed) place(n *Node) *Place {
 	return p
 }
 
-// want places the next node, and verifies its index in its segment. An index of -1 means that it
-// is not part of a segment.
+// want places the next node, and verifies its index in its segment. An index of -1 means that the
+// node is not part of a segment.
 func (f *testFeed) want(index int) *Place {
 	f.t.Helper()
 	p := f.place(f.node())
@@ -171,7 +171,7 @@ func TestCompressorsAreBounded(t *testing.T) {
 		b.want(1)
 		time.Sleep(stealAfter)
 		b.want(2)
-		a.want(0) // takes it back
+		a.want(0) // takes the compressor back
 		late.want(-1)
 		if n := c.Lent(); n != 2 {
 			t.Errorf("%d compressors are lent, want 2", n)

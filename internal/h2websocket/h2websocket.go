@@ -56,9 +56,9 @@ func (c *client) Dial(ctx context.Context, r *transport.Request) (transport.Rece
 	return c.newClient(transport.Network{Dial: Dial(n)}).Dial(ctx, &request)
 }
 
-// Dial returns a function that opens an HTTP/2 connection over n, and returns a connection for
-// HTTP/1.1 in clear text to its gateway. The HTTP/2 connection uses TLS if n.TLS is not nil. It
-// is closed when the returned connection is.
+// Dial returns a function that opens an HTTP/2 connection over n, and starts a gateway to it. The
+// function returns a connection to the gateway, for HTTP/1.1 in clear text. The HTTP/2 connection
+// uses TLS if n.TLS is not nil. Closing the returned connection also closes the HTTP/2 connection.
 func Dial(n transport.Network) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := n.Dial
 	if dial == nil {

@@ -16,11 +16,14 @@ type Cursor struct {
 	feed *feed
 
 	// Owned by the reader.
-	err    error             // the error that every later Poll returns
-	after  listwatch.Version // events up to this version are not returned
-	node   *node             // the last node read
-	start  *start            // nil in phase readingFeed, so that an idle cursor is small
-	signal chan struct{}     // wakes Next; made when Next first waits
+	err error // the error that every later Poll returns
+	// after is the version up to which the Cursor returns no events.
+	after listwatch.Version
+	node  *node // the last node read
+	// start is nil in phase readingFeed, so that an idle cursor is small.
+	start *start
+	// signal wakes Next. It is made when Next first waits.
+	signal chan struct{}
 	phase  phase
 
 	closed atomic.Bool
@@ -219,7 +222,8 @@ func (c *Cursor) Close() error {
 	}
 	l, wake := c.feed.log, c.feed.wakeups.disarm(c)
 	l.mu.Lock()
-	wait := l.startWaits[c] // not c.start.wait, because only the reader may access c.start
+	// Do not use c.start.wait here, because only the reader may access c.start.
+	wait := l.startWaits[c]
 	delete(l.startWaits, c)
 	l.feeds.leave(c.feed, time.Now())
 	l.mu.Unlock()

@@ -14,7 +14,10 @@ type startWait struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	over bool // the version was reached, the wait timed out, or the cursor or the log was closed
+
+	// over is true if the version was reached, the wait timed out, or the cursor or the log was
+	// closed.
+	over bool
 	wake func()
 }
 
@@ -175,7 +178,8 @@ func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 	return n
 }
 
-// groupFits reports whether at most room records share the version of the first one.
+// groupFits reports whether the group at the start of records has at most room records. The records
+// of a group have the same version.
 func groupFits(records []*record, room int) bool {
 	return len(records) <= room || records[room].Version != records[0].Version
 }

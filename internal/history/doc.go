@@ -35,7 +35,7 @@
 //
 //   - Versions never decrease along the records, and every record after the floor is
 //     retained. So a watch that starts at the floor or later receives every event.
-//   - The tree is the state after the last record. A snapshot is a copy-on-write copy of it
+//   - The tree is the state after the last record. A snapshot is a copy-on-write copy of the tree
 //     and never changes.
 //   - The floor of a chain is the newest of its nodes that retention has dropped, or the
 //     empty node that the chain started with. The nodes after it are exactly the retained

@@ -15,7 +15,8 @@ type feed struct {
 	selection selection
 	start     listwatch.Version // the feed contains records after this version
 
-	chain   chain      // readers follow its nodes without a lock; its fields are guarded by Log.mu
+	// Readers follow the nodes of chain without a lock. The fields of chain are guarded by Log.mu.
+	chain   chain
 	entry   indexEntry // guarded by Log.mu
 	wakeups wakeList   // has a lock of its own
 }
@@ -28,8 +29,9 @@ func newFeed(l *Log, s selection, start listwatch.Version) *feed {
 type node struct {
 	record     *record
 	transition transition
-	segments   framecache.Node      // the frames that are compressed together with earlier events
-	next       atomic.Pointer[node] // nil for the newest node; cutLink for nodes before the floor
+	segments   framecache.Node // the frames that are compressed together with earlier events
+	// next is nil in the newest node, and cutLink in the nodes before the floor.
+	next atomic.Pointer[node]
 }
 
 // cutLink is the value of next in every node before the floor of its chain. A cursor that
@@ -77,7 +79,8 @@ func (c *chain) publish() {
 	c.appended.first, c.appended.last = nil, nil
 }
 
-// find returns the last node with a version of at most v, which must not be before the floor.
+// find returns the last node with a version of at most v. v must not be less than the version of
+// the floor.
 func (c *chain) find(v listwatch.Version) *node {
 	n := c.positions.find(v)
 	if n == nil {

@@ -12,10 +12,12 @@ import (
 type feedIndex struct {
 	bySelection map[selectionKey]*feed
 	byTerm      map[term][]*feed
-	idle        []idleFeed // feeds that lost their last watcher, in order of time
-	watchers    int
-	unpublished []*feed // feeds with nodes that publish will make visible
-	log         *Log    // immutable
+	// idle has an entry for each time that a feed lost its last watcher, oldest first.
+	idle     []idleFeed
+	watchers int
+	// unpublished holds the feeds with nodes that readers do not see before the call of publish.
+	unpublished []*feed
+	log         *Log // immutable
 }
 
 // An indexEntry holds the feedIndex's data about one feed.
@@ -100,8 +102,8 @@ func (x *feedIndex) remove(f *feed) {
 	}
 }
 
-// offer appends r, which has the given number, to the feeds that it concerns. Readers do not
-// see it before the call of publish.
+// offer appends r, which has the given number, to the feeds that the record concerns. Readers do
+// not see the record before the call of publish.
 func (x *feedIndex) offer(r *record, number uint64) {
 	x.forEachCandidate(r, func(f *feed) {
 		if f.entry.offered == number {
@@ -125,7 +127,7 @@ func (x *feedIndex) publish(w *waker) {
 	x.unpublished = x.unpublished[:0]
 }
 
-// drop removes r, the oldest record, from the feeds that it concerns.
+// drop removes r, the oldest record, from the feeds that the record concerns.
 func (x *feedIndex) drop(r *record) {
 	x.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
 }

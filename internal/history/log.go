@@ -12,12 +12,12 @@ import (
 
 // Options configure a Log. The zero value is ready to use.
 type Options struct {
-	// MaxAge is the time after which a record may be dropped. Append drops old records, so
-	// an idle log keeps all of them. If zero, DefaultMaxAge is used. A negative value means
-	// no limit.
+	// MaxAge is the time after which a record may be dropped. Only Append drops records because of
+	// their age, so an idle log keeps old records. If zero, DefaultMaxAge is used. A negative value
+	// means no limit.
 	MaxAge time.Duration
-	// MaxBytes limits the bytes of the retained records, of the old objects that only these
-	// records refer to, and of their cached frames. The newest record is always retained.
+	// MaxBytes limits the bytes of the retained records, of the cached frames of these records, and
+	// of the old objects to which only these records refer. The newest record is always retained.
 	// If zero, DefaultMaxBytes is used. A negative value means no limit.
 	MaxBytes int64
 	// FrameCacheBytes limits the part of MaxBytes that caches frames of records. Cached
@@ -49,14 +49,16 @@ type Log struct {
 	initialFrames *framecache.Budget // limits the frames of initial events
 	waker         waker
 
-	closeError atomic.Pointer[error] // nil while the log is open; set once, under mu
+	// closeError is nil while the log is open. It is set once, while mu is held.
+	closeError atomic.Pointer[error]
 
 	mu sync.Mutex
 	// Guarded by mu.
-	state      state
-	records    recordRing
-	feeds      feedIndex
-	newest     listwatch.Version // version of the newest record; the start version of an empty log
+	state   state
+	records recordRing
+	feeds   feedIndex
+	// newest is the version of the newest record or, if the log is empty, its start version.
+	newest     listwatch.Version
 	startWaits map[*Cursor]*startWait
 }
 
@@ -83,10 +85,10 @@ func New(o Options) *Log {
 // Describe returns Options.Description.
 func (l *Log) Describe() listwatch.Description { return l.description }
 
-// Append adds records, which become visible in one step. They must have the same version, which
-// must be greater than the version of any earlier record, and be in key order. Append sets their At
-// to the current time. Calls must be in version order. If Options.Revision was set, the caller must
-// advance it after Append returns.
+// Append adds records, which become visible in one step. The records must be in key order and have
+// the same version, which must be greater than the version of any earlier record. Append sets the
+// field At of each record to the current time. Calls must be in version order. If Options.Revision
+// was set, the caller must advance it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {

@@ -57,7 +57,7 @@ const (
 	outside                   // the object is not selected now and was not before
 )
 
-// event returns the event that a watcher receives if r has the effect t on its selection.
+// event returns the event that a watcher receives if r has the effect t on the watcher's selection.
 func (r *record) event(t transition) listwatch.Event {
 	e := listwatch.Event{Version: r.Version, Committed: r.At}
 	switch t {
@@ -153,8 +153,8 @@ func (r *recordRing) numberAfter(v listwatch.Version) uint64 {
 	return first + uint64(i)
 }
 
-// copyRange copies the records with numbers in [from, to) to dst, as many as fit. It returns
-// false if the record at from was dropped.
+// copyRange copies the records with numbers in [from, to) to dst, as many as fit. It returns false
+// if the record with the number from was dropped.
 func (r *recordRing) copyRange(from, to uint64, dst []*record) (n int, ok bool) {
 	if from < r.first() {
 		return 0, false

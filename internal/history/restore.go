@@ -21,12 +21,12 @@ type SavedLog struct {
 	Floor listwatch.Version
 }
 
-// Restore returns a Log with the state and the records of saved, as if they had been appended. It
-// keeps only one copy of each object, even if saved has several equal copies of it. It enforces the
-// limit of Options.MaxBytes. The next Append enforces the limit of Options.MaxAge.
+// Restore returns a Log with the state and the records of the SavedLog, as if the records had been
+// appended. It keeps only one copy of each object, even if the SavedLog has several equal copies.
+// It enforces the limit of Options.MaxBytes. The next Append enforces the limit of Options.MaxAge.
 //
-// o.Revision must be at the newest version of the database. If nil, the Revision of the Log
-// starts at the newest version of saved. If records and state contradict each other, the
+// o.Revision must be at the newest version of the database. If it is nil, the Revision of the Log
+// starts at the newest version of the SavedLog. If records and state contradict each other, the
 // error has code [listwatch.Corrupt].
 func Restore(o Options, saved SavedLog) (*Log, error) {
 	tree := newState().tree
@@ -58,9 +58,9 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	return l, nil
 }
 
-// undo reverts the records of saved in t, newest first, so that t becomes the state at
-// saved.Floor. In each record it replaces the objects with the equal objects of the state, so
-// that only one copy of each is in memory.
+// undo reverts the saved records in t, newest first, so that t becomes the state at saved.Floor. In
+// each record it replaces the new object with the equal object of the state, so that only one copy
+// of each object is in memory.
 func undo(t tree, saved SavedLog) error {
 	newer := listwatch.Version(0)
 	for i := len(saved.Records) - 1; i >= 0; i-- {

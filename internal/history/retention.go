@@ -50,8 +50,8 @@ func (l *Log) CompactTo(v listwatch.Version) {
 	for l.records.len > 0 && l.records.oldest().Version <= v {
 		l.dropOldest()
 	}
-	// If v is a version of another collection, this log has no record of it, but earlier
-	// versions must expire nevertheless.
+	// If v is the version of a write to another collection, this log has no record with that
+	// version. Earlier versions must expire nevertheless.
 	l.records.floor = max(l.records.floor, v)
 }
 

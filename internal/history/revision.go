@@ -12,8 +12,9 @@ import (
 // A Revision is the newest version of a database. The logs of all its collections share it.
 // The zero Revision is at version 0. It is safe for concurrent use.
 type Revision struct {
-	version     atomic.Uint64
-	waiterCount atomic.Int32 // len(waiters), so that Advance takes no lock if it is zero
+	version atomic.Uint64
+	// waiterCount is len(waiters). If it is zero, Advance takes no lock.
+	waiterCount atomic.Int32
 
 	mu      sync.Mutex
 	waiters []*revisionWaiter // guarded by mu
@@ -48,9 +49,9 @@ func (r *Revision) Advance(v listwatch.Version) {
 	}
 }
 
-// onReached calls f once when the revision reaches v, on the goroutine that advances it, so
-// f must be quick. If the revision has already reached v, it calls f immediately. The
-// returned function cancels the call.
+// onReached calls f once when the revision reaches v, on the goroutine that advances it, so f must
+// be quick. If the revision has already reached v, onReached calls f immediately. The returned
+// function cancels the call.
 func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
 	w := &revisionWaiter{v, f}
 	remove := func() bool {
@@ -60,8 +61,8 @@ func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
 	r.waiters = append(r.waiters, w)
 	r.waiterCount.Store(int32(len(r.waiters)))
 	r.mu.Unlock()
-	// If a concurrent Advance has not seen the new waiterCount, it stored its version
-	// before this load, which therefore returns that version.
+	// A concurrent Advance may have missed the new waiterCount. Then it stored its version before
+	// the following load of the version, so the load returns that version.
 	if r.Version() >= v {
 		if remove() {
 			f()

@@ -5,7 +5,8 @@ import "github.com/listwatch/listwatch"
 // A selection is the part of a collection that a query selects: a namespace and name, and
 // selectors.
 type selection struct {
-	namespace, name string // empty means any
+	// An empty namespace matches every namespace, and an empty name matches every name.
+	namespace, name string
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 }
@@ -42,8 +43,8 @@ func (s *selection) isSelective() bool {
 	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
 }
 
-// transition returns the effect of r on s. It depends on whether the object was selected before,
-// not on whether it existed (conformance case select/leaves-selector).
+// transition returns the effect of r on s. The effect depends on whether the object was selected
+// before, not on whether the object existed (conformance case select/leaves-selector).
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {

@@ -98,8 +98,8 @@ func (s *state) checkpoint(next uint64) {
 	}
 }
 
-// drop advances base past r, the oldest record, which is being dropped. first is the number
-// of the record that is then the oldest.
+// drop advances base past r, the oldest record, which is being dropped. After that, the oldest
+// record has the number first.
 func (s *state) drop(r *record, first uint64) {
 	if len(s.checkpoints) > 0 && s.checkpoints[0].number == first {
 		// Use the tree of the checkpoint, because it shares more nodes with the current
@@ -112,7 +112,7 @@ func (s *state) drop(r *record, first uint64) {
 	applyTo(s.base, r)
 }
 
-// stateAt returns the state at v, which must not be less than the floor. l.mu must be held.
+// stateAt returns the state at v. v must not be less than the floor. l.mu must be held.
 func (l *Log) stateAt(v listwatch.Version) tree {
 	if v >= l.newest {
 		return l.state.snapshot()

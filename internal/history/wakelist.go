@@ -92,8 +92,8 @@ type wakeBatch struct {
 	woken int // number of cursors woken; guarded by list.mu
 }
 
-// wake calls the wake function of each cursor in part that is still armed, and returns their
-// number.
+// wake wakes every cursor in part, a slice of b.cursors, that is still armed. It returns the number
+// of wake functions called.
 func (b *wakeBatch) wake(part []*Cursor) (called uint64) {
 	var ready [wakeChunk]func()
 	n := 0

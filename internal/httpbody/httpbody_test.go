@@ -123,7 +123,8 @@ func TestFinishedBodyKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// net/http cancels the context of a request if its connection cannot be read.
+// net/http cancels the context of a request if it cannot read the connection, so the read deadline
+// for a body must not remain set after the body.
 func TestHandlerMayTakeLongAfterItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testhttp.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

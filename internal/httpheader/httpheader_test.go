@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Conformance case comp/not-asked.
+// The conformance case comp/not-asked tests some of these rules with a server.
 func TestChooseEncoding(t *testing.T) {
 	const none = "none"
 	tests := []struct {

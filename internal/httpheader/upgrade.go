@@ -14,8 +14,8 @@ func RequestsWebSocket(r *http.Request) bool {
 		HasToken(r.Header, "Connection", "upgrade") && HasToken(r.Header, "Upgrade", "websocket")
 }
 
-// HasToken reports whether the header name, a comma-separated list, contains token. It ignores
-// upper and lower case.
+// HasToken reports whether the named header, a comma-separated list, contains the given token. It
+// ignores upper and lower case.
 func HasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for t := range strings.SplitSeq(line, ",") {

@@ -1,7 +1,7 @@
 // Package ordered provides ordered sets that are copied on write. It hides the B-tree behind an
-// interface: the compiler would otherwise compile all methods of the generic B-tree again in every
-// package that uses a type with such a field, even indirectly. Such copies were half of the machine
-// code of this repository's packages.
+// interface: otherwise the compiler would compile all methods of the generic B-tree again in every
+// package that uses a type with a B-tree inside, even indirectly. Such copies were half of the
+// machine code of this repository's packages.
 package ordered
 
 import "github.com/tidwall/btree"
@@ -15,17 +15,17 @@ type Set[E any] interface {
 	Get(e E) (E, bool)
 	// Scan calls f with each element in order, until f returns false.
 	Scan(f func(E) bool)
-	// Ascend calls f with each element that is not less than from, in order, until f returns
-	// false.
+	// Ascend calls f with each element from the given one on, in order, until f returns false. The
+	// given element need not be in the set.
 	Ascend(from E, f func(E) bool)
 	// Put adds e, replacing the element that is equal to it in the order of the set.
 	Put(e E)
 	// Delete removes the element that is equal to e, if there is one.
 	Delete(e E)
 	// Copy returns a copy in constant time. Both sets share their nodes until one of them is
-	// written to. Copy counts as a write.
+	// written to. Copy itself counts as a write, so it must not run concurrently with reads.
 	Copy() Set[E]
-	// Compacted returns a copy that shares no nodes with the set. It counts as a write.
+	// Compacted returns a copy that shares no nodes with the set. Like Copy, it counts as a write.
 	Compacted() Set[E]
 }
 

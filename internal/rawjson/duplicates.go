@@ -98,7 +98,8 @@ func (s *duplicateScan) object(i int) (end int) {
 	return i + 1
 }
 
-// find returns the index of a name in s.seen[base:], or -1.
+// find returns the index in s.seen of a name of the current object, or -1. The members of the
+// current object start at s.seen[base].
 func (s *duplicateScan) find(base int, name []byte, index map[string]int) int {
 	if index != nil {
 		if at, ok := index[string(name)]; ok {

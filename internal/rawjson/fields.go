@@ -2,8 +2,8 @@ package rawjson
 
 import "strings"
 
-// Fields returns the values at paths in doc, by path. In a path the names of members are separated
-// by dots. The value of a string is its text, the value of a number or boolean its JSON.
+// Fields returns the values at paths in doc, by path. In a path, dots separate the names of
+// members. The value of a string is its text, and the value of a number or boolean is its JSON.
 // Everything else counts as absent. Fields returns nil if all values are absent.
 func Fields(doc []byte, paths []string) map[string]string {
 	var fields map[string]string

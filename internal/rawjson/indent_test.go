@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// indent returns doc as an Indenter writes it if it receives doc in parts of n bytes.
+// indent writes doc to an Indenter in parts of n bytes, and returns the output.
 func indent(doc []byte, n int) string {
 	var out bytes.Buffer
 	w := Indenter{W: &out}

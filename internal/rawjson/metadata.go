@@ -15,7 +15,7 @@ type Metadata struct {
 
 var errNoMetadata = errors.New("the object has no metadata")
 
-// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the
+// ReadMetadata reads doc, a compact JSON object. The function newMap returns an empty map for the
 // labels. If it returns nil, ReadMetadata creates a map.
 func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err error) {
 	span, err := Find(doc, "metadata")
@@ -60,8 +60,8 @@ func Append(doc []byte, member string) []byte {
 	return append(out, '}')
 }
 
-// Splice returns the concatenation of three parts: the bytes in before, the JSON string for text,
-// and the bytes in after. It allocates only once. text must not need escapes.
+// Splice concatenates its arguments. It writes text as a JSON string in quotes, so text must not
+// need escapes. Splice allocates only once.
 func Splice(before []byte, text string, after []byte) []byte {
 	doc := make([]byte, 0, len(before)+len(text)+2+len(after))
 	doc = append(doc, before...)

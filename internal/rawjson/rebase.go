@@ -5,13 +5,15 @@ import (
 	"cmp"
 )
 
-// Rebase returns doc with the changes that lead from before to after. All three are compact JSON.
-// It compares objects member by member, and other values as a whole. Members of doc that are absent
-// from both before and after stay unchanged, including their order and spelling. Two members with
-// the same name are an error. Rebase does not modify its arguments, but may return doc or after.
+// Rebase compares two JSON documents, before and after, applies the differences to a third
+// document, doc, and returns the result. All three must be compact. It compares objects member by
+// member, and other values as a whole. Members of doc that are absent from both other documents
+// stay unchanged, including their order and spelling. Two members with the same name are an error.
+// Rebase does not modify its arguments, but may return doc or after.
 //
-// It is for a writer that knows only some members of an object. before is the object as the writer
-// has decoded and encoded it again, and after is the same object with the change of the writer.
+// It is for a writer that knows only some members of an object. Then doc is the complete object,
+// before is the object as the writer has decoded and encoded it again, and after is the same object
+// with the change of the writer.
 func Rebase(doc, before, after []byte) ([]byte, error) {
 	if bytes.Equal(before, after) {
 		return doc, nil

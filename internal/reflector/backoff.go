@@ -35,7 +35,7 @@ type WatchEnd struct {
 // watches immediately, the reflector must not reconnect immediately.
 func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && !e.HasLived() }
 
-// HasLived reports whether the watch was open for a second, however few events it received.
+// HasLived reports whether the watch was open for at least a second, even if it received no event.
 func (e WatchEnd) HasLived() bool { return e.Lived >= briefLife }
 
 // IsClean reports whether the watch ended cleanly. It does not use errors.Is, because the

@@ -1,8 +1,8 @@
 // Package reflector follows a Source: it obtains the state, reads the changes, resumes after an
 // interruption, and requests the state again when it cannot resume. A [Sink] receives the events.
 //
-// It is the loop under client, informer and relay. A [Reflector] with a zero [Policy] never
-// gives up, as informers and relays need. Package client sets a Policy, because its watchers
+// Packages client, informer and relay are built on this loop. A [Reflector] with a zero [Policy]
+// never gives up, as informers and relays need. Package client sets a Policy, because its watchers
 // must report some failures to their reader.
 //
 // reflector.go has the loop, open.go opens a watch or lists, policy.go decides how to continue

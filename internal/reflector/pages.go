@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Pages lists source and returns all pages, beginning with the page that q requests. It
-// stops after an error, and returns an error of code Corrupt if source sends the same page
+// Pages lists the given source and returns all pages, beginning with the page that q requests. It
+// stops after an error. It returns an error of code Corrupt if the source sends the same page
 // again.
 func Pages(ctx context.Context, source listwatch.Source, q listwatch.Query) iter.Seq2[listwatch.Page, error] {
 	return func(yield func(listwatch.Page, error) bool) {

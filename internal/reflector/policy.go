@@ -18,9 +18,9 @@ type Action uint8
 const (
 	// Retry opens the next watch.
 	Retry Action = iota
-	// RetryOnce opens the next watch. If it is chosen again before an event has arrived, and
-	// before a watch that lived for a second has ended with Retry, Run returns the error of the
-	// watch instead.
+	// RetryOnce opens the next watch. If the Policy chooses RetryOnce a second time, Run returns
+	// the error of the watch instead. Progress starts the count again: a complete state, a later
+	// event or bookmark, or a watch that lived for a second and ended with Retry.
 	RetryOnce
 	// AwaitVersion opens the next watch. After the source has lagged for [LagTolerance], the action
 	// is the same as RelistNewest.
@@ -37,11 +37,11 @@ const (
 // A Policy decides how a Reflector continues after a failure. The zero Policy never ends Run:
 // it relists if the history has expired, or if an event was malformed or rejected by the Sink.
 type Policy struct {
-	// Decide returns the action after a watch has ended as the WatchEnd describes. at is the
-	// position at which the next watch would resume.
+	// Decide returns the next action after the end of a watch, which the WatchEnd describes. The
+	// ResumePoint is the position at which the next watch would resume.
 	Decide func(end WatchEnd, at *ResumePoint) Action
-	// Restart is called before the state is requested again. at is the position up to which
-	// the Sink has received events. The new state replaces these events. If Restart returns
+	// Restart is called before the state is requested again. The ResumePoint is the position up to
+	// which the Sink has received events. The new state replaces these events. If Restart returns
 	// an error, Run returns that error. Restart may be nil.
 	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
@@ -143,8 +143,8 @@ func (r *Reflector) restart(action Action, cause error) error {
 	return nil
 }
 
-// requestState makes the next watch begin with a state that is not older than v. If v is zero, it
-// begins with the newest state.
+// requestState makes the next watch begin with a state that is not older than v. If v is zero, the
+// watch begins with the newest state.
 func (r *Reflector) requestState(v listwatch.Version) {
 	r.Resume = ResumePoint{}
 	r.Start, r.StartVersion = listwatch.At, v

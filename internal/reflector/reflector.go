@@ -69,12 +69,18 @@ type Reflector struct {
 	// again. Lost may be nil.
 	Lost func(err error, wait time.Duration, relist bool)
 
-	watcher listwatch.Watcher // opened by Open and not read yet; nil if there is none
+	// watcher is the watch that Open has opened and Run has not read yet. It is nil if there is no
+	// such watch.
+	watcher listwatch.Watcher
 	backoff backoff
 
-	repeats      int       // consecutive failures with the action RetryOnce
-	laggingSince time.Time // when the source first reported that it lags; zero if it does not
-	truncated    int       // consecutive watches that ended cleanly within the initial events
+	// repeats is the number of failures with the action RetryOnce since the last progress.
+	repeats int
+	// laggingSince is the time when the source first reported that it lags. It is zero if the
+	// source does not lag.
+	laggingSince time.Time
+	// truncated is the number of consecutive watches that ended cleanly within the initial events.
+	truncated int
 }
 
 // DefaultPageSize is the page size of client-go.

@@ -27,8 +27,12 @@ type ResumePoint struct {
 	// resets it.
 	Advanced bool
 
-	group listwatch.Version // version of the newest events if more events of it may follow, or zero
-	first listwatch.Key     // the first key of the group
+	// group is the version of the newest events. It is zero if no more events of that version can
+	// follow.
+	group listwatch.Version
+	// first is the key of the first event at the version group. rest holds the keys of the other
+	// events.
+	first listwatch.Key
 	rest  map[listwatch.Key]struct{}
 }
 

@@ -15,12 +15,13 @@ const (
 	maxTruncated = 3
 )
 
-// A WatchListSupport remembers whether a Source supports watches that begin with the state,
-// which Kubernetes calls watch lists. The zero value assumes that it does. It is safe for
-// concurrent use.
+// A WatchListSupport remembers whether a Source supports watches that begin with the state, which
+// Kubernetes calls watch lists. The zero value assumes that the Source supports them. It is safe
+// for concurrent use.
 type WatchListSupport struct {
-	mu          sync.Mutex
-	unsupported time.Time // guarded by mu; the source is listed until then
+	mu sync.Mutex
+	// unsupported is the time until which the source is listed. It is guarded by mu.
+	unsupported time.Time
 }
 
 // Unsupported reports whether the Source must be listed.

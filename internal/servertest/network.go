@@ -28,8 +28,8 @@ func NewNetwork(t testing.TB) *Network {
 	return &Network{t: t, servers: make(map[string]*Server), aliases: make(map[string][]string)}
 }
 
-// Start starts a server of source, like the function [Start]. name is the host name of the
-// server. It replaces an earlier server of the same name. Options.Sockets must be false.
+// Start starts a server of source, like the function [Start]. The name is the host name of the
+// server. The server replaces an earlier server of the same name. Options.Sockets must be false.
 func (n *Network) Start(name string, source listwatch.Source, o Options) *Server {
 	n.t.Helper()
 	s := Start(n.t, source, o)
@@ -50,8 +50,8 @@ func (n *Network) Kill(name string) {
 	_ = s.WatchServer.Drain(context.Background()) // only waits: all connections have been reset
 }
 
-// SetAlias makes alias another host name of the named servers. Each connection to it goes
-// to one of these servers that is running, chosen at random.
+// SetAlias makes alias another host name of the named servers. Each connection to the alias goes to
+// one of these servers that is running, chosen at random.
 func (n *Network) SetAlias(alias string, names ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

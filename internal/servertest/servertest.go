@@ -33,8 +33,8 @@ type Options struct {
 	// Wrap, if not nil, returns the handler to serve. It receives the watchserver as its
 	// argument.
 	Wrap func(http.Handler) http.Handler
-	// ConfigureHTTP, if not nil, changes the http.Server before it starts. HTTP2 then fills in the
-	// fields that are still zero.
+	// ConfigureHTTP, if not nil, changes the http.Server before it starts. Afterwards
+	// [h2.Config.Configure] sets the fields that are still zero.
 	ConfigureHTTP func(*http.Server)
 	// HTTP2 configures HTTP/2.
 	HTTP2 h2.Config

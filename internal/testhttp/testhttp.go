@@ -38,11 +38,11 @@ type Options struct {
 
 // A Server is a running HTTP server. It is safe for concurrent use.
 type Server struct {
-	// Dial connects to the server and ignores the address. It is nil with Options.Sockets,
+	// Dial connects to the server and ignores the address. It is nil if Options.Sockets is set,
 	// because any dialer works then.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// ClientTLS is the configuration of clients that trust the server. It is nil without
-	// Options.TLS.
+	// ClientTLS is the configuration of clients that trust the server. It is nil unless Options.TLS
+	// is set.
 	ClientTLS *tls.Config
 
 	http     *http.Server

@@ -1,7 +1,7 @@
 // Package timers calls functions at given times. Unlike package time it needs one timer of the
 // runtime for any number of entries, and an entry is a small struct within its owner. A server with
-// a million idle streams has a million entries, so their size counts, and not their precision under
-// load.
+// a million idle streams has a million entries, so small entries are more important than precision
+// under load.
 //
 // A Queue must not be shared between synctest bubbles, so each server has its own.
 package timers
@@ -16,7 +16,7 @@ import (
 // use, and must not be copied.
 type Queue struct {
 	startOnce sync.Once
-	start     time.Time // the time for which a Time is zero; see init
+	start     time.Time // the moment that the Time zero stands for; see init
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -48,7 +48,8 @@ func (q *Queue) Now() Time {
 	return Time(time.Since(q.start))
 }
 
-// Time returns t as a Time of q. Times more than 146 years away are moved closer.
+// Time returns t as a Time of q. A time more than 146 years away is replaced by the nearest one in
+// the range of a Time.
 func (q *Queue) Time(t time.Time) Time {
 	q.init()
 	return Time(min(max(t.Sub(q.start), minTime), maxTime))
@@ -107,8 +108,9 @@ func (q *Queue) Stop(e *Entry) {
 	}
 }
 
-// arm sets the timer of the runtime to the first entry. It leaves a timer that is set earlier,
-// because firing once too often costs less than setting it for each entry.
+// arm sets the timer of the runtime to the time of the first entry. It does not change a timer that
+// is set to an earlier time, because firing once too often costs less than setting the timer for
+// each entry.
 func (q *Queue) arm() {
 	if len(q.set) == 0 || q.armed && q.fireAt <= q.set[0].at {
 		return

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// wantConflict requires that err is a conflict whose cause is the field.
+// wantConflict requires that err is a conflict about the given field with another field manager.
 func wantConflict(t *testing.T, err error, field string) {
 	t.Helper()
 	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldManagerConflict)

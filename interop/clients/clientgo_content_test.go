@@ -137,8 +137,8 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	return d
 }
 
-// Kinds outside Kubernetes' stable versions can be written in JSON only. client-go does not
-// retry in JSON, so the message must name the setting to change.
+// Kinds outside Kubernetes' stable versions can be written in JSON only. client-go does not retry
+// in JSON, so the error message must name the setting to change.
 func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
 	s := kubetest.Start(t, "servicecidrs.v1beta1.networking.k8s.io=ServiceCIDR,cluster")
 	cidr := &networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

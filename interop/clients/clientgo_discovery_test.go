@@ -46,7 +46,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		}
 
 		var got []string
-		// These are always served.
+		// The server always serves these two resources.
 		want := []string{"authorization.k8s.io/v1 selfsubjectaccessreviews", "authorization.k8s.io/v1 selfsubjectrulesreviews"}
 		for _, list := range kubetest.Must(discovery.ServerPreferredResources(client))(t) {
 			for _, r := range list.APIResources {

@@ -66,7 +66,7 @@ func TestDynamicClientUsesDeclaredKinds(t *testing.T) {
 		for i, want := range []struct {
 			kind watch.EventType
 			size int64
-			from *unstructured.Unstructured // has the expected version; if nil, any version will do
+			from *unstructured.Unstructured // has the expected version; nil allows any version
 		}{
 			{watch.Added, 1, nil},
 			{watch.Modified, 2, updated},

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// errorPredicate returns the name of the predicate of package apierrors that is true for err.
-// It fails the test unless exactly one is true.
+// errorPredicate returns the name of the predicate of package apierrors that is true for err. It
+// fails the test unless exactly one predicate is true.
 func errorPredicate(t *testing.T, err error) string {
 	t.Helper()
 	var names []string
@@ -42,8 +42,8 @@ func errorPredicate(t *testing.T, err error) string {
 	return strings.Join(names, " ")
 }
 
-// wantError fails the test unless, of all predicates, only the one whose name is want is true for
-// err. It returns the Status of err.
+// wantError fails the test unless err satisfies the predicate with the wanted name, and no other
+// predicate. It returns the Status of err.
 func wantError(t *testing.T, err error, want string) *metav1.Status {
 	t.Helper()
 	if got := errorPredicate(t, err); got != want {
@@ -206,8 +206,8 @@ func TestFutureVersionIsTooLarge(t *testing.T) {
 	}
 }
 
-// If the limit of open watches is reached, the server refuses another one with a Retry-After, and
-// client-go retries after that delay.
+// If the limit of open watches is reached, the server refuses the next watch with a Retry-After,
+// and client-go retries after that delay.
 func TestClientRetriesARefusedWatch(t *testing.T) {
 	t.Parallel()
 	s := kubetest.Start(t)

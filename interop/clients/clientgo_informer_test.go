@@ -112,7 +112,7 @@ func wantRequests(t *testing.T, requests []*http.Request, watchList bool) {
 type checkedInformer struct {
 	cache.SharedIndexInformer
 	registration cache.ResourceEventHandlerRegistration
-	markers      chan string // the names of new objects that begin with markerPrefix
+	markers      chan string // the names of the markers (see waitForMarkers) that are added
 
 	mu         sync.Mutex
 	versions   map[string]string // by key; guarded by mu

@@ -16,15 +16,15 @@ import (
 // A candidate takes part in a leader election until it is stopped.
 type candidate struct {
 	leads chan struct{} // closed when the candidate becomes the leader
-	lost  chan struct{} // closed when it is no longer the leader
+	lost  chan struct{} // closed when the candidate is no longer the leader
 	stop  context.CancelFunc
 }
 
 // longLease is so long that no candidate loses its lease only because the machine is busy.
 const longLease = 5 * time.Minute
 
-// runCandidate starts the candidate called name. If release is true, the candidate releases the
-// lease when it is stopped.
+// runCandidate starts a candidate with the given name. If release is true, the candidate releases
+// the lease when it is stopped.
 func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration, release bool) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}

@@ -24,7 +24,7 @@ type namedObject interface {
 	runtime.Object
 }
 
-// A resourceClient has the methods of each resource of the clientset.
+// A resourceClient has the methods that the clientset provides for each resource.
 type resourceClient[T namedObject, L runtime.Object] interface {
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
 	Get(context.Context, string, metav1.GetOptions) (T, error)
@@ -198,7 +198,7 @@ func TestFinalizersDelayDeletion(t *testing.T) {
 	}
 }
 
-// A dry run returns the result of the write without writing it.
+// A dry run returns the result of a write, but writes nothing.
 func TestDryRunsWriteNothing(t *testing.T) {
 	client := newClientset(t, kubetest.Start(t).Config(kubetest.HTTP1))
 	ctx, maps := t.Context(), client.CoreV1().ConfigMaps("default")

@@ -38,7 +38,7 @@ func (s watchTest) create(name, label string) *corev1.ConfigMap {
 	return kubetest.Must(s.Create(s.t.Context(), configMap(name, map[string]string{watchLabel: label}, nil), metav1.CreateOptions{}))(s.t)
 }
 
-// update sets the data of o to n and its label to label.
+// update sets the data and the label of o to the given values, and returns the written object.
 func (s watchTest) update(o *corev1.ConfigMap, n int, label string) *corev1.ConfigMap {
 	s.t.Helper()
 	o = o.DeepCopy()
@@ -53,7 +53,7 @@ func (s watchTest) delete(name string) {
 	}
 }
 
-// watch opens a watch of the objects with one of the labels, from a version.
+// watch opens a watch that starts at a version and selects the objects with any of the labels.
 func (s watchTest) watch(version string, labels ...string) watch.Interface {
 	s.t.Helper()
 	selector := fmt.Sprintf("%s in (%s)", watchLabel, strings.Join(labels, ","))

@@ -31,8 +31,8 @@ func startCache(t *testing.T, s *kubetest.Server, o cache.Options, prepare func(
 	return c
 }
 
-// startInBackground calls run in a goroutine. stop cancels the context of run and waits until
-// run returns. It is also called at the end of the test.
+// startInBackground calls run in a goroutine. stop cancels the context of run and waits until run
+// returns. At the end of the test, stop is called automatically.
 func startInBackground(t *testing.T, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

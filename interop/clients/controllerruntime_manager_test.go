@@ -82,8 +82,8 @@ func TestReconcilerWritesNothingTwice(t *testing.T) {
 	for i := range count {
 		waitUntilReady(t, c, fmt.Sprint("w", i), "text")
 	}
-	// One write for the widget itself, and one each for its finalizer, its ConfigMap and
-	// its status.
+	// Each widget needs four writes: for the widget itself, its finalizer, its ConfigMap and its
+	// status.
 	if got := int(s.DB.Version() - start); got != 4*count {
 		t.Errorf("got %d writes for %d widgets, want %d", got, count, 4*count)
 	}

@@ -24,7 +24,8 @@ import (
 // widgetFinalizer keeps a deleted widget until the reconciler has deleted its ConfigMap.
 const widgetFinalizer = "demo.example.com/cleanup"
 
-// readyCondition is true for a widget whose ConfigMap is up to date.
+// readyCondition is the type of the condition that reports that the ConfigMap of a widget is up to
+// date.
 const readyCondition = "Ready"
 
 // A reconciler keeps a ConfigMap for each widget. Like most controllers it reads from the
@@ -104,8 +105,8 @@ func configMapOf(w *Widget) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-made"}}
 }
 
-// managerOptions returns options with which many managers run in one process. No manager
-// listens on a port.
+// managerOptions returns options with which many managers can run in one process. No manager
+// listens on a port, and several controllers may have the same name.
 func managerOptions() manager.Options {
 	return manager.Options{
 		Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"},

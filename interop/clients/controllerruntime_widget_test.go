@@ -11,7 +11,8 @@ import (
 
 var widgetVersion = schema.GroupVersion{Group: "demo.example.com", Version: "v1"}
 
-// A Widget is a custom resource. Its controller writes a ConfigMap with Copies copies of the text.
+// A Widget is a custom resource. Its controller writes a ConfigMap that repeats Spec.Text as many
+// times as Spec.Copies specifies.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

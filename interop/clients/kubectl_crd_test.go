@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// writeDefinitions writes the file that both servers of a comparison read. It omits CEL rules,
-// because our server does not enforce them, and embedded resources, because our server cannot
-// explain their fields.
+// writeDefinitions writes a file of resource definitions that both servers of a comparison read.
+// The file contains no CEL rules, because our server does not enforce them, and no embedded
+// resources, because our server cannot explain their fields.
 func writeDefinitions(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "kubeapi", "crd", "testdata", "widgets.yaml"))
@@ -49,7 +49,8 @@ func widgetManifest(name string, spec ...string) string {
 	return "apiVersion: demo.example.com/v1\nkind: Widget\nmetadata: {name: " + name + "}\nspec:\n  size: 1\n  " + strings.Join(spec, "\n  ") + "\n"
 }
 
-// A step is a command of a comparison. If manifest is not empty, the command reads it with -f.
+// A step is a kubectl command that wantSame compares. If manifest is not empty, the command reads
+// it with -f.
 type step struct{ command, manifest string }
 
 // changedLines returns the lines of the output of kubectl diff that differ, without file names.
@@ -92,8 +93,8 @@ func (u *kubectlUser) answer(s step) string {
 	return fmt.Sprintf("%s\nexit status %d", rows, code)
 }
 
-// groupsOfReference is the list of API groups at /apis. The proxy of startReference serves it,
-// because the reference server has no aggregator, which serves the list in a cluster.
+// groupsOfReference is the list of API groups at /apis. In a cluster, the aggregator serves this
+// list. The reference server has no aggregator, so the proxy of startReference serves the list.
 const groupsOfReference = `{"kind":"APIGroupList","apiVersion":"v1","groups":[
   {"name":"apiextensions.k8s.io","versions":[{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}],
    "preferredVersion":{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}},
@@ -125,8 +126,8 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	u := newKubectlUser(t, "--server", front.URL)
 	u.run("create", "-f", definitions)
 	u.run("wait", patiently, "--for=condition=Established", "crd/widgets.demo.example.com", "crd/gadgets.demo.example.com")
-	// Several controllers of the server process a new definition, one after the other, so wait for
-	// the result of each.
+	// After a new definition, several controllers of the server act one after the other, so wait
+	// for the result of each controller.
 	for _, path := range []string{"/apis/demo.example.com/v1", "/openapi/v2", "/openapi/v3/apis/demo.example.com/v1"} {
 		awaitContent(t, front.URL+path, "widgets", "gadgets")
 	}
@@ -161,8 +162,8 @@ func awaitContent(t *testing.T, url string, words ...string) {
 // server returns the URL of the user's server.
 func (u *kubectlUser) server() string { return u.flags[1] }
 
-// wantSame runs the steps against a Kubernetes API server and against our program, which must
-// answer the same.
+// wantSame runs the steps against a Kubernetes API server and against our program. Both must give
+// the same answers.
 func wantSame(t *testing.T, steps []step) {
 	t.Helper()
 	if _, err := exec.LookPath("diff"); err != nil {
@@ -226,7 +227,7 @@ func TestKubectlAppliesAsInKubernetes(t *testing.T) {
 		{managers, ""},
 		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: red")},
 		{"apply --server-side --field-manager=ada --dry-run=server", widgetManifest("one", "tags: [w]", "color: blue")},
-		{"scale wd/one --replicas=4", ""}, // the replicas have no manager
+		{"scale wd/one --replicas=4", ""}, // no manager has applied the replicas yet
 		{"label wd one a=b", ""},
 		{managers, ""},
 		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: blue", "replicas: 5")},

@@ -33,7 +33,8 @@ func runKubectl() {
 // failing tests wait that long.
 const commandTimeout = 5 * time.Minute
 
-// patiently makes kubectl wait longer than its default of 30 seconds, which a busy machine exceeds.
+// patiently is a flag that makes kubectl wait longer than its default of 30 seconds, which is too
+// short on a busy machine.
 const patiently = "--timeout=5m"
 
 // A kubectlUser runs kubectl against one server, in its own home directory.

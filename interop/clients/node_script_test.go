@@ -57,7 +57,7 @@ type scriptLine struct {
 	Version string
 	Code    int
 	Reason  string
-	Shown   []string          // results of a step of the script that have no other field
+	Shown   []string          // results that have no field of their own
 	More    bool              // the list has more pages
 	Objects map[string]string // names and versions
 	Clean   bool

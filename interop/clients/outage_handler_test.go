@@ -62,8 +62,8 @@ func (h *eventChecker) OnDelete(obj any) {
 	h.versions[key], h.deleted[key] = version, true
 }
 
-// record records the version of obj and returns its key and version. how names the kind of
-// notification in messages. The caller must hold mu.
+// record records the version of obj and returns its key and version. For messages, the caller
+// passes the kind of the notification as how. The caller must hold mu.
 func (h *eventChecker) record(how string, obj any) (string, uint64) {
 	pod := obj.(*v1.Pod)
 	key, version := pod.Namespace+"/"+pod.Name, podVersion(pod)
@@ -89,14 +89,14 @@ func podVersion(pod *v1.Pod) uint64 {
 	return version
 }
 
-// reached reports whether the handler has seen version or a later version.
+// reached reports whether the handler has seen the given version or a later one.
 func (h *eventChecker) reached(version uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.newest >= version
 }
 
-// missing returns the elements of versions that the handler has not seen.
+// missing returns the given versions that the handler has not seen.
 func (h *eventChecker) missing(versions []uint64) (missing []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

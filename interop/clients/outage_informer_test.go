@@ -94,7 +94,7 @@ func (f *podInformer) run(t *testing.T) {
 	})
 }
 
-// waitForVersion waits until the handler has seen version or a newer one.
+// waitForVersion waits until the handler has seen the given version or a newer one.
 func (f *podInformer) waitForVersion(t *testing.T, version uint64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s: version %d", f.name, version), func(context.Context) (bool, error) {
@@ -102,7 +102,8 @@ func (f *podInformer) waitForVersion(t *testing.T, version uint64) {
 	})
 }
 
-// check checks the store and the notifications. The writer must have stopped at version.
+// check checks the store and the notifications. The writer must have stopped, and the given version
+// must be the version of the last write.
 func (f *podInformer) check(t *testing.T, version uint64) {
 	t.Helper()
 	f.waitForVersion(t, version)
@@ -143,7 +144,7 @@ func (f *podInformer) checkStore(t *testing.T) {
 	}
 }
 
-// storeHas reports whether stored contains want. It ignores kind and apiVersion, which
+// storeHas reports whether a store contains the wanted pod. It ignores kind and apiVersion, which
 // client-go removes from the objects of watches.
 func storeHas(stored cache.Store, want *v1.Pod) bool {
 	obj, ok, err := stored.GetByKey(outageNamespace + "/" + want.Name)

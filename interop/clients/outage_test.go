@@ -37,7 +37,7 @@ func TestInformersSurviveOutages(t *testing.T) {
 	}
 }
 
-// waitForVersion waits until all informers have seen version or a newer one.
+// waitForVersion waits until all informers have seen the given version or a newer one.
 func (s *outageTest) waitForVersion(t *testing.T, version uint64) {
 	t.Helper()
 	for _, f := range s.informers {
@@ -55,8 +55,8 @@ func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 	}
 	do()
 	// An informer may see a version before newest returns it, so wait for the next version. The
-	// informer may have found that one in a list. So also wait for a version that only the watch
-	// after the list can return.
+	// informer may find that next version in a list, so also wait for a later version, which only
+	// the watch after the list can return.
 	s.waitForVersion(t, s.writer.newest()+1)
 	s.waitForVersion(t, s.writer.newest()+2)
 	for i, f := range s.informers {
@@ -101,7 +101,7 @@ func (s *outageTest) cutRepeatedly(t *testing.T) {
 	}
 }
 
-// wantAllVersions checks that each handler has seen each write after version. No informer
+// wantAllVersions checks that each handler has seen each write after the given version. No informer
 // may have listed since then, because a list may skip versions.
 func (s *outageTest) wantAllVersions(t *testing.T, version uint64) {
 	t.Helper()

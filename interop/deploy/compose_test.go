@@ -50,7 +50,7 @@ type composeService struct {
 // serviceURL matches a URL of another service.
 var serviceURL = regexp.MustCompile(`http://([a-z]\w*):\d+`)
 
-// readStrictly decodes a YAML file of the compose folder, in which unknown fields are errors.
+// readStrictly decodes a YAML file of the compose folder. Unknown fields are errors.
 func readStrictly(t *testing.T, name string, to any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(readCompose(t, name)))
@@ -72,7 +72,7 @@ func readCompose(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestComposeFileFitsTogether checks the references between the services and to files.
+// TestComposeFileFitsTogether checks that services refer only to services and files that exist.
 func TestComposeFileFitsTogether(t *testing.T) {
 	var c composeFile
 	readStrictly(t, "compose.yaml", &c)
@@ -90,7 +90,8 @@ func TestComposeFileFitsTogether(t *testing.T) {
 		for _, v := range s.Volumes {
 			source, _, _ := strings.Cut(v, ":")
 			_, named := c.Volumes[source]
-			secret := source == "./tokens" || source == "./relay-token" // the user writes them
+			// The user writes these two files.
+			secret := source == "./tokens" || source == "./relay-token"
 			if _, err := os.Stat(filepath.Join(composeFolder, source)); !named && !secret && err != nil {
 				t.Errorf("%s: there is neither a volume nor a file %s", name, source)
 			}
@@ -167,8 +168,8 @@ func TestComposeNginxIsValid(t *testing.T) {
 	if got, want := location(config), location(readSetup(t).file(t, "nginx.conf")); got != want || got == "" {
 		t.Errorf("nginx.conf has the location\n%s\nand %s has\n%s", got, operations, want)
 	}
-	// The names of the servers exist in the network of the containers only, and nginx's folders may
-	// belong to root.
+	// Replace the names of the servers, which exist only in the network of the containers, and the
+	// folders of nginx, which may belong to root.
 	config = strings.NewReplacer("server1:", "127.0.0.1:", "server2:", "127.0.0.1:", "http {", "pid pid; http {"+
 		"client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp; scgi_temp_path tmp;").Replace(config)
 	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600); err != nil {

@@ -40,7 +40,7 @@ func TestNewcomerSetsUpTwoServers(t *testing.T) {
 	}
 	for want, most := range map[string]int{
 		"no problems found": 1, "is valid prometheus config": 1, "\nADDED ": 1, "\nDELETED ": 1,
-		"listwatch_watches{": 2, // Prometheus may see a watch of doctor at the other server, too
+		"listwatch_watches{": 2, // Prometheus may also see a watch of "listwatch doctor"
 	} {
 		if n := strings.Count(string(text), want); n < 1 || n > most {
 			t.Errorf("the output contains %q %d times, want 1 to %d", want, n, most)
@@ -56,12 +56,12 @@ func TestNewcomerSetsUpTwoServers(t *testing.T) {
 	}
 }
 
-// killNginx stops the nginx of a failed run. It has left the process group of the run, so killing
-// that group does not stop it.
+// killNginx stops the nginx of a failed run. This nginx has left the process group of the run, so
+// killing that group does not stop it.
 func killNginx(folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "nginx.pid"))
 	if err != nil {
-		return // it has not started
+		return // nginx has not started
 	}
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
 		_ = syscall.Kill(pid, syscall.SIGTERM)

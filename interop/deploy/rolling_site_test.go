@@ -22,11 +22,11 @@ type site struct {
 	servers        [2]*process
 	nginx          *process
 	front, frontH2 string // addresses of nginx
-	control        string // address of nginx for the third server
+	control        string // the address at which nginx forwards to the third server
 	token          string
 }
 
-// The ports that the setup in docs/operations.md uses, and two more at which nginx listens.
+// These are the ports of the setup in docs/operations.md, and two more at which nginx listens.
 const (
 	etcdPort, nginxPort, firstServerPort, firstMetricsPort = 2379, 8080, 8081, 9464
 	h2Port, controlPort                                    = 8090, 8091
@@ -87,7 +87,7 @@ func (s *site) start(i int) *process {
 
 func (s *site) startServer(i int) { s.servers[i] = s.start(i) }
 
-// checkRequests checks the requests in the log of nginx that started at or after the time began. It
+// checkRequests checks the requests in the log of nginx that started at the given time or later. It
 // fails the test if a client listed again, if it watched from the current state, or if fewer
 // watches were opened than there are watchers.
 func (s *site) checkRequests(began time.Time, watchers int) {

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// The greatest delays of deliveries that a rolling restart may cause. Because the machine may be
-// busy, the test also allows slowness times the duration of the slowest probe. A probe writes,
-// opens a watch and receives the write, over a server that is not restarted. The factor is needed
-// because all watchers of a server reconnect at about the same time.
+// maxDelay and maxDelayPercent limit the delays of deliveries during a rolling restart. Because the
+// machine may be busy, the test adds slowness times the duration of the slowest probe to both
+// limits. A probe writes an object, opens a watch and receives the write, at a server that is not
+// restarted. The factor is needed because all watchers of a server reconnect at about the same
+// time.
 const (
 	maxDelay        = 3 * time.Second
 	maxDelayPercent = 1500 * time.Millisecond // of 99 percent of the deliveries

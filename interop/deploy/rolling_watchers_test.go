@@ -26,10 +26,10 @@ import (
 
 const widgetsPath = "/apis/demo.example.com/v1/namespaces/default/widgets"
 
-// Objects contain the times of their writes as durations since start.
+// Each object contains the time of its write, as a duration since start.
 var start = time.Now()
 
-// A rollingWatcher checks what one watcher receives: each write of each object, in order and once.
+// A rollingWatcher checks that one watcher receives every write of every object once and in order.
 type rollingWatcher struct {
 	name string
 	stop func() // ends the watch and waits for its goroutine
@@ -37,7 +37,7 @@ type rollingWatcher struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	received   int
-	counts     map[string]int64 // the newest count of each object
+	counts     map[string]int64 // the number of the newest received write of each object
 	version    listwatch.Version
 	delays     []time.Duration
 	violations []string
@@ -48,15 +48,17 @@ func newRollingWatcher(name string) *rollingWatcher {
 	return &rollingWatcher{name: name, counts: make(map[string]int64), changed: make(chan struct{})}
 }
 
-// receive records that w received the object name at version v. The object contains count, the
-// number of the write, and at, the time of the write since start.
+// receive records that w received version v of the object with the given name. The object contains
+// the last two parameters: the number of the write (count), and the time of the write since start
+// (at).
 func (w *rollingWatcher) receive(name string, initial bool, v listwatch.Version, count int64, at time.Duration) {
 	delay := time.Since(start) - at
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !initial {
 		last, known := w.counts[name]
-		// If the response to a write is lost, the writer repeats the write.
+		// If the response to a write is lost, the writer repeats the write, so a number may occur
+		// twice.
 		if count != last+1 && count != last || !known {
 			w.violations = append(w.violations, fmt.Sprintf("received write %d of %s after write %d", count, name, last))
 		}
@@ -84,8 +86,8 @@ func (w *rollingWatcher) notifyLocked() {
 	w.changed = make(chan struct{})
 }
 
-// await waits until condition returns true, or the watcher has found a violation, which is reported
-// when the test ends. mu is held when condition is called.
+// await waits until condition returns true or w has found a violation, which the test reports at
+// the end. await holds mu while it calls condition.
 func (w *rollingWatcher) await(t *testing.T, condition func() bool) {
 	t.Helper()
 	late := time.After(readyTimeout)

@@ -14,14 +14,14 @@ import (
 	"github.com/listwatch/listwatch/transport/chunked"
 )
 
-// rollingWriters write through nginx. Each writer writes its own object, which contains the number
-// of the write, and repeats a write that fails.
+// rollingWriters write through nginx. Each writer has an object of its own, which contains the
+// number of the last write. The writer repeats a write that fails.
 type rollingWriters struct {
 	stop func() // ends the writers and waits for them
 
 	mu sync.Mutex
 	// Guarded by mu, and constant after stop.
-	last     map[string]int64 // the newest acknowledged count of each object
+	last     map[string]int64 // the number of the newest acknowledged write of each object
 	failures map[string]int   // the number of failed writes, by status or error
 }
 
@@ -95,8 +95,8 @@ func (s *site) send(method, addr, name string, body []byte) (listwatch.Version, 
 	return o.Version, nil
 }
 
-// probes measure how long it takes on this machine to write, to open a watch and to receive the
-// write, over nginx and a server that is not restarted.
+// probes repeatedly measure how long this machine takes to write an object, to open a watch and to
+// receive the write. They go through nginx to a server that is not restarted.
 type probes struct {
 	stop  func() (slowest time.Duration) // ends the probes and waits for them
 	count int                            // constant after stop
@@ -134,7 +134,7 @@ func (s *site) startProbes() *probes {
 	return p
 }
 
-// probe changes the object named probe, opens a watch that starts after the version before, and
+// probe changes the object named probe, opens a watch that starts after the given version, and
 // waits until the watch returns the change. It returns the version of the change.
 func (s *site) probe(before listwatch.Version) (listwatch.Version, error) {
 	body := fmt.Appendf(nil, `{"metadata":{"name":"probe"},"spec":{"changed":%d}}`, time.Since(start))

@@ -24,8 +24,8 @@ import (
 
 const operations = "../../docs/operations.md"
 
-// A setup is the section of docs/operations.md that sets up two servers. All ports in it are moved
-// to free ones.
+// A setup is the section of docs/operations.md that sets up two servers. Free ports replace all
+// ports in the section.
 type setup struct {
 	text   string
 	offset int // added to each port
@@ -96,7 +96,7 @@ func (s *setup) file(t *testing.T, name string) string {
 	return text + "\n"
 }
 
-// need skips the test if a program is missing.
+// need skips the test if a program is missing, or fails it if CI is true.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -106,7 +106,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// buildFolder has the programs that build has built. It is set by TestMain.
+// buildFolder is the folder for the programs that build compiles. It is set by TestMain.
 var buildFolder string
 
 // build builds listwatch and tryetcd once.
@@ -134,7 +134,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(buildFolder) // what remains is in the folder for temporary files
+	_ = os.RemoveAll(buildFolder) // files that remain are in the folder for temporary files
 	os.Exit(code)
 }
 
@@ -161,7 +161,8 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, output, output
 	// A killed process leaves its temporary files behind, so they must be in dir.
 	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // nginx starts processes of its own
+	// nginx starts child processes. In a process group of their own, all of them can be killed.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 }
 
 func (p *process) showLog(name string) {
-	text, _ := os.ReadFile(p.log) // what can be read is better than nothing
+	text, _ := os.ReadFile(p.log) // an error leaves the text shorter or empty
 	p.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])
 }
 
@@ -212,7 +213,7 @@ func (p *process) awaitReady(url string) {
 	}
 }
 
-// stop sends a signal and waits until the process exits, which must succeed.
+// stop sends a signal and waits until the process exits. The exit status must be 0.
 func (p *process) stop(signal os.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -224,9 +225,9 @@ func (p *process) stop(signal os.Signal) {
 	}
 }
 
-// goEnv returns the settings that the go command derives from the user's home directory, because
-// the commands run with another one. It adds the build flags of the test binary, so that the go
-// command can reuse compiled packages.
+// goEnv returns the settings that the go command derives from the home directory of the user. The
+// commands need them because they run with another home directory. goEnv adds the build flags of
+// the test binary, so that the go command can reuse compiled packages.
 func goEnv(t *testing.T) []string {
 	t.Helper()
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"}

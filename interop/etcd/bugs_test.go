@@ -100,16 +100,16 @@ func (s *bugTest) check(last *listwatch.Object) {
 
 func clone(r *pb.WatchResponse) *pb.WatchResponse { return proto.Clone(r).(*pb.WatchResponse) }
 
-// progressAt returns a progress notification for revision. It has the other header fields
-// of r.
+// progressAt returns a progress notification for the given revision. The other header fields are
+// the same as in r.
 func progressAt(r *pb.WatchResponse, revision int64) *pb.WatchResponse {
 	header := proto.Clone(r.Header).(*pb.ResponseHeader)
 	header.Revision = revision
 	return &pb.WatchResponse{Header: header, WatchId: clientv3.InvalidWatchID}
 }
 
-// 15220: "Requested watcher progress notifications are not synchronised with stream". etcd
-// sent notifications before the events that they cover.
+// etcd issue 15220: "Requested watcher progress notifications are not synchronised with stream".
+// etcd sent notifications before the events that they cover.
 func TestProgressBeforeEventsIsNoticedEtcd15220(t *testing.T) {
 	s := newBugTest(t)
 	waitForVersion(t, s.writer.create("a").Version, s.watcher)
@@ -135,8 +135,8 @@ func TestProgressBeforeEventsIsNoticedEtcd15220(t *testing.T) {
 	}
 }
 
-// 15271: "Watch response traveling back in time when reconnecting member downloads snapshot
-// from the leader".
+// etcd issue 15271: "Watch response traveling back in time when reconnecting member downloads
+// snapshot from the leader".
 func TestEventsFromThePastAreDroppedEtcd15271(t *testing.T) {
 	s := newBugTest(t)
 	var mu sync.Mutex
@@ -165,7 +165,7 @@ func TestEventsFromThePastAreDroppedEtcd15271(t *testing.T) {
 	}
 }
 
-// 17247: "Duplicated watch event detected in robustness test".
+// etcd issue 17247: "Duplicated watch event detected in robustness test".
 func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 	s := newBugTest(t)
 	s.proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
@@ -188,9 +188,9 @@ func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 	}
 }
 
-// 17529: "etcd watch events starvation / lost multiplexed on a single watch stream". etcd
-// silently moved a lagging watcher past a compaction. The store refuses etcd versions with
-// this bug. The proxy reproduces the bug, so that the test can check that the store notices
+// etcd issue 17529: "etcd watch events starvation / lost multiplexed on a single watch stream".
+// etcd silently moved a lagging watcher past a compaction. The store refuses to use etcd versions
+// with this bug, so the proxy reproduces the bug in front of a fixed version. The store must notice
 // the lost events.
 func TestEventsLostInStarvationAreNoticedEtcd17529(t *testing.T) {
 	s := newBugTest(t)
@@ -261,22 +261,22 @@ func testLostDelete(t *testing.T, hide func(e *mvccpb.Event, compacted int64) bo
 	}
 }
 
-// 18089: "Watch dropping an event when compacting on delete".
+// etcd issue 18089: "Watch dropping an event when compacting on delete".
 func TestDeleteLostAtCompactionIsNoticedEtcd18089(t *testing.T) {
 	testLostDelete(t, func(e *mvccpb.Event, compacted int64) bool {
 		return e.Type == mvccpb.Event_DELETE && e.Kv.ModRevision == compacted
 	})
 }
 
-// 19179: "Missing delete event on watch opened on same revision as compaction request".
+// etcd issue 19179: "Missing delete event on watch opened on same revision as compaction request".
 func TestDeleteLostAtWatchStartIsNoticedEtcd19179(t *testing.T) {
 	testLostDelete(t, func(e *mvccpb.Event, compacted int64) bool {
 		return e.Type == mvccpb.Event_DELETE && e.Kv.ModRevision <= compacted
 	})
 }
 
-// 20221: "Watch on future revision might receive old events or notifications, happens when
-// client connects to multiple members".
+// etcd issue 20221: "Watch on future revision might receive old events or notifications, happens
+// when client connects to multiple members".
 func TestOldEventsAreDroppedEtcd20221(t *testing.T) {
 	s := newBugTest(t)
 	s.writer.create("a")
@@ -302,8 +302,8 @@ func TestOldEventsAreDroppedEtcd20221(t *testing.T) {
 		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
 			send(got)
 			if got.Created {
-				// A lagging member of etcd, which had not reached the requested revision,
-				// sent these responses.
+				// With the real bug, a lagging member of etcd, which had not reached the requested
+				// revision, sent these responses.
 				send(progressAt(got, c.StartRevision-4))
 				stale := clone(got)
 				stale.Created, stale.Events = false, old

@@ -12,8 +12,8 @@ import (
 // checkWrites compares the responses that writers and readers received with the records of
 // etcd. It returns the records in the form that the checker of watches expects.
 func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
-	// done maps the mark of a write (see markOf), or "delete " and the uid of a deleted object, to
-	// the indexes of its records.
+	// done maps each write to the indexes of its records. The key is the mark of the write (see
+	// markOf), or, for a delete, "delete " and the uid of the deleted object.
 	done := make(map[string][]int)
 	for i, r := range records {
 		name := "delete " + uidOf(r.before)
@@ -75,8 +75,8 @@ func colorOf(data []byte) string {
 	return c
 }
 
-// checkAttempt compares the write a with the records. If the write was done, checkAttempt sets
-// its times in writes.
+// checkAttempt compares one attempted write with the records. If the write was done, checkAttempt
+// sets the times of the write in the slice writes.
 func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	violation := func(what string) { d.violations = append(d.violations, fmt.Sprintf("%s: %+v", what, a)) }
 	if a.mark == "" {
@@ -110,8 +110,8 @@ func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records 
 // checkDelete is like checkAttempt, for a delete.
 func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	if a.outcome != outcomeAcknowledged {
-		// If several deletes of a key got no response, the records do not show which of them
-		// took effect. Assume the one that began first, which makes the check least strict.
+		// If several deletes of a key got no response, the records do not show which of them took
+		// effect. Assume the delete that began first, which makes the check least strict.
 		for i, r := range records {
 			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 && (writes[i].Began == 0 || a.began < writes[i].Began) {
 				writes[i].Began = a.began
@@ -148,9 +148,9 @@ func (d *clientLog) checkReads(records []writeRecord) {
 	}
 }
 
-// existedAt reports whether an object had version v at any time since the database had version
-// oldest. If v is 0, it reports whether the object was missing at any such time. records are
-// the records of the object.
+// existedAt reports whether an object had version v at some time since the database reached a given
+// version (oldest). If v is 0, existedAt reports whether the object was missing at some time since
+// then. The slice records has all records of the object.
 func existedAt(records []writeRecord, v, oldest listwatch.Version) bool {
 	if v == 0 && (len(records) == 0 || records[0].version > oldest) {
 		return true

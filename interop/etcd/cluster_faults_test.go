@@ -92,7 +92,7 @@ func (l *clusterTest) cutOffMember(i int) {
 	l.network.restore(l.rand.IntN(2) == 0)
 }
 
-// pauseQuorum pauses two members, so that consistent reads are impossible.
+// pauseQuorum pauses two of the three members, so that consistent reads are impossible.
 func (l *clusterTest) pauseQuorum() {
 	first := l.leader(-1)
 	second := (first + 1) % len(l.members)
@@ -122,8 +122,8 @@ func (l *clusterTest) pauseServer() {
 
 func (l *clusterTest) anyServer() *serverProcess { return l.servers[l.rand.IntN(len(l.servers))] }
 
-// waitForWrites waits until a write is acknowledged whose version is at least n higher than
-// the revision that etcd has at the call.
+// waitForWrites waits until a client has received the response to a write whose version is at least
+// n higher than the revision of etcd at the start of the call.
 func (l *clusterTest) waitForWrites(n listwatch.Version) {
 	l.Helper()
 	goal := listwatch.Version(l.revision()) + n
@@ -227,8 +227,8 @@ func (l *clusterTest) compactRepeatedly() {
 	}
 }
 
-// compactHistory compacts all revisions that the recorder has read. Servers that start
-// later, or that have not read these revisions, then have no earlier history.
+// compactHistory compacts all revisions that the recorder has read. After that, a server that
+// starts, or that has not read these revisions yet, cannot read them from etcd.
 func (l *clusterTest) compactHistory() {
 	l.Helper()
 	if err := l.writes.catchUp(); err != nil {

@@ -29,8 +29,9 @@ type memberNetwork struct {
 	closed       bool
 }
 
-// A memberPair identifies the connections from one member to another. from is the ID of the
-// sender, or "" if the sender does not send its ID, as in requests for the version.
+// A memberPair identifies the connections from one member to another. The field from is the ID of
+// the sender, or "" if the sender does not send its ID, as in requests for the version. The field
+// to is the number of the receiver.
 type memberPair struct {
 	from string
 	to   int
@@ -48,8 +49,8 @@ func newMemberNetwork(t testing.TB) *memberNetwork {
 	return n
 }
 
-// via returns the URL of a new listener, at which the other members reach member i. The
-// connections are forwarded to the URL peer, at which the member listens.
+// via returns the URL of a new listener through which the other members reach member i. The network
+// forwards the connections to the given peer URL, at which member i listens.
 func (n *memberNetwork) via(i int, peer string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,8 +70,8 @@ func (n *memberNetwork) via(i int, peer string) string {
 }
 
 // accept reads the first request on c to find out which member opened the connection. It then
-// passes the connection to the proxy for this pair of sender and receiver. The parameter to is the
-// receiver.
+// passes the connection to the proxy for the pair of this sender and the receiver. The receiver is
+// given by its number (to) and its address (addr).
 func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	_ = c.SetReadDeadline(time.Now().Add(waitTimeout))
 	var consumed bytes.Buffer
@@ -89,8 +90,8 @@ func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	l.accepted.deliver(&replayConn{TCPConn: c, consumed: consumed.Bytes()})
 }
 
-// proxyFor returns the proxy of the pair p, which forwards to the member at addr, or nil if the
-// network is closed.
+// proxyFor returns the proxy for the connections of p, or nil if the network is closed. A new proxy
+// forwards to the member that listens at addr.
 func (n *memberNetwork) proxyFor(p memberPair, addr string) *pairProxy {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,9 +130,9 @@ func (n *memberNetwork) isCutOff(p memberPair) bool {
 	return n.isCutOffLocked(p)
 }
 
-// isCutOffLocked reports whether the connections of p are blocked. The caller must hold mu.
-// While a member is disconnected, connections with an unknown sender are blocked as well,
-// because that member may use them.
+// isCutOffLocked reports whether the connections of p are blocked. The caller must hold mu. While a
+// member is disconnected, connections with an unknown sender are blocked as well, because the
+// sender may be that member.
 func (n *memberNetwork) isCutOffLocked(p memberPair) bool {
 	return n.cutOffNumber >= 0 && (p.from == "" || p.to == n.cutOffNumber || n.members[p.from] == n.cutOffNumber)
 }
@@ -183,7 +184,7 @@ func (n *memberNetwork) close() {
 	n.work.Wait()
 }
 
-// A replayConn first returns the bytes that accept has already read from the connection.
+// A replayConn is a connection whose reader first receives the bytes that accept has already read.
 type replayConn struct {
 	*net.TCPConn
 	consumed []byte // owned by the reader
@@ -198,7 +199,7 @@ func (c *replayConn) Read(b []byte) (int, error) {
 	return c.TCPConn.Read(b)
 }
 
-// A handoffListener accepts connections that another listener has accepted.
+// A handoffListener is a listener whose Accept returns the connections passed to deliver.
 type handoffListener struct {
 	conns  chan net.Conn
 	once   sync.Once

@@ -40,9 +40,11 @@ type serverProcess struct {
 	stdin   io.Closer
 
 	mu sync.Mutex
-	// Guarded by mu.
-	counts  map[string]int // how often note was called, by its argument word
-	details []string       // "word: text" of the calls that have a text
+	// The following fields are guarded by mu. The map counts has, for each word, the number of
+	// times that note was called. The slice details has a line "word: text" for each call with a
+	// text, except for the word "resumed".
+	counts  map[string]int
+	details []string
 }
 
 // startServer starts a server. The connections of its clients and its connections to etcd
@@ -100,8 +102,8 @@ func listen(t testing.TB) net.Listener {
 // serverStartTimeout limits the time until a process is ready. Only failing tests wait that long.
 const serverStartTimeout = 2 * time.Minute
 
-// start starts a process. It retries until a process is ready, because a server exits if it
-// cannot read from etcd.
+// start starts a process. It retries until the process is ready, because a server that cannot read
+// from etcd exits.
 func (s *serverProcess) start() {
 	s.t.Helper()
 	var err error
@@ -163,7 +165,8 @@ func (s *serverProcess) readOutput(out io.Reader, ready chan<- error) {
 	}
 }
 
-// note records an event of the server. word is the kind of the event, and rest is its text.
+// note records an event of the server. The parameter word is the kind of the event, and rest is its
+// text.
 func (s *serverProcess) note(word, rest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +176,7 @@ func (s *serverProcess) note(word, rest string) {
 	}
 }
 
-// count returns how often note was called with word.
+// count returns the number of times that note was called with the given word.
 func (s *serverProcess) count(word string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,10 +231,11 @@ func (s *serverProcess) inject(k fault.Kind) {
 	}
 }
 
-// collectionPath is the path of the things in all namespaces.
+// collectionPath is the path of the resource "things" in all namespaces.
 const collectionPath = "/apis/example.com/v1/things"
 
-// collectionURL returns the URL of the things in a namespace, through the proxy for clients.
+// collectionURL returns the URL of the resource "things" in a namespace, through the proxy for
+// clients.
 func (s *serverProcess) collectionURL(namespace string) string {
 	return "http://" + s.clientAddr + "/apis/example.com/v1/namespaces/" + namespace + "/things"
 }

@@ -30,7 +30,7 @@ type writeRecord struct {
 	beforeVersion listwatch.Version
 }
 
-// keyPrefix is the prefix of all keys in the default layout.
+// keyPrefix is the prefix of the keys of all things in etcd, with the default layout of the store.
 const keyPrefix = "/listwatch/things.example.com/"
 
 // catchUp records all writes that were made before the call.
@@ -43,7 +43,8 @@ func (s *recorder) catchUp() error {
 	return nil
 }
 
-// read records the writes up to revision newest. It returns early if the watch ends.
+// read records writes until it has recorded the given newest revision. It returns early if the
+// watch ends.
 func (s *recorder) read(newest int64) error {
 	ctx, cancel := context.WithTimeout(s.cluster.Context(), waitTimeout)
 	defer cancel()
@@ -96,8 +97,8 @@ func (s *recorder) linkRecords() ([]writeRecord, error) {
 	return s.records, nil
 }
 
-// markOf returns the mark in the JSON of an object, or "" if it has none. Each write has a
-// different mark.
+// markOf returns spec.mark in the JSON of an object, or "" if the object has no mark. Each write
+// has a different mark.
 func markOf(data []byte) string {
 	m, _ := rawjson.String(rawjson.Lookup(data, "spec", "mark"))
 	return m

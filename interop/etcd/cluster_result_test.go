@@ -51,8 +51,8 @@ func (l *clusterTest) check(start time.Time) {
 	l.save(h)
 }
 
-// checkCoverage returns an error if something that checker.Requirements does not count happened too
-// rarely in the run.
+// checkCoverage returns an error if the run had too few reads, lost watches, refusals or other
+// results that checker.Requirements does not count.
 func (l *clusterTest) checkCoverage() error {
 	outcomes, reads := l.clients.counts()
 	for _, c := range []struct {

@@ -41,8 +41,8 @@ type clusterTest struct {
 	compacted int64 // the revision of the last compaction
 }
 
-// clusterRequirements are the minimum counts of a run. Each kind of fault must happen at least
-// once.
+// clusterRequirements has the minimum number of writes, events, faults and so on for a run. Each
+// kind of fault must happen at least once.
 var clusterRequirements = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Faults: map[string]int{
@@ -51,10 +51,10 @@ var clusterRequirements = checker.Requirements{
 	},
 }
 
-// The test runs two servers over an etcd of three members. During all faults, every
-// acknowledged write is done exactly once, consistent reads never return an old state, and
-// every watcher, whichever server it resumes at, sees every write once and in order, unless
-// its version expires because of a compaction.
+// The test runs two servers over an etcd of three members. During all faults, every acknowledged
+// write is done exactly once, and consistent reads never return an old state. Every watcher sees
+// every write once and in order, even if it resumes at the other server, unless its version expires
+// because of a compaction.
 func TestWatchersSurviveClusterFaults(t *testing.T) {
 	l := startClusterTest(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *faultTime+10*waitTimeout)
@@ -143,8 +143,9 @@ func (l *clusterTest) startClients(ctx context.Context, running *sync.WaitGroup)
 	}
 }
 
-// listRandomly lists at random servers until ctx ends: the newest state, a state that is at
-// least as new as the last acknowledged write, or the state at exactly that version.
+// listRandomly lists from random servers until ctx ends. Each list requests the newest state, a
+// state at least as new as the last acknowledged write, or the state at exactly the version of that
+// write.
 func (l *clusterTest) listRandomly(ctx context.Context, r *rand.Rand) {
 	var remotes []*client.Remote
 	for _, s := range l.servers {

@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// servedResource is the resource of the servers.
+// servedResource is the resource that both servers serve.
 var servedResource = kubeapi.Resource{
 	Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"},
 }
@@ -49,18 +49,19 @@ func serverMain() {
 	os.Exit(0)
 }
 
-// The servers have short timeouts, so that a run of a few seconds covers all of them.
+// The servers have short timeouts, so that a run of a few seconds covers all of them. The requests
+// of a server to etcd have the timeout requestTimeout, and clients have idleTimeout.
 const (
-	requestTimeout    = 2 * time.Second // for etcd
+	requestTimeout    = 2 * time.Second
 	writeTimeout      = 2 * time.Second
 	bookmarkInterval  = 100 * time.Millisecond
 	heartbeatInterval = 500 * time.Millisecond
 	watchTimeout      = 3 * time.Second
-	idleTimeout       = 3 * time.Second // for clients
+	idleTimeout       = 3 * time.Second
 )
 
-// run serves until the process exits. It prints a line when it is ready, and for each call of its
-// etcd.Trace.
+// run serves until the process exits. It prints a line when it is ready, and a line for each call
+// of a function of its etcd.Trace.
 func (c serverConfig) run() error {
 	note := func(word string, rest ...any) { fmt.Println(append([]any{word}, rest...)...) }
 	db, err := etcd.Open(context.Background(), etcd.Options{

@@ -71,8 +71,10 @@ func (c *cluster) memberStatus(i int) *clientv3.StatusResponse {
 	return s
 }
 
-// leader waits until the members agree on a leader, and returns its number. The parameter without
-// is the number of a member to ignore. If it is negative, no member is ignored.
+// leader waits until a member reports a leader that is running, and returns the number of that
+// leader. If the members disagree, the report with the newest term counts. leader ignores the
+// member with the given number, both as a reporter and as a leader. A negative number ignores no
+// member.
 func (c *cluster) leader(without int) int {
 	c.Helper()
 	found := -1

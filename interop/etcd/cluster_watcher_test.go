@@ -18,8 +18,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-// A switchingWatcher is a watcher that resumes its sessions at different servers. It must
-// be used by one goroutine only.
+// A switchingWatcher watches in sessions. Each session resumes where the last one ended, possibly
+// at another server. A switchingWatcher must be used by one goroutine only.
 type switchingWatcher struct {
 	// Immutable after construction.
 	name        string
@@ -36,9 +36,9 @@ type switchingWatcher struct {
 	current  int               // the index of the remote of the last session
 }
 
-// newWatchers returns watchers over each transport and of each selection. Some choose
-// another server for each session, some connect through a load balancer, some always use
-// the same server, and one pauses for a long time.
+// newWatchers returns watchers that together cover each transport and each selection. Some choose
+// another server for each session, some connect through a load balancer, some always use the same
+// server, and one pauses for a long time.
 func (l *clusterTest) newWatchers() []*switchingWatcher {
 	gold, err := listwatch.ParseLabelSelector("tier=gold")
 	noIron, err2 := listwatch.ParseLabelSelector("tier!=iron")
@@ -76,8 +76,8 @@ func (l *clusterTest) newWatchers() []*switchingWatcher {
 	return all
 }
 
-// remote returns a client for f. If there are several servers, its connections go to them in
-// turn, as with a load balancer.
+// remote returns a client for f. If there are several servers, the client connects to them in turn,
+// as through a load balancer.
 func (l *clusterTest) remote(f *switchingWatcher, over string, servers ...*serverProcess) *client.Remote {
 	r := l.random(uint64(1000 + len(l.remotes)))
 	n := transport.Network{}
@@ -132,11 +132,12 @@ func (f *switchingWatcher) run(ctx context.Context, report func(format string, a
 	}
 }
 
-// bookmarkWait limits the time that a session waits for a bookmark before it ends.
+// bookmarkWait limits the time that a session waits for a bookmark after the planned end of the
+// session.
 const bookmarkWait = 5 * time.Second
 
-// session runs one session. If there are several remotes, it uses a different remote than
-// the last session.
+// session runs one session. If f has several remotes, the session uses a different remote than the
+// session before.
 func (f *switchingWatcher) session(ctx context.Context) error {
 	if n := len(f.remotes); n > 1 {
 		f.current = (f.current + 1 + f.rand.IntN(n-1)) % n
@@ -186,8 +187,8 @@ func (f *switchingWatcher) read(ctx context.Context, w listwatch.Watcher, end ti
 		case f.done():
 			return nil
 		case err != nil && !complete:
-			// The transaction of the last event may have more events, which a watch that
-			// resumes at its version would not return. So the next session starts over.
+			// The transaction of the last event may have more events. A watch that resumes at the
+			// version of the last event would not return them, so the next session starts over.
 			f.position = 0
 			return err
 		case err != nil || complete && time.Now().After(end):

@@ -30,12 +30,12 @@ const (
 // A writeAttempt is a write that a client requested.
 type writeAttempt struct {
 	key          listwatch.Key
-	mark         string            // the unique member spec.mark of the object, or "" for a delete
+	mark         string            // the value of spec.mark, which is unique, or "" for a delete
 	from         listwatch.Version // the version to replace, or 0 for any version
 	began, ended time.Duration
 	outcome      outcome
-	version      listwatch.Version // version of an acknowledged write; 0 if the response has none
-	uid          string            // the uid of the deleted object of an acknowledged delete
+	version      listwatch.Version // the version of the write, or 0 if the response has none
+	uid          string            // the uid of the object, for an acknowledged delete
 }
 
 // A singleRead is a consistent read of one object.
@@ -127,8 +127,8 @@ func (w *clusterWriter) run(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// body returns the JSON of an object with a new unique mark. If the version from is not 0, it
-// becomes the resourceVersion of the object.
+// body returns the JSON of an object with a new unique mark. If from is not 0, the object has that
+// resourceVersion.
 func (w *clusterWriter) body(key listwatch.Key, from listwatch.Version) (body []byte, mark string) {
 	w.n++
 	mark = fmt.Sprintf("%s-%d", w.name, w.n)

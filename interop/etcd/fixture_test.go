@@ -134,8 +134,8 @@ func (w *resumingWatcher) run(ctx context.Context) {
 	}
 }
 
-// session opens one watch and reads it until it ends. It returns the version to resume
-// from, or 0 if the watch ended before it had such a version.
+// session opens one watch and reads it until it ends. It returns the version from which the next
+// watch can resume, or 0 if the session received no such version.
 func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, q listwatch.Query) (at listwatch.Version, err error) {
 	watcher, err := w.recorder.Source(source, "local").Watch(ctx, q)
 	if err != nil {
@@ -172,8 +172,8 @@ func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, 
 	}
 }
 
-// position returns the last version that w has seen, and the number of times that its
-// version had expired.
+// position returns the last version that w has seen, and the number of times that the version of w
+// had expired.
 func (w *resumingWatcher) position() (at listwatch.Version, expired int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

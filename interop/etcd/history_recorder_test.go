@@ -20,15 +20,15 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A writeHistory records all writes below a directory with a watch of etcd that no fault
-// affects. It also records which writes were acknowledged to a writer.
+// A writeHistory records all writes to the keys below a directory of etcd. It reads them with a
+// watch that no fault affects. It also records which writes were acknowledged to a writer.
 type writeHistory struct {
 	t     testing.TB
 	dir   string
 	seen  atomic.Int64 // the newest recorded revision
 	done  chan struct{}
 	stop  context.CancelFunc
-	state map[string][]byte // by key; owned by the recording goroutine
+	state map[string][]byte // the stored values by key; owned by the recording goroutine
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -67,7 +67,8 @@ func recordWrites(t testing.TB, client *clientv3.Client, dir string, after int64
 // uidMember matches the member after which the store inserts the resourceVersion.
 var uidMember = regexp.MustCompile(`"uid":"[^"]*"`)
 
-// objectStateOf returns the state that a watcher sees for a stored value in an event of version v.
+// objectStateOf converts a value stored in etcd to the state that watchers see in an event of
+// version v.
 func objectStateOf(value []byte, v int64) *checker.ObjectState {
 	at := uidMember.FindIndex(value)[1]
 	data := string(value[:at]) + `,"resourceVersion":"` + strconv.FormatInt(v, 10) + `"` + string(value[at:])
@@ -107,8 +108,8 @@ func (r *writeHistory) acknowledge(v listwatch.Version, began, acked time.Durati
 	r.began[v], r.acked[v] = began, acked
 }
 
-// addTo waits until all writes up to revision are recorded. It returns the history of rec,
-// to which it adds the writes.
+// addTo waits until all writes up to the given revision are recorded. It returns the history of
+// rec, to which it adds the writes.
 func (r *writeHistory) addTo(rec *checker.Recorder, revision listwatch.Version) *checker.History {
 	r.t.Helper()
 	eventually(r.t, "recorded writes", func() bool { return r.seen.Load() >= int64(revision) })

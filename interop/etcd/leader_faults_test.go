@@ -21,8 +21,8 @@ var rounds = flag.Int("rounds", 1, "number of times that each fault of the leade
 // sleep waits for d while a fault is active.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// leaderFaults holds three faults of the leader, and one that kills every member, so that every
-// watch loses its connection.
+// leaderFaults holds three faults of the leader, and a fault that kills every member in turn, so
+// that every watch loses its connection.
 var leaderFaults = []struct {
 	name   string
 	strike func(c *cluster) (heal func())
@@ -80,7 +80,8 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	front := httptest.NewServer(&watchserver.Server{Source: b})
 	remote := &client.Remote{URL: front.URL, Backoff: listwatch.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond}}
 	steady := startWatcher(t, rec, "steady", a)
-	far := startWatcher(t, rec, "far", remote, a) // switches to store a when store b is closed
+	// far switches from store b, behind remote, to store a when store b is closed.
+	far := startWatcher(t, rec, "far", remote, a)
 
 	history := recordWrites(t, c.client, "/faults/things.example.com/", base)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,7 +114,8 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	far.switchSource()
 	old := startWatcher(t, rec, "old", late)
 	sleep(300 * time.Millisecond)
-	// Two of the watchers see each write, so this number of writes also causes enough events.
+	// At least two of the watchers see each write, so this number of writes also causes the number
+	// of events that the requirements demand.
 	eventually(t, "enough writes", func() bool {
 		return writers[0].acknowledged.Load()+writers[1].acknowledged.Load() >= int64(200**rounds)
 	})
@@ -151,8 +153,7 @@ func newestOf(p listwatch.Page) (v listwatch.Version) {
 }
 
 // A single member is killed repeatedly, its watches are cut, and the history is compacted
-// continuously. Versions of watchers may expire, but apart from that watchers must see
-// every write.
+// continuously. The version of a watcher may expire. Otherwise each watcher must see every write.
 func TestCompactionStormsLoseNothingSilently(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.StartProcess(t)

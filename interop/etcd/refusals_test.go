@@ -54,9 +54,9 @@ func TestUnreachableEtcdIsNamed(t *testing.T) {
 	}
 }
 
-// openUntil opens a database repeatedly until the error contains reason, and returns the error. One
-// attempt may not find the reason, because the store searches for only a second, which is too short
-// on a busy machine.
+// openUntil opens a database repeatedly until the error contains reason, and returns the error. The
+// error of a single attempt may lack the reason, because the store searches for the reason for only
+// one second, which is too short on a busy machine.
 func openUntil(t *testing.T, reason string, o etcd.Options) (err error) {
 	t.Helper()
 	eventually(t, "the reason: "+reason, func() bool {
@@ -87,7 +87,7 @@ func TestForeignKeysAreRefused(t *testing.T) {
 		db := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix})
 		_, err := db.Collection(things)
 		wantError(t, err, listwatch.Corrupt, want, prefix+"/things.example.com/")
-		// With SkipUnreadable the store starts, and does not change the key.
+		// With SkipUnreadable the store starts, and does not change the unreadable key.
 		c, err := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix, SkipUnreadable: true}).Collection(things)
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +250,8 @@ func TestTransformerChangesStoredValues(t *testing.T) {
 	wantError(t, err, listwatch.Corrupt)
 }
 
-// The program authenticates with a changed password of etcd, and its watch continues.
+// After the password of its etcd user has changed, the program authenticates with the new password,
+// and its watch continues.
 func TestEtcdPasswordCanBeChanged(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, nil)
@@ -298,8 +299,8 @@ func TestEtcdPasswordCanBeChanged(t *testing.T) {
 	}
 }
 
-// Two processes of the program serve the same etcd. The program reports an unreachable
-// etcd.
+// Two processes of the program serve the same etcd. When etcd becomes unreachable, /readyz fails,
+// and a new process reports the reason.
 func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	t.Parallel()
 	program := testbuild.Program(t, programDir)

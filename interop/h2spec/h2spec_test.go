@@ -164,8 +164,8 @@ func (r *caseRun) run() error {
 	return r.spec.Run(r.config, conn)
 }
 
-// check reports an unexpected result. If known is true, known_failures.txt lists the case, and
-// it must fail. reason is the listed reason.
+// check reports an unexpected result of r. If known is true, known_failures.txt lists the case with
+// the given reason, and the case must fail.
 func (r *caseRun) check(t *testing.T, reason string, known bool) {
 	t.Helper()
 	failure, isFailure := errors.AsType[*spec.TestError](r.err)

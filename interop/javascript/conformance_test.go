@@ -40,8 +40,9 @@ func TestJavaScriptClientConformsInBrowser(t *testing.T) {
 	checkJavaScriptClient(t, nodePath(t)+" ../../js/test/conformance/chromium.js", conformance.Options{Skip: []string{
 		// Browsers drop the received bytes that a page has not read when the connection is reset.
 		"framing/truncated-final",
-		// Browsers follow 20 redirects, let no page set Cookie, and rely on CORS, which is
-		// disabled here, for the other headers.
+		// The case permits ten redirects and no credentials at another host. Browsers follow 20
+		// redirects and let no page set Cookie. For the other headers they rely on CORS, which is
+		// disabled here.
 		"limit/redirect",
 	}})
 }

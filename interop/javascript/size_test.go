@@ -17,8 +17,8 @@ const (
 	clientDir  = "../../js"
 	packageDir = "testdata/node"
 
-	// maxCompressedClient is the size of the minified and compressed client that docs/browsers.md
-	// promises, in bytes.
+	// maxCompressedClient is the maximum size of the minified and compressed client that
+	// docs/browsers.md promises, in bytes.
 	maxCompressedClient = 8 << 10
 )
 

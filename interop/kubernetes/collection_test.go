@@ -18,8 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The test gives client-go's http.Client to our client. Its credentials and certificates are in
-// RoundTrippers that wrap each other, so our client must send all requests through them.
+// The test gives the http.Client of client-go to our client. That http.Client adds credentials and
+// certificates in RoundTrippers that wrap each other, so our client must send all requests through
+// them.
 func TestCollectionWritesToKubernetes(t *testing.T) {
 	server := apiserver.Start(t)
 	maps := schema.GroupVersionResource{Group: relayGroup, Version: "v1", Resource: "configmaps"}

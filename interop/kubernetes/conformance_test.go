@@ -38,7 +38,7 @@ func TestKubernetesIsConformantOverOurHTTP2(t *testing.T) {
 
 // testKubernetes runs the cases in the given variants, such as "h2". Without variants, it uses the
 // variants that openTarget selects. At least the given number of runs must pass. It returns the
-// names of all runs.
+// content of known_failures.txt and the names of all runs.
 func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...string) (*conformance.KnownFailures, []string) {
 	t.Helper()
 	known, err := conformance.ReadKnownFailures("known_failures.txt")
@@ -70,7 +70,7 @@ func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...s
 	return known, names
 }
 
-// openTarget creates a custom resource for the cases, and returns a target for it at s.
+// openTarget creates a custom resource at s for the cases, and returns a target that uses it.
 func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	t.Helper()
 	pool := x509.NewCertPool()

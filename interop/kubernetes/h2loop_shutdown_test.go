@@ -48,8 +48,8 @@ func TestOurHTTP2ShutsDownWithKubernetes(t *testing.T) {
 	<-ended
 }
 
-// startCreate starts a request that creates a widget, and returns when the server reads its body.
-// The returned channel receives the status of the response.
+// startCreate starts a request that creates a widget, and returns when the server waits for the
+// body of the request. The returned channel receives the status of the response.
 func startCreate(t *testing.T, s *loopServer, namespace string) (body *io.PipeWriter, response <-chan int) {
 	t.Helper()
 	config := kubetest.Must(rest.TLSConfigFor(s.Config()))(t)

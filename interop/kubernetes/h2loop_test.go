@@ -121,7 +121,8 @@ func testLoopWrites(t *testing.T, s *loopServer) {
 	}
 }
 
-// testLoopLargeObjects tests bodies that exceed the first flow-control windows in both directions.
+// testLoopLargeObjects tests bodies that exceed the initial flow-control windows of both
+// directions.
 func testLoopLargeObjects(t *testing.T, s *loopServer) {
 	widgets := s.widgets(t, "large")
 	for i := range 4 {

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A benchClient follows the objects of a resource at url until ctx ends, and calls handle
-// for each added and each updated object. It returns a value that references all memory it
-// keeps.
+// A benchClient follows the objects of a resource at url until ctx ends, and calls handle for each
+// added and each updated object. It returns a value that references all memory that the client
+// retains.
 type benchClient func(ctx context.Context, url string, dial dialFunc, handle func()) (kept any, err error)
 
 // A dialFunc opens a connection.
@@ -55,8 +55,8 @@ func ourBenchClient[T any](resource string) benchClient {
 	}
 }
 
-// decodeOnly returns a client that lists and decodes the objects and keeps only the values. Its
-// cost is the minimum for any informer.
+// decodeOnly returns a client that lists and decodes the objects and keeps only the values. The
+// cost of this client is the minimum for any informer.
 func decodeOnly[T any](resource string) benchClient {
 	return func(ctx context.Context, url string, dial dialFunc, handle func()) (any, error) {
 		page, err := remote(resource, url, dial).List(ctx, listwatch.Query{})

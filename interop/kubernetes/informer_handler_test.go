@@ -23,9 +23,9 @@ func newEventChecker() *eventChecker {
 	return &eventChecker{objects: map[string]objectState{}, newest: map[string]uint64{}}
 }
 
-// handle is called for each notification. It records a violation of one of three rules: the
-// notifications of an object are an add, any number of updates, and a deletion; each of them starts
-// from the last known state; and versions never decrease.
+// handle is called for each notification, and records violations of three rules. The notifications
+// of an object must be an add, any number of updates, and a deletion. Each notification must start
+// from the last known state. Versions must never decrease.
 func (h *eventChecker) handle(c notification) {
 	if h.blocked != nil {
 		<-h.blocked

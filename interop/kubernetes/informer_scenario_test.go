@@ -25,7 +25,7 @@ type testedInformer interface {
 	handle(func(notification))
 	// run runs the informer until ctx ends.
 	run(ctx context.Context)
-	// waitForVersion waits until the store has the write of key at version, or a newer one.
+	// waitForVersion waits until the store has the given version of the object, or a newer one.
 	waitForVersion(ctx context.Context, key string, version uint64) error
 	// snapshot returns the content of the store.
 	snapshot() map[string]objectState

@@ -57,7 +57,7 @@ func (m typedGenerator) value(f schema.Field, depth int) any {
 	return json.RawMessage(values[m.IntN(len(values))])
 }
 
-// Property: a schema accepts exactly the objects of the default resources that a typed client can
+// Property: the schema of a default resource accepts exactly the objects that a typed client can
 // decode.
 func TestResourcesAreAcceptedIfClientsDecodeThem(t *testing.T) {
 	m := typedGenerator{rand.New(rand.NewPCG(3, 4))}

@@ -30,7 +30,7 @@ func (g patchGenerator) object(t *schema.Type, depth int) jsonObject {
 }
 
 // names returns the names of members for an object of type t. If t has more than 2*most fields,
-// it returns a random choice of names. The parameter most is the approximate size of that choice.
+// names returns a random choice, whose size is approximately the parameter most.
 func (g patchGenerator) names(t *schema.Type, most int) []string {
 	if t.AdditionalProperties != nil {
 		return g.words()

@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// patch generates a patch of o. It uses all directives in all combinations that Kubernetes
-// documents.
+// patch generates a random patch of o. Many patches together contain all directives in all
+// combinations that Kubernetes documents.
 func (g patchGenerator) patch(o jsonObject, t *schema.Type, depth int) jsonObject {
 	p := jsonObject{}
 	for name, v := range inOrder(o) {
@@ -70,7 +70,7 @@ func (g patchGenerator) patchObject(o jsonObject, t *schema.Type, depth int) jso
 	return g.patch(o, t, depth)
 }
 
-// patchKeyed adds a patch of a list that is merged by key.
+// patchKeyed adds to p a patch of a list whose elements are merged by key.
 func (g patchGenerator) patchKeyed(p jsonObject, name string, list []any, f schema.Field, depth int) {
 	had := map[any]jsonObject{}
 	for _, v := range list {
@@ -115,7 +115,7 @@ func (g patchGenerator) patchKeyed(p jsonObject, name string, list []any, f sche
 	}
 }
 
-// patchSet adds a patch of a list of scalars that is merged, not replaced.
+// patchSet adds to p a patch of a list of scalars that is merged, not replaced.
 func (g patchGenerator) patchSet(p jsonObject, name string, list []any) {
 	added := toAny(g.words())
 	if len(added) > 0 {

@@ -115,7 +115,7 @@ func (w *typeTable) fieldLines(owner string, t reflect.Type) []string {
 	return fields
 }
 
-// applySchema has the types with which kube-apiserver applies objects.
+// applySchema is the schema that kube-apiserver uses for server-side apply.
 var applySchema = func() *smdschema.Schema {
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(pod)

@@ -59,9 +59,9 @@ func marshal(t *testing.T, v any) []byte {
 	return data
 }
 
-// normalized first applies the directives and nulls that Kubernetes' implementation leaves in
-// new elements of the result of a patch. It then decodes the result into the Go type and
-// encodes it again, as an API server does, which drops nulls and unknown fields.
+// normalized converts the result of a patch to the form that an API server stores. It applies the
+// directives and nulls that Kubernetes' implementation leaves in new elements. Then it decodes the
+// result into the Go type and encodes it again, which drops nulls and unknown fields.
 func (s patchedKind) normalized(t *testing.T, data []byte) string {
 	t.Helper()
 	var raw any

@@ -28,9 +28,9 @@ const messageTablePath = "../../kubeapi/protobody/kubernetes.txt"
 // change often, and their clients can send JSON.
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// stableKinds returns the Go types of the kinds in the table. These are all kinds that can
-// be listed, because a server stores only those, and kinds that clients send in requests about
-// them: Scale, DeleteOptions and the reviews of their own rights.
+// stableKinds returns the Go types of the kinds in the table. The table has all kinds that can be
+// listed, because a server stores only these kinds. It also has kinds that clients send only in
+// requests: Scale, DeleteOptions, and the reviews of a client's own rights.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
 		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                     reflect.TypeFor[autoscalingv1.Scale](),

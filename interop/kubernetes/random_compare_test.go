@@ -14,7 +14,7 @@ import (
 // A difference is one part in which two answers to a request differ.
 type difference struct {
 	part string // code, reason, details, warnings, or the path of a field
-	// The values of the part.
+	// kubernetes and ours are the values of the part in the two answers.
 	kubernetes, ours any
 }
 
@@ -45,7 +45,7 @@ func compareAnswers(kubernetes, ours answer) []difference {
 		all = append(all, difference{"Content-Type", kubernetes.mediaType, ours.mediaType})
 	}
 	k := kubernetes.warnings
-	if kubernetes.code == http.StatusOK { // a create has only one try
+	if kubernetes.code == http.StatusOK { // Kubernetes tries a create only once
 		k = withoutRepeatedTry(k, ours.warnings)
 	}
 	if kubernetes.code < 300 && !slices.Equal(k, ours.warnings) {
@@ -54,9 +54,10 @@ func compareAnswers(kubernetes, ours answer) []difference {
 	return all
 }
 
-// withoutRepeatedTry returns the warnings of Kubernetes without those about finalizers that ours
-// does not have. Kubernetes tries an update with the object in its cache first, and keeps the
-// warnings of that try if the object was too old.
+// withoutRepeatedTry returns the warnings of Kubernetes without any warning that mentions
+// finalizers and that our server did not send. Kubernetes tries an update with the object in its
+// cache first. If that object was too old, Kubernetes tries again, but keeps the warnings of the
+// first try.
 func withoutRepeatedTry(kubernetes, ours []string) []string {
 	return slices.DeleteFunc(slices.Clone(kubernetes), func(w string) bool {
 		return strings.Contains(w, "metadata.finalizers") && !slices.Contains(ours, w)
@@ -96,8 +97,8 @@ func compareTrees(path string, kubernetes, ours any) (all []difference) {
 	return []difference{{strings.TrimPrefix(path, "."), kubernetes, ours}}
 }
 
-// compareManagers compares managedFields. Our server has none before the first apply, and then one
-// entry for all earlier updates.
+// compareManagers compares managedFields. An object of our server has no managedFields before the
+// first apply. The first apply adds one entry for all earlier updates.
 func compareManagers(path string, kubernetes, ours any) []difference {
 	k, _ := kubernetes.([]manager)
 	o, ok := ours.([]manager)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// each sends every fault, change and option once for each verb that allows it, which random
-// sequences do only by luck. It returns the number of sequences.
+// each sends every fault, change and option once with each verb that allows it. Random sequences
+// contain all of these combinations only by luck. each returns the number of sequences that it ran.
 func (c *comparison) each(t *testing.T) (sequences int) {
 	const length = 20
 	to := targets[0]
@@ -20,7 +20,7 @@ func (c *comparison) each(t *testing.T) (sequences int) {
 		done, err := c.run(t.Context(), steps)
 		if err != nil {
 			if _, alone := c.run(t.Context(), []request{create, steps[done-1]}); alone != nil {
-				err = alone // fewer requests reproduce it
+				err = alone // a shorter sequence reproduces the error
 			}
 			t.Error(err)
 			return sequences
@@ -38,8 +38,8 @@ func newCreate(to target) request {
 	return request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()}
 }
 
-// eachRequest returns the requests that the method each sends. Most of them are for an object that
-// exists.
+// eachRequest returns the requests that [comparison.each] sends. Most of them are for an object
+// that exists.
 func eachRequest(to target) (all []request) {
 	status := to
 	status.subresource = "status"
@@ -59,8 +59,8 @@ func eachRequest(to target) (all []request) {
 	return slices.Concat(all, eachScale(to), eachRead(to), eachDelete(to))
 }
 
-// withEachObject returns r with each object, valid or not, and with each option. Each create has a
-// name of its own.
+// withEachObject returns copies of r: with each object, valid or not, and with each option. Every
+// copy of a create has a name of its own.
 func (r request) withEachObject(to target) (all []request) {
 	changes := slices.Concat([]change{{}}, usualChanges, faults)
 	if strings.HasSuffix(r.verb, "/status") {
@@ -104,7 +104,7 @@ func (r request) withEachObject(to target) (all []request) {
 	return all
 }
 
-// withEachPatch returns r with each patch.
+// withEachPatch returns copies of r, one with each patch.
 func (r request) withEachPatch(to target) (all []request) {
 	add := func(mediaType string, v variant) {
 		r := r

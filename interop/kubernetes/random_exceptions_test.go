@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An exception explains differences between the two servers' answers to requests that have a verb,
-// with or without a subresource, and a trait.
+// An exception explains differences between the two servers' answers to a request. It concerns only
+// requests with its verb and its trait. A subresource also counts as a trait; see concerns.
 type exception struct {
 	verb, trait      string
 	kubernetes, ours int    // the codes of both answers
@@ -83,8 +83,9 @@ var exceptions = []*exception{
 	{"update", missingObject, 404, 400, "", otherFault},
 }
 
-// normalizations lists the functions that hide differences from the comparison, with sentences that
-// explain these differences. A sentence with a URL is from Kubernetes' documentation.
+// normalizations lists the functions that hide differences between the servers from the comparison,
+// with sentences that document these differences. A sentence with a URL is from Kubernetes'
+// documentation.
 var normalizations = []struct{ code, quote, url string }{
 	{"compareManagers", "**An object has managedFields from its first apply on**", ""},
 	{"compareManagers", "The manager of all fields that existed before the first apply is `before-first-apply`.", ""},

@@ -83,8 +83,8 @@ func (s *comparedServer) remember(r request, m map[string]any) {
 	}
 }
 
-// symbol returns the symbol of a value. The n-th values of a kind at the two servers have the same
-// symbol.
+// symbol returns the symbol for a value. The n-th value of a kind, such as "version", has the same
+// symbol at both servers.
 func (s *comparedServer) symbol(kind, value string) string {
 	if value == "" || value == "0" {
 		return value
@@ -118,7 +118,7 @@ func (s *comparedServer) normalize(v any) any {
 			delete(c, "description") // it is a text for people
 		}
 		out := make(map[string]any, len(v))
-		// The order determines the numbers of the symbols.
+		// Use a fixed order, because it determines the numbers of the symbols.
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if meta, ok := v[name].(map[string]any); ok && name == "metadata" {
 				out[name] = s.normalizeMetadata(meta, isList || isTable)
@@ -255,7 +255,7 @@ func normalizeManagers(v any) any {
 	return all
 }
 
-// foldUpdates replaces the entries of updates by one.
+// foldUpdates replaces all entries of updates by a single entry.
 func foldUpdates(all []manager) []manager {
 	updates := manager{name: "all", operation: "Update", fields: &fieldpath.Set{}}
 	var out []manager

@@ -42,8 +42,8 @@ func (t target) fill(text string) string {
 	return strings.NewReplacer("KEY", t.key(), "NAME", t.name, "KIND", kinds[t.plural]).Replace(text)
 }
 
-// A change changes one part of an object. Path has dots between the names; the text is JSON, or
-// empty to delete the part.
+// A change changes one part of an object. In path, dots separate the names of nested members. The
+// field text is the JSON of the new value, or empty to delete the part.
 type change struct{ trait, path, text string }
 
 // usualChanges make valid objects; faults make objects that at least one server could refuse, or
@@ -164,8 +164,8 @@ var (
 		{"wrong type", "spec.raw", `[]`},
 	}
 	// storedIfEmpty lists the traits of changes that leave a member of the metadata empty or null.
-	// After an apply, Kubernetes stores such a member. The next write drops it, and so makes a new
-	// version even if it changes nothing else.
+	// After an apply, Kubernetes stores such a member. The next write drops the member, and
+	// therefore makes a new version even if that write changes nothing else.
 	storedIfEmpty = []string{"labels null", "label null", "annotations empty", "annotation null", "finalizers empty", "owners empty"}
 	// badBodies are bodies that are not valid objects.
 	badBodies = []variant{
@@ -179,7 +179,7 @@ var (
 		{"duplicate name", `{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"x","name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"red"}}`},
 		{"body {}", `{}`},
 	}
-	// statusChanges change the status, which only requests for that subresource do.
+	// statusChanges change the status. Only requests for the subresource status use them.
 	statusChanges = []change{
 		{"", "status", `{"phase":"Ready"}`},
 		{"", "status", `{"replicas":2,"selector":"app=x"}`},
@@ -379,7 +379,7 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 	}
 }
 
-// setBadBody sets the body that v, one of badBodies, describes.
+// setBadBody sets the body of r to the text of v, an element of badBodies.
 func (r *request) setBadBody(v variant, to target) {
 	r.body = to.fill(v.text)
 	r.mark(v.trait)
@@ -392,11 +392,11 @@ func (r *request) setBadBody(v variant, to target) {
 func (r *request) addFault(o object, c change, to target) {
 	switch {
 	case r.method == "PATCH" && c.trait == "number 1e400":
-		return // in YAML it is a string for Kubernetes, see docs/kubernetes.md
+		return // Kubernetes reads 1e400 in YAML as a string, see docs/kubernetes.md
 	case r.method == "PATCH" && slices.Contains(storedIfEmpty, c.trait):
 		return
 	case r.verb == "create" && c.trait == "version old":
-		c.trait = "version" // no version of a new object is right
+		c.trait = "version" // every version of a new object is wrong
 	}
 	o.set(c, to)
 	r.mark(c.trait)

@@ -23,7 +23,7 @@ const (
 type request struct {
 	// verb is Kubernetes' verb, with the subresource, such as patch or update/status.
 	verb string
-	// traits name what is special about the request: its options, faults and media types.
+	// traits lists the special properties of the request: its options, faults and media types.
 	traits                                         []string
 	method, path, query, contentType, accept, body string
 	watch                                          *watchScope // set if the request is a watch
@@ -66,7 +66,7 @@ func (r *request) mark(trait string) {
 	}
 }
 
-// A target is an object, or a subresource of it, that a request is about.
+// A target is the object of a request, or a subresource of that object.
 type target struct{ plural, namespace, name, subresource string }
 
 var (
@@ -89,7 +89,7 @@ func (t target) path() string {
 	return strings.TrimSuffix(t.collection()+"/"+t.name+"/"+t.subresource, "/")
 }
 
-// verb returns the verb with the subresource.
+// verb returns the given verb with the subresource of t, such as get/status.
 func (t target) verb(verb string) string { return strings.TrimSuffix(verb+"/"+t.subresource, "/") }
 
 // key returns the name of t in references such as @list(gadgets), which comparedServer.resolve
@@ -108,10 +108,12 @@ func collectionPath(plural, namespace string) string {
 // collectionKey returns the name of the collection at path in references; see target.key.
 func collectionKey(path string) string { return strings.TrimPrefix(path, "/apis/demo.example.com/v1/") }
 
-// A variant is one of several ways to do something. An empty trait marks the usual way.
+// A variant is one of several texts for a part of a request, such as its body or an option. An
+// empty trait marks the usual texts.
 type variant struct{ trait, text string }
 
-// pick draws a variant, in most cases the usual one.
+// pick returns the empty variant in the given percentage of cases (usual), and otherwise draws one
+// of the variants.
 func pick(t *rapid.T, label string, usual int, variants ...variant) variant {
 	if len(variants) == 0 || rapid.IntRange(1, 100).Draw(t, label+"?") <= usual {
 		return variant{}
@@ -195,8 +197,8 @@ func (r *request) addWriteOptions(t *rapid.T) {
 }
 
 // dropDryRun removes the option dryRun if r has one of the traits. These traits stand for members
-// that Kubernetes drops only when it stores the object, so the response to a dry run would have
-// them.
+// that Kubernetes drops only when it stores the object, so that the response to a dry run would
+// still contain the members.
 func (r *request) dropDryRun(traits ...string) {
 	if slices.ContainsFunc(traits, func(t string) bool { return slices.Contains(r.traits, t) }) {
 		r.query = strings.Trim(strings.ReplaceAll("&"+r.query, "&dryRun=All", ""), "&")
@@ -258,7 +260,7 @@ func genMergePatch(t *rapid.T, to target) request {
 	return r
 }
 
-// setPatch sets the body, a merge patch or a JSON patch.
+// setPatch sets the body of r to the merge patch or JSON patch in v.
 func (r *request) setPatch(v variant, to target) {
 	r.body = to.fill(v.text)
 	r.mark(v.trait)
@@ -403,7 +405,7 @@ func genScale(t *rapid.T, to target) request {
 	return r
 }
 
-// setScale sets the body, a scale or a merge patch of one.
+// setScale sets the body of r to the scale in v, or to the merge patch of a scale in v.
 func (r *request) setScale(v variant, to target) {
 	r.body = to.fill(v.text)
 	r.mark(v.trait)

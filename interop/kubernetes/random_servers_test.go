@@ -23,7 +23,7 @@ type comparedServer struct {
 	values map[string]string
 	// symbols are the names under which versions and UIDs are compared.
 	symbols map[string]string
-	counts  map[string]int // the number of symbols of a kind
+	counts  map[string]int // the number of symbols of each kind
 }
 
 // begin forgets the values and symbols of the sequence before.
@@ -34,7 +34,8 @@ func (s *comparedServer) begin() {
 // reference matches a part of a request that stands for a value that the server has sent.
 var reference = regexp.MustCompile(`@(uid|rv|old|list|continue)\(([a-z/0-9-]*)\)`)
 
-// resolve replaces the references in text. A version that the server has not sent is 1.
+// resolve replaces the references in text by values that the server has sent. If the server has not
+// sent a value, resolve uses 1.
 func (s *comparedServer) resolve(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(r string) string {
 		if v, ok := s.values[r[1:]]; ok {

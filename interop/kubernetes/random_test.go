@@ -16,7 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The flags -rapid.checks and -rapid.seed replace these.
+// sequencesInCI and seedInCI are the number of sequences and the seed in continuous integration.
+// The flags -rapid.checks and -rapid.seed override them.
 const (
 	sequencesInCI = "500"
 	seedInCI      = "11"
@@ -32,7 +33,7 @@ type comparison struct {
 	classes          map[string]*class
 }
 
-// A class counts differences of the same kind. It has the shortest example.
+// A class counts differences of the same kind, and keeps the shortest example.
 type class struct {
 	count       int
 	example     []string
@@ -72,8 +73,9 @@ func TestRandomRequestsAreAnsweredAsInKubernetes(t *testing.T) {
 	}
 }
 
-// provoke runs sequences that end with the verb and the trait of an exception, for each exception
-// that explained nothing yet, until it explains a difference. It returns their number.
+// provoke handles each exception that has explained no difference yet. It runs sequences that end
+// with the verb and the trait of the exception, until the exception explains a difference. It
+// returns the number of sequences.
 func (c *comparison) provoke(t *testing.T) (sequences int) {
 	long := rapid.SliceOfN(genRequest(), 15, 30)
 	for _, e := range exceptions {
@@ -181,8 +183,9 @@ func (c *comparison) run(ctx context.Context, steps []request) (done int, err er
 	return len(steps), c.compareEvents(ctx, watches, lines)
 }
 
-// prepare lists the collections whose list versions r refers to. If Kubernetes may answer r from
-// its cache, prepare lists all kinds first: then the cache is at least as new as these lists.
+// prepare must be called before r is sent. If r refers to the version of a list that has not been
+// requested yet, prepare requests that list. If Kubernetes may answer r from its cache, prepare
+// lists all kinds first, so that the cache is at least as new as these lists.
 func (c *comparison) prepare(ctx context.Context, r request) error {
 	var lists []string
 	for _, m := range reference.FindAllStringSubmatch(r.query, -1) {

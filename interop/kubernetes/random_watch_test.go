@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A watchScope describes an object that a watch must report: the last one of the sequence.
+// A watchScope describes the objects that a watch selects. With it, last creates an object that the
+// watch must report.
 type watchScope struct {
 	target
 	labels string // the labels that the selector wants, or empty
@@ -110,7 +111,7 @@ func (r *request) addWatchSelector(t *rapid.T) {
 type openWatch struct {
 	stop   context.CancelFunc
 	events chan []json.RawMessage // receives all events at the end
-	err    error                  // valid after that
+	err    error                  // valid after the receive from events
 }
 
 // watch opens the n-th watch of the sequence. If the server refuses it, the returned openWatch is
@@ -151,7 +152,7 @@ func (s *comparedServer) watch(ctx context.Context, r request, n int) (*openWatc
 	return w, answer{code: res.StatusCode, warnings: res.Header.Values("Warning"), body: res.Header.Get("Content-Type")}, nil
 }
 
-// endWatch creates the last object of the n-th watch and returns the events of the watch.
+// endWatch creates the object that ends the n-th watch, and returns the events of that watch.
 func (s *comparedServer) endWatch(ctx context.Context, w *openWatch, scope watchScope, n int) (any, error) {
 	defer w.stop()
 	last := scope.last(n)

@@ -89,8 +89,8 @@ func endSessions(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// countReordered counts the changes whose transaction started before the transaction of the
-// previous change.
+// countReordered counts the changes whose transaction started before the transaction of the change
+// with the previous version.
 func countReordered(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	err := pool.QueryRow(t.Context(), `SELECT count(*) FROM (
@@ -133,7 +133,7 @@ type load struct {
 	commits   int // guarded by mu
 }
 
-// startWriters starts the writers, one per session. They run until stop is called.
+// startWriters starts the writers, each with its own session. They run until stop is called.
 func startWriters(t *testing.T, pool *pgxpool.Pool) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -207,7 +207,7 @@ var lastKey = listwatch.Key{Namespace: "default", Name: "last"}
 type watcher struct {
 	*testing.T
 	selector listwatch.LabelSelector
-	done     chan struct{} // closed at the end
+	done     chan struct{} // closed when the recording ends
 	// Immutable once done is closed.
 	got []string
 	err error
@@ -242,8 +242,8 @@ func (w *watcher) record(events listwatch.Watcher) {
 	}
 }
 
-// want waits for the last object and compares the received events with the events that changes
-// must cause.
+// want waits for the last object. It compares the received events with the events that the given
+// changes of the table must cause.
 func (w *watcher) want(changes []tableChange) {
 	w.Helper()
 	select {

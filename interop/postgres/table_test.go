@@ -147,7 +147,8 @@ func TestWatchesResumeBeforeAGap(t *testing.T) {
 	}
 }
 
-// Run must end, so that the program starts again with the state and the epoch of the new database.
+// If the database is replaced, Run must end, so that the program starts again with the state and
+// the epoch of the new database.
 func TestReplacedDatabaseEndsTheSource(t *testing.T) {
 	for name, replace := range map[string]func(*pgtest.Server, *pgxpool.Pool) error{
 		"an older table": func(_ *pgtest.Server, pool *pgxpool.Pool) error {

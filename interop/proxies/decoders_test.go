@@ -32,17 +32,17 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// decodeTimeout limits the time until a client has an event. The next event is written only then,
-// so a client that holds an event back until the next one arrives fails. Only failing tests wait
-// that long.
+// decodeTimeout limits the time until a client has an event. The test writes the next event only
+// after that, so a client that holds an event back until the next one arrives fails. Only failing
+// tests wait that long.
 const decodeTimeout = 5 * time.Minute
 
-// A decoder is a client that prints the text of a watch as soon as it has decoded it.
+// A decoder is a client that decodes a watch and prints each part of the text as soon as possible.
 type decoder struct {
 	name    string
-	command []string // the URL is appended; nil if open is used instead
+	command []string // the command that runs the client, without the URL; nil if open is set
 	open    func(t *testing.T, url string) io.Reader
-	socket  bool     // it uses WebSocket
+	socket  bool     // whether the client uses WebSocket
 	needs   []string // a command that succeeds if the libraries are installed
 	proxy   map[string]string
 	// optional is true if the client is not required with CI=true.
@@ -94,22 +94,22 @@ var decoders = []decoder{
 	{name: "WebSocket of ws", command: with(node, nodeDir+"websocket.mjs", "ws"), socket: true, needs: imports("ws")},
 	{
 		name: "WebSocket of undici", command: with(node, nodeDir+"websocket.mjs", "undici"), socket: true,
-		needs: imports("undici"), optional: true, // it needs version 20.18.1
+		needs: imports("undici"), optional: true, // undici needs Node.js 20.18.1
 	},
 	asSocket(python("aiohttp", "aiohttp_watch.py")),
 	asSocket(python("websockets", "websockets_watch.py")),
 }
 
-// with returns command with more arguments.
+// with returns a command line: the elements of command, followed by the arguments.
 func with(command []string, arguments ...string) []string { return slices.Concat(command, arguments) }
 
-// python returns a decoder that runs a script of testdata, which needs a module.
+// python returns a decoder that runs a script of testdata. The script needs the given module.
 func python(module, script string) decoder {
 	const python = "/usr/bin/python3"
 	return decoder{name: module, command: []string{python, "testdata/" + script}, needs: []string{python, "-c", "import " + module}}
 }
 
-// asSocket returns d with a URL for WebSocket.
+// asSocket returns a variant of d that watches over WebSocket.
 func asSocket(d decoder) decoder {
 	d.name, d.socket = "WebSocket of "+d.name, true
 	return d
@@ -156,7 +156,7 @@ type reading struct {
 	events, private chan string
 }
 
-// read sends the lines of from to r.events or r.private, until from ends.
+// read sends the lines of a decoder's output to r.events or r.private, until the output ends.
 func (r *reading) read(from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
@@ -170,7 +170,7 @@ func (r *reading) read(from io.Reader) {
 		case line == ":" || strings.HasPrefix(line, `{"type":"BOOKMARK"`):
 			select {
 			case r.private <- line:
-			default: // the test does not wait for one
+			default: // drop the line, because wantPrivate needs only one
 			}
 		case strings.HasPrefix(line, "{"):
 			r.events <- line
@@ -226,14 +226,15 @@ func (d decoder) start(t *testing.T, addr, query string) *reading {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Wait() }) // it is killed
+		t.Cleanup(func() { _ = cmd.Wait() }) // the error is that the process was killed
 		output = stdout
 	}
 	go r.read(output) // ends with the watch
 	return r
 }
 
-// installed reports whether d can run. With CI=true it must.
+// installed reports whether d can run. With CI=true, it fails the test if d cannot run, unless d is
+// optional.
 func (d decoder) installed(t *testing.T) bool {
 	var err error
 	if d.command != nil {
@@ -289,8 +290,8 @@ func TestDecodersReadSharedHistory(t *testing.T) {
 	checkBytes(t, slices.Concat(s.http.Watches(), s.sockets.Watches()))
 }
 
-// A sharingServer serves a collection with SharedCompression, which compresses each event with the
-// history of earlier ones: over HTTP at /things, and over WebSocket at /sockets.
+// A sharingServer serves a collection over HTTP at /things and over WebSocket at /sockets. It uses
+// SharedCompression, which compresses each event with the history of earlier events.
 type sharingServer struct {
 	addr          string
 	things        *store.Collection
@@ -331,8 +332,8 @@ func startSharing(t *testing.T) *sharingServer {
 	return s
 }
 
-// checkBytes verifies that history was shared: in each compression a watch has received fewer bytes
-// than separately compressed events take.
+// checkBytes verifies that watches shared a compression history. For each compression, a watch must
+// have received fewer bytes per event than an event takes that is compressed separately.
 func checkBytes(t *testing.T, watches []watchserver.Watch) {
 	t.Helper()
 	fewest := map[string]int64{}
@@ -354,7 +355,8 @@ func checkBytes(t *testing.T, watches []watchserver.Watch) {
 // own has at least that many bytes.
 const incompressible = 1024
 
-// write writes an object and returns its event as the uncompressed watch plain has printed it.
+// write creates an object. It returns the line that the uncompressed watch prints for the object.
+// The parameter plain is the output of that watch.
 func write(t *testing.T, c *store.Collection, i int, plain *reading) string {
 	t.Helper()
 	text := ""

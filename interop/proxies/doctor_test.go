@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The configurations of docs/proxies.md.
+// nginx, haproxy and caddy have the configurations of docs/proxies.md.
 var (
 	nginx = &proxy{
 		command: "nginx",
@@ -104,7 +104,8 @@ func TestDoctorNamesEachFault(t *testing.T) {
 		checks []string // exactly the checks that must find a problem
 		remedy string   // part of the advice for this proxy
 	}{
-		// nginx passes small parts on even with proxy_buffering; its compressor holds them back.
+		// Even with proxy_buffering, nginx forwards small parts at once. Its compressor holds them
+		// back.
 		{"nginx", map[string]string{"FAULT": "proxy_ignore_headers X-Accel-Buffering; gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"}, []string{"buffering", "compression"}, "proxy_buffering off"},
 		{"nginx", map[string]string{"FAULT": "gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"}, []string{"compression"}, "gzip off"},
 		{"nginx", map[string]string{"FAULT": "proxy_set_header Upgrade ''; proxy_set_header Connection '';"}, []string{"upgrade", "websocket"}, "proxy_set_header Upgrade"},

@@ -32,7 +32,7 @@ import (
 // long.
 const startTimeout = 5 * time.Minute
 
-// startServer returns the address of a server of an empty collection at /things.
+// startServer starts a server with an empty collection at /things, and returns its address.
 func startServer(t *testing.T) string {
 	t.Helper()
 	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{APIVersion: "v1", Kind: "Thing"})
@@ -54,10 +54,11 @@ func startServer(t *testing.T) string {
 // A proxy is a program that stands between client and server.
 type proxy struct {
 	command string
-	// args returns the arguments that start it in the foreground with a configuration file.
+	// args returns the arguments with which the program runs in the foreground with a configuration
+	// file.
 	args func(file, dir string) []string
-	// config is its configuration. ADDR, PORT, SERVER and DIR are replaced by values of the test,
-	// and GLOBAL_FAULT, FRONT_FAULT and FAULT by the faults of a test case, if any.
+	// config is the configuration of the program. ADDR, PORT, SERVER and DIR are replaced by values
+	// of the test, and GLOBAL_FAULT, FRONT_FAULT and FAULT by the faults of a test case, if any.
 	config string
 }
 
@@ -87,7 +88,8 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 	defer log.Close()
 	cmd := exec.Command(path, p.args(file, dir)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // nginx starts processes of its own
+	// nginx starts child processes. In a process group of their own, all of them can be killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 	ended := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = cmd.Wait() // it is killed
+		_ = cmd.Wait() // the error is that the process was killed
 		close(ended)
 	})
 	t.Cleanup(func() {
@@ -130,10 +132,10 @@ func awaitListener(t *testing.T, addr string, ended <-chan struct{}) {
 	}
 }
 
-// buildFolder has the program that program builds. It is set by TestMain.
+// buildFolder is the folder for the program listwatch. It is set by TestMain.
 var buildFolder string
 
-// program builds the command listwatch once.
+// program builds the command listwatch on the first call, and returns the path of the binary.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildFolder, "listwatch")
 	return path, testbuild.Compile(path, "../../cmd/listwatch")
@@ -145,19 +147,19 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(buildFolder) // what remains is in the folder for temporary files
+	_ = os.RemoveAll(buildFolder) // files that remain are in the folder for temporary files
 	os.Exit(code)
 }
 
-// A finding is an element of the JSON report of doctor.
+// A finding is an element of the JSON report of "listwatch doctor".
 type finding struct {
 	Check, Verdict, Text string
 	Remedies             []struct{ Proxy, Settings string }
 }
 
-// examine runs doctor on the collection at addr, and returns its problems by check. It repeats an
-// examination that finds other problems than the wanted ones, because a busy machine can delay
-// parts of a response as a proxy does.
+// examine runs "listwatch doctor" on the collection at addr, and returns the problems by check. It
+// repeats an examination that finds other problems than the wanted ones, because a busy machine can
+// delay parts of a response as a proxy does.
 func examine(t *testing.T, addr, idle string, want ...string) map[string]finding {
 	t.Helper()
 	for try := 1; ; try++ {

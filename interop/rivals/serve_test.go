@@ -1,7 +1,8 @@
 //go:build !race
 
-// Package rivals runs a Kubernetes API server for benchmarks/rivals, which cannot import it: the
-// two modules need different versions of their dependencies.
+// Package rivals runs a Kubernetes API server for benchmarks/rivals. The module of
+// benchmarks/rivals cannot import the API server, because the two need different versions of their
+// dependencies.
 package rivals
 
 import (
@@ -59,8 +60,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// readUsage reads the CPU time first, because the garbage collection before the measurement of the
-// memory is no work of the server.
+// readUsage reads the CPU time before it measures the memory, because that measurement includes a
+// garbage collection, which is not work of the server.
 func readUsage(t *testing.T) usage {
 	t.Helper()
 	var r syscall.Rusage

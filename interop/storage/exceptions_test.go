@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An exception is a test that cannot pass, with the assertion of the test that fails.
+// An exception is a test of the suite that cannot pass, with the assertion that fails in this test.
 // docs/kubernetes-storage-suite.md has the same table.
 type exception struct{ name, assertion string }
 
@@ -65,7 +65,7 @@ func exportedTests(t *testing.T) []string {
 	return names
 }
 
-// calledTests returns the names of the tests that n calls.
+// calledTests returns the names of the tests of the suite that the code of n calls.
 func calledTests(n ast.Node) []string {
 	names := make(map[string]bool)
 	ast.Inspect(n, func(n ast.Node) bool {

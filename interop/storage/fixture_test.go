@@ -43,8 +43,8 @@ type fixture struct {
 	lags  bool              // whether the database is a laggingDatabase
 }
 
-// A laggingDatabase has collections that receive their writes independently. A list that accepts
-// any version in one collection may be older than the newest write in another one.
+// A laggingDatabase has collections that receive their writes independently. So, in one collection,
+// a list that accepts any version may be older than the newest write in another collection.
 type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
@@ -181,17 +181,18 @@ type suiteTest struct {
 	// serial must be true if the test sets a feature gate, because feature gates apply to
 	// the whole process.
 	serial bool
-	// timed must be true if a slow machine can make the test fail: because the test waits for only
-	// a fraction of a second, or because it expects a list that accepts any version to include the
-	// latest write. Over etcd, such a list lacks the write if its event takes longer than 100 ms. A
-	// timed test runs in a process of its own, up to maxTries times until it passes.
+	// timed must be true if a slow machine can make the test fail. Some tests wait for only a
+	// fraction of a second. Others expect a list that accepts any version to include the latest
+	// write. Over etcd, such a list lacks the write if its event takes longer than 100 ms. A timed
+	// test runs in a process of its own, up to maxTries times until it passes.
 	timed bool
 }
 
 const (
-	// tryEnv is the environment variable of a process that makes one try.
+	// tryEnv is an environment variable that is set in a process that makes one try of a timed
+	// test.
 	tryEnv = "LISTWATCH_TEST_TRY"
-	// maxTries is the number of tries after which a timed test has failed.
+	// maxTries is the maximum number of tries. A timed test that passes in none of them has failed.
 	maxTries = 5
 )
 
@@ -216,13 +217,13 @@ func runInProcesses(t *testing.T) {
 	}
 }
 
-// withStorage returns a test that only needs a storage.
+// withStorage adapts a test of the suite that only needs a storage.
 func withStorage(run func(context.Context, *testing.T, kube.Interface)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, f) }
 }
 
-// withPrefix returns a test of a storage that puts a prefix before the stored bytes. run can change
-// the prefix.
+// withPrefix adapts a test of the suite that needs a storage with a prefix before the stored bytes.
+// The test can change the prefix.
 func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer)) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }

@@ -58,8 +58,8 @@ func (c *coder) setScope(q *listwatch.Query, path string, recursive bool) (strin
 // the last key of the previous page.
 
 // continueToken returns our token for the next page of a list. The page begins with the first key
-// that is not before the path start, and shows the state at version, or the current state if
-// version is not positive.
+// at or after the path in start. It shows the state at the given version, or the current state if
+// that version is not positive.
 func (c *coder) continueToken(start string, version int64) string {
 	start, after := strings.CutSuffix(start, "\x00")
 	p := history.ContinueToken{Key: c.split(start), Version: listwatch.Version(max(version, 0))}

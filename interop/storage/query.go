@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// listQuery returns the query for a list, and the path below which it lists.
+// listQuery returns the query for a list, and the path prefix of the objects to list.
 func (c *coder) listQuery(path string, o kube.ListOptions) (q listwatch.Query, prefix string, err error) {
 	if prefix, err = c.setSelection(&q, path, o); err != nil {
 		return q, "", err

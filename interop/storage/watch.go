@@ -39,8 +39,8 @@ type watcher struct {
 	bookmarked listwatch.Version // the version of the last bookmark; owned by run
 }
 
-// Watch implements [kube.Interface]. An error that depends on the history is returned as
-// the first event.
+// Watch implements [kube.Interface]. It returns an error if o is invalid. Any other error, such as
+// an expired version, is the first event of the watch.
 func (s *Storage) Watch(ctx context.Context, path string, o kube.ListOptions) (watch.Interface, error) {
 	q, err := s.watchQuery(path, o)
 	if err != nil {

@@ -61,8 +61,8 @@ func (st *baseState) version() listwatch.Version {
 	return st.stored.Version
 }
 
-// read returns the state at path, or nil if the object does not exist. If the object cannot
-// be decoded, read also returns the error as unreadable.
+// read returns the state at path, or nil if the object does not exist. If the object cannot be
+// decoded, read also returns the decoding error as unreadable.
 func (s *Storage) read(ctx context.Context, path string) (st *baseState, unreadable, err error) {
 	kept, err := s.get(ctx, path, "")
 	if err != nil || kept == nil {
@@ -75,7 +75,8 @@ func (s *Storage) read(ctx context.Context, path string) (st *baseState, unreada
 	return st, unreadable, nil
 }
 
-// suggested returns the state from which o was read, or nil if o is nil.
+// suggested returns the state from which the caller of a write has read the object o, or nil if o
+// is nil.
 func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) (*baseState, error) {
 	if o == nil {
 		return nil, nil
@@ -95,13 +96,13 @@ func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) 
 	return &baseState{stored: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
 }
 
-// errReread makes retryOnConflict call write again with the current state. It is the error of a
-// write that would change nothing in a state that may be outdated.
+// errReread makes retryOnConflict call write again with the current state. The function write
+// returns errReread if the write would change nothing, but the state may be outdated.
 var errReread = &listwatch.Error{Code: listwatch.Conflict}
 
-// retryOnConflict calls write with st or, if st is nil, with the current state. It calls write
-// again with the current state as long as write returns a conflict. It returns another error
-// only if the state that caused the error is current.
+// retryOnConflict calls write with st or, if st is nil, with the current state. If write returns a
+// conflict, retryOnConflict calls it again with the current state. Any other error may be due to an
+// outdated state, so retryOnConflict returns the error only if the state was current.
 func retryOnConflict(st *baseState, read func() (*baseState, error), write func(*baseState) error) error {
 	var failed error
 	var at listwatch.Version
@@ -178,8 +179,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 	})
 }
 
-// unchanged reports whether the stored bytes would stay the same if the object next were
-// written.
+// unchanged reports whether a write of the given object would leave the stored bytes as they are.
 func (s *Storage) unchanged(ctx context.Context, st *baseState, next runtime.Object) (bool, error) {
 	if st.stored == nil || st.stale {
 		return false, nil

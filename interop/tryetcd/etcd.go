@@ -112,8 +112,8 @@ func closeAll(members []*embed.Etcd) {
 	}
 }
 
-// checkUnused returns an error if another process uses the data in dir. Otherwise etcd
-// would wait without a message.
+// checkUnused returns an error if another process uses the data in dir. Without this check, etcd
+// would wait silently for the other process.
 func checkUnused(dir string) error {
 	file := filepath.Join(dir, "member", "snap", "db")
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +129,7 @@ func checkUnused(dir string) error {
 	return db.Close()
 }
 
-// configs returns the configuration of each member, after it has created their directories. A
+// configs creates the directories of the members, and returns the configuration of each member. A
 // single member has its data in dir, as with the program etcd. Several members have subdirectories.
 func (o *options) configs(dir string) ([]*embed.Config, error) {
 	if n := membersIn(dir); n > 0 && n != o.members {

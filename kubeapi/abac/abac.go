@@ -58,9 +58,9 @@ type rule struct {
 	readonly                      bool
 }
 
-// Read reads a policy. It ignores empty lines and lines that start with "#". An error, of code
-// Invalid, names the line. Unlike Kubernetes, Read accepts neither unknown or repeated members nor
-// a line that can never match, because a misspelt restriction would grant too much.
+// Read reads a policy. It ignores empty lines and lines that start with "#". Its errors have code
+// Invalid and name the line. Unlike Kubernetes, Read accepts neither unknown or repeated members
+// nor a line that can never match, because a misspelt restriction would grant too much.
 func Read(r io.Reader) (*Policy, error) {
 	p := new(Policy)
 	lines := bufio.NewScanner(r)
@@ -151,8 +151,8 @@ func wanted(target any) string {
 	return "string"
 }
 
-// Authorize returns nil if the policy allows the user to make the request that a describes. It is a
-// [kubeapi.Authorizer].
+// Authorize returns nil if the policy allows the user to make the request with the Attributes in a.
+// It is a [kubeapi.Authorizer].
 func (p *Policy) Authorize(_ context.Context, user kubeapi.User, a kubeapi.Attributes) error {
 	authenticated := isAuthenticated(user)
 	for i := range p.rules {

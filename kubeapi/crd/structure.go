@@ -9,7 +9,7 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// The members that every object has, whatever its schema says.
+// objectMembers are the members that every object has, whatever its schema says.
 var objectMembers = []string{"apiVersion", "kind", "metadata"}
 
 // checkTypes returns an error if s or a schema in it has a type that does not exist.
@@ -41,8 +41,8 @@ func (d *Definition) rootType(s *structural.Structural) *schema.Type {
 	return t
 }
 
-// field returns the type of the value with the given path. preserve is true if unknown fields are
-// preserved around the value.
+// field returns the type of the value at path, whose schema is s. preserve is true if the object
+// that contains the value preserves unknown fields.
 func (d *Definition) field(path string, s *structural.Structural, preserve bool) schema.Field {
 	d.ignoreRules(path, s)
 	switch {
@@ -56,7 +56,7 @@ func (d *Definition) field(path string, s *structural.Structural, preserve bool)
 	return schema.Field{Scalar: scalarOf(s)}
 }
 
-// ignoreRules adds the parts of the schema at path that have no effect to d.Ignored.
+// ignoreRules adds to d.Ignored the rules of s that have no effect. The entries contain path.
 func (d *Definition) ignoreRules(path string, s *structural.Structural) {
 	if len(s.XValidations) > 0 {
 		d.ignore("%s: the CEL rules of x-kubernetes-validations are not enforced", path)

@@ -19,8 +19,8 @@ import (
 )
 
 // newValidator returns a function that checks the values of an object as Kubernetes checks custom
-// resources, except for CEL rules. Unless nulls is true, the function first calls dropNulls. It is
-// safe for concurrent use.
+// resources, except for CEL rules. If the parameter nulls is false, this function first calls
+// dropNulls. It is safe for concurrent use.
 func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte, nulls bool) field.ErrorList {
 	openAPI := s.ToKubeOpenAPI()
 	prepare(openAPI)
@@ -48,9 +48,9 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []
 	}
 }
 
-// dropNulls removes the members of value that are null where s does not allow it, as Kubernetes
-// does before it validates. A cluster would replace a null by the default. Kubernetes' own function
-// is not used, because it would link CEL, which adds 15 MB to the program.
+// dropNulls removes each member of value that is null although s does not allow null, as Kubernetes
+// does before it validates. (A cluster would set such a member to its default.) Kubernetes' own
+// function is not used, because it would link CEL, which adds 15 MB to the program.
 func dropNulls(value any, s *structural.Structural) {
 	if s == nil {
 		return
@@ -91,8 +91,8 @@ func checkReplicas(object map[string]any, path string) field.ErrorList {
 	return nil
 }
 
-// checkSelector checks the label selector at a path, which may be empty, of an object that has a
-// scale.
+// checkSelector checks the label selector at the given path of an object that has a scale. If path
+// is empty, the scale has no selector.
 func checkSelector(object map[string]any, path string) field.ErrorList {
 	if path == "" {
 		return nil
@@ -106,7 +106,7 @@ func checkSelector(object map[string]any, path string) field.ErrorList {
 func memberNames(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
 // prepare changes s and the schemas in it for the validator, which does not know Kubernetes'
-// extensions. A field with a default is never required, because a cluster would fill it in.
+// extensions. It makes fields with a default optional, because a cluster would fill in the default.
 func prepare(s *spec.Schema) {
 	if s == nil {
 		return
@@ -127,7 +127,7 @@ func prepare(s *spec.Schema) {
 	}
 }
 
-// fieldError returns an error of the validator in the form of Kubernetes.
+// fieldError converts an error of the validator to the error that Kubernetes reports.
 func fieldError(err error) *field.Error {
 	v, ok := errors.AsType[*openapierrors.Validation](err)
 	if !ok {

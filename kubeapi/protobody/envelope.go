@@ -12,10 +12,10 @@ import (
 // MediaType is the media type of Kubernetes' Protocol Buffers.
 const MediaType = "application/vnd.kubernetes.protobuf"
 
-// ToJSON converts the object in a request body to compact JSON. It returns [ErrTooLarge] if
-// the result exceeds limit bytes. Other errors are of type *listwatch.Error: with code
-// Unsupported and status 415 if the kind or a field with a value is unknown, and with code
-// Invalid if the body is malformed. The result shares no memory with body.
+// ToJSON converts the object in a request body to compact JSON. It returns [ErrTooLarge] if the
+// JSON would have more bytes than limit. Other errors are of type *listwatch.Error: with code
+// Unsupported and status 415 if the kind or a field with a value is unknown, and with code Invalid
+// if the body is malformed. The result shares no memory with body.
 func ToJSON(body []byte, limit int64) ([]byte, error) {
 	all, err := kubernetesMessages()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// scalar writes a value that is not an object in JSON.
+// scalar writes, as JSON, a value whose JSON is not an object.
 func (w *jsonWriter) scalar(s scalarType, value record) error {
 	switch s {
 	case scalarBool:
@@ -67,8 +67,8 @@ func builtin(name string, fields ...field) *message {
 	return m
 }
 
-// time writes a Timestamp with a precision of unit. If unit is zero, fractions of a second
-// are dropped.
+// time writes a Timestamp. It rounds the fraction of a second down to a multiple of unit, or drops
+// the fraction if unit is zero.
 func (w *jsonWriter) time(data []byte, unit time.Duration, layout string) error {
 	values, err := timestamp.values(data)
 	if err != nil {

@@ -44,7 +44,7 @@ func (w *jsonWriter) checkSize() error {
 	return nil
 }
 
-// members writes the fields of m in the order of the table.
+// members writes the fields of m in the order in which m declares them.
 func (w *jsonWriter) members(m *message, data []byte) error {
 	if w.depth++; w.depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d messages", maxDepth)

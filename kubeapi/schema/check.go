@@ -45,7 +45,8 @@ func (t *Type) Unknown(doc []byte) []string {
 	return unknown
 }
 
-// unknown returns the paths of the unknown fields in a value. Each starts with a dot or a bracket.
+// unknown returns the paths of the unknown fields in a value. Each path starts with a dot or a
+// bracket.
 func (f Field) unknown(v []byte) (paths []string) {
 	if !f.List || len(v) == 0 || v[0] != '[' {
 		for _, path := range f.Type.Unknown(v) {
@@ -67,7 +68,7 @@ func (f Field) unknown(v []byte) (paths []string) {
 	return paths
 }
 
-// find returns the description of a member, if there is one.
+// find returns the description of the member with the given name. known is false if there is none.
 func (t *Type) find(name []byte) (f Field, known bool) {
 	if f, known = t.Fields[string(name)]; known || t.AdditionalProperties == nil {
 		return f, known

@@ -30,9 +30,9 @@ func Kubernetes(name string) *Type {
 	return all[name]
 }
 
-// Parse parses types from text. The name of a type is on a line of its own. The lines of
-// its fields follow. They start with a tab and consist of the name, the type and, for lists
-// that are merged or keys that are retained, the strategy:
+// Parse parses types from text. The name of a type is on a line of its own, and the lines of its
+// fields follow. Each of these starts with a tab and consists of the name, the type and, if the
+// field has one, the strategy of patches:
 //
 //	example.v1.Widget
 //		labels map[string]string

@@ -36,10 +36,11 @@ type Type struct {
 
 // A Field describes a member of an object.
 type Field struct {
-	// Type is the type of the value, or of each element of a list, if that is an object.
+	// Type is the type of an object: of the value or, if List is true, of each element of the
+	// value.
 	Type *Type
-	// Scalar is the type of the value, or of each element, if that is not an object. If
-	// empty and Type is nil, the value may be anything.
+	// Scalar is the type of a value or element that is not an object. If Scalar is empty and Type
+	// is nil, the value or element may be anything.
 	Scalar Scalar
 	// List is true if the value is a list.
 	List bool
@@ -57,7 +58,7 @@ type Field struct {
 	// $retainKeys in every object, even without RetainKeys.
 	RetainKeys bool
 	// Keys are the members that identify the elements of a list in a server-side apply
-	// (x-kubernetes-list-map-keys). If nil, they are MergeKey.
+	// (x-kubernetes-list-map-keys). If nil, MergeKey is the only one.
 	Keys []string
 	// Set makes a server-side apply treat a list of scalars as a set (x-kubernetes-list-type
 	// "set"). Lists of scalars with Merge are sets, too.
@@ -66,8 +67,8 @@ type Field struct {
 	// it has a MergeKey or members. Lists without MergeKey, Keys, Merge and Set are always
 	// replaced.
 	Atomic bool
-	// Default is the value of a string that a server-side apply assumes if the member is one of
-	// the Keys of a list and absent.
+	// Default is the value that a server-side apply assumes for a string that is absent and is one
+	// of the Keys of a list.
 	Default string
 }
 

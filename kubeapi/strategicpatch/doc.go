@@ -18,7 +18,7 @@
 //
 // # Differences from Kubernetes
 //
-// This package deviates from k8s.io/apimachinery where that silently loses data or fails
+// This package deviates from k8s.io/apimachinery where that package silently loses data or fails
 // without a good reason:
 //
 //   - $patch: replace in an object that does not exist yet creates it. Kubernetes drops the

@@ -25,7 +25,7 @@ type item struct {
 	position int    // index that the first element with this key had before the patch; -1 if new
 }
 
-// applyToList applies c to the list n. at is the path of the list.
+// applyToList applies c to the list n, whose path is the parameter at.
 func (n *node) applyToList(c *fieldPatch, f schema.Field, at fieldPath) error {
 	l := n.parseList()
 	if l.visits++; l.visits > maxVisits {
@@ -173,8 +173,8 @@ func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string,
 	return keys, nil
 }
 
-// setElements merges elements of the patch into existing elements with the same key. It
-// appends all others to l and returns them.
+// setElements merges elements of the patch into existing elements with the same key. It appends all
+// other elements of the patch to l and returns them.
 func (l *list) setElements(p listPatch, f schema.Field) (added []*item, err error) {
 	index := make(map[string]*item, len(l.items))
 	for _, it := range l.items {

@@ -2,8 +2,8 @@ package strategicpatch
 
 import "slices"
 
-// isSubsequence reports whether order contains all of keys, and in the same order. It also
-// returns true if order is empty.
+// isSubsequence reports whether all keys occur in the list order, in the same sequence. It also
+// returns true if that list is empty.
 func isSubsequence(keys, order []string) bool {
 	if len(order) == 0 {
 		return true

@@ -21,11 +21,11 @@ func appendAge(dst []byte, then jsonvalue.Value, now time.Time) []byte {
 	return rawjson.AppendString(dst, formatAge(now.Sub(t)))
 }
 
-// ageFormats are the formats of kubectl's AGE column. Each applies to ages below its limit.
-// Some add a smaller second unit.
+// ageFormats are the formats of kubectl's AGE column. Each applies to ages below its limit. Some
+// formats show two units, such as minutes and seconds.
 var ageFormats = []struct {
 	below       time.Duration
-	unit, minor time.Duration // a zero minor means no second unit
+	unit, minor time.Duration // if minor is zero, only unit is shown
 }{
 	{2 * time.Minute, time.Second, 0},
 	{10 * time.Minute, time.Minute, time.Second},

@@ -75,8 +75,8 @@ type Table struct {
 	cells       []cellFunc
 }
 
-// New compiles columns, and adds a first column with the object's name. If columns is nil, it adds
-// a second one with the age. An invalid column is an error of code Invalid.
+// New compiles columns, and adds a first column with the object's name. If columns is nil, New also
+// adds a column with the age. An invalid column is an error of code Invalid.
 func New(columns []Column) (*Table, error) {
 	if columns == nil {
 		columns = []Column{ageColumn}
@@ -191,8 +191,8 @@ func appendJoined(dst []byte, path jsonvalue.Path, object jsonvalue.Value) []byt
 	return rawjson.AppendString(dst, all.String())
 }
 
-// A row is an object whose cells are rendered at the time now. It caches parsed parts of
-// the object, which several cells may use.
+// A row is an object whose cells are rendered at a given time. It caches parsed parts of the
+// object, which several cells may use.
 type row struct {
 	object jsonvalue.Value
 	now    time.Time

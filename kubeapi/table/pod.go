@@ -47,8 +47,8 @@ func podGates(dst []byte, r *row) []byte {
 	if len(gates) == 0 {
 		return rawjson.AppendString(dst, orNone(""))
 	}
-	// The map avoids comparing each gate with each condition, which would take minutes for
-	// a hostile pod with many of both.
+	// The map avoids comparing each readiness gate with each condition, which would take minutes
+	// for a hostile pod with many of both.
 	isTrue := make(map[string]bool)
 	r.at("status", "conditions").Elements(func(c jsonvalue.Value) { isTrue[c.At("type").Text()] = c.At("status").Text() == "True" })
 	total, met := 0, 0

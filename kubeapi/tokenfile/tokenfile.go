@@ -39,9 +39,9 @@ func Read(r io.Reader) (*Tokens, error) {
 	return t, nil
 }
 
-// Replace reads a token file as [Read] does, and replaces all tokens. If
-// it returns an error, the tokens stay the same. To end the watches whose tokens are missing, call
-// [watchserver.Server.Recheck] after it.
+// Replace reads a token file as [Read] does, and replaces all tokens. If it returns an error, the
+// tokens stay the same. After it, call [watchserver.Server.Recheck] to end the watches of users
+// whose tokens are no longer in the file.
 func (t *Tokens) Replace(r io.Reader) error {
 	records := csv.NewReader(r)
 	records.FieldsPerRecord = -1

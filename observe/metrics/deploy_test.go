@@ -24,7 +24,7 @@ func names(m *Metrics) (all []string) {
 	return all
 }
 
-// missingMetrics returns the names of the metrics of m without a series in text.
+// missingMetrics returns the names of the metrics of m that have no series in text, a scrape.
 func missingMetrics(m *Metrics, text string) []string {
 	return slices.DeleteFunc(names(m), func(name string) bool { return strings.Contains(text, "# TYPE "+name+" ") })
 }

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// promtool runs promtool, from Debian's package prometheus. It returns an error if promtool finds a
-// problem, with what it prints. Without promtool it skips the test, or fails it if CI is true.
+// promtool runs promtool, from Debian's package prometheus, and returns its output. It returns an
+// error if promtool finds a problem. Without promtool it skips the test, or fails it if CI is true.
 func promtool(t *testing.T, stdin io.Reader, args ...string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
@@ -39,7 +39,8 @@ func scrapeText(m *Metrics) string {
 	return w.Body.String()
 }
 
-// value returns the value of series in text, a scrape. series is a name with its labels, if any.
+// value returns the value of a series in text, a scrape. The series is the name of a metric with
+// its labels, if any.
 func value(t *testing.T, text, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// MaxResources is the number of resources that have series of their own. The series of all further
-// resources are added up as resource "other", so that a server of thousands of resources does not
+// MaxResources is the number of resources that have series of their own. All further resources
+// share the series of a resource named "other", so that a server of thousands of resources does not
 // overload Prometheus.
 const MaxResources = 50
 
@@ -27,7 +27,7 @@ type labelSet struct {
 	known map[watchserver.Resource]bool
 }
 
-// of returns r, or other if too many resources were seen before it.
+// The method of returns r itself, or the resource [other] if too many resources were seen before r.
 func (l *labelSet) of(r watchserver.Resource) watchserver.Resource {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,9 @@ type gauge struct {
 	kind prometheus.ValueType
 	// hasLabels is false if there is only one series.
 	hasLabels bool
-	max       bool // of several values with the same labels, the greatest one counts, not their sum
+	// max is true if, of several values with the same labels, the greatest counts, and not their
+	// sum.
+	max bool
 }
 
 // allGauges holds every gauge of the package.

@@ -142,7 +142,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		f.watch(f.request(ctx, "/?watch=true", f.resource))
 		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/?watch=true", f.resource))
-		<-time.After(time.Second) // until the watches sleep, because a wakeup counts only then
+		// Wait until the watches sleep, because only then does an event count as a wakeup.
+		<-time.After(time.Second)
 		f.create("after")
 		<-time.After(time.Second)
 		await(t, f, "listwatch_watch_events_total"+of, 4)

@@ -35,8 +35,8 @@ func (s *scrape) set(g *gauge, v float64, labels ...string) {
 	}
 }
 
-// send sends all samples. If the gauge of open watches has more than maxWatchSeries, it sends the
-// greatest ones, and the sum of all others as one sample.
+// send sends all samples. If the gauge of open watches has more than maxWatchSeries samples, send
+// sends only the greatest samples of the gauge, and the sum of the others as one more sample.
 func (s *scrape) send(out chan<- prometheus.Metric) {
 	s.limit(openWatches, maxWatchSeries)
 	for key, v := range s.values {

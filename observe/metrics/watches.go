@@ -47,7 +47,7 @@ type watchCounters struct {
 	byResource                   sync.Map // watchserver.Resource → *sentCounters
 }
 
-// sentCounters are the counters that each write updates.
+// sentCounters are the counters that each write to the client of a watch updates.
 type sentCounters struct{ events, bytes prometheus.Counter }
 
 func (c *watchCounters) create(m *Metrics) {
@@ -58,7 +58,7 @@ func (c *watchCounters) create(m *Metrics) {
 	c.lag = m.histogram("watch_lag_seconds", "Time from the commit of the oldest event in a write of a watch to the end of the write.", seconds)
 }
 
-// requestCounters are the metrics of all other requests.
+// requestCounters are the metrics of lists and writes, and of refused requests and connections.
 type requestCounters struct {
 	refused, lists, items, listBytes, writes *prometheus.CounterVec
 	refusedConnections                       *prometheus.CounterVec
@@ -127,7 +127,7 @@ func limitOf(err error) string {
 // ConnectionRefused counts a connection that was closed because of a limit.
 func (m *Metrics) ConnectionRefused() { m.requests.refusedConnections.WithLabelValues().Inc() }
 
-// sentCounters returns the counters for the writes of watches of r.
+// sentCounters returns the counters of the watches of r.
 func (m *Metrics) sentCounters(r watchserver.Resource) *sentCounters {
 	if c, ok := m.watches.byResource.Load(r); ok {
 		return c.(*sentCounters)

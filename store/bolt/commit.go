@@ -77,10 +77,10 @@ func (db *DB) commit(batch []*request) int {
 	return len(writes)
 }
 
-// plan assigns versions to the requests of batch that can be written, and finishes the
-// others with an error. If batch has two writes to one object, the second one returns to
-// the queue until the first one is on disk. Otherwise the second write could report a
-// conflict with a write that then fails.
+// plan assigns versions to the requests in batch that can be written, and finishes all others with
+// an error. If batch has two writes to one object, the second write returns to the queue until the
+// first one is on disk. Otherwise the second write could report a conflict with a write that then
+// fails.
 func (db *DB) plan(batch []*request, now time.Time) []pendingWrite {
 	type objectKey struct {
 		*backend

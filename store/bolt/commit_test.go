@@ -38,7 +38,7 @@ func (s *testDB) blockTransactions() *txHook {
 	return h
 }
 
-// wrapTransactions lets outcome determine the result of each transaction of s.
+// wrapTransactions lets the function outcome determine the result of each transaction of s.
 func (s *testDB) wrapTransactions(outcome func(transact func() error) error) *txHook {
 	h := &txHook{outcome: outcome}
 	bolt.WrapTransactions(s.db, h.transact)

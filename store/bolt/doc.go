@@ -18,9 +18,9 @@
 // step of a transaction, the write may exist after the next start. If the context of a write ends
 // while the write is on its way to disk, the write may or may not exist.
 //
-// The epoch of a file never changes. A copy of the file has the same epoch. If an older
-// copy replaces the file, set [Options.RestoredFromBackup] so that clients list again.
-// Otherwise they cannot detect that the writes since the copy are lost.
+// A file keeps its epoch, and a copy of the file has the same epoch. If an older copy replaces the
+// file, set [Options.RestoredFromBackup], which gives the copy a new epoch so that clients list
+// again. Otherwise they cannot detect that the writes since the copy are lost.
 //
 // # Limits
 //

@@ -94,14 +94,14 @@ func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
 }
 
-// errDisplaced is the error of writes to a file that is no longer at its path, because the next
-// start would not find them.
+// errDisplaced is the error of writes to a file that is no longer at its path. Such writes are
+// refused, because the next start would not find them.
 func errDisplaced() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open"}
 }
 
-// errOverwritten is the error of writes after another program has written to the file, because they
-// would mix the database with the content of that program.
+// errOverwritten is the error of writes after another program has written to the file. Such writes
+// are refused, because they would mix the database with the content of that program.
 func errOverwritten() error {
 	return &listwatch.Error{
 		Code: listwatch.Unavailable, Message: "the data file was overwritten while it was open; reads continue from memory, but nothing more is written",

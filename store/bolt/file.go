@@ -103,7 +103,7 @@ func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, c
 	})
 	if err != nil {
 		if f.handle != nil {
-			_ = f.abandon() // after a panic of bbolt, it is still open and locked
+			_ = f.abandon() // after a panic of bbolt, the file is still open and locked
 		}
 		return nil, false, err
 	}

@@ -46,7 +46,7 @@ func floorKey(collection string) []byte       { return []byte("floor/" + collect
 func countKey(collection string) []byte       { return []byte("tally/" + collection) }
 func declarationKey(collection string) []byte { return []byte("resource/" + collection) }
 
-// knownText detects whether a file is opened with the Transformer that it was created with.
+// Open uses knownText to detect that a file was created with another Transformer.
 const knownText = `{"listwatch":"probe"}`
 
 // A header holds the entries of the header bucket that concern the whole database.

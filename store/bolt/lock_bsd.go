@@ -11,5 +11,5 @@ import (
 // because the mapping keeps it open.
 func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// lockHolder names the process that has locked a file. Only Linux shows which one.
+// lockHolder names the process that has locked a file. This is possible only on Linux.
 func lockHolder(string) string { return "another process" }

@@ -19,10 +19,11 @@ import (
 // It must be more than the number of writes made since the backup.
 const restoreGap = 1 << 32
 
-// startNewEpoch gives a restored database another epoch, drops its history and raises its
-// version to now, which is the wall clock, or by restoreGap if the clock is behind. Clients
-// that support epochs list again because the epoch has changed. All other clients list again
-// because their versions are older than the history.
+// startNewEpoch gives a restored database another epoch, drops its history and raises its version.
+// The new version is the wall clock, which is the parameter now. If the clock is behind the old
+// version, the version grows by restoreGap instead. Clients that support epochs list again because
+// the epoch has changed. All other clients list again because their versions are older than the
+// history.
 func (db *DB) startNewEpoch(now listwatch.Version) error {
 	epoch, last := rand.Text(), now
 	if last <= db.last {
@@ -140,7 +141,7 @@ func (db *DB) Size() (bytes, free int64) {
 	return info.Size(), db.freeBytes()
 }
 
-// freeBytes returns the size of the free pages. db.mu must be held, unless Open has not returned.
+// freeBytes returns the size of the free pages. The caller must hold db.mu, except during Open.
 func (db *DB) freeBytes() int64 {
 	return int64(db.file.Stats().FreePageN) * int64(db.file.pageSize)
 }
@@ -167,8 +168,8 @@ func (db *DB) Shrink() error {
 }
 
 // shrinkAboveThreshold shrinks the file if its free bytes exceed Options.ShrinkThreshold and half
-// of the file. Only damage is an error: a full disk or a read-only directory must not keep the
-// database from opening.
+// of the file. It ignores errors of the shrink other than damage, because a full disk or a
+// read-only directory must not keep the database from opening.
 func (db *DB) shrinkAboveThreshold() error {
 	threshold := db.options.ShrinkThreshold
 	if threshold < 0 {
@@ -233,7 +234,7 @@ func (db *DB) copyMode(name string) error {
 }
 
 // checkFile returns an error if writes to the file would be lost, or would damage what another
-// program has written to it. db.mu must be held, unless Open has not returned.
+// program has written to it. The caller must hold db.mu, except during Open.
 func (db *DB) checkFile() error {
 	switch {
 	case db.damage != nil:
@@ -246,9 +247,9 @@ func (db *DB) checkFile() error {
 	return db.damage
 }
 
-// isDisplaced reports whether the path of the database names no file or another one. All
-// writes to the open file are then lost when it is closed. db.mu must be held, unless Open has not
-// returned.
+// isDisplaced reports whether there is another file, or no file, at the path of the database. All
+// writes to the open file are then lost when it is closed. The caller must hold db.mu, except
+// during Open.
 func (db *DB) isDisplaced() bool {
 	opened, err := db.file.handle.Stat()
 	if err != nil {

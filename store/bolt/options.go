@@ -28,15 +28,15 @@ type Options struct {
 	// LockTimeout is the time that Open waits for another process to close the file. If zero,
 	// 5 seconds is used. With a negative value, Open does not wait.
 	LockTimeout time.Duration
-	// ShrinkThreshold is the number of free bytes above which Open rewrites the file without
-	// them, if they are also more than half of the file. If zero, 64 MiB is used. With a
-	// negative value, Open never rewrites the file.
+	// ShrinkThreshold is a number of free bytes. If the file has more free bytes, and these are
+	// more than half of the file, Open rewrites the file without them. If zero, 64 MiB is used.
+	// With a negative value, Open never rewrites the file.
 	ShrinkThreshold int64
-	// RestoredFromBackup must be set for the first start with an older copy of the file,
-	// which lacks writes that clients may have seen. The database then gets a new epoch, no
-	// history, and continues from the wall clock in microseconds, so that every client
-	// lists again. If its version is ahead of the wall clock, it continues 2^32 versions
-	// later. If there is no file, the error has code Invalid.
+	// RestoredFromBackup must be set for the first start with an older copy of the file, which
+	// lacks writes that clients may have seen. The database then gets a new epoch and no history,
+	// and its version becomes the wall clock in microseconds, so that every client lists again. If
+	// the version was already ahead of the wall clock, it grows by 2^32 instead. If there is no
+	// file, the error has code Invalid.
 	RestoredFromBackup bool
 	// Trace receives events for metrics. If nil, they are dropped.
 	Trace *Trace
@@ -49,8 +49,8 @@ type Options struct {
 // A Trace has hooks for metrics. A hook may be nil. Hooks are called by the goroutine that commits,
 // so they must return quickly.
 type Trace struct {
-	// Committed is called after a transaction, which syncs the file once, with the number of its
-	// writes, its duration, and its error.
+	// Committed is called after each transaction, with the number of its writes, its duration and
+	// its error. A transaction syncs the file once.
 	Committed func(writes int, took time.Duration, err error)
 }
 
@@ -88,8 +88,8 @@ type Transformer interface {
 	FromStorage(at Location, stored []byte) (plain []byte, err error)
 }
 
-// A Location is the place of a value in the database. A Transformer that authenticates values
-// can bind them to it, so that values cannot be swapped.
+// A Location is the place of a value in the database. A Transformer that authenticates values can
+// bind each value to its Location, so that values cannot be swapped.
 type Location struct {
 	// Collection is the qualified name of the collection. It is empty for the text with
 	// which Open detects that the file was written with another Transformer.

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A record is one write as stored in the file, under its version. The newest record of a key is
-// also its object, unless it is a delete.
+// A record is one write as stored in the file, under its version. The newest record of a key holds
+// the current object, unless the record is a delete.
 //
 //	kind       1 byte: recordPut or recordDelete
 //	at         8 bytes, big endian: the time of the write in nanoseconds since 1970
@@ -60,7 +60,7 @@ func checksum(v listwatch.Version, data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key[:], castagnoli), castagnoli, data)
 }
 
-// parseRecord is the inverse of appendTo. The data of the record is part of src.
+// parseRecord is the inverse of appendTo. The data of the record is a part of src and not a copy.
 func parseRecord(src []byte, v listwatch.Version) (r record, err error) {
 	end := len(src) - checksumBytes
 	if end < 0 {

@@ -47,8 +47,8 @@ func (db *DB) planTrims(writes int) (trims []trim) {
 // run raises the floor in the file and deletes the records below it that are obsolete.
 func (t *trim) run(tx *bbolt.Tx) error {
 	name, header := t.backend.name, tx.Bucket(headerBucket)
-	// The floor in the file can be above t.floor: a transaction that returned an error may
-	// have been written.
+	// The floor in the file can be above t.floor, because an earlier transaction that returned an
+	// error may have been written nevertheless.
 	from, err := versionOf(header.Get(floorKey(name)))
 	if err != nil {
 		return damagedError{err}

@@ -28,7 +28,7 @@ type backend struct {
 	// keyError is the error of an unreadable key, or nil if every key can be read.
 	keyError atomic.Pointer[error]
 
-	// Used by load, and after that only by the goroutine of run.
+	// load sets these fields. After that, only the goroutine of run uses them.
 	unreadable map[string]bool // keys whose value is not an object
 	counted    time.Time       // the time of the last comparison by checkCount
 }

@@ -86,8 +86,8 @@ func (b *backend) isBehind() bool {
 // be repeated, and so can writes, because their transactions cannot succeed twice.
 const tryTimeout = 2 * time.Second
 
-// get performs a linearized read. It tries one member after the other until a member
-// responds, ctx ends or limit has passed.
+// get performs a linearized read. It tries one member after the other until a member responds, ctx
+// ends, or the time in limit has passed.
 func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -121,7 +121,7 @@ func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
 type clusterState struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	revision int64 // the newest revision of a linearized request
+	revision int64 // the newest revision in a response to a linearized request
 	replaced error // if not nil, the reason why the state in memory is no longer valid
 }
 
@@ -133,10 +133,10 @@ func (c *clusterState) minRevision() int64 {
 	return max(c.revision, 1)
 }
 
-// checkHeader returns an error if etcd was replaced by another cluster or by a restored
-// backup. The state in memory is then no longer valid, and etcd will assign the same
-// versions to other states. minRevision is the result of clusterState.minRevision before a
-// linearized request, or 0 for other responses.
+// checkHeader returns an error if etcd was replaced by another cluster or by a restored backup. The
+// state in memory is then no longer valid, and etcd will assign the same versions to other states.
+// For a linearized request, minRevision is what clusterState.minRevision returned before the
+// request was sent. For other responses it is 0.
 func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	c := &db.cluster
 	c.mu.Lock()

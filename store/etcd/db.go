@@ -65,11 +65,10 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	return db.CollectionContext(context.Background(), s)
 }
 
-// CollectionContext adds the collection that s declares, and returns when its state has
-// been read. ctx bounds only this call, and its error is returned unchanged. If the database has
-// a collection of the same plural and group, the error has code AlreadyExists. If the
-// prefix holds other data, it has code Corrupt. If db is closed meanwhile, it has code
-// Unavailable.
+// CollectionContext adds the collection that s declares, and returns when its state has been read.
+// ctx bounds only this call, and the error of ctx is returned unchanged. The error has code
+// AlreadyExists if the database has a collection of the same plural and group, Corrupt if the
+// prefix holds other data, and Unavailable if db is closed meanwhile.
 func (db *DB) CollectionContext(ctx context.Context, s store.CollectionSpec) (*store.Collection, error) {
 	s = s.WithDefaults()
 	b := newBackend(db, s)

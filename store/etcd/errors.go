@@ -83,7 +83,8 @@ func isAmbiguous(err error) bool {
 	return codeOf(err) == listwatch.Unavailable && grpcCode(err) != codes.ResourceExhausted
 }
 
-// notFresh is the error for a read of the newest state that cannot be served.
+// notFresh returns the error for a request that needs the newest state, if this state could not be
+// read.
 func notFresh(cause error) error {
 	return &listwatch.Error{
 		Code:    listwatch.NotYet,
@@ -104,8 +105,8 @@ func gapf(format string, args ...any) error { return &gapError{fmt.Sprintf(forma
 // errUnknownOutcome is the cause in the error of a write that may have happened.
 var errUnknownOutcome = errors.New("etcd did not report whether the write happened")
 
-// cancelReason converts the text with which etcd has canceled a watch to the error of etcd that has
-// this text, or to a new error.
+// cancelReason converts the text with which etcd has canceled a watch to an error. It returns the
+// error of package rpctypes that has this text, or else a new error.
 func cancelReason(text string) error {
 	for _, known := range []error{
 		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,

@@ -31,7 +31,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	// The list contains the flag even if it is served by another server with the same etcd.
+	// The list contains the flag even if another server with the same etcd serves the list.
 	page, err := flags.List(ctx, listwatch.Query{})
 	fmt.Println(len(page.Items), page.Version >= flag.Version, err)
 }

@@ -148,10 +148,11 @@ func canceled(got *pb.WatchResponse) error {
 	return cancelReason(got.CancelReason)
 }
 
-// checkResumed checks that etcd still has revision s.from-1, the newest one applied, so that s
-// lacks no event. It does not suffice that etcd accepts s.from: a watch from exactly the compacted
-// revision may lack a delete of that revision (etcd-io/etcd#18089, #19179). The check runs after
-// the watch was created: if revision s.from-1 exists now, it also existed when the watch started.
+// checkResumed checks that etcd still has revision s.from-1, which is the newest one that the log
+// has applied. Otherwise s may lack an event even if etcd accepts s.from: a watch from exactly the
+// compacted revision may lack a delete of that revision (etcd-io/etcd#18089, #19179). The check
+// runs after the watch was created: if revision s.from-1 exists now, it also existed when the watch
+// started.
 func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {
@@ -220,7 +221,7 @@ func keyOf(r history.Record) listwatch.Key {
 	return r.Old.Key
 }
 
-// record returns the record of e. Old and New are nil if the key is unreadable and was
+// record returns the record of e. Both r.Old and r.New are nil if the key is unreadable and was
 // unreadable before. If e does not match the state, an event was lost, and the error is a
 // *gapError.
 func (b *backend) record(v listwatch.Version, e *mvccpb.Event) (r history.Record, err error) {

@@ -26,8 +26,8 @@ type Health struct {
 	// at least one of the last two probes. A single endpoint is not probed and counts as healthy
 	// while every collection follows etcd.
 	Members, HealthyMembers int
-	// Collections is the number of collections, and Following the number of those whose watch of
-	// etcd is open.
+	// Collections is the number of collections, and Following the number of collections whose watch
+	// of etcd is open.
 	Collections, Following int
 	// Revision is the newest revision that a read or write of this server has seen, and Version
 	// the version that every collection has reached. If Version is smaller, this server lags.
@@ -68,7 +68,8 @@ type healthChecks struct {
 	used     []string
 }
 
-// startHealthChecks probes the members until db is closed, if there is more than one.
+// startHealthChecks starts to probe the members until db is closed, if there is more than one
+// member.
 func (db *DB) startHealthChecks() error {
 	endpoints := db.options.Endpoints
 	if len(endpoints) < 2 {

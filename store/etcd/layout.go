@@ -53,7 +53,7 @@ func newKeyRange(o Options, s store.CollectionSpec) keyRange {
 // end returns the first key after the range.
 func (r keyRange) end() string { return r.dir[:len(r.dir)-1] + "0" } // '0' follows '/'
 
-// path returns the key in etcd of an object.
+// path returns the etcd key of an object.
 func (r keyRange) path(k listwatch.Key) string {
 	if k.Namespace != "" {
 		return r.dir + k.Namespace + "/" + k.Name

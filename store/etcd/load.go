@@ -15,16 +15,16 @@ import (
 // A keyValue is a key with its value and revisions.
 type keyValue = mvccpb.KeyValue
 
-// maxLoadTries is the number of attempts to read the state if etcd compacts it meanwhile.
-// The last attempt reads the newest state.
+// maxLoadTries is the number of attempts to read the state. An attempt fails if etcd compacts the
+// revision while it is read, so the last attempt reads the newest revision.
 const maxLoadTries = 3
 
 // pageSize is the number of keys read by one request.
 const pageSize = 1000
 
-// load reads the state into the log, at the revision from which the log then follows etcd.
-// This revision is as old as HistoryRevisions and etcd allow, so that watches of other
-// servers can resume here, but not older than the log.
+// load reads the state into the log, at the revision from which the log then follows etcd. This
+// revision is as old as HistoryRevisions and etcd allow, so that watches of other servers can
+// resume here. But it is not older than the version that the log has already reached.
 func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
@@ -59,8 +59,9 @@ func (b *backend) load(ctx context.Context) error {
 	}
 }
 
-// oldestRevision returns the oldest revision that can be loaded: etcd must still have it,
-// it is at most HistoryRevisions before newest, and the log has not passed it.
+// oldestRevision returns the oldest revision that can be loaded. etcd must still have this
+// revision, it must be at most HistoryRevisions before newest, and it must not be older than the
+// version that the log has reached.
 func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, error) {
 	oldest := max(newest-max(b.db.options.HistoryRevisions, 0), int64(b.applied.Version()), 1)
 	if oldest >= newest {

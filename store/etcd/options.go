@@ -24,7 +24,7 @@ type Options struct {
 	Username, Password string
 	// PasswordFunc returns the password for the next authentication, so that the password can be
 	// replaced. A client of etcd authenticates at the start, when its token expires, and after the
-	// password has changed. It must be safe for concurrent use. If nil, Password is used.
+	// password has changed. PasswordFunc must be safe for concurrent use. If nil, Password is used.
 	PasswordFunc func() string
 
 	// Prefix is the prefix of all keys. A trailing slash is ignored. If empty, DefaultPrefix
@@ -38,9 +38,9 @@ type Options struct {
 	Transformer Transformer
 	// ReadOnly makes the database refuse all writes.
 	ReadOnly bool
-	// SkipUnreadable makes DB.Collection ignore keys that do not hold an object. Otherwise it
-	// fails, because the prefix probably holds other data. A key that becomes unreadable
-	// later is always treated as deleted, and reported to [Trace].
+	// SkipUnreadable makes DB.Collection ignore keys that do not hold an object. If false,
+	// DB.Collection returns an error for such a key, because the prefix probably holds other data.
+	// A key that becomes unreadable later is always treated as deleted, and reported to [Trace].
 	SkipUnreadable bool
 
 	// HistoryRevisions sets how far before the newest revision a collection is loaded, if
@@ -97,8 +97,8 @@ type Trace struct {
 	// DuplicatesDropped is called when etcd has repeated events, which the database
 	// ignores.
 	DuplicatesDropped func(collection string, revision int64)
-	// Committed is called after each write, with its duration, which includes the time until the
-	// write was visible at this server, and its error.
+	// Committed is called after each write, with its duration and its error. The duration includes
+	// the time until the write was visible at this server.
 	Committed func(collection string, took time.Duration, err error)
 	// Unreadable is called for a key that does not hold an object.
 	Unreadable func(collection, key string, err error)
@@ -165,8 +165,8 @@ type Transformer interface {
 	FromStorage(at Location, stored []byte) (plain []byte, err error)
 }
 
-// A Location is the place of a value in the database. A Transformer that authenticates values
-// can bind them to it, so that values cannot be swapped.
+// A Location is the place of a value in the database. A Transformer that authenticates values can
+// bind each value to its Location, so that values cannot be swapped.
 type Location struct {
 	// Collection is the qualified name of the collection.
 	Collection string

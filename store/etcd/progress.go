@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// idleProgressInterval is the time between progress requests while no reader waits.
-	// These requests advance bookmarks and detect a dead connection.
+	// idleProgressInterval is the time between progress requests while no reader waits for a
+	// version. These requests advance bookmarks and detect a dead connection.
 	idleProgressInterval = time.Second
 	// minProgressDelay is the time after which progress is requested again if the answer is
 	// missing or does not reach the version that a reader waits for. The delay doubles each
@@ -24,9 +24,9 @@ const (
 
 var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String()}
 
-// requestProgress requests progress until s ends: regularly, and immediately when a reader waits
-// for it. answered receives a value after responses without events, such as the answer to a
-// request.
+// requestProgress sends progress requests to etcd until s ends: at regular intervals, and at once
+// when a reader starts to wait for a version. The channel answered receives a value after each
+// response without events, because it may be the answer to a progress request.
 func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 	timer := time.NewTimer(idleProgressInterval)
 	defer timer.Stop()
@@ -77,9 +77,9 @@ func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error
 	return nil
 }
 
-// checkCount compares the number of objects at v with the number in etcd. It detects events
-// that a watch has lost silently, as in etcd-io/etcd#17529, #18089 and #20655. A lost update
-// is detected by the next event of its object.
+// checkCount compares the number of objects at v with the number in etcd. It detects events that a
+// watch has lost silently, as in etcd-io/etcd#17529, #18089 and #20655. It cannot detect a lost
+// update, which does not change the number; the next event of that object corrects it.
 func (b *backend) checkCount(ctx context.Context, v listwatch.Version) error {
 	got, err := b.db.get(ctx, tryTimeout, b.keys.dir, clientv3.WithRange(b.keys.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
 	if err != nil {

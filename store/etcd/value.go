@@ -27,9 +27,9 @@ func encode(d *store.Draft) []byte {
 
 var errProtobuf = errors.New("it is Protocol Buffers, want JSON")
 
-// decode returns the object of value at version v. It inserts resourceVersion after uid, as
-// Kubernetes does, or at the end of metadata. As in Kubernetes, the object has the given
-// key even if the value contains another name.
+// decode returns the object whose JSON is value, at version v. It inserts resourceVersion after
+// uid, as Kubernetes does, or at the end of metadata if there is no uid. As in Kubernetes, the
+// object has the given key even if the JSON contains another name.
 func decode(s store.CollectionSpec, key listwatch.Key, value []byte, v listwatch.Version) (*listwatch.Object, error) {
 	if bytes.HasPrefix(value, []byte("k8s\x00")) {
 		return nil, errProtobuf

@@ -26,10 +26,9 @@ type Options struct {
 	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
 	// of HistoryBytes is used. A negative value means no limit.
 	FrameCacheBytes int64
-	// StartVersion is the version of the empty database; the first write has the next
-	// version. If zero, the wall clock in microseconds is used. With another value a
-	// restarted program reuses its versions, which is meant for tests that need the same
-	// versions every time.
+	// StartVersion is the version of the empty database; the first write has the next version. If
+	// zero, the wall clock in microseconds is used. With any other value, a restarted program uses
+	// the same versions again. This is meant for tests that need the same versions every time.
 	StartVersion listwatch.Version
 }
 
@@ -58,7 +57,7 @@ func Open(o Options) *DB {
 }
 
 // New returns a collection of T in a database of its own. Its kind is the name of T, and all
-// options have their defaults; see [Open] and [store.NewTyped] for others. T must embed
+// options have their defaults. To change them, use [Open] and [store.NewTyped]. T must embed
 // [listwatch.Metadata] with the tag `json:"metadata"`, or New panics.
 func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
 	c, err := Open(Options{}).Collection(store.SpecOf[T]())

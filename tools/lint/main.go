@@ -88,8 +88,8 @@ func lint(patterns []string) ([]string, error) {
 	pkgs, err := packages.Load(&packages.Config{
 		Mode:  packages.LoadSyntax | packages.NeedForTest | packages.NeedModule,
 		Tests: true,
-		// As many compilers as there are processors, with one thread each: more threads take a
-		// tenth more time in all.
+		// The go command starts one compiler for each processor. Each compiler uses one thread,
+		// because with more threads the whole run takes a tenth more time.
 		Env:        append(os.Environ(), "GOMAXPROCS=1"),
 		BuildFlags: []string{fmt.Sprint("-p=", runtime.GOMAXPROCS(0))},
 	}, patterns...)

@@ -11,9 +11,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// canHijack reports whether the connection of r can be hijacked: w belongs to net/http itself, and
-// r is a GET over HTTP/1.1 that has been read completely. Middleware that wraps the writer must
-// see what is written, even if its writer offers Hijack.
+// canHijack reports whether the connection of r can be hijacked. It can if w belongs to net/http
+// itself, and r is a GET over HTTP/1.1 without a body. A writer of middleware is not hijacked, even
+// if it is an http.Hijacker, because the middleware must see the bytes that are written.
 func canHijack(w http.ResponseWriter, r *http.Request) bool {
 	if t := reflect.TypeOf(w); t.Kind() != reflect.Pointer || t.Elem().PkgPath() != "net/http" {
 		return false
@@ -29,7 +29,8 @@ func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, 
 	s := newStream(conn, o.WriteTimeoutOrDefault())
 	coding := encoder.NewStreamCoding()
 	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
-		s.coding = coding // set after this Send, because the headers are not a frame
+		// Set coding only now, because it applies to frames but not to the headers.
+		s.coding = coding
 	}
 	return &transport.Stream{Sender: s, Encoder: encoder, OnDone: s.done.OnSet, Serve: s.serve, Detached: o.Detach, Segments: o.Segments}
 }

@@ -27,10 +27,10 @@ type Config struct {
 // Configure configures srv with the zero [Config] and the options o. See [Config.Configure].
 func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Configure(srv) }
 
-// Configure makes srv serve HTTP/2 with the connection loop of this package, unless c.NetHTTP is
-// set: over TLS, and in clear text with prior knowledge. The loop uses srv.HTTP2 and the timeouts
-// of srv. Configure must be called before srv is used, and after any other function that configures
-// HTTP/2, such as ConfigureServer of golang.org/x/net/http2.
+// Configure makes srv serve HTTP/2 over TLS, and in clear text with prior knowledge. It uses the
+// connection loop of this package, unless c.NetHTTP is set. The loop uses srv.HTTP2 and the
+// timeouts of srv. Configure must be called before srv is used, and after any other function that
+// configures HTTP/2, such as ConfigureServer of golang.org/x/net/http2.
 //
 // Configure sets those fields of srv that are zero to values that suit watches:
 //

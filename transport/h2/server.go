@@ -31,9 +31,9 @@ func (Server) Claims(r *http.Request) bool {
 // Accept implements [transport.Server]. It removes headers that HTTP/2 forbids
 // (rfc9113#section-8.2.2), except Connection, whose value "close" makes the server send GOAWAY.
 //
-// If w is the connection loop's own, the stream has no goroutine: see [transport.Scheduler]. The
-// client must accept a byte of pending data within the write timeout; otherwise the stream is
-// reset.
+// If w is the connection loop's own http.ResponseWriter, the stream has no goroutine: see
+// [transport.Scheduler]. The client must accept a byte of pending data within the write timeout;
+// otherwise the stream is reset.
 //
 // For any other w, such as one of a middleware or of net/http, Accept uses
 // [transport.OpenResponse], whose rules then apply to the stream. With net/http, partial progress

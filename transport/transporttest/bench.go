@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// BenchmarkSend measures Send with one and with sixteen events of 1 KiB, over a socket, to a
-// client that discards the data. An operation is one Send. The client uses the given
-// protocols. It runs in the same process, so the result includes its CPU time.
+// BenchmarkSend measures Send with one and with sixteen events of 1 KiB, over a socket, to a client
+// that discards the data. An operation is one Send. The client uses the given protocols. The client
+// runs in the same process, so the result includes its CPU time.
 func BenchmarkSend(b *testing.B, c ServerConfig, protocols *http.Protocols) {
 	for _, secure := range []bool{false, true} {
 		for _, n := range []int{1, 16} {

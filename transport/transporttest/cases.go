@@ -93,7 +93,8 @@ func testEvents(f *fixture) {
 		}
 		largest := 512 << 10
 		if i > 0 {
-			largest = 128 << 10 // one framing suffices to exceed the windows of flow control
+			// The large events of one framing suffice to exceed the windows of flow control.
+			largest = 128 << 10
 		}
 		large := []listwatch.Event{Event(2001, largest), Event(2002, 100), Event(2003, 100<<10), Event(2004, 64<<10)}
 		sent := make(chan struct{})

@@ -21,23 +21,25 @@ type ServerConfig struct {
 	Server transport.Server
 	// Options are passed to Server.Accept.
 	Options transport.Options
-	// Handler returns middleware around the handler next, which accepts streams with Server, or
-	// a handler that replaces next. If Handler is nil, next is used.
+	// Handler wraps the given handler, which accepts streams with Server, in middleware, or returns
+	// another handler instead. If Handler is nil, the given handler is used.
 	Handler func(next http.Handler) http.Handler
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server)
 	// ServerTLS changes the TLS configuration of the server. It may be nil.
 	ServerTLS func(*tls.Config)
-	// TLS enables https. Sockets makes the server listen on a port of 127.0.0.1.
+	// TLS enables https. Sockets makes the server listen on a port of 127.0.0.1, instead of in
+	// memory.
 	TLS, Sockets bool
 }
 
 // A TestServer is a running http.Server that passes each stream it accepts to the test.
 type TestServer struct {
-	// URL is the URL of the streams. Clients must use Network.
+	// URL is the URL of the streams. Clients must reach it over Network.
 	URL     *url.URL
 	Network transport.Network
-	// Streams has the accepted streams in order. The test sends on them and closes them.
+	// Streams delivers the accepted streams in order. The test sends events on these streams and
+	// closes them.
 	Streams <-chan *transport.Stream
 
 	server  transport.Server

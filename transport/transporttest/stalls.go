@@ -15,7 +15,7 @@ import (
 const writeTimeout = 5 * time.Second
 
 // alertTimeout is the time for which crypto/tls tries to send an alert when it closes a connection.
-// With net/http, a write that fails may return only after that.
+// With net/http, a write that fails may return only after this time.
 const alertTimeout = 5 * time.Second
 
 // fill sends until Send fails. It returns the duration of the last Send and its error.

@@ -16,7 +16,7 @@ import (
 type Pair struct {
 	// Server is the server side.
 	Server transport.Server
-	// Client returns a new client side.
+	// Client returns a new client that connects over n.
 	Client func(n transport.Network) transport.Client
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server, transport.Options)
@@ -24,10 +24,10 @@ type Pair struct {
 	// JSON is tested.
 	Framings []framing.Framer
 	// Compressions are the names of the content codings, or of the extension, that Server supports.
-	// It may be nil.
+	// Compressions may be nil.
 	Compressions []string
 	// CannotSplitFrames is true if Send treats each frame as a complete event, so that a test
-	// cannot send half of one.
+	// cannot send half of an event.
 	CannotSplitFrames bool
 }
 
@@ -124,8 +124,8 @@ type fixture struct {
 	client transport.Client
 }
 
-// codings returns the content codings to request. A transport with a compression of its own
-// enables it for any coding.
+// codings returns the content codings to request. If a transport has a compression of its own, any
+// requested coding enables that compression.
 func (f *fixture) codings() []string {
 	switch {
 	case f.compression == "":

@@ -6,11 +6,11 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// SubprotocolAny is a subprotocol that selects no framing, so that the Accept header selects it. A
-// browser that sends a bearer token as a subprotocol must also offer one that the server can
-// choose, and Kubernetes clients offer this one. The subprotocol of a [framing.SubprotocolFramer]
-// selects this framing and overrides the Accept header, because a browser cannot set headers for a
-// WebSocket.
+// SubprotocolAny is a subprotocol that leaves the choice of the framing to the Accept header. A
+// browser that sends a bearer token as a subprotocol must also offer a subprotocol that the server
+// can choose. Kubernetes clients offer SubprotocolAny. The subprotocol of a
+// [framing.SubprotocolFramer], on the other hand, selects this framing. It overrides the Accept
+// header, because a browser cannot set headers for a WebSocket.
 const SubprotocolAny = wswatch.SubprotocolAny
 
 // BearerToken returns the bearer token that a browser sends as a subprotocol, because it cannot

@@ -39,9 +39,9 @@ func (*Client) Name() string { return "websocket" }
 // Dial opens a watch. It offers the subprotocol of the first of r.Framings, if that framing has
 // one, and then the subprotocols in r.Header. It does not follow redirects.
 //
-// The server's subprotocol determines the framing. If it names no framing, the server's
-// Content-Type determines it. If that names none of r.Framings, the type of each message
-// determines its framing: text is JSON and binary is CBOR.
+// The server's subprotocol determines the framing. If the subprotocol names no framing, the
+// server's Content-Type determines the framing. If the Content-Type names none of r.Framings, the
+// type of each message determines its framing: text is JSON and binary is CBOR.
 func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return wswatch.Dial(ctx, r, c.dial)
 }
@@ -52,7 +52,7 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 		return nil, nil, &listwatch.Error{Code: listwatch.Invalid, Err: err}
 	}
 	key := addHandshake(req, r)
-	var used net.Conn // the last connection
+	var used net.Conn // the last connection that net/http has used
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
 	client := c.HTTPClient
 	if client == nil {

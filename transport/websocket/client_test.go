@@ -49,7 +49,7 @@ func startScriptOn(t *testing.T, l *memnet.Listener, f func(p *scriptedPeer, r *
 	return &transport.Network{Dial: l.Dial}
 }
 
-// upgrade accepts a handshake. headers are added to the response.
+// upgrade accepts a handshake. headers are names and values that are added to the response.
 func (p *scriptedPeer) upgrade(r *http.Request, headers ...string) {
 	h := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
@@ -287,7 +287,7 @@ func TestClientDistinguishesEnds(t *testing.T) {
 	tests := []struct {
 		name    string
 		bytes   []byte
-		code    listwatch.Code // Unknown for a clean end
+		code    listwatch.Code // the expected code; Unknown for a clean end
 		inEvent bool
 	}{
 		{"1000", newFrame(bitFin|opClose, closePayload(1000, ""), false), listwatch.Unknown, false},

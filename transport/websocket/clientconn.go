@@ -20,8 +20,8 @@ const (
 
 // A clientConn is the client's end of a WebSocket. It reads and writes through the body of the
 // response, which may have read ahead and implements TLS. It sets deadlines on the connection that
-// was dialed, and closes it without a TLS alert, which could block: the server already knows from
-// the close frame that the connection ends.
+// was dialed. It closes this connection without a TLS alert: an alert could block, and the server
+// already knows from the close frame that the connection ends.
 type clientConn struct {
 	// Immutable after construction.
 	conn    net.Conn
@@ -121,8 +121,8 @@ func (c *clientConn) Cut() {
 	c.body.Close()
 }
 
-// write writes a frame, unless a write has failed or a close frame was written before. The next
-// read fails after a failed write.
+// write writes a frame, unless a write has failed or a close frame was written before. After a
+// failed write, the next read fails too.
 func (c *clientConn) write(frame []byte, timeout time.Duration) {
 	if !c.writing.LockWithin(timeout) {
 		return

@@ -28,7 +28,8 @@ func appendDeflatedFrame(dst, payload []byte, isBinary bool) []byte {
 
 // appendBlocks appends a compressed message as one frame.
 func appendBlocks(dst, blocks []byte, isBinary bool) []byte {
-	blocks = blocks[:len(blocks)-len(compress.SyncMarker)] // rfc7692#section-7.2.1
+	// A message omits the marker: rfc7692#section-7.2.1.
+	blocks = blocks[:len(blocks)-len(compress.SyncMarker)]
 	dst = appendHeader(dst, bitFin|bitRSV1|opcode(isBinary), len(blocks))
 	return append(dst, blocks...)
 }
@@ -55,7 +56,8 @@ func (h *messageHistory) add(text []byte) {
 // inflate decompresses a message into dst. The message may refer to history. The error is a
 // *wswatch.Violation. inflate may append to message.
 func inflate(dst *bytes.Buffer, message, history []byte, limit int64) error {
-	message = append(message, compress.SyncMarker...) // rfc7692#section-7.2.2
+	// Append the marker that the message omits: rfc7692#section-7.2.2.
+	message = append(message, compress.SyncMarker...)
 	if err := compress.Inflate(dst, message, history, limit); err != nil {
 		return &wswatch.Violation{Code: wswatch.CloseBadText, Reason: "invalid compressed data: " + err.Error()}
 	}

@@ -53,7 +53,7 @@ func TestServerEvaluatesOffersOfDeflate(t *testing.T) {
 		"permessage-deflate;":         false,
 		"permessage-deflate; client_no_context_takeover; client_no_context_takeover": false,
 		"permessage-deflate; server_no_context_takeover=1":                           false,
-		// Browsers send this offer and similar ones.
+		// Browsers send offers with client_max_window_bits.
 		"permessage-deflate; client_max_window_bits":                        true,
 		"permessage-deflate; client_max_window_bits=8":                      true,
 		`permessage-deflate ;client_max_window_bits = "15"`:                 true,
@@ -141,7 +141,8 @@ func TestServerRejectsInvalidCompressedFrames(t *testing.T) {
 	})
 }
 
-// A client that excludes context takeover, as gorilla's does, gets messages that stand alone.
+// A client that excludes context takeover, as gorilla's does, gets messages that do not refer to
+// earlier ones.
 func TestServerSharesHistoryUnlessExcluded(t *testing.T) {
 	for _, tt := range []struct {
 		offer    string
@@ -191,7 +192,7 @@ func TestClientChecksTheAnswerToItsOffer(t *testing.T) {
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits=9": true,
 			"permessage-deflate": true,
 			sharedDeflate:        true,
-			// The client did not offer these.
+			// The client did not offer what these answers contain.
 			"permessage-deflate; server_no_context_takeover; client_max_window_bits=9": false,
 			"permessage-deflate; server_no_context_takeover; server_max_window_bits":   false,
 			"permessage-deflate; server_no_context_takeover; unknown":                  false,
@@ -237,7 +238,8 @@ func TestClientReadsCompressedAndPlainMessages(t *testing.T) {
 	})
 }
 
-// The messages refer to text up to 32 KiB before them. Messages between them bypass the history.
+// The compressed messages refer to text up to 32 KiB before them. Uncompressed messages between
+// them do not enter the history.
 func TestClientReadsMessagesWithHistory(t *testing.T) {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestCompression)
@@ -291,7 +293,7 @@ func TestClientRejectsInvalidCompression(t *testing.T) {
 	tests := []struct {
 		name   string
 		frames func(p *scriptedPeer)
-		close  int // zero if not specified
+		close  int // the expected close code; zero if the server does not check it
 	}{
 		{"RSV1 in a continuation", func(p *scriptedPeer) {
 			p.writeFrame(bitRSV1|opText, nil)

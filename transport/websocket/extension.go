@@ -15,7 +15,8 @@ const permessageDeflate = "permessage-deflate"
 const (
 	// separateDeflate compresses each message of the server separately.
 	separateDeflate = permessageDeflate + "; server_no_context_takeover; client_no_context_takeover"
-	// sharedDeflate permits messages of the server that refer to earlier ones. Clients offer it.
+	// sharedDeflate permits messages of the server that refer to earlier ones. It is the variant
+	// that the Client offers.
 	sharedDeflate = permessageDeflate + "; client_no_context_takeover"
 )
 
@@ -31,8 +32,8 @@ type parameter struct {
 }
 
 // parseExtensions returns the extensions in h. A quoted value must be a token too
-// (rfc6455#section-9.1), so it contains no comma; a value with a comma is split and matches
-// nothing.
+// (rfc6455#section-9.1), so it contains no comma. A value with a comma is invalid: parseExtensions
+// splits it, and the parts match nothing that is supported.
 func parseExtensions(h http.Header) []extension {
 	var all []extension
 	for _, line := range h.Values("Sec-Websocket-Extensions") {
@@ -103,9 +104,9 @@ func parseAgreement(h http.Header) (agreed agreement, ok bool) {
 	return agreement{deflate: true, sharesHistory: !e.has("server_no_context_takeover")}, true
 }
 
-// hasValidParams reports whether all parameters of a permessage-deflate are valid and none is
-// repeated. A parameter is valid if it is one of the two no_context_takeover flags and has no
-// value, or if alsoValid returns true for it.
+// hasValidParams reports whether all parameters of a permessage-deflate extension are valid and
+// none is repeated. A parameter is valid if it is one of the two no_context_takeover flags and has
+// no value, or if alsoValid returns true for it.
 func (e extension) hasValidParams(alsoValid func(parameter) bool) bool {
 	seen := map[string]bool{}
 	for _, p := range e.params {

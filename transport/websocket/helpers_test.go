@@ -270,7 +270,7 @@ func wantEvent(t testing.TB, r transport.Receiver, n, size int) {
 	}
 }
 
-// wantCode checks that err is a *listwatch.Error with the code, and returns it.
+// wantCode checks that err is a *listwatch.Error with the code, and returns this Error.
 func wantCode(t testing.TB, err error, code listwatch.Code) *listwatch.Error {
 	t.Helper()
 	e, ok := errors.AsType[*listwatch.Error](err)

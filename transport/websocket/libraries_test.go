@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
-// An implementation is a server and a client.
+// An implementation is a server and a client of this package or of a library.
 type implementation struct {
 	name   string
 	server transport.Server

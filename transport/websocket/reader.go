@@ -11,14 +11,14 @@ import (
 // bytes are needed.
 type part struct {
 	op         byte   // opText or opBinary, or the opcode of a control frame
-	payload    []byte // valid until the next call of next
-	final      bool   // the last part of its message
+	payload    []byte // valid until the next call of the method next
+	final      bool   // this is the last part of its message
 	compressed bool   // the message is compressed
 	frameSize  int64  // in the first part of a data frame, the size of the frame; otherwise 0
 }
 
 // A frameReader parses frames and checks each part of a header as soon as it is complete. It reads
-// from slices, so an idle stream needs no buffer for it.
+// from slices of the caller, so an idle stream needs no buffer.
 type frameReader struct {
 	// Immutable after construction.
 	fromClient bool  // the peer is a client, which must mask its frames
@@ -41,8 +41,8 @@ func newFrameReader(fromClient, deflate bool, maxMessage int64) frameReader {
 	return frameReader{fromClient: fromClient, deflate: deflate, maxMessage: maxMessage, isHeader: true}
 }
 
-// next parses the beginning of p, whose payload it unmasks in place, and returns the next part and
-// the rest of p. The error is a *wswatch.Violation.
+// next parses the beginning of p, and returns the next part and the rest of p. It unmasks the
+// payload in place. The error is a *wswatch.Violation.
 func (r *frameReader) next(p []byte) (part, []byte, error) {
 	for r.isHeader {
 		if len(p) == 0 {
@@ -90,8 +90,8 @@ func (r *frameReader) isMessageUnfinished() bool {
 
 func (r *frameReader) opcode() byte { return r.header[0] & bitsOpcode }
 
-// addHeaderByte adds b to the header. It checks the first two bytes when it has both of them, and
-// the length when that is complete.
+// addHeaderByte adds b to the header. It checks the first two bytes as soon as the header has both,
+// and the length as soon as it is complete.
 func (r *frameReader) addHeaderByte(b byte) error {
 	r.header[r.headerSize] = b
 	r.headerSize++
@@ -132,7 +132,7 @@ func (r *frameReader) checkFlags() error {
 	isControl := opcode&bitControl != 0
 	reserved := byte(bitsRSV)
 	if r.deflate && (opcode == opText || opcode == opBinary) {
-		reserved &^= bitRSV1 // only in the first frame of a message: rfc7692#section-6.1
+		reserved &^= bitRSV1 // permitted in the first frame of a message: rfc7692#section-6.1
 	}
 	switch {
 	case first&reserved != 0:
@@ -159,7 +159,8 @@ func violation(reason string) error {
 	return &wswatch.Violation{Code: wswatch.CloseProtocol, Reason: reason}
 }
 
-// addLength sets the length of the payload, and adds it to the message if the frame belongs to one.
+// addLength sets the length of the payload. If the frame is a data frame, addLength also adds this
+// length to the length of the message, and updates the state of the message.
 func (r *frameReader) addLength() error {
 	switch r.header[1] & bitsLength {
 	case 126:
@@ -186,7 +187,8 @@ func (r *frameReader) addLength() error {
 	return nil
 }
 
-// closeError returns the close frame with a payload, or a violation if it is invalid.
+// closeError returns the close frame with the given payload, or a violation if the payload is
+// invalid.
 func closeError(payload []byte) error {
 	if len(payload) < 2 {
 		return &wswatch.CloseFrame{Code: wswatch.CloseNoStatus}

@@ -27,12 +27,13 @@ func (*Server) Name() string { return "websocket" }
 // (rfc9110#section-7.8).
 func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
-// Accept upgrades the connection. The subprotocol selects the framing if it names one. Otherwise
-// the Accept header selects it.
+// Accept upgrades the connection. The subprotocol selects the framing if it names a framing.
+// Otherwise the Accept header selects the framing.
 //
 // The server sends pings, and disconnects a client that has not answered a ping before the next
-// one. It ignores messages from the client, up to 64 KiB a minute. It closes the connection with
-// code 1008 if they exceed this limit together, and with 1009 if a single message does.
+// ping. It ignores messages from the client, up to 64 KiB a minute. It closes the connection with
+// code 1008 if the messages of a minute exceed this limit together, and with 1009 if a single
+// message does.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if err := wswatch.CheckRequest(w, r, s.AllowOrigins); err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	return stream, nil
 }
 
-// A scheduler is the connection of a WebSocket over HTTP/2. It calls f when it is the turn of this
-// WebSocket among the streams of the HTTP/2 connection.
+// A scheduler is the connection of a WebSocket over HTTP/2, which shares the HTTP/2 connection with
+// other streams. Go calls f when this WebSocket may send.
 type scheduler interface{ Go(f func()) }
 
 // A scheduledStream is a stream over a scheduler.

@@ -29,7 +29,7 @@ type stream struct {
 	deflate bool
 	pings   *time.Timer
 
-	early []byte // what the client sent with the handshake; owned by serve
+	early []byte // the bytes that the client sent with the handshake; owned by serve
 
 	done   connio.Done
 	closed atomic.Bool // Close was called
@@ -49,7 +49,8 @@ type stream struct {
 
 var _ transport.Sender = (*stream)(nil)
 
-// newStream returns a stream over c. The client has already sent the bytes early.
+// newStream returns a stream over c. early holds the bytes that the client has sent with the
+// handshake.
 func newStream(c connection, early []byte, deflate bool, o transport.Options) *stream {
 	return &stream{
 		conn: c, early: early, deflate: deflate,
@@ -58,7 +59,7 @@ func newStream(c connection, early []byte, deflate bool, o transport.Options) *s
 }
 
 // open writes the response to the handshake and starts the pings. If the write fails, serve finds
-// the connection closed.
+// that the connection is closed.
 func (s *stream) open(response []byte, o transport.Options) {
 	_ = s.Send([][]byte{response})
 	s.pings = wswatch.StartPings(o.PingIntervalOrDefault(), s.ping)
@@ -142,8 +143,8 @@ func (s *stream) serve() {
 	_ = s.conn.Close()
 }
 
-// read returns why the connection ended: the close frame of the client, a violation of the
-// protocol, or an error of the connection.
+// read reads until the connection ends. It returns the reason: the close frame of the client, a
+// violation of the protocol, or an error of the connection.
 func (s *stream) read() error {
 	frames := newFrameReader(true, s.deflate, wswatch.MaxInbound)
 	var inbound wswatch.Inbound
@@ -182,8 +183,8 @@ func (s *stream) read() error {
 	}
 }
 
-// writeClose writes a close frame after the frames being written. No write follows it
-// (rfc6455#section-5.5.1).
+// writeClose waits for the frames that are being written, and then writes a close frame. After a
+// close frame, nothing else is written (rfc6455#section-5.5.1).
 func (s *stream) writeClose(timeout time.Duration, code int, reason string) error {
 	if !s.writing.LockWithin(timeout) {
 		return connio.ErrSenderClosed
@@ -200,8 +201,8 @@ func (s *stream) writeClose(timeout time.Duration, code int, reason string) erro
 	return err
 }
 
-// ping sends a ping, and ends the stream if the client has not answered the last one. It returns
-// false after the end.
+// ping sends a ping. If the client has not answered the previous ping, it ends the stream instead.
+// It returns false if the stream has ended.
 func (s *stream) ping() bool {
 	if s.done.IsSet() {
 		return false // do not cut the connection: the close frame may be on its way

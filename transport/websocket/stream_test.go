@@ -41,8 +41,9 @@ var invalidFrames = []struct {
 	{"16 MiB announced", append([]byte{bitFin | opText, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, 1, 2, 3, 4), closeTooBig},
 }
 
-// A page may send messages to keep its connection alive. 32 KiB each minute are below
-// wswatch.MaxInbound. The conformance case limit/ws-client-talks checks the same rule.
+// A web page may send messages to keep its connection alive. The test sends at most 32 KiB each
+// minute, which is less than wswatch.MaxInbound. The conformance case limit/ws-client-talks checks
+// the same rule.
 func TestServerIgnoresMessages(t *testing.T) {
 	messages := map[string][]byte{
 		"text":       newFrame(bitFin|opText, []byte("ping"), true),
@@ -120,8 +121,8 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code in
 	wantCode(t, trySend(stream, testEvent(1, 1)), listwatch.Unavailable)
 }
 
-// The client violates the protocol during a Send, which ends the stream, and the caller of Send
-// then aborts it. The server must still write the close frame after the event.
+// The client violates the protocol while Send is in progress. This ends the stream, and the caller
+// of Send then aborts it. The server must still write the close frame after the event.
 func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stream := startInMemory(t, transport.Options{}).watch()
@@ -139,7 +140,7 @@ func TestCloseFrameFollowsAnEventInProgress(t *testing.T) {
 }
 
 // Conformance case limit/ws-client-talks. Closing the connection before the whole message was read
-// would reset it and destroy the close frame.
+// would reset the connection and destroy the close frame.
 func TestServerClosesOnAHugeMessage(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -278,8 +279,8 @@ func TestServerDisconnectsWithoutPongs(t *testing.T) {
 	})
 }
 
-// A slow reader reads a ping only after the events before it. It counts as alive while it
-// accepts data.
+// A slow reader reads a ping only after the events before it. The server considers the reader alive
+// while it accepts data.
 func TestALatePongIsToleratedWithProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 10 * time.Second

@@ -40,8 +40,8 @@ var reported = []string{
 	"X-Forwarded-Proto", "X-Real-Ip",
 }
 
-// A Handler responds to GET with a [Report]. With the query ticks=N it streams N reports, at most
-// [MaxTicks], at intervals of [TickInterval]. Each report is one line of JSON, and the response has
+// A Handler responds to GET with a [Report]. With the query ticks=N it streams N reports, one every
+// [TickInterval]. N is at most [MaxTicks]. Each report is one line of JSON, and the response has
 // the headers of a watch. A client that receives the reports late, or together, is behind a proxy
 // that buffers.
 //
@@ -51,8 +51,7 @@ type Handler struct {
 	Server *watchserver.Server
 }
 
-// If a request asks for several reports, a [Handler] sends at most MaxTicks, one every
-// TickInterval.
+// A client may request up to MaxTicks reports from a [Handler], which sends one every TickInterval.
 const (
 	MaxTicks     = 20
 	TickInterval = 200 * time.Millisecond

@@ -26,9 +26,9 @@ var (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestCases runs every case in every variant of its transports, as subtests such as
-// TestCases/handshake/accept-q/ws-gorilla. A run without a filter also fails if a variant
-// was left out, or if a case does not declare the abilities that it uses. Under the race
-// detector and without -all, only the variants of racedVariants are run.
+// TestCases/handshake/accept-q/ws-gorilla. A run without a filter also fails if a variant was left
+// out, or if a case does not declare the abilities that it uses. Under the race detector and
+// without -all, only the variants that racedVariants returns are run.
 func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]harness.Ability{}
 	targets, raced := map[string]harness.Target{}, racedVariants()
@@ -67,9 +67,9 @@ func TestCases(t *testing.T) {
 // racedVariants returns the variants (implementations of a transport) in which each case runs under
 // the race detector. A case for a single transport tests the implementations of that transport, so
 // it runs in all of its variants. The rule of any other case does not depend on the transport, so
-// the case runs in one variant only: the one in which the fewest cases of its group run so far, and
-// of several such variants, the one in which the fewest cases of the group can run. The command
-// make long-variants runs the others.
+// the case runs in one variant only. This is the variant in which the fewest cases of its group run
+// so far. If there are several, it is the one in which the fewest cases of the group can run. The
+// command make long-variants runs the other variants.
 func racedVariants() map[string][]string {
 	chosen, runs, fits := map[string][]string{}, map[string]int{}, map[string]int{}
 	for _, c := range All() {
@@ -180,7 +180,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 
 var livesIn = regexp.MustCompile(`^lives in (\S+) ((?:Test|Fuzz)\w+)$`)
 
-// checkCoveredBy checks that the test that CoveredBy names exists.
+// checkCoveredBy checks that c.CoveredBy names an existing test.
 func checkCoveredBy(t *testing.T, c harness.Case) {
 	t.Helper()
 	if c.CoveredBy == "" || strings.HasPrefix(c.CoveredBy, "needs ") {

@@ -79,8 +79,8 @@ func OnWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	}
 }
 
-// OnReads is like OnWrites for the bytes that are read from the connection. change must not change
-// their number.
+// OnReads is like OnWrites, but changes the bytes that are read from the connection. The function
+// change must keep their number.
 func OnReads(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,13 +172,14 @@ func WithNormalClose(p []byte) []byte {
 	return JoinFrame(head[0], []byte{0x03, 0xe8})
 }
 
-// Replace returns a function that replaces old with text.
+// Replace returns a function that replaces each occurrence of the string old. The replacement is
+// the string text.
 func Replace(old, text string) func([]byte) []byte {
 	return func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(old), []byte(text)) }
 }
 
-// WithoutLine returns a function that removes the field called name from server-sent
-// events.
+// WithoutLine returns a function that removes the field with the given name from a server-sent
+// event.
 func WithoutLine(name string) func([]byte) []byte {
 	return func(p []byte) []byte {
 		before, rest, ok := bytes.Cut(p, []byte(name+": "))

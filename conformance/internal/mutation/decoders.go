@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// OnRequests returns a function that copies a client. The copy alters its requests and
-// receivers. A nil function alters nothing.
+// OnRequests returns a function that copies a client. The copy alters its requests with the first
+// function and its receivers with the second. Either function may be nil.
 func OnRequests(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &alteredClient{c, request, receiver} }
 }
@@ -79,7 +79,7 @@ type decodeFunc func() (framing.WatchEvent, error)
 // Decode calls f.
 func (f decodeFunc) Decode() (framing.WatchEvent, error) { return f() }
 
-// EventPerRead decodes each read as exactly one event.
+// EventPerRead returns a decoder that treats the result of each Read as exactly one event.
 func EventPerRead(r io.Reader) framing.Decoder {
 	buf := make([]byte, 1<<20)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -91,8 +91,8 @@ func EventPerRead(r io.Reader) framing.Decoder {
 	})
 }
 
-// EventPerLine decodes each line as one event and requires that its first member is the
-// type.
+// EventPerLine returns a decoder that treats each line as one event. The first member of each event
+// must be its type.
 func EventPerLine(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -119,8 +119,8 @@ func firstEvent(text []byte) (framing.WatchEvent, error) {
 	return framing.WatchEvent{Type: e.Type, Object: e.Object}, nil
 }
 
-// PreallocatingDecoder reads a length prefix, allocates that many bytes, up to 16 MiB, and
-// then rejects the event.
+// PreallocatingDecoder returns a decoder that reads a length prefix, allocates that many bytes, up
+// to 16 MiB, and then rejects the event.
 func PreallocatingDecoder(r io.Reader) framing.Decoder {
 	return decodeFunc(func() (framing.WatchEvent, error) {
 		var length [4]byte
@@ -132,7 +132,7 @@ func PreallocatingDecoder(r io.Reader) framing.Decoder {
 	})
 }
 
-// SkipInvalidElements decodes a JSON text sequence and ignores its invalid elements.
+// SkipInvalidElements returns a decoder of JSON text sequences that ignores invalid elements.
 func SkipInvalidElements(r io.Reader) framing.Decoder {
 	in := bufio.NewReader(r)
 	return decodeFunc(func() (framing.WatchEvent, error) {
@@ -164,7 +164,7 @@ func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
 }
 
 // OnReceiveError returns a function that copies a client. The copy passes the error that ends a
-// stream to the function end, and returns its result instead of the error.
+// stream to the function end, and returns the result of that function instead of the error.
 func OnReceiveError(end func(error) error) func(transport.Client) transport.Client {
 	return OnRequests(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
 }
@@ -180,7 +180,7 @@ func (d *WithoutErrorCodes) Watch(ctx context.Context, q listwatch.Query) (listw
 
 type codelessWatcher struct{ listwatch.Watcher }
 
-// Next replaces every error with one without a code.
+// Next replaces every error with an error that has no code.
 func (w *codelessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // OnEvents returns a function that wraps a source. The watchers of the wrapper replace each event
-// with the events that the function change returns, if any. seen is the number of earlier events of
-// the watcher.
+// with the events that the function change returns, if any. The argument seen is the number of
+// earlier events of the same watcher.
 func OnEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }

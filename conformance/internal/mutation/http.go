@@ -26,7 +26,8 @@ func OnQuery(change func(q url.Values)) func(http.Handler) http.Handler {
 	})
 }
 
-// WithHeader is like OnRequest. It sets a header in every request.
+// WithHeader returns a function that wraps a handler. The wrapper sets a header of each request
+// before the handler sees it.
 func WithHeader(name, value string) func(http.Handler) http.Handler {
 	return OnRequest(func(r *http.Request) { r.Header.Set(name, value) })
 }
@@ -72,10 +73,10 @@ func OnErrors(change func(status int, body []byte) (int, []byte)) func(http.Hand
 	}
 }
 
-// errorWriter buffers a response if it is an error.
+// errorWriter buffers error responses, and passes on all other responses.
 type errorWriter struct {
 	http.ResponseWriter
-	status int // of the error; 0 if the response is not an error
+	status int // status of the error response; 0 if the response is not an error
 	body   bytes.Buffer
 }
 

@@ -24,7 +24,7 @@ type Mutant struct {
 // mutant that withholds an event never sends it.
 const patience = time.Second
 
-// Target returns the target with the defect.
+// Target returns the reference server with the defect of m.
 func (m Mutant) Target() harness.Target {
 	t := reference.New(m.Name, m.Defect)
 	t.Patience = patience

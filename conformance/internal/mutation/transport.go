@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// OnAccept returns a function that wraps a transport. The wrapper calls options with the options of
-// each stream, and change with the accepted stream, so that they can alter them. A nil function
-// alters nothing.
+// OnAccept returns a function that wraps a transport. The wrapper passes the options of each stream
+// to the first function, and the accepted stream to the second. Both functions may alter what they
+// receive, and either may be nil.
 func OnAccept(options func(*transport.Options), change func(*transport.Stream)) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &interceptedServer{s, options, change} }
 }
@@ -53,8 +53,8 @@ type interceptedSender struct {
 // Send calls the function s.send.
 func (s *interceptedSender) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
 
-// OnClose returns a function that wraps a transport. The wrapper closes streams by calling
-// close.
+// OnClose returns a function that wraps a transport. The wrapper closes streams by calling the
+// function close.
 func OnClose(close func(next transport.Sender, end transport.End) error) func(transport.Server) transport.Server {
 	return OnAccept(nil, func(s *transport.Stream) { s.Sender = &closeInterceptor{s.Sender, close} })
 }
@@ -64,7 +64,7 @@ type closeInterceptor struct {
 	close func(next transport.Sender, end transport.End) error
 }
 
-// Close calls close.
+// Close calls the function c.close.
 func (c *closeInterceptor) Close(end transport.End) error { return c.close(c.Sender, end) }
 
 // OnConns returns a function that wraps all connections of a network.
@@ -85,7 +85,7 @@ func OnConns(change func(net.Conn) net.Conn) func(transport.Network) transport.N
 	}
 }
 
-// A WriteFilter connection discards the writes for which Keep returns false.
+// A WriteFilter is a connection that discards the writes for which Keep returns false.
 type WriteFilter struct {
 	net.Conn
 	Keep func(written []byte) bool
@@ -133,7 +133,7 @@ func (s *FrameFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// OnDials returns a function that wraps a client. The wrapper opens streams by calling
+// OnDials returns a function that wraps a client. The wrapper opens streams by calling the function
 // dial.
 func OnDials(dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &dialInterceptor{c, dial} }
@@ -144,7 +144,7 @@ type dialInterceptor struct {
 	dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 }
 
-// Dial calls dial.
+// Dial calls the function d.dial.
 func (d *dialInterceptor) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return d.dial(d.Client, ctx, r)
 }
@@ -170,7 +170,7 @@ func (s *bufferingSource) Watch(ctx context.Context, q listwatch.Query) (listwat
 
 type bufferingWatcher struct {
 	listwatch.Watcher
-	queue  chan listwatch.Event // large enough to never block in a case
+	queue  chan listwatch.Event // so large that no case fills it
 	closed chan struct{}
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A relayedDatabase is written at the origin and read through a chain of relays.
+// A relayedDatabase sends writes to an origin in memory, and reads through a chain of relays of
+// that origin.
 type relayedDatabase struct {
 	*memory.DB
 	depth   int
@@ -48,7 +49,7 @@ func (d *relayedDatabase) Collection(r store.CollectionSpec) (*store.Collection,
 	return store.New(r, b), nil
 }
 
-// overHTTP returns a client for a server of s.
+// overHTTP starts a server that serves s, and returns a client of that server.
 func (d *relayedDatabase) overHTTP(s listwatch.Source) listwatch.Source {
 	server := httptest.NewServer(&watchserver.Server{Source: s})
 	remote := &client.Remote{URL: server.URL + "/things"}
@@ -90,12 +91,12 @@ func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	if err != nil {
 		return nil, err
 	}
-	// A relay lags slightly behind its origin. Wait for it, because two cases would
-	// notice the lag: they drain the server or compact the history right after a write.
+	// A relay lags slightly behind its origin. Wait for the relay, because two cases would notice
+	// the lag: they drain the server or compact the history right after a write.
 	return o, awaitRelay(ctx, b.Relay, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
 }
 
-// awaitRelay waits until r can serve q, because a list waits for three seconds only.
+// awaitRelay repeats a list until r can serve q, because one list waits for at most three seconds.
 func awaitRelay(ctx context.Context, r *relay.Relay, q listwatch.Query) error {
 	for {
 		_, err := r.List(ctx, q)

@@ -24,11 +24,12 @@ type owner struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	version listwatch.Version // of the newest write
+	version listwatch.Version // the version of the newest write
 	uids    map[listwatch.Key]listwatch.Version
 }
 
-// newOwner returns the owner of a cache that is empty at the version start.
+// newOwner returns the owner of an empty cache. The initial version of the cache is the parameter
+// start.
 func newOwner(t conformance.T, historyBytes int64, start listwatch.Version) *owner {
 	t.Helper()
 	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing", Fields: []string{"spec.phase"}, Epoch: rand.Text()}

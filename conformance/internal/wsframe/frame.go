@@ -52,7 +52,8 @@ func Close(code uint16) Frame {
 	return Frame{First: Final | OpClose, Payload: binary.BigEndian.AppendUint16(nil, code)}
 }
 
-// maskingKey masks every frame that Bytes encodes. A constant makes tests reproducible.
+// maskingKey is the key of every masked frame that this package encodes. A constant makes tests
+// reproducible.
 var maskingKey = [4]byte{0xA5, 0x5A, 0x0F, 0xF0}
 
 // Bytes returns the encoded frame.
@@ -91,7 +92,8 @@ func Mask(payload []byte) []byte {
 	return masked
 }
 
-// xor stores src, masked or unmasked with key, in dst, which has the same length and may be src.
+// xor masks or unmasks the bytes of src with key, and stores the result in dst. Both slices have
+// the same length, and may be the same slice.
 func xor(dst, src []byte, key [4]byte) {
 	subtle.XORBytes(dst, src, bytes.Repeat(key[:], (len(src)+3)/4))
 }
@@ -133,8 +135,8 @@ func Read(r io.Reader) (f Frame, err error) {
 	return f, nil
 }
 
-// ReadCloseCode reads frames up to a close frame and returns its code, or zero if it has
-// none.
+// ReadCloseCode reads frames up to the first close frame. It returns the code in that frame, or
+// zero if the frame contains no code.
 func ReadCloseCode(r io.Reader) (int, error) {
 	for {
 		f, err := Read(r)

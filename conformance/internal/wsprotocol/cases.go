@@ -87,9 +87,9 @@ func (t *trial) writes(masked bool) [][]byte {
 	return [][]byte{all}
 }
 
-// matchPong reports whether text is among the expected pongs from index done on, and returns
-// the updated value of done. It allows gaps, because an end may answer only the last of
-// several pings (RFC 6455, section 5.5.3).
+// matchPong searches t.pongs for the given text, and starts at the index done. It returns the index
+// after the match, and whether there was a match. It may skip pongs, because an endpoint may answer
+// only the last of several pings (RFC 6455, section 5.5.3).
 func (t *trial) matchPong(text string, done int) (int, bool) {
 	i := slices.Index(t.pongs[done:], text)
 	return done + i + 1, i >= 0

@@ -23,12 +23,12 @@ var eventJSON = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersi
 // A clientReaction records the pongs and the close frame of a client.
 type clientReaction struct {
 	pongs []string
-	code  int // of the close frame; -1 if there was none
+	code  int // code in the close frame; -1 if the client sent no close frame
 	err   error
 }
 
-// onClient runs t against the client. If the stream must continue, the scripted server also
-// sends an event and closes.
+// onClient runs t against the client. If the stream must continue after the frames of t, the
+// scripted server then sends an event and closes the stream.
 func (t *trial) onClient(e *harness.Env) {
 	left := make(chan clientReaction, 1)
 	s := e.StartScript(harness.JSONMediaType, func(p *harness.ScriptedServer) {

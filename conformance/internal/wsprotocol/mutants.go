@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 )
 
-// Mutants returns the mutants for [Cases]: first this module's server, then this module's client,
-// each with a defect in its WebSocket protocol. The field Breaks of a mutant holds patterns for
-// [path.Match]. Each case that a pattern matches must fail in at least one variant.
+// Mutants returns the mutants for [Cases]: first mutants of this module's server, then mutants of
+// its client. Each has one defect in the WebSocket protocol. The field Breaks of a mutant holds
+// patterns for [path.Match]. Each case that a pattern matches must fail in at least one variant.
 func Mutants() []mutation.Mutant { return slices.Concat(serverMutants, clientMutants) }
 
 var serverMutants = []mutation.Mutant{
@@ -130,8 +130,8 @@ var clientMutants = []mutation.Mutant{
 	}},
 }
 
-// sampleOffset returns the offset in p of the sample text of an event, which the cases replace
-// with invalid UTF-8. It returns len(p) if p contains no event.
+// sampleOffset returns the offset in p at which the text of an event starts. The cases about UTF-8
+// replace that text with invalid bytes. If p contains no event, sampleOffset returns len(p).
 func sampleOffset(p []byte) int {
 	const before = `"text":"`
 	for i := range p {

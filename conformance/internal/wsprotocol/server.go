@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// onServer runs t against the server. If the stream must continue, it then writes an object
-// and expects the event.
+// onServer runs t against the server. If the stream must continue after the frames of t, onServer
+// then writes an object and expects the event.
 func (t *trial) onServer(e *harness.Env) {
 	a := e.WatchRaw(harness.From(e.Put("a")))
 	a.WantAccepted()

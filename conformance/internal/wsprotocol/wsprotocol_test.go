@@ -25,7 +25,8 @@ func TestBothEndsFollowTheProtocol(t *testing.T) {
 	var names []string
 	target := reference.New("listwatch", reference.Interceptors{})
 	// Some known failures wait for a frame that never arrives, so run all of them with a short
-	// timeout. A timeout that is too short can only make a run fail, as expected.
+	// timeout. A timeout that is too short can only make one of these runs fail, which is expected
+	// anyway.
 	impatient := target
 	impatient.Patience = 2 * time.Second
 	isKnown := func(name string) bool {

@@ -37,8 +37,8 @@ func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backen
 	if historyBytes == 0 {
 		historyBytes = DefaultHistoryBytes
 	}
-	// The store is empty after a restart. The clock keeps it from using a version again, and the
-	// new epoch tells clients that the state was replaced.
+	// The store is empty after a restart. The versions start at the current time, so that no
+	// version is used again, and the new epoch tells clients that the state was replaced.
 	start := listwatch.Version(time.Now().UnixMicro())
 	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
 	b := &Backend{Source: source, maxHistoryBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}

@@ -154,7 +154,8 @@ func corrupt(message string, cause error) error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "decode event", Message: message, Err: cause}
 }
 
-// An errorReader remembers the error of its reader, because a Decoder must return it unchanged.
+// An errorReader remembers the error of its reader, because a Decoder must return this error
+// unchanged.
 type errorReader struct {
 	r   io.Reader
 	err error // nil at the end of the data

@@ -79,7 +79,8 @@ func TestSubprotocolSelectsTheFraming(t *testing.T) {
 	if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != (Framer{}).Subprotocol() {
 		t.Fatalf("got %s with subprotocol %q, want %q", resp.Status, got, Framer{}.Subprotocol())
 	}
-	// The header of a binary message whose length field has 16 bits.
+	// Read the frame's header: the first byte marks a binary message, and the second byte a length
+	// of 16 bits.
 	var head [4]byte
 	if _, err := io.ReadFull(resp.Body, head[:]); err != nil || head[0] != 0x82 || head[1] != 126 {
 		t.Fatalf("got a frame that begins with %x, %v, want a binary message of medium length", head, err)
@@ -97,7 +98,7 @@ type thing struct {
 	listwatch.Metadata `json:"metadata"`
 }
 
-// Decoded events survive encoding, and nothing makes the decoder panic or allocate above its
+// Decoded events survive encoding, and no input makes the decoder panic or allocate above its
 // limit.
 func FuzzDecode(f *testing.F) {
 	for _, object := range []string{`{}`, `{"metadata":{"name":"a","resourceVersion":"7"},"n":1e400}`} {

@@ -50,7 +50,7 @@ func page(objects []*listwatch.Object, v listwatch.Version, limit int, from toke
 }
 
 // expiredList is the error of a list at a version before floor. If the request had a continue
-// token, the error has another one, with which the list continues at the newest version.
+// token, the error contains another token, with which the list continues at the newest version.
 func expiredList(v, floor listwatch.Version, from token) error {
 	e := expired(v, floor)
 	if from.Version > 0 {

@@ -1,6 +1,6 @@
-// Package slicesource is a [listwatch.Source] over a slice of writes. It keeps every guarantee of
-// a Source in the shortest way: each list replays the slice, and a watcher is a position in it.
-// So it suits small collections, or ones that are written once.
+// Package slicesource is a [listwatch.Source] over a slice of writes. It keeps every guarantee of a
+// Source in the shortest way: each list replays the slice, and a watcher is a position in the
+// slice. So the package suits small collections, or collections that are written once.
 package slicesource
 
 import (
@@ -35,7 +35,7 @@ var (
 	_ listwatch.Describer = (*Source)(nil)
 )
 
-// New returns an empty Source at the version start, which must not be zero. After
+// New returns an empty Source. The parameter start is its version, which must not be zero. After
 // every restart d must have a new Epoch, unless the same writes are appended again.
 func New(d listwatch.Description, start listwatch.Version) *Source {
 	return &Source{description: d, floor: start, newest: start, wakers: make(map[*watcher]func())}

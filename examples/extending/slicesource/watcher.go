@@ -27,8 +27,8 @@ func (s *Source) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher,
 	return w, nil
 }
 
-// A watcher is a position in the writes. watchserver accepts any [listwatch.Watcher], but this one
-// is a [listwatch.Poller], so watchserver needs no goroutine for it and can send bookmarks.
+// A watcher is a position in the writes. It is a [listwatch.Poller], so watchserver needs no
+// goroutine for it and can send bookmarks. Other Watchers work with watchserver, too.
 type watcher struct {
 	// Immutable after construction.
 	source *Source
@@ -143,7 +143,7 @@ func (w *watcher) end(err error) {
 	}
 }
 
-// begin takes the initial events, unless it has done so before or the query asks for none. The
+// begin takes the initial events, unless it has taken them before or the query requests none. The
 // caller must hold source.mu.
 func (w *watcher) begin() {
 	if !w.start {
@@ -159,7 +159,8 @@ func (w *watcher) begin() {
 	}
 }
 
-// event returns the event that a write causes in a selection. ok is false if it causes none.
+// event returns the event that a write causes in a selection. ok is false if the write causes no
+// event.
 func event(q listwatch.Query, w Write) (e listwatch.Event, ok bool) {
 	e = listwatch.Event{Version: w.Version, Object: w.New}
 	switch before, after := selects(q, w.Old), selects(q, w.New); {

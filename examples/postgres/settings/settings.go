@@ -28,7 +28,8 @@ type Source struct {
 
 // The epoch changes if a replica takes over, a backup is restored with recovery of its archive, or
 // the database is created again. It does not change if the table is restored from a dump into the
-// same database, or the server's files from a snapshot: then increase the number 1 by hand.
+// same database, or the server's files from a snapshot. In these two cases, increase the number 1
+// in the query by hand.
 const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), oid)
 	FROM pg_control_system(), pg_database WHERE datname = current_database()`
 
@@ -80,8 +81,8 @@ func (s *Source) follow(ctx context.Context) error {
 	return err
 }
 
-// awaitChange waits for the notification of a version that has not been read, but not for long: a
-// notification can be lost, for example in a connection pooler.
+// awaitChange waits for the notification of a version that has not been read. It waits for at most
+// five seconds, because a notification can be lost, for example in a connection pooler.
 func (s *Source) awaitChange(ctx context.Context, conn *pgx.Conn) error {
 	poll, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -99,8 +100,8 @@ func (s *Source) awaitChange(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// read applies the changes since the last call. The first call, and one that finds that changes
-// were pruned before it could read them, replaces the state.
+// read applies the changes since the last call. It replaces the state in the first call, and when
+// it finds that changes were pruned before it could read them.
 func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -35,15 +35,16 @@ import (
 // token is the bearer token of the only user.
 const token = "the-token-of-a-test"
 
-// shutdownGrace limits the time until the watches end at the shutdown of a server. Without it, the
-// server waits for its clients to end them.
+// shutdownGrace limits the time until the watches end when a server shuts down. Without this limit,
+// the server would wait until the clients end the watches.
 const shutdownGrace = 5 * time.Second
 
 // startTimeout limits the time until the server is ready.
 const startTimeout = 5 * time.Minute
 
 // A Server is a Kubernetes API server for custom resources, over TLS. It has one user, who may do
-// everything. Objects can be created in any namespace, because it does not manage namespaces.
+// everything. Objects can be created in any namespace, because the server does not manage
+// namespaces.
 type Server struct {
 	// URL has the form https://127.0.0.1:PORT.
 	URL string

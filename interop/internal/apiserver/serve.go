@@ -12,10 +12,10 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// serve serves the handler of g at its listener from an http.Server that configure has set up. It
-// must be called between g.PrepareRun and RunWithContext, which still decides when the server shuts
-// down. When RunWithContext has returned, the caller must call stop, which waits until all requests
-// have ended.
+// serve serves the handler of g with an http.Server that configure sets up, at the listener of g.
+// The caller must call serve after g.PrepareRun and before RunWithContext, which still decides when
+// the server shuts down. After RunWithContext has returned, the caller must call stop, which waits
+// until all requests have ended.
 func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(), err error) {
 	secure := g.SecureServingInfo
 	listener, idle := secure.Listener, &idleListener{addr: secure.Listener.Addr(), closed: make(chan struct{})}
@@ -36,9 +36,9 @@ func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(
 	}, err
 }
 
-// An idleListener accepts no connections. serve gives it to the API server's own http.Server. When
-// the API server starts to refuse connections, it closes the listener. No exported field of the API
-// server reports that moment.
+// An idleListener accepts no connections. serve gives it to the API server for the http.Server that
+// the API server starts itself. The API server closes the idleListener when it starts to refuse
+// connections, a moment that no exported field of the API server reports.
 type idleListener struct {
 	addr   net.Addr
 	once   sync.Once

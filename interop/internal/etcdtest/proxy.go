@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Filter receives the responses of one watch and sends other responses in their place. It
-// is called by a single goroutine.
+// A Filter is called for each response of one watch. It decides which responses the client receives
+// in place of that one, and passes them to send. Only one goroutine calls it.
 type Filter func(got *pb.WatchResponse, send func(*pb.WatchResponse))
 
 // A Proxy forwards requests to etcd. It can change the responses of watches, in order to
@@ -81,7 +81,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// pass forwards one call.
+// pass forwards one gRPC call.
 func (p *Proxy) pass(_ any, down grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(down)
 	ctx, cancel := context.WithCancel(down.Context())

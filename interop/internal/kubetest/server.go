@@ -153,9 +153,9 @@ func (s *Server) Restart(down func()) {
 	s.listen()
 }
 
-// Swap replaces the store with db, which must not have collections yet. It simulates a server
-// that lost its store or restored a backup. It must only be called from the function passed
-// to Restart.
+// Swap replaces the store with db, which must not have collections yet. This simulates a server
+// that lost its store or restored a backup. Swap must only be called from the function passed to
+// Restart.
 func (s *Server) Swap(db *memory.DB) {
 	s.t.Helper()
 	s.open(db)

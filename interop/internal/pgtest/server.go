@@ -129,7 +129,7 @@ func (s *Server) Restart() {
 	for {
 		conn, err := pgx.Connect(ctx, s.URL())
 		if err == nil {
-			_ = conn.Close(ctx) // it was only a probe
+			_ = conn.Close(ctx) // the connection was only a test
 			return
 		}
 		select {
@@ -141,11 +141,11 @@ func (s *Server) Restart() {
 	}
 }
 
-// Stop ends all sessions and stops the server. Kill ends its processes at once, so that it has to
-// recover when it is restarted.
+// Stop ends all sessions and stops the server.
 func (s *Server) Stop() { s.end(syscall.SIGINT) }
 
-// Kill ends the processes of the server at once; see Stop.
+// Kill ends the processes of the server at once, so that the server has to recover when it is
+// restarted.
 func (s *Server) Kill() { s.end(syscall.SIGQUIT) }
 
 // Promote kills the server, restarts it as a standby with the same data, and makes it the primary,

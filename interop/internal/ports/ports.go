@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// The ports are below the ephemeral ones, which the system gives to connections and to listeners
-// at port 0. A process takes them in blocks and listens at the first port of each until it exits,
-// so that no other process takes the same block.
+// The ports are below the ephemeral ones, which the system gives to connections and to listeners at
+// port 0. A process takes the ports in blocks. It listens at the first port of each of its blocks
+// until it exits, so that no other process takes the same block.
 const (
 	first, last = 20000, 32000
 	blockSize   = 50
@@ -28,7 +28,8 @@ var (
 // Reserve returns a port of 127.0.0.1 that is free and that no other call returns, in any process.
 func Reserve(t testing.TB) int { return ReserveRange(t, 1) }
 
-// ReserveRange returns the first of n consecutive ports as Reserve does. n must be less than 50.
+// ReserveRange is like Reserve for n consecutive ports, and returns the first one. n must be less
+// than 50.
 func ReserveRange(t testing.TB, n int) int {
 	t.Helper()
 	if n >= blockSize {
@@ -59,7 +60,8 @@ func Address(t testing.TB) string {
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// usedPort returns the last of n ports that another program uses, or 0 if there is none.
+// usedPort returns the highest port of the n ports from the given one on that another program uses,
+// or 0 if all are free.
 func usedPort(port, n int) int {
 	for p := port + n - 1; p >= port; p-- {
 		l, err := net.Listen("tcp", address(p))
@@ -71,7 +73,7 @@ func usedPort(port, n int) int {
 	return 0
 }
 
-// takeBlock makes the next free block the current one. It reports whether there is one.
+// takeBlock makes the next free block the current one. It returns false if no block is free.
 func takeBlock() bool {
 	const count = (last - first) / blockSize
 	for i := range count {

@@ -18,8 +18,8 @@ const (
 	RulesKind = "SelfSubjectRulesReview"
 )
 
-// A Review is the spec of a SelfSubjectAccessReview, which has Resource or Path, or of a
-// SelfSubjectRulesReview, which has Namespace.
+// A Review is the spec of a SelfSubjectAccessReview, in which Resource or Path is set, or of a
+// SelfSubjectRulesReview, in which Namespace is set.
 type Review struct {
 	Resource  *ResourceAttributes `json:"resourceAttributes"`
 	Path      *PathAttributes     `json:"nonResourceAttributes"`
@@ -33,11 +33,12 @@ type ResourceAttributes struct {
 	Namespace, Verb, Group, Version, Resource, Subresource, Name string
 }
 
-// PathAttributes describe a request for another path.
+// PathAttributes describe a request for a path that is not the path of a resource, such as
+// /version.
 type PathAttributes struct{ Path, Verb string }
 
-// Parse reads a review of kind, which is Kind or RulesKind, from JSON. Its errors are for the
-// client.
+// Parse reads a review of the given kind, which is Kind or RulesKind, from JSON. Its errors are for
+// the client.
 func Parse(kind string, data []byte) (*Review, error) {
 	r := new(Review)
 	var err error
@@ -60,8 +61,8 @@ func Parse(kind string, data []byte) (*Review, error) {
 	return r, nil
 }
 
-// Response returns the response to a review of one request. If the request is not allowed, denied
-// is the reason, otherwise nil.
+// Response returns the response to a review of one request. denied is nil if the request is
+// allowed. Otherwise it is the reason why the request is not allowed.
 func (r *Review) Response(denied error) any {
 	type status struct {
 		Allowed bool   `json:"allowed"`
@@ -80,8 +81,8 @@ func (r *Review) Response(denied error) any {
 	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: s}
 }
 
-// parse reads an object of the given kind from JSON. If the object has a spec, parse decodes it
-// into spec and returns its JSON.
+// parse reads an object of the given kind from JSON. If the object has the member spec, parse
+// decodes this member into the parameter spec and returns the JSON of the member.
 func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
 	var o struct {
 		APIVersion, Kind string

@@ -79,9 +79,9 @@ func Manages(object []byte, path ...string) bool {
 	})
 }
 
-// Update returns next with new managedFields, after manager has changed old to next by a write that
-// is not an apply. No other byte changes. If neither object has managedFields, Update returns next.
-// old may be nil. Both are compact JSON.
+// Update returns the object in next with new managedFields. In them, the given manager owns the
+// changes that a write other than an apply has made since old. No other byte changes. If neither
+// object has managedFields, Update returns next. old may be nil. Both objects are compact JSON.
 func (m *Manager) Update(subresource string, old, next []byte, manager string) ([]byte, error) {
 	if !IsTracked(old) && !IsTracked(next) {
 		return next, nil
@@ -98,11 +98,12 @@ func (m *Manager) Update(subresource string, old, next []byte, manager string) (
 	return spliceManagedFields(next, result.(*unstructured.Unstructured))
 }
 
-// Apply applies patch, a configuration by manager, to old and returns the result, or old itself if
-// nothing changes. Members that do not change keep their position and spelling. A list that changes
-// is encoded again as a whole; its integers of 64 bits remain exact. An apply to the status changes
-// only the status and the managedFields of an object. old may be nil. A conflict with other
-// managers is an error of code Conflict with a cause for each field, unless force is set.
+// Apply applies patch, which is a configuration from the given manager, to old and returns the
+// result, or old itself if nothing changes. Members that do not change keep their position and
+// spelling. A list that changes is encoded again as a whole; its integers of 64 bits remain exact.
+// An apply to the status changes only the status and the managedFields of an object. old may be
+// nil. A conflict with other managers is an error of code Conflict with a cause for each field,
+// unless force is set.
 func (m *Manager) Apply(subresource string, old, patch []byte, manager string, force bool) ([]byte, error) {
 	stored, err := m.decode(old)
 	if err != nil {
@@ -140,8 +141,8 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 	return rebase(old, stored, result)
 }
 
-// rebase returns the object in old with the changes that lead from before, which is decoded from
-// old, to after. If old is nil, rebase returns after.
+// rebase applies the differences between the objects before and after to the JSON in old, and
+// returns the result. before was decoded from old. If old is nil, rebase returns the JSON of after.
 func rebase(old []byte, before, after *unstructured.Unstructured) ([]byte, error) {
 	next, err := rawjson.Encode(after.Object)
 	if err != nil || old == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// SetMetadata returns a copy of object in which the member name of the metadata has the given
-// value. All other bytes are unchanged. object is compact JSON with metadata; without it,
-// SetMetadata returns object.
+// SetMetadata returns a copy of object in which one member of the metadata has the given name and
+// value. All other bytes are unchanged. object is compact JSON. If it has no metadata, SetMetadata
+// returns object.
 func SetMetadata(object []byte, name string, value []byte) []byte {
 	metadata, err := rawjson.Find(object, "metadata")
 	if err != nil || metadata.Empty() {

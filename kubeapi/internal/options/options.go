@@ -128,8 +128,8 @@ func validateList(q url.Values) error {
 	}, true))
 }
 
-// read converts the query to options. It passes no scope to convert, because Kubernetes'
-// conversions of queries do not use it.
+// read converts the query to options with the function convert. It passes a nil scope to this
+// function, because Kubernetes' conversions of queries do not use the scope.
 func read[O any](q url.Values, o *O, convert func(*url.Values, *O, conversion.Scope) error) error {
 	if err := convert(&q, o, nil); err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}

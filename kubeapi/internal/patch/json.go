@@ -65,8 +65,9 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 	o.SupportNegativeIndices = false
 	o.AccumulatedCopySizeLimit = maxCopy
 	comma := []byte{','}
-	// The commas in the patch approximate the number of values that it inserts. Up to three of them
-	// per operation separate its members, or the operation from the next one.
+	// The number of commas in the patch approximates the number of values that it inserts. Up to
+	// three commas per operation are not counted, because they separate the members of the
+	// operation, or the operation from the next one.
 	inserted := max(0, bytes.Count(data, comma)-3*len(operations))
 	return func(doc []byte) ([]byte, error) {
 		if values := inserted + bytes.Count(doc, comma); len(operations)*values > maxWork {
@@ -82,7 +83,7 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 
 func applyOperations(operations jsonpatch.Patch, doc []byte, o *jsonpatch.ApplyOptions) (out []byte, err error) {
 	defer func() {
-		// The library panics if it compares an element of a list that is null with another value.
+		// The library panics if it compares a list element that is null with another value.
 		if recover() != nil {
 			err = errors.New("a test failed: a list contains null")
 		}
@@ -90,8 +91,8 @@ func applyOperations(operations jsonpatch.Patch, doc []byte, o *jsonpatch.ApplyO
 	return operations.ApplyWithOptions(doc, o)
 }
 
-// UnknownMembers returns the paths of the members of operations that RFC 6902 does not define, such
-// as [0].x. They have no effect.
+// UnknownMembers returns the paths of members that RFC 6902 does not define for an operation, such
+// as [0].x. Such members have no effect.
 func UnknownMembers(data []byte) (paths []string) {
 	var operations []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &operations); err != nil {
@@ -127,8 +128,8 @@ func InvalidResult(err error) error {
 	return e
 }
 
-// permitMissing lets an operation that replaces a member of an object add it if it is missing, as
-// in Kubernetes. Elements of lists must exist.
+// permitMissing makes a replace operation on a missing member of an object add the member, as in
+// Kubernetes. Elements of lists must exist.
 func permitMissing(o jsonpatch.Operation) {
 	if o.Kind() != "replace" {
 		return
@@ -182,8 +183,8 @@ func checkOperation(o jsonpatch.Operation) error {
 	return nil
 }
 
-// checkWholeObject returns an error unless the operation, whose path is the whole object, compares
-// the object or replaces it with another one.
+// checkWholeObject checks an operation whose path is the whole object. It returns an error unless
+// the operation compares the object or replaces it with another object.
 func checkWholeObject(o jsonpatch.Operation) error {
 	switch value := o["value"]; {
 	case o.Kind() == "test":

@@ -65,7 +65,7 @@ type ObjectWriter struct {
 	err      error
 }
 
-// NewObjectWriter returns a writer of an object of about size bytes.
+// NewObjectWriter returns a writer of an object. size is the expected number of bytes.
 func NewObjectWriter(size int) *ObjectWriter {
 	return &ObjectWriter{out: append(make([]byte, 0, size), '{')}
 }

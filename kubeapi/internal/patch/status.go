@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// WithStatus returns old with the status of next, or without a status if next has none or null.
-// Both are compact JSON.
+// WithStatus returns the object in old with the status of the object in next, or without a status
+// if the status in next is absent or null. Both objects are compact JSON.
 func WithStatus(old, next []byte) ([]byte, error) {
 	if len(next) == 0 || next[0] != '{' {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be a JSON object"}

@@ -19,8 +19,8 @@ import (
 // maxDepth limits the nesting of YAML. Kubernetes objects are not nested that deeply.
 const maxDepth = 256
 
-// decoders limits the decoders that run at once, because each uses more than a hundred times the
-// size of its input.
+// decoders limits the decoders that run at once, because each needs memory of more than a hundred
+// times the size of its input.
 var decoders = make(chan struct{}, 2)
 
 // Limits are the limits of ToJSON in bytes. Zero or a negative value means no limit.

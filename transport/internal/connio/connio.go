@@ -73,8 +73,8 @@ func (l *Lock) LockWithin(timeout time.Duration) bool {
 	}
 }
 
-// giveUp stops waiting for turn. It returns false if turn was closed before, so that the caller
-// holds the lock.
+// giveUp stops waiting for the channel turn. It returns false if this channel was closed before. In
+// that case the caller holds the lock.
 func (l *Lock) giveUp(turn chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *Lock) Unlock() {
 	l.waiting = l.waiting[1:]
 }
 
-// A Reader is a reader of a connection that may have a buffer.
+// A Reader reads from a connection. It may have a buffer.
 type Reader interface {
 	io.Reader
 	// Buffered returns the number of bytes that can be read without reading the connection.

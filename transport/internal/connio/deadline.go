@@ -10,7 +10,7 @@ type WriteDeadline struct {
 	// SetFunc moves the deadline. Its error is ignored, because some connections have no
 	// deadlines.
 	SetFunc func(time.Time) error
-	// Timeout is the time after which a write may fail. It fails after twice that time at the
+	// Timeout is the time after which a write may fail. A write fails after twice that time at the
 	// latest. A negative value means no limit.
 	Timeout time.Duration
 

@@ -28,8 +28,8 @@ type FrameWriter struct {
 	deadline WriteDeadline
 }
 
-// A frameStream keeps frames that its peer does not accept yet, without a copy. Its writes fail if
-// they have not finished by the deadline.
+// A frameStream keeps frames that its peer does not accept yet, without copying them. Its writes
+// fail if they have not finished by the deadline.
 type frameStream interface{ WriteFrames(frames [][]byte) error }
 
 // NewFrameWriter returns a FrameWriter for conn. A negative timeout means no limit.
@@ -47,8 +47,8 @@ func NewFrameWriter(conn interface {
 func (w *FrameWriter) Timeout() time.Duration { return w.deadline.Timeout }
 
 // WriteFrames writes frames in one write if possible. It may overwrite the slice, but not the
-// frames, which must never change again. With TLS no vector is used, because each of its elements
-// would become a record and a system call.
+// frames, which must never change again. With TLS no vector is used, because each frame in a vector
+// would become a TLS record and a system call.
 func (w *FrameWriter) WriteFrames(frames [][]byte) error {
 	if w.stream != nil {
 		w.deadline.Arm()
@@ -96,8 +96,8 @@ func (w *FrameWriter) WriteVector(parts [][]byte) error {
 // SupportsVector reports whether the connection supports writev.
 func (w *FrameWriter) SupportsVector() bool { return w.vector }
 
-// whileProgress calls write, which continues where it stopped, until everything is written or
-// nothing was written before the deadline expired.
+// whileProgress calls write until everything is written, or until nothing was written before the
+// deadline expired. Each call of write continues where the last one stopped.
 func (w *FrameWriter) whileProgress(write func() (int64, error)) error {
 	w.deadline.Arm()
 	for {

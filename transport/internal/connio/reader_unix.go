@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// NewReader returns a Reader of conn. For a TCP connection the buffer comes from a pool
-// only while there is something to read, so that a reader that waits holds no memory. Other
-// connections are read without a buffer: a TLS connection has its own.
+// NewReader returns a Reader of conn. A Reader of a TCP connection has a buffer from a pool, but
+// only while there is something to read, so that a Reader that waits holds no memory. Other
+// connections are read without a buffer, because a TLS connection has its own.
 func NewReader(conn net.Conn) Reader {
 	tcp, ok := TCP(conn)
 	if !ok {

@@ -37,9 +37,9 @@ func Cut(conn io.Closer) {
 	conn.Close()
 }
 
-// Linger closes the writing side of conn and discards what the peer still sends, until the peer
-// closes the connection or wait has passed. Closing a connection with unread bytes resets it, and a
-// reset could destroy the last bytes on their way to the peer.
+// Linger closes the writing side of conn and discards what the peer still sends. It returns when
+// the peer closes the connection, or after the given time. Closing a connection with unread bytes
+// resets it, and a reset could destroy the last bytes on their way to the peer.
 func Linger(conn interface {
 	io.Reader
 	SetReadDeadline(t time.Time) error

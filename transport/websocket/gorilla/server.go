@@ -44,8 +44,8 @@ func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocke
 // buffers holds the write buffers, which are in use only while a message is written.
 var buffers sync.Pool
 
-// Accept upgrades the connection. It negotiates and limits messages of the client like Accept of
-// package websocket. The client must accept each message within the write timeout.
+// Accept upgrades the connection. Like Accept of package websocket, it negotiates the framing and
+// limits the messages of the client. The client must accept each message within the write timeout.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	subprotocol, encoder, err := wswatch.Prepare(w, r, o, s.AllowOrigins)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	}
 	u := websocket.Upgrader{
 		ReadBufferSize: 256, WriteBufferPool: &buffers, Subprotocols: []string{subprotocol},
-		CheckOrigin: func(*http.Request) bool { return true }, // Prepare has checked it
-		// The caller responds.
+		CheckOrigin: func(*http.Request) bool { return true }, // Prepare has checked the origin
+		// The caller of Accept responds with the error.
 		Error: func(http.ResponseWriter, *http.Request, int, error) {},
 	}
 	c, err := u.Upgrade(w, r, wswatch.WithoutHandshake(w.Header()))
@@ -103,7 +103,7 @@ func (s *stream) Send(frames [][]byte) error {
 			continue
 		}
 		if e, ok := err.(net.Error); ok && e.Timeout() {
-			err = os.ErrDeadlineExceeded // gorilla hides it
+			err = os.ErrDeadlineExceeded // gorilla's error does not wrap it
 		}
 		if !s.done.IsSet() {
 			s.cut()
@@ -163,8 +163,8 @@ func (s *stream) serve() {
 	_ = s.conn.Close()
 }
 
-// ping sends a ping, and ends the stream if the client has not answered the last one. It returns
-// false after the end.
+// ping sends a ping. If the client has not answered the previous ping, it ends the stream instead.
+// It returns false if the stream has ended.
 func (s *stream) ping() bool {
 	if s.done.IsSet() {
 		return false

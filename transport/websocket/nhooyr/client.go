@@ -19,7 +19,7 @@ import (
 // A Client dials watches like the Client of package websocket. The zero value is ready to use. It
 // is safe for concurrent use.
 //
-// It reads only the first KiB of an error response, so a longer Status is lost.
+// A Client reads only the first KiB of an error response, so a longer Status is lost.
 type Client struct {
 	transport.Network
 }

@@ -45,8 +45,8 @@ func (*Server) Name() string { return "websocket" }
 // Claims reports whether r requests an upgrade to WebSocket, valid or not.
 func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
-// Accept upgrades the connection. It negotiates and limits messages of the client like Accept of
-// package websocket. The client must accept each message within the write timeout.
+// Accept upgrades the connection. Like Accept of package websocket, it negotiates the framing and
+// limits the messages of the client. The client must accept each message within the write timeout.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	subprotocol, encoder, err := wswatch.Prepare(w, r, o, s.AllowOrigins)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 }
 
 // A stream is a watch being served. In addition to the goroutine that calls serve, the library has
-// one for timeouts.
+// a goroutine for timeouts.
 type stream struct {
 	// Immutable after construction.
 	conn        *websocket.Conn

@@ -31,7 +31,8 @@ type Target struct {
 // streamsPerConn is the number of HTTP/2 streams on one connection.
 const streamsPerConn = 100
 
-// An opener opens watches. The returned Reader has the bytes of the events, possibly among others.
+// An opener opens watches. The returned Reader returns the bytes of the events, and possibly other
+// bytes between the events.
 type opener interface {
 	open() (io.Reader, error)
 }

@@ -21,9 +21,9 @@ type Received struct {
 	SinceOpen time.Duration
 }
 
-// Stalled describes how a watcher fared that did not read for a while.
+// Stalled describes the result of a watcher that did not read for a while.
 type Stalled struct {
-	// Events is the number of events that it has received nevertheless.
+	// Events is the number of events that the watcher has received nevertheless.
 	Events int
 	// Closed reports that the server has ended the watch.
 	Closed bool

@@ -37,7 +37,8 @@ func (r Report) Table() string {
 	return b.String()
 }
 
-// number formats a value: without decimals from 10, with one from 1, and with two below 1.
+// number formats a value. It uses no decimals if the value is at least 10, one decimal if the value
+// is at least 1, and otherwise two.
 func number(result runner.Result, m runner.Metric) string {
 	v, ok := result[m]
 	switch {
@@ -97,7 +98,7 @@ func (r Report) Write(dir string) error {
 	return r.plots(dir)
 }
 
-// The marks in a Markdown file between which Update writes the table.
+// Update writes the table between these marks in a Markdown file.
 const (
 	beginMark = "<!-- make rivals: begin -->\n"
 	endMark   = "<!-- make rivals: end -->\n"

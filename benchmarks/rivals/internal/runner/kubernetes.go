@@ -17,8 +17,8 @@ import (
 )
 
 // KubernetesEnv is the environment variable that makes the test binary of interop/rivals run a
-// Kubernetes API server, whose etcd is another process. Its value selects the
-// HTTP/2 implementation: "h2" for transport/h2, "library" for the one that the API server has.
+// Kubernetes API server, whose etcd is another process. The value of the variable selects the
+// HTTP/2 implementation: "h2" for transport/h2, "library" for the API server's own.
 const KubernetesEnv = "LISTWATCH_RIVALS_SERVE"
 
 // kubernetesStart limits the time until etcd and the API server are ready.
@@ -36,7 +36,7 @@ const (
 )
 
 // A kubernetesServer is a Kubernetes API server for custom resources. This process writes through
-// its API, so the server's CPU time includes the writes.
+// the server's API, so the server's CPU time includes the writes.
 type kubernetesServer struct {
 	*process
 	client *http.Client
@@ -47,7 +47,8 @@ type kubernetesServer struct {
 // kubernetesServers maps the servers of rivals to values of KubernetesEnv.
 var kubernetesServers = map[string]string{"kubernetes": "library", "kubernetes-h2": "h2"}
 
-// startKubernetes starts binary, the test binary of interop/rivals, with a value of KubernetesEnv.
+// startKubernetes starts the test binary of interop/rivals. The parameter http2 is the value of
+// KubernetesEnv.
 func startKubernetes(binary, http2 string, objects int) (server, error) {
 	if binary == "" {
 		return nil, errors.New("the Kubernetes API server needs -kubernetes; make rivals builds it")

@@ -10,13 +10,16 @@ import (
 
 // Work is the work that every rival does. The fields are numbers of watchers, events, and so on.
 type Work struct {
-	// Watchers receive Singles events one at a time, and then Bursts bursts of Burst events.
+	// Watchers is the number of watchers. They first receive single events (Singles is their
+	// number), and then bursts (Bursts is their number, and Burst the number of events in a burst).
 	Watchers, Singles, Bursts, Burst int
-	// A reader receives Paced events alone, and then StallEvents events next to a watcher that
-	// does not read, with PacedInterval between two events.
+	// Paced is the number of events that a reader receives without other watchers. StallEvents is
+	// the number of events that it then receives next to a watcher that does not read.
+	// PacedInterval is the time between two of these events.
 	Paced, StallEvents int
 	PacedInterval      time.Duration
-	// A watcher receives the initial state of Objects objects, StateReads times.
+	// Objects is the number of objects in the initial state. StateReads is the number of times that
+	// a watcher receives this state.
 	Objects, StateReads int
 }
 
@@ -29,15 +32,16 @@ type Metric string
 
 // The metrics. Their names end with the unit.
 const (
-	// SingleCPU is the CPU time of the server for each delivery of single events, and SingleP99
-	// the time from a write until a watcher has the event.
+	// SingleCPU is the CPU time of the server for each delivery of single events. SingleP99 is the
+	// 99th percentile of the time from a write until a watcher has the event.
 	SingleCPU Metric = "single-cpu-us"
 	SingleP99 Metric = "single-p99-ms"
 	// BurstCPU is the CPU time of the server for each delivery in bursts.
 	BurstCPU Metric = "burst-cpu-us"
 	// IdleMemory is the resident memory of the server for each idle watcher.
 	IdleMemory Metric = "idle-kib"
-	// AloneP99 is the latency of a reader alone, and StalledP99 next to a stalled one.
+	// AloneP99 is the 99th percentile of the latency of a reader without other watchers, and
+	// StalledP99 the same with a stalled watcher next to the reader.
 	AloneP99   Metric = "alone-p99-ms"
 	StalledP99 Metric = "stalled-p99-ms"
 	// StallMemory is the growth of the server's resident memory during the stall. StallEvents
@@ -93,7 +97,8 @@ func (p *pair) stop() {
 	p.server.stop()
 }
 
-// open opens watchers, and waits until they have the initial state. It must be called once.
+// open opens the given number of watches and waits until they have the initial state. It must be
+// called once.
 func (p *pair) open(watchers int) (clients.Received, error) {
 	p.watchers = watchers
 	if err := p.load.ask(nil, "open %d", watchers); err != nil {
@@ -122,7 +127,7 @@ func (p *pair) send(n int, interval time.Duration) (clients.Received, error) {
 	return p.wait(n)
 }
 
-// measure runs all the work. On an error the result holds what was measured before.
+// measure runs all the work. On an error, the result holds the measurements before the error.
 func (r *run) measure() error {
 	for _, phase := range []struct {
 		name string

@@ -28,7 +28,7 @@ type process struct {
 	stderr  tail
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the last bytes that were written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte // guarded by mu
@@ -44,7 +44,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the bytes that the tail has kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // A server is a rival's server process.
 type server interface {
-	// publish publishes n changes. If interval is not zero, it is the time between two of them.
+	// publish publishes n changes. interval is the time between two changes; zero means no delay.
 	publish(n int, interval time.Duration) error
 	usage() (usage.Usage, error)
 	target() clients.Target

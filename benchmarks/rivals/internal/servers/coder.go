@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/event"
 )
 
-// The settings of the chat example of coder/websocket.
+// These are the settings of the chat example of coder/websocket.
 const (
 	coderBuffer       = 16
 	coderWriteTimeout = 5 * time.Second

@@ -9,15 +9,15 @@ import (
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/event"
 )
 
-// The settings of the chat example of gorilla/websocket.
+// These are the settings of the chat example of gorilla/websocket.
 const (
 	gorillaBuffer   = 256
 	gorillaPongWait = 60 * time.Second
 	gorillaPing     = gorillaPongWait * 9 / 10
 )
 
-// A gorillaServer is the chat example of gorilla/websocket with prepared messages, which its
-// documentation recommends for broadcasts.
+// A gorillaServer is the chat example of gorilla/websocket with prepared messages, which the
+// library's documentation recommends for broadcasts.
 type gorillaServer struct {
 	hub      hub[*websocket.PreparedMessage]
 	state    []event.Object

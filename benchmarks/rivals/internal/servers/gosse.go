@@ -8,9 +8,10 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// A goSSEServer uses the default provider of tmaxmax/go-sse. ServeHTTP sends the initial state
-// before it subscribes the client, because the provider sends to one client at a time. The provider
-// sends only the last object of the state, so a client that has the whole state is subscribed.
+// A goSSEServer uses the default provider of tmaxmax/go-sse. The provider sends to one client at a
+// time. Therefore ServeHTTP sends the initial state itself, all but the last object, and then
+// subscribes the client. The provider sends the last object, so that a client with the whole state
+// is certainly subscribed.
 type goSSEServer struct {
 	provider sse.Joe
 	state    []event.Object
@@ -26,7 +27,7 @@ func startGoSSE(l net.Listener, state []event.Object) (Server, error) {
 }
 
 func (s *goSSEServer) Publish(o event.Object) {
-	// It fails only after a shutdown.
+	// Publish fails only after a shutdown.
 	_ = s.provider.Publish(goSSEMessage(o.Modified()), []string{sse.DefaultTopic})
 }
 

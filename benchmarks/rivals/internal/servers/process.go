@@ -52,7 +52,7 @@ func Serve(name string, objects int, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// publish publishes n changes. If interval is not zero, it is the time between two of them.
+// publish publishes n changes. interval is the time between two changes; zero means no delay.
 func publish(s Server, g *event.Generator, n int, interval time.Duration) {
 	if interval == 0 {
 		for range n {

@@ -11,7 +11,7 @@ import (
 type Usage struct {
 	// CPU is the CPU time that the process has used so far.
 	CPU time.Duration
-	// Resident is its resident memory in bytes.
+	// Resident is the resident memory of the process in bytes.
 	Resident int64
 }
 

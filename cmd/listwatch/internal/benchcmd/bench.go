@@ -70,7 +70,7 @@ func New() *cobra.Command {
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	o.AddFlags(f)
-	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the written objects, and of the watches if the argument is a resource; if empty, that of the URL, or default")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the written objects, and of the watches if the argument is a resource; if empty, the namespace in the URL, or default")
 	f.StringVar(&o.Transport, "transport", "auto", "`transports`, which are measured in turn: auto, chunked, h2 or websocket, separated by commas")
 	f.StringVar(&o.Framing, "framing", "json", "`framing` of the events: json, cbor, sse, seq or prefixed")
 	f.IntVar(&o.watchers, "watchers", 100, "`number` of watchers")
@@ -85,8 +85,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.html, "html", "", "write a page with the results and plots to this `file`")
 }
 
-// maxSize is the largest size of an object. Kubernetes limits all annotations of an object, which
-// hold the padding, to 256 KiB.
+// maxSize is the largest size of an object. bench fills objects with a long annotation, and
+// Kubernetes limits all annotations of an object together to 256 KiB.
 const maxSize = 255 << 10
 
 // check returns a usage error if a flag is invalid.

@@ -38,7 +38,8 @@ func (s faultySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	return &faultyWatcher{Watcher: w, change: s.change}, err
 }
 
-// A faultyWatcher collects four updates and returns them changed.
+// A faultyWatcher collects four updates, passes them to the function change, and returns its
+// result.
 type faultyWatcher struct {
 	listwatch.Watcher
 	change  func([]listwatch.Event) []listwatch.Event
@@ -60,8 +61,8 @@ func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 	}
 }
 
-// runBench runs the command against a server. If change is not nil, it changes the events of
-// watches.
+// runBench runs the command against a server. The function change, unless it is nil, changes the
+// events of watches.
 func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	flags := memory.New[flag]()
@@ -84,8 +85,9 @@ func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, ar
 	return code, out.String(), notes.String()
 }
 
-// repeatThird replaces the object of the last event by the object before it. The copy gets the
-// version of the last event, because a client drops an event that has no newer version.
+// repeatThird replaces the object of the fourth event with a copy of the object of the third. The
+// copy gets the version of the fourth event, because a client drops an event whose version is not
+// newer than the last.
 func repeatThird(e []listwatch.Event) []listwatch.Event {
 	version := func(e listwatch.Event) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, e.Version) }
 	again, err := listwatch.ParseObject(bytes.Replace(e[2].Object.Data, version(e[2]), version(e[3]), 1))

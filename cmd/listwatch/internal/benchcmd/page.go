@@ -25,7 +25,7 @@ type line struct {
 	value func(Sample) float64
 }
 
-// htmlPage returns a page with the table and the plots, which refers to no other file.
+// htmlPage returns an HTML page with the table and the plots. The page refers to no other file.
 func htmlPage(results []*Result, url string) ([]byte, error) {
 	latency, err := svg("Latency", "ms", results, []line{
 		{"p50", func(s Sample) float64 { return s.Latency.P50 }}, {"p99", func(s Sample) float64 { return s.Latency.P99 }},
@@ -42,7 +42,7 @@ func htmlPage(results []*Result, url string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// svg plots lines over the time of the run, for each result.
+// svg returns a plot over the time of the run. It draws every line once for each result.
 func svg(title, unit string, results []*Result, lines []line) (template.HTML, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "seconds", unit

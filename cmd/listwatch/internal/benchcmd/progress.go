@@ -11,7 +11,8 @@ import (
 // lineInterval is the interval at which progress is written if the output is no terminal.
 const lineInterval = 5 * time.Second
 
-// A progress shows the state of a run: in one line of a terminal, or a line from time to time.
+// A progress shows the state of a run. On a terminal, it overwrites one line. Otherwise, it writes
+// a new line from time to time.
 type progress struct {
 	out   io.Writer
 	width int // zero if out is no terminal
@@ -42,7 +43,7 @@ func (p *progress) show(line bool, format string, args ...any) {
 	}
 }
 
-// note writes a line that stays.
+// note writes a line that later states do not overwrite.
 func (p *progress) note(format string, args ...any) {
 	p.end()
 	fmt.Fprintf(p.out, "listwatch: "+format+"\n", args...)

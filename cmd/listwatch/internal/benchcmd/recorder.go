@@ -7,7 +7,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// maxLatency is the largest latency that can be recorded; longer ones count as this.
+// maxLatency is the largest latency that can be recorded. Longer latencies are recorded as
+// maxLatency.
 const maxLatency = 10 * time.Minute
 
 func newHistogram() *hdrhistogram.Histogram {
@@ -53,7 +54,7 @@ type recorder struct {
 	all, interval       *hdrhistogram.Histogram // latencies of the run, and of the interval
 	firstEvent, synced  *hdrhistogram.Histogram
 	write               *hdrhistogram.Histogram
-	received            int64 // the number of events of our writes
+	received            int64 // the number of events of bench's own writes
 	intervalEvents      int64
 	foreign, bookmarks  int64
 	initial, reconnects int64
@@ -70,14 +71,14 @@ func newRecorder() *recorder {
 	}
 }
 
-// update calls do with the lock held.
+// update calls the function do with the lock held.
 func (r *recorder) update(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
 }
 
-// start begins the first interval. It excludes the events and bytes received before.
+// start begins the first interval, which excludes the events and bytes received before.
 func (r *recorder) start(now time.Time, bytes int64) {
 	r.update(func() {
 		r.previous, r.previousBytes, r.intervalEvents = now, bytes, 0
@@ -85,7 +86,8 @@ func (r *recorder) start(now time.Time, bytes int64) {
 	})
 }
 
-// sample ends an interval. begin is the start of the writes.
+// sample ends the current interval and returns its measurements. The parameter begin is the start
+// of the writes.
 func (r *recorder) sample(now, begin time.Time, bytes int64) Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,8 +19,8 @@ type Result struct {
 	ReadOnly string `json:"readOnly,omitempty"`
 	// InitialEvents is the average number of objects that a watcher has received at its start.
 	InitialEvents float64 `json:"initialEventsPerWatcher"`
-	// FirstEvent and Synced are the times until a watcher has its first event, and all initial
-	// events.
+	// FirstEvent is the time until a watcher has its first event, and Synced is the time until it
+	// has all initial events.
 	FirstEvent Quantiles `json:"firstEventMilliseconds"`
 	Synced     Quantiles `json:"syncedMilliseconds"`
 
@@ -41,7 +41,7 @@ type Result struct {
 	Missed     int `json:"missed"`
 	Duplicates int `json:"duplicates"`
 	OutOfOrder int `json:"outOfOrder"`
-	// Reconnects counts the lost connections. Errors are the errors that ended a watch, or the
+	// Reconnects counts the lost connections. Errors holds the errors that ended watches, and the
 	// last error of a write.
 	Reconnects int64    `json:"reconnects"`
 	Errors     []string `json:"errors,omitempty"`

@@ -29,12 +29,12 @@ type run struct {
 	writer    *writer
 	recorder  *recorder
 	reader    *client.Remote // opens the watches
-	bytes     atomic.Int64   // received by the watches, on the wire
+	bytes     atomic.Int64   // bytes that the watches received, on the wire
 	readOnly  error          // the reason for not writing, or nil
 }
 
-// measure measures one transport. result is nil if the run ended before all watches were open. The
-// interruption of a run is not an error.
+// measure measures one transport. The result is nil if the run ended before all watches were open.
+// An interrupted run is not an error.
 func (b *bench) measure(ctx context.Context, transport string) (result *Result, err error) {
 	r := &run{bench: b, transport: transport, recorder: newRecorder()}
 	if err := r.connect(ctx); err != nil {
@@ -102,7 +102,7 @@ func (r *run) connect(ctx context.Context) error {
 	return err
 }
 
-// prepare creates the objects, or notes why it does not.
+// prepare creates the objects, or notes why bench does not write.
 func (r *run) prepare(ctx context.Context) error {
 	if r.options.readOnly {
 		r.readOnly = errors.New("--read-only is set")
@@ -164,11 +164,11 @@ func (r *run) settle(f *fleet) error {
 		defer r.recorder.mu.Unlock()
 		return r.recorder.received, r.recorder.received >= want, nil
 	})
-	return err // result counts the missing events
+	return err // the method result counts the missing events
 }
 
-// poll calls step until it reports done. It returns false if step reports the same progress for
-// the timeout.
+// poll calls step until step reports done. It returns false if the progress that step reports does
+// not change for the timeout.
 func poll(ctx context.Context, timeout time.Duration, step func() (progress int64, done bool, err error)) (bool, error) {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()

@@ -15,7 +15,7 @@ import (
 // A target is the collection to measure.
 type target struct {
 	url string
-	// namespace is the namespace of the written objects. It is empty if they have none.
+	// namespace is the namespace of the written objects. It is empty if the objects have none.
 	namespace string
 }
 

@@ -68,7 +68,7 @@ func (l *writeLog) next() int {
 	return len(l.sent) - 1
 }
 
-// send notes that the write is about to be sent.
+// send records the current time as the time at which write n is sent.
 func (l *writeLog) send(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *writeLog) done(n int, err error) {
 	l.count++
 }
 
-// snapshot returns which writes were acknowledged, and how many.
+// snapshot returns which writes were acknowledged, and the number of acknowledged writes.
 func (l *writeLog) snapshot() (acknowledged []bool, count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +108,8 @@ func (w *writer) key(i int) listwatch.Key {
 	return listwatch.Key{Namespace: w.target.namespace, Name: fmt.Sprintf("bench-%s-%d", w.id, i)}
 }
 
-// create creates n objects. It first creates and deletes one of them, so that only this one is left
-// behind on a server that permits no deletes.
+// create creates n objects. It first creates and deletes one of them. If the server permits no
+// deletes, create fails early, and leaves only this object behind.
 func (w *writer) create(ctx context.Context, n int) error {
 	if err := w.createOne(ctx, 0); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (w *writer) create(ctx context.Context, n int) error {
 	return each(n, func(i int) error { return w.createOne(ctx, i) })
 }
 
-// each calls f for the numbers below n, several at a time, and returns an error of a call.
+// each calls f for the numbers from 0 to n-1, several at a time, and joins the errors of the calls.
 func each(n int, f func(i int) error) error {
 	var group sync.WaitGroup
 	errs := make([]error, min(n, maxWriters))
@@ -170,8 +170,9 @@ func quote(s string) json.RawMessage {
 	return data
 }
 
-// write updates n objects in turn at a rate until ctx ends. Each object has one writer, so that
-// writes do not conflict. It returns an error if no write has succeeded for the timeout.
+// write updates n objects over and over, at the given rate, until ctx ends. Each object is written
+// by only one goroutine, so that writes do not conflict. write returns an error if no write has
+// succeeded for the timeout.
 func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

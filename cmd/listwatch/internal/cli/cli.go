@@ -75,7 +75,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return exit.Code
 }
 
-// Args converts the error of a cobra argument check to a usage error.
+// Args returns a cobra argument check like the given one, whose errors are usage errors.
 func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -104,8 +104,8 @@ func Terminal(out io.Writer) (width int, colour bool) {
 	return width, os.Getenv("NO_COLOR") == ""
 }
 
-// WriteStatus writes line. If width is not zero, out is a terminal of that width, and line
-// replaces the previous one.
+// WriteStatus writes a line. If width is not zero, out is a terminal of that width, and the line
+// replaces the previous line.
 func WriteStatus(out io.Writer, line string, width int) error {
 	if width == 0 {
 		_, err := fmt.Fprintln(out, line)

@@ -87,8 +87,8 @@ func parse(data []byte, f *pflag.FlagSet) error {
 	return nil
 }
 
-// set sets a flag, unless it already has the value. Some flags may be set only together with
-// another flag, even to their default.
+// set sets a flag, unless it already has the value. Setting a flag to its default would still mark
+// it as set, and some flags may be set only together with another flag.
 func set(f *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	list, isList := flag.Value.(pflag.SliceValue)
 	switch {
@@ -112,7 +112,8 @@ func set(f *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	return f.Set(flag.Name, value.Value)
 }
 
-// suggest returns advice for an unknown key: the flag that differs least from it, if it is close.
+// suggest returns advice for an unknown key. The advice names the most similar flag, if there is a
+// similar one.
 func suggest(key string, f *pflag.FlagSet) string {
 	key = strings.ToLower(strings.ReplaceAll(strings.TrimLeft(key, "-"), "_", "-"))
 	best, least := "", 3+len(key)/4

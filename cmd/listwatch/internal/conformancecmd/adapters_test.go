@@ -110,8 +110,8 @@ func TestRunEndsWhenTheServerIsGone(t *testing.T) {
 	if err := report.Text(&text, r); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(text.String(), "the target is gone"); n != 1 {
-		t.Errorf("got %d lines that say that the target is gone, want 1:\n%s", n, text.String())
+	if n := strings.Count(text.String(), "the target no longer responds"); n != 1 {
+		t.Errorf("got %d lines that say that the target no longer responds, want 1:\n%s", n, text.String())
 	}
 	if err := c.Close(); err == nil || strings.Count(err.Error(), "refused") != 1 {
 		t.Errorf("close: got %v, want one error", err)

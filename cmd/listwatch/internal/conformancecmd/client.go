@@ -51,7 +51,7 @@ func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error
 	}
 	defer func() {
 		if err := c.Close(); err != nil {
-			fmt.Fprintf(notes, "listwatch: the client failed at its end: %s\n", cli.OneLine(err))
+			fmt.Fprintf(notes, "listwatch: the client failed when it was stopped: %s\n", cli.OneLine(err))
 		}
 	}()
 	return o.execute(ctx, c.Target, all, []string{"listwatch", "conformance", "client", "--exec", o.exec}, out)

@@ -86,8 +86,8 @@ func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, er
 // A selfTest runs after the cases and adds to the report.
 type selfTest func(ctx context.Context, r *conformance.Report, p *report.Progress) error
 
-// execute runs the cases and the self tests, shows the progress and writes all reports.
-// command is the command line that repeats the run.
+// execute runs the cases and then the self tests, shows the progress and writes all reports. The
+// parameter command is the command line that repeats the run.
 func (o *suiteOptions) execute(
 	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer, after ...selfTest,
 ) error {

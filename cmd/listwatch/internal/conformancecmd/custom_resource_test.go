@@ -84,7 +84,7 @@ func TestServerWithoutConfigMapsUsesCustomResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server of httptest does not support HTTP/2 without TLS.
+	// The test server does not support HTTP/2 without TLS, so h2 is not tested.
 	if notes := strings.Join(c.Target.Notes, "\n"); !strings.Contains(notes, "a custom resource created for this run") || !strings.Contains(notes, "h2 is not tested") {
 		t.Errorf("got notes %q", notes)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// patient waits longer than the default, because a busy machine must not make a test fail.
+// patient has a longer timeout than the default, because a busy machine must not make a test fail.
 var patient = adapters.Options{Timeout: time.Minute}
 
 // serve starts a server with the built-in resources and returns its URL.

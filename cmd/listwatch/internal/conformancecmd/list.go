@@ -31,7 +31,7 @@ func newConformanceList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN...]",
 		Short: "List the cases",
-		Long:  "List all cases, or those that match a pattern such as resume or 'resume/rv-*'.",
+		Long:  "List all cases, or the cases that match a pattern such as resume or 'resume/rv-*'.",
 		RunE: func(cmd *cobra.Command, patterns []string) error {
 			all, err := selectCases(patterns)
 			if err != nil {

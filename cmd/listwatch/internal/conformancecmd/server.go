@@ -50,7 +50,7 @@ the control hook; see docs/conformance-hook.md.`,
 	f.StringVar(&o.resource, "resource", "", "`resource` to work on, such as widgets.v1.demo.example.com; if empty, configmaps")
 	f.StringVar(&o.Token, "token", "", "bearer `token`")
 	f.StringArrayVar(&o.headers, "header", nil, "`header` to add to every request, such as \"Origin: https://example.com\" (repeatable)")
-	f.StringVar(&o.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
+	f.StringVar(&o.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, the CAs of the system")
 	f.StringVar(&o.Cert, "cert", "", "PEM `file` with a client certificate")
 	f.StringVar(&o.Key, "key", "", "PEM `file` with the key of --cert")
 	f.BoolVar(&o.SkipVerify, "insecure", false, "do not verify the certificate of the server")

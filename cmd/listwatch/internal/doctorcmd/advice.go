@@ -12,7 +12,8 @@ var proxies = []string{"nginx", "HAProxy", "Caddy", "Envoy", "Traefik"}
 // untested marks settings that no test of this project runs.
 const untested = " (from its documentation, not tested here)"
 
-// The settings by which each proxy lets watches pass, in the order of proxies.
+// Each list holds the settings that solve one problem. It has one element for each proxy, in the
+// order of the list proxies.
 var (
 	noBuffering = []string{
 		"proxy_buffering off; and no proxy_ignore_headers X-Accel-Buffering;",

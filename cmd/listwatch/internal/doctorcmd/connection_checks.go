@@ -17,7 +17,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A certificate should have been renewed expiresSoon before it expires.
+// expiresSoon is the remaining validity below which a certificate counts as a problem, because it
+// should have been renewed by then.
 const expiresSoon = 14 * 24 * time.Hour
 
 // checkCertificate reports whether a TLS connection is possible.

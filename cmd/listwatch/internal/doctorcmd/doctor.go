@@ -50,7 +50,7 @@ The exit code is 1 if there is a problem.`,
 		_ = f.MarkHidden(name) // doctor has a URL as argument, and does not use --compress
 	}
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long silent watches are observed; 0 or a negative value skips this check")
-	f.StringVar(&o.echoURL, "echo", "", "`URL` that tells what reaches the server; if empty, "+echo.Path+" on the host of the collection")
+	f.StringVar(&o.echoURL, "echo", "", "`URL` that reports the requests as they reach the server; if empty, "+echo.Path+" on the host of the collection")
 	f.StringVarP(&o.output, "output", "o", "text", "`format`: text or json")
 	return cmd
 }

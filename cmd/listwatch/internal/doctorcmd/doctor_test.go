@@ -48,8 +48,8 @@ func execute(t *testing.T, args ...string) (code int, out, errs string) {
 }
 
 // runDoctor examines the collection of h, and returns the findings by check. A busy machine can
-// look like a proxy that delays responses, so it repeats an examination with other problems than
-// the given ones.
+// look like a proxy that delays responses, so runDoctor repeats an examination that finds other
+// problems than the given ones.
 func runDoctor(t *testing.T, h http.Handler, problems []string, flags ...string) (map[string]finding, int) {
 	t.Helper()
 	server := httptest.NewServer(h)

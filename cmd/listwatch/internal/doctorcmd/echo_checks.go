@@ -21,14 +21,14 @@ type answer struct {
 	asked, received time.Time
 }
 
-// checkPath reports the hops of a request, which the server's echo shows. It returns nil if the
-// request failed.
+// checkPath reports the protocols and the proxies between doctor and the server, as the echo of the
+// server shows them. It returns nil if the request failed.
 func (e *examination) checkPath(ctx context.Context) *answer {
 	asked := time.Now()
 	seen, response, err := e.askEcho(ctx, e.negotiated, e.echo, e.header())
 	if err != nil {
 		e.report.add(finding{Check: "path", Verdict: unknown, Text: fmt.Sprintf(
-			"%s does not tell what reaches the server (%s); name its URL with --echo", e.echo, cli.OneLine(err))})
+			"%s does not report what reaches the server (%s); name its URL with --echo", e.echo, cli.OneLine(err))})
 		return nil
 	}
 	text := fmt.Sprintf("%s from here, %s at the server", response.Proto, seen.Protocol)
@@ -107,7 +107,8 @@ func (e *examination) checkCompression(ctx context.Context) {
 	e.report.add(f)
 }
 
-// stream requests a stream of reports. The caller must close the body.
+// stream requests a response of several reports; the parameter ticks is their number. The server
+// sends one report at a time. The caller must close the body.
 func (e *examination) stream(ctx context.Context, h http.Header, ticks int) (*http.Response, error) {
 	response, err := e.get(ctx, e.negotiated, withQuery(e.echo, "ticks", strconv.Itoa(ticks)), h)
 	if err == nil && response.StatusCode != http.StatusOK {
@@ -131,7 +132,8 @@ func (e *examination) checkTicks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout+ticks*echo.TickInterval)
 	defer cancel()
 	h := e.header()
-	h.Set("Accept-Encoding", "gzip") // like browsers; a compressor may hold data back, too
+	// Request compression, as browsers do, because a proxy that compresses may hold data back, too.
+	h.Set("Accept-Encoding", "gzip")
 	start := time.Now()
 	response, err := e.stream(ctx, h, ticks)
 	if err != nil {
@@ -163,7 +165,8 @@ func cause(err error) error {
 	return err
 }
 
-// judgeArrivals compares the times at which parts have arrived with those at which they were sent.
+// judgeArrivals compares the times at which the parts have arrived with the times at which the
+// server must have sent them.
 func (e *examination) judgeArrivals(start time.Time, arrivals []time.Time) finding {
 	first, last := arrivals[0], arrivals[len(arrivals)-1]
 	sent := time.Duration(len(arrivals)-1) * echo.TickInterval

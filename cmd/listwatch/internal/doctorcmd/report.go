@@ -44,7 +44,7 @@ func (r *report) add(f finding) {
 	}
 }
 
-// progress informs the user, through notes, of the check that doctor waits for.
+// progress writes a message about a slow check to r.notes.
 func (r *report) progress(format string, args ...any) { fmt.Fprintf(r.notes, format+"\n", args...) }
 
 func (r *report) problems() (n int) {

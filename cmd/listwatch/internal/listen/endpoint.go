@@ -52,7 +52,7 @@ func (e *Endpoint) serve() error {
 	return e.server.Serve(e.listener)
 }
 
-// Listen opens all endpoints. If one of them fails, it closes the others.
+// Listen opens all endpoints. If an endpoint cannot be opened, Listen closes the others.
 func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	defer func() {
 		if err != nil {
@@ -130,8 +130,9 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	return nil
 }
 
-// withEcho returns the handler of f with an additional path, which the command doctor requests. It
-// applies [watchserver.Server.CheckRequest], which for example limits the headers, to all requests.
+// withEcho returns the handler of f with an additional path, which the command doctor requests.
+// withEcho also applies [watchserver.Server.CheckRequest], which for example limits the headers, to
+// all requests.
 func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	server := &watchserver.Server{AllowOrigins: o.allowedOrigins, Log: f.Log, Trace: f.WatchServer.Trace}
 	if authenticate := a.Authenticator(); authenticate != nil {

@@ -58,9 +58,9 @@ func (o *limitOptions) configure(s *watchserver.Server) error {
 	return nil
 }
 
-// limitRuntime sets Go's memory limit to nine tenths of the memory that --memory and the watches
-// may take together. Without this limit, Go would keep the memory of a burst of requests.
-// GOMEMLIMIT takes precedence.
+// limitRuntime sets Go's memory limit to nine tenths of the sum of --memory and the memory that
+// watches may take. Without this limit, Go would keep the memory of a burst of requests. The
+// environment variable GOMEMLIMIT takes precedence.
 func (o *limitOptions) limitRuntime() {
 	watches, _ := o.maxWatches()
 	if o.memory <= 0 || watches <= 0 || os.Getenv("GOMEMLIMIT") != "" {
@@ -74,12 +74,12 @@ func (o *limitOptions) limitRuntime() {
 // minRuntime is the memory that the program needs in any case. The memory limit is never lower.
 const minRuntime = 128 << 20
 
-// watchMemory is more than the memory of a watch at rest, so that all watches of the default limit
-// take no more than --memory.
+// watchMemory is an upper bound on the memory of an idle watch. By default, the limit of watches is
+// --memory divided by watchMemory, so that idle watches together take no more than --memory.
 const watchMemory = 16 << 10
 
 // maxWatches returns the limits of watches. By default one client may open half of the watches,
-// which leaves the other half to other clients. The limits of requests do the same.
+// which leaves the other half to other clients. The limits of requests work in the same way.
 func (o *limitOptions) maxWatches() (all, perClient int) {
 	all, perClient = o.watches, o.watchesPerClient
 	if all == 0 && o.memory > 0 {
@@ -91,8 +91,8 @@ func (o *limitOptions) maxWatches() (all, perClient int) {
 	return all, perClient
 }
 
-// reservedFiles is the number of open files that connections leave to the store, its peers, probes
-// and metrics.
+// reservedFiles is the number of open files that the limit of connections leaves to the store, its
+// peers, probes and metrics.
 const reservedFiles = 256
 
 // maxConnections returns the limit of connections, or 0 if there is none.

@@ -73,15 +73,16 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 }
 
-// HandleSignals keeps the signals SIGPIPE and SIGHUP from killing the server: the reader of its
-// output, or its terminal, may end before it. SIGHUP makes it read its files again.
+// HandleSignals keeps the signals SIGPIPE and SIGHUP from killing the server, because the server
+// may outlive its terminal, or the process that reads its output. After SIGHUP, the server reads
+// its files again.
 func (f *Listeners) HandleSignals() {
 	signal.Ignore(syscall.SIGPIPE)
 	f.hangup = make(chan os.Signal, 1)
 	signal.Notify(f.hangup, syscall.SIGHUP)
 }
 
-// Configure applies the flags to s, whose watches f measures.
+// Configure applies the flags to s. It also adds s to the metrics and the logs of f.
 func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 	if err := transport.CheckOrigins(o.allowedOrigins); err != nil {
 		return cli.UsageError(err)

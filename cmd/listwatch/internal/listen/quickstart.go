@@ -33,7 +33,7 @@ func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 	fmt.Fprintln(out)
 }
 
-// printMetrics prints a command to try if e serves metrics, and reports whether it does.
+// printMetrics prints a command to try if e serves metrics. It reports whether e serves metrics.
 func (e *Endpoint) printMetrics(out io.Writer) bool {
 	if e.access.metrics {
 		fmt.Fprintf(out, "Metrics on %s, without credentials:\n\n  curl %s/metrics\n\n", e.url, e.url)

@@ -49,7 +49,7 @@ func openListener(flag, addr string, check func(addr string) error) (net.Listene
 	return l, nil
 }
 
-// notifySystemd reports a state to systemd (sd_notify(3)), if it has started this process.
+// notifySystemd reports a state to systemd (sd_notify(3)), if systemd has started this process.
 func notifySystemd(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("cannot notify systemd", "error", err)

@@ -78,11 +78,12 @@ func (a *Auth) listenTLS(files *reload.Files) (*tls.Config, error) {
 	return c, nil
 }
 
-// baseTLS returns the part of the configuration that does not depend on the client CAs.
+// baseTLS returns the part of the TLS configuration that does not depend on the client CAs.
 func (a *Auth) baseTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// net/http does not add these to the configurations of GetConfigForClient.
+		// net/http adds these protocols to its own configuration, but not to a configuration that
+		// GetConfigForClient returns.
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.pair.Load(), nil },
 	}
@@ -124,7 +125,7 @@ func (c *trustedCAs) trust(chains [][]*x509.Certificate) bool {
 			return true
 		}
 	}
-	// The new file may have renewed certificates of the same CAs.
+	// The new file may contain renewed certificates of the same CAs, so verify the chains again.
 	options := x509.VerifyOptions{Roots: c.pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, chain := range chains {
 		for _, intermediate := range chain[1:] {
@@ -135,7 +136,8 @@ func (c *trustedCAs) trust(chains [][]*x509.Certificate) bool {
 	return err == nil
 }
 
-// clientCertificate is [kubeapi.ClientCertificate] for CAs that change while connections are open.
+// clientCertificate is like [kubeapi.ClientCertificate], but supports CAs that change while
+// connections are open.
 func (a *Auth) clientCertificate(r *http.Request) (kubeapi.User, error) {
 	user, err := kubeapi.ClientCertificate(r)
 	if err != nil || user.Name == "" {
@@ -187,7 +189,8 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 func loopbackIPs() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
 
 // closeDistrusted closes connections whose client certificate was signed by a CA that is no longer
-// trusted, so that clients with a new certificate open a new one. next refuses the request.
+// trusted, so that clients with a new certificate open a new connection. It passes the current
+// request to the handler next, which refuses it.
 func (a *Auth) closeDistrusted(next http.Handler) http.Handler {
 	if a.cas == nil {
 		return next

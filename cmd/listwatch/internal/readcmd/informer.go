@@ -30,7 +30,7 @@ type informerView struct {
 	start  time.Time
 
 	added, updated, deleted, relists atomic.Int64
-	// nanoseconds; zero until the first list is complete
+	// firstListDuration is in nanoseconds. It is zero until the first list is complete.
 	firstListDuration atomic.Int64
 	probe             atomic.Pointer[versionProbe]
 }
@@ -39,7 +39,8 @@ type informerView struct {
 type versionProbe struct {
 	version    listwatch.Version
 	receivedAt time.Time
-	lag        time.Duration // from receivedAt until the store had the version; negative until then
+	// lag is the time from receivedAt until the store had the version. It is negative before that.
+	lag time.Duration
 }
 
 // watchInformer runs an informer and shows its store until ctx ends.

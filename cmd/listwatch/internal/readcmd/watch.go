@@ -96,13 +96,13 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 		return nil // an interrupt is the normal way to end
 	}
 	if errors.Is(err, listwatch.Expired) {
-		return fmt.Errorf("%w; the history since then is gone: watch again without --resource-version", err)
+		return fmt.Errorf("%w; the server no longer has the history since then: watch again without --resource-version", err)
 	}
 	return remote.WithAdvice(err)
 }
 
-// printLoss reports a lost connection. It prints nothing if the server has ended the watch
-// after its maximum duration.
+// printLoss reports a lost connection. It prints nothing if the server has ended the watch because
+// the maximum duration of the watch has passed.
 func printLoss(notes io.Writer, err error, wait time.Duration) {
 	if errors.Is(err, io.EOF) && wait < time.Second {
 		return

@@ -45,7 +45,7 @@ one watch of the upstream for each collection.
 With --resource, the upstream is a server with Kubernetes' API, and the relay
 serves the named resources read-only at the same paths. Without --resource,
 --upstream is the URL of one collection, which the relay serves at the same
-path. Versions are those of the upstream, so a client can resume at any relay
+path. Versions are the versions of the upstream, so a client can resume at any relay
 or at the upstream. A read of the newest state is as new as at the upstream;
 see docs/relay.md.
 

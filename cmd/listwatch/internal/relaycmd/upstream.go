@@ -33,7 +33,7 @@ func (o *upstreamOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` with the upstream and its credentials")
 	f.StringVar(&o.Token, "upstream-token", "", "bearer `token` for the upstream, visible to other users of this machine; --upstream-token-file is safer")
 	f.StringVar(&o.tokenFile, "upstream-token-file", "", "`file` with the bearer token for the upstream; it is read again for each request")
-	f.StringVar(&o.CA, "upstream-ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
+	f.StringVar(&o.CA, "upstream-ca", "", "PEM `file` with the CAs to trust; if empty, the CAs of the system")
 	f.StringVar(&o.Cert, "upstream-cert", "", "PEM `file` with a client certificate for the upstream")
 	f.StringVar(&o.Key, "upstream-key", "", "PEM `file` with the key of --upstream-cert")
 	f.BoolVar(&o.SkipVerify, "upstream-insecure-skip-verify", false, "do not verify the certificate of the upstream")
@@ -50,8 +50,8 @@ type upstream struct {
 	compress   bool
 }
 
-// connect returns the upstream that the flags describe. The files with its CAs and credentials are
-// added to files; the file of --upstream-token-file is read for each request.
+// connect returns the upstream that the flags describe. It adds the files with CAs and credentials
+// to the parameter files, except the file of --upstream-token-file, which is read for each request.
 func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	switch {
 	case (o.url == "") == (o.kubeconfig == ""):
@@ -92,8 +92,8 @@ func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	return a, err
 }
 
-// useKubeconfig configures a with the CAs and credentials that the kubeconfig contains, and keeps
-// them up to date. It returns the URL of the server.
+// useKubeconfig configures an upstream with the CAs and credentials that the kubeconfig contains,
+// and keeps them up to date. It returns the URL of the server.
 func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config, a *upstream) (base string, err error) {
 	type parsed struct {
 		server string

@@ -51,7 +51,7 @@ func (f *Files) Add(apply func(contents [][]byte) error, files ...File) error {
 	return f.AddFunc(strings.Join(names, ", "), func() ([][]byte, error) { return readAll(files) }, apply)
 }
 
-// AddFunc is like Add for contents that read returns. name appears in messages.
+// AddFunc is like Add, but the function read returns the contents. Messages contain the name.
 func (f *Files) AddFunc(name string, read func() ([][]byte, error), apply func(contents [][]byte) error) error {
 	s := &set{name: name, read: read, apply: apply}
 	contents, err := read()
@@ -74,8 +74,8 @@ func (s *set) call(contents [][]byte) error {
 }
 
 // AddTLS adds the files of a client's TLS configuration: CAs, a certificate and its key. A file
-// without a name is left out; the certificate and its key belong together. The returned function
-// returns the current configuration, which is base with the contents of the files.
+// without a name is omitted. The certificate and its key must be set together. The returned
+// function returns a configuration that combines base with the current contents of the files.
 func (f *Files) AddTLS(base *tls.Config, ca, cert, key File) (func() *tls.Config, error) {
 	var named []File
 	for _, file := range []File{ca, cert, key} {
@@ -169,8 +169,8 @@ func (f *Files) Run(ctx context.Context, log *slog.Logger, hangup <-chan os.Sign
 	}
 }
 
-// check reads the files of s. It applies changed contents that have stayed the same since the last
-// check. If they have not, unsettled is true, and check must be called again soon.
+// check reads the files of s. It applies changed contents once two checks in a row have read the
+// same contents. Until then unsettled is true, and the caller must call check again soon.
 func (s *set) check(log *slog.Logger) (applied, unsettled bool) {
 	contents, err := s.read()
 	sum := digest(contents, err)

@@ -48,7 +48,8 @@ func (f *fixture) write(name, text string) {
 	}
 }
 
-// want waits for d, and checks the state that is in use and the number of changes.
+// want waits for the duration d. Then it checks which state is in use, and the number of changes so
+// far.
 func (f *fixture) want(d time.Duration, used string, changes int) {
 	f.Helper()
 	time.Sleep(d)

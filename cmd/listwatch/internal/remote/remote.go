@@ -39,7 +39,7 @@ type Connection struct {
 func (c *Connection) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Server, "server", "http://127.0.0.1:8080", "`URL` of the server, unless the argument is a URL")
 	f.StringVar(&c.Token, "token", "", "bearer `token`")
-	f.StringVar(&c.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, those of the system")
+	f.StringVar(&c.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, the CAs of the system")
 	f.StringVar(&c.Cert, "cert", "", "PEM `file` with a client certificate")
 	f.StringVar(&c.Key, "key", "", "PEM `file` with the key of --cert")
 	f.BoolVar(&c.Compress, "compress", false, "request compression: gzip or zstd, or permessage-deflate over WebSocket")

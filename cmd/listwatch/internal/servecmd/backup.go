@@ -48,7 +48,8 @@ To restore, stop the server, replace FILE by OUT, and start it once with
 	return cmd
 }
 
-// requestBackup lets the server that has file open make a backup, and moves it to the file out.
+// requestBackup requests a backup from the server at debugURL, which must have the given data file
+// open. It moves the backup to the path out.
 func requestBackup(ctx context.Context, debugURL, file, out string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, debugURL+backupPath, http.NoBody)
 	if err != nil {
@@ -86,8 +87,9 @@ func isSameFile(a, b string) bool {
 }
 
 const (
-	backupPath   = "/debug/backup"
-	backupSuffix = ".backup" // of the copy that a server makes
+	backupPath = "/debug/backup"
+	// backupSuffix is the end of the name of a backup that a server writes.
+	backupSuffix = ".backup"
 )
 
 // serveBackup writes a backup next to the data file. A client cannot choose the path, because the

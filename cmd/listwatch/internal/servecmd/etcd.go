@@ -31,12 +31,12 @@ type etcdOptions struct {
 func (o *etcdOptions) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.endpoints, "etcd", nil, "`URLs` of etcd members, to keep objects in etcd; several servers can share them")
 	f.StringVar(&o.prefix, "etcd-prefix", etcd.DefaultPrefix, "`prefix` of every key in etcd")
-	f.StringVar(&o.layout, "etcd-layout", "listwatch", "`layout` of the keys: listwatch, or kubernetes for that of kube-apiserver")
+	f.StringVar(&o.layout, "etcd-layout", "listwatch", "`layout` of the keys: listwatch, or kubernetes for the layout of kube-apiserver")
 	f.BoolVar(&o.readOnly, "etcd-read-only", false, "refuse all writes")
 	f.BoolVar(&o.skipUnreadable, "etcd-skip-unreadable", false, "start even if keys below the prefix contain no objects, and ignore those keys")
 	f.StringVar(&o.username, "etcd-user", "", "etcd `user`")
 	f.StringVar(&o.passwordFile, "etcd-password-file", "", "`file` with the password of --etcd-user")
-	f.StringVar(&o.caFile, "etcd-ca", "", "PEM `file` with the CAs of the etcd members; if empty, those of the system")
+	f.StringVar(&o.caFile, "etcd-ca", "", "PEM `file` with the CAs of the etcd members; if empty, the CAs of the system")
 	f.StringVar(&o.cert, "etcd-cert", "", "PEM `file` with a client certificate for etcd")
 	f.StringVar(&o.key, "etcd-key", "", "PEM `file` with the key of --etcd-cert")
 	f.Int64Var(&o.history, "etcd-history", etcd.DefaultHistory, "`number` of revisions before the newest to load as history at the start; 0 means the default, a negative number none")
@@ -69,7 +69,8 @@ func (o *etcdOptions) check() error {
 	return nil
 }
 
-// open connects to etcd. ctx limits the time to connect. Later events are logged.
+// open connects to etcd. The context limits the time to connect. The log of f receives messages
+// about the connection, also after open has returned.
 func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.username, HistoryRevisions: o.history,
@@ -101,7 +102,7 @@ func etcdStats(h etcd.Health) metrics.StoreStats {
 }
 
 // tls returns a function for etcd.Options.TLSConfig, or nil if no flag configures TLS. It adds the
-// files to files.
+// files with certificates to the parameter files.
 func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
 	if o.caFile == "" && o.cert == "" {
 		return nil, nil
@@ -111,7 +112,7 @@ func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
 }
 
 // password returns a function for etcd.Options.PasswordFunc, or nil if there is no password. It
-// adds the file to files.
+// adds the file with the password to the parameter files.
 func (o *etcdOptions) password(files *reload.Files) (func() string, error) {
 	if o.passwordFile == "" {
 		return nil, nil

@@ -16,9 +16,9 @@ func (o *storeOptions) withQuota(s store.CollectionSpec) store.CollectionSpec {
 // memoryInterval is the time between two checks of the memory for stored data.
 const memoryInterval = time.Second
 
-// limitHistory drops the history when it fills the memory for stored data, because otherwise all
-// writes would be refused until it is older than --history-age. Watches that have pending events
-// expire. It returns when ctx ends.
+// limitHistory drops the history when objects and history fill the memory for stored data.
+// Otherwise the server would refuse all writes until the history is older than --history-age.
+// Watches that have pending events expire. limitHistory returns when ctx ends.
 func (s *server) limitHistory(ctx context.Context) {
 	every(ctx, memoryInterval, func() {
 		used, limit := s.api.Server.Usage()

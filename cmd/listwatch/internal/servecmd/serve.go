@@ -138,8 +138,8 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 
 // withClient adds the JavaScript client to api, so that a page needs no build to use the server. It
 // uses no http.ServeMux, which would redirect requests whose path has an empty segment. Requests
-// below /js/ with other methods than GET and HEAD also go to api, because it refuses them without
-// waiting for their bodies.
+// below /js/ with other methods than GET and HEAD also go to api, because api refuses such requests
+// without waiting for their bodies.
 func withClient(api http.Handler) http.Handler {
 	const prefix = "/js/"
 	client := http.StripPrefix(prefix, js.Handler())

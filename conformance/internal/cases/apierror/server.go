@@ -18,9 +18,9 @@ type invalidRequest struct {
 	header []string
 	code   int
 	reason string
-	// ourServerOnly limits the check to this module's server, because Kubernetes accepts
-	// the request or returns a different error. Separate cases define what every server
-	// must do with it.
+	// ourServerOnly limits the check to this module's server, because Kubernetes accepts the
+	// request or returns a different error. Separate cases define how every server must respond to
+	// such a request.
 	ourServerOnly bool
 }
 
@@ -45,7 +45,8 @@ var invalidRequests = []invalidRequest{
 	{"/apis/conformance.example.com/v1/gadgets?watch=1", nil, http.StatusNotFound, "NotFound", true},
 }
 
-// wantRefused sends r and checks the HTTP status and the Status of the response.
+// wantRefused sends r and checks the HTTP status and the Status of the response. If r is only for
+// this module's server, wantRefused does nothing with other servers.
 func wantRefused(e *harness.Env, r invalidRequest) {
 	e.Helper()
 	if !r.ourServerOnly || e.Supports(harness.InProcess) {
@@ -85,8 +86,8 @@ func errorInStream(e *harness.Env) {
 	rawErrorInStream(e, old)
 }
 
-// rawErrorInStream checks the bytes of a watch that starts at old, which is an expired version:
-// after the ERROR event, the transport must mark the stream as complete.
+// rawErrorInStream checks the bytes of a watch that starts at an expired version. After the ERROR
+// event, the transport must mark the stream as complete.
 func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 	a := e.WatchRaw(harness.From(old))
 	a.WantAccepted()

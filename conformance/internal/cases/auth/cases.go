@@ -9,8 +9,8 @@ import (
 var (
 	tlsSetup   = harness.Setup{TLS: true}
 	tokenSetup = harness.Setup{Access: harness.Access{RequireUser: true}}
-	// expirySetup also lets credentials expire after lifetime, long before a watch without
-	// timeoutSeconds would end.
+	// expirySetup requires credentials too, and they expire after the time in the constant
+	// lifetime, long before a watch without timeoutSeconds would end.
 	expirySetup = harness.Setup{Access: harness.Access{RequireUser: true, Lifetime: lifetime}}
 )
 

@@ -14,8 +14,8 @@ func wsNoOrigin(e *harness.Env) {
 	}
 }
 
-// similarOrigins returns origins that resemble a server's own origin, but that the server must not
-// treat as its own. The parameter own is that origin, without a port.
+// similarOrigins returns foreign origins that resemble the origin of a server. The argument is the
+// origin of the server, without a port.
 func similarOrigins(own string) []string {
 	scheme, host, _ := strings.Cut(own, "://")
 	other := map[string]string{"http": "https", "https": "http"}[scheme]
@@ -92,7 +92,8 @@ func sameOrigin(e *harness.Env) {
 	}
 }
 
-// wantAllowed checks that a page of origin may read the response to a request with credentials.
+// wantAllowed checks that a page of the given origin may read the response to a request with
+// credentials.
 func wantAllowed(a *harness.Response, origin string) {
 	a.Helper()
 	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"} {
@@ -103,8 +104,8 @@ func wantAllowed(a *harness.Response, origin string) {
 	a.WantVary("Origin")
 }
 
-// wantUnreadable checks that the response has no header that allows a page of origin to read
-// it.
+// wantUnreadable checks that the response has no header that allows a page of the given origin to
+// read the response.
 func wantUnreadable(a *harness.Response, origin string) {
 	a.Helper()
 	for name, values := range a.Headers {

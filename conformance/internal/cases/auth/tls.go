@@ -83,8 +83,8 @@ func expiredCertificate(e *harness.Env) {
 }
 
 // wantServerCertificateRefused checks that the client sends no request to a server whose
-// certificate was first modified by the function change and then signed by authority. Before that,
-// it checks that the client accepts a server with a valid certificate.
+// certificate was first modified by the function change and then signed by the given authority.
+// Before that, it checks that the client accepts a server with a valid certificate.
 func wantServerCertificateRefused(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
 	e.Helper()
 	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}
@@ -110,7 +110,8 @@ func wantServerCertificateRefused(e *harness.Env, name string, authority *certs.
 	}
 }
 
-// serveTLS starts a TLS server for h. The function configure modifies its TLS configuration.
+// serveTLS starts a TLS server for h. The function configure modifies the TLS configuration of the
+// server.
 func serveTLS(e *harness.Env, h http.Handler, configure func(*tls.Config)) *harness.Route {
 	e.Helper()
 	e.Use(harness.InProcess)
@@ -176,8 +177,9 @@ func closeWithoutNotify(p *harness.ScriptedServer) {
 	harness.StayOpen(p)
 }
 
-// wantTruncationError runs play, which sends one event, and then ends the connection without
-// close_notify. The client must return the event and then an error instead of a clean end.
+// wantTruncationError starts a scripted server. The server performs the step play, which sends one
+// event, and then ends the connection without close_notify. The client must return the event and
+// then an error instead of a clean end.
 func wantTruncationError(e *harness.Env, name string, h harness.ResponseHeader, play harness.Step) {
 	e.Helper()
 	read := make(chan struct{})

@@ -36,9 +36,9 @@ func bookmarkAt(v listwatch.Version) listwatch.Event {
 	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, false)
 }
 
-// onBookmarks returns a function that wraps a source. The watchers of the wrapper add a bookmark,
-// which the function change modifies, whenever a Poll finds no event and the position has advanced
-// since the last bookmark.
+// onBookmarks returns a function that wraps a source. Whenever a Poll finds no event and the
+// position has advanced since the last bookmark, the watchers of the wrapper add a bookmark. The
+// function change modifies that bookmark first.
 func onBookmarks(change func(b listwatch.Event) listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &bookmarkingSource{s, change} }
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// decoders maps each content coding to its decoder. Creating a decoder may read from r.
+// decoders maps each content coding to a function that creates a decoder. The function may read
+// from its argument before it returns.
 var decoders = map[string]func(io.Reader) (io.Reader, error){
 	"":     func(r io.Reader) (io.Reader, error) { return r, nil },
 	"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
@@ -47,7 +48,8 @@ func decode(a *harness.Response, coding string) *decodedResponse {
 // event reads the next event, which is one line.
 func (d *decodedResponse) event() string {
 	d.Helper()
-	// Creating the decoder reads the first bytes, which may arrive only with the first event.
+	// Create the decoder only now: that reads the first bytes, which may arrive only with the first
+	// event.
 	if d.in == nil {
 		r, err := decoders[d.Headers.Get("Content-Encoding")](d.Body)
 		if err != nil {

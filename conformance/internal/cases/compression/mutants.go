@@ -93,8 +93,8 @@ func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
 }
 
 // A heartbeatSender adds a heartbeat to each batch of frames. The stream's encoder does not know of
-// it, so the stream stays in its segment (events that are compressed with one history), although
-// the history of its client now also contains the heartbeat.
+// the heartbeat, so the stream stays in its segment (events that are compressed with one history),
+// although the history of its client now also contains the heartbeat.
 type heartbeatSender struct {
 	transport.Sender
 	encoder *transport.Encoder

@@ -14,8 +14,8 @@ import (
 
 // sharedHistory opens watches one after the other, so that they join in the middle of segments
 // (consecutive events that are compressed with one history), and lets half of them receive
-// bookmarks. Each watch must receive each event before the next is written, with the bytes of an
-// uncompressed watch.
+// bookmarks. Each watch must receive each event before the next is written, with the same bytes as
+// an uncompressed watch.
 func sharedHistory(e *harness.Env) {
 	start := e.Put("start")
 	plain := e.Dial(harness.From(start))
@@ -51,7 +51,7 @@ func sharedHistory(e *harness.Env) {
 	}
 }
 
-// compressedRequest is the request of a client that accepts the compressions that can refer to
+// compressedRequest returns a request that accepts compression in which an event can refer to
 // earlier events. Over HTTP it requests server-sent events, because their heartbeats put text
 // between the events in the client's history.
 func compressedRequest(e *harness.Env) transport.Request {

@@ -20,9 +20,11 @@ import (
 type frameRecorder struct {
 	transport.Server
 
-	mu           sync.Mutex
-	frames       map[*byte]bool // guarded by mu; the address of each frame's first byte
-	compressions []string       // guarded by mu; the compression of each stream
+	mu sync.Mutex
+	// Guarded by mu. The keys of frames are the addresses of the first bytes of all frames.
+	// compressions contains the compression of each stream.
+	frames       map[*byte]bool
+	compressions []string
 }
 
 func (c *frameRecorder) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {

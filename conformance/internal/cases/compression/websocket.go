@@ -32,8 +32,8 @@ func deflate(texts ...string) (messages [][]byte) {
 	return messages
 }
 
-// inflate decompresses a message that may refer to history, the text of earlier compressed messages
-// (RFC 7692, section 7.2.2).
+// inflate decompresses a message (RFC 7692, section 7.2.2). The message may refer to the text of
+// earlier compressed messages, which is the second argument.
 func inflate(message []byte, history string) (string, error) {
 	// The empty final block marks the end for the reader.
 	all := strings.NewReader(string(message) + harness.SyncMarker + "\x01\x00\x00\xff\xff")
@@ -46,12 +46,14 @@ type deflateWatch struct {
 	*harness.Response
 	offer    string
 	accepted bool
-	takeover bool   // messages may refer to earlier ones
-	history  string // the text of the compressed messages so far, if takeover is true
+	// takeover means that messages may refer to earlier messages. Then history is the text of the
+	// compressed messages so far.
+	takeover bool
+	history  string
 }
 
-// offerDeflate opens a watch by hand and offers the extensions in offer. The server may accept
-// no extension except permessage-deflate.
+// offerDeflate opens a watch by hand and offers the given WebSocket extensions. The server may
+// accept no extension except permessage-deflate.
 func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflateWatch {
 	e.Helper()
 	a := e.WatchRaw(harness.From(start), harness.WebSocketExtensions, offer)
@@ -136,8 +138,8 @@ func wsDeflate(e *harness.Env) {
 	}
 }
 
-// serveDeflate returns e with a scripted server. The server selects the given WebSocket extensions
-// in its handshake response, and then performs the steps.
+// serveDeflate returns a copy of e that uses a scripted server. The server selects the given
+// WebSocket extensions in its handshake response, and then performs the steps.
 func serveDeflate(e *harness.Env, extensions string, steps ...harness.Step) *harness.Env {
 	return e.WithRoute(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
 }
@@ -211,7 +213,7 @@ func wsNoContext(e *harness.Env) {
 		e.Errorf("the client offers %q, want client_no_context_takeover", offer)
 	}
 	switch excluded := strings.Contains(offer, "server_no_context_takeover"); {
-	// The nhooyr library supports takeover.
+	// The nhooyr library supports context takeover, so its client may accept the server.
 	case excluded && err == nil && !e.IsVariant("ws-nhooyr"):
 		e.Errorf("the client accepts a server that did not agree to server_no_context_takeover, want an error")
 	case !excluded && err != nil:

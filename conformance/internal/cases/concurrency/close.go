@@ -46,7 +46,7 @@ func closeDuringSend(e *harness.Env) {
 }
 
 // readAndClose opens a watch, compares its first events with want, and closes it. If reading is
-// set, a goroutine reads during the close.
+// true, a goroutine reads events while readAndClose closes the watch.
 func readAndClose(e *harness.Env, start listwatch.Version, want []harness.SeenEvent, reading bool) error {
 	s, err := e.TryDial(harness.From(start), transport.Request{})
 	if err != nil {

@@ -54,12 +54,12 @@ var Mutants = []mutation.Mutant{
 	{Name: "client-fails-the-second-close", Breaks: []string{"conc/stop-idempotent"}, Defect: reference.Interceptors{Client: func(r *client.Remote) listwatch.Source { return &closeOnceClient{r} }}},
 }
 
-// An eventChange returns the events that a watcher receives in place of e, as in
+// An eventChange returns the events that a watcher receives in place of the event e, as in
 // mutation.OnEvents.
 type eventChange = func(e listwatch.Event, seen int) []listwatch.Event
 
-// onEachWatcher is like mutation.OnEvents with a separate change for each watcher. n is the
-// number of the watcher, from 1.
+// onEachWatcher is like mutation.OnEvents, but calls the function change for each watcher to get a
+// separate eventChange. The argument n is the number of the watcher, and starts at 1.
 func onEachWatcher(change func(n int64) eventChange) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &perWatcherSource{Source: s, change: change} }
 }

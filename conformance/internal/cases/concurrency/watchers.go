@@ -69,12 +69,15 @@ func thousandWatchers(e *harness.Env) {
 // A lateWatch starts during writes, either at a known version or with initial events.
 type lateWatch struct {
 	*harness.Watch
-	start   listwatch.Version            // the watch sees every event after this version
-	initial map[string]listwatch.Version // versions of the initial events; nil if not requested
+	// start is the version after which the watch sees every event.
+	start listwatch.Version
+	// initial maps the names of the objects in the initial events to their versions. It is nil if
+	// the watch did not request initial events.
+	initial map[string]listwatch.Version
 }
 
-// openLateWatch opens the i-th late watch: at the newest version if i is even, otherwise with
-// initial events.
+// openLateWatch opens the i-th late watch. If i is even, the watch starts at the newest version,
+// otherwise it starts with initial events.
 func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
 	if i%2 == 0 {
 		start := e.Newest()

@@ -39,8 +39,8 @@ var DrainMutants = []mutation.Mutant{
 	}}},
 }
 
-// ignoreClose returns a function that wraps a transport. The streams of the wrapper ignore Close if
-// its argument equals the parameter ignored.
+// ignoreClose returns a function that wraps a transport. In the wrapper, the Close method of a
+// stream does nothing if its argument is the given End.
 func ignoreClose(ignored transport.End) func(transport.Server) transport.Server {
 	return mutation.OnClose(func(next transport.Sender, end transport.End) error {
 		if end == ignored {

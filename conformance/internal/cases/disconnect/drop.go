@@ -30,7 +30,8 @@ func clientClose(e *harness.Env) {
 	}
 }
 
-// A resumingWatch is a watch of the client under test that reconnects after a failure.
+// A resumingWatch is a watch of the client under test. After a failure, the client reconnects and
+// resumes the watch.
 type resumingWatch struct {
 	*harness.Env
 	listwatch.Watcher

@@ -34,8 +34,8 @@ func h2ResetStream(e *harness.Env) {
 	}
 }
 
-// serveH2Script starts a server that answers one watch on each connection by hand, and then
-// sends the connection on the channel.
+// serveH2Script starts a server that answers one watch on each connection by hand, and then sends
+// the connection on the returned channel.
 func serveH2Script(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 	e.Use(harness.InProcess)
 	l := memnet.Listen()
@@ -90,7 +90,7 @@ func h2GoAway(e *harness.Env) {
 	first.Want("ADDED a") // the GOAWAY was sent first, so the client has received it
 
 	second := dial()
-	two := <-peers // on another connection
+	two := <-peers // the client has opened another connection
 	sendEvent(two, 1, "b", false)
 	second.Want("ADDED b")
 	sendEvent(one, 1, "c", true)
@@ -110,7 +110,7 @@ func h2PingTimeout(e *harness.Env) {
 	for range streams {
 		all = append(all, newResumingWatch(env, r, start))
 		// net/http offers a new connection to other requests only after it has served the request
-		// that wanted it. Fake time advances only when that has happened.
+		// for which it opened the connection. Fake time advances only when that has happened.
 		<-time.After(time.Millisecond)
 	}
 	e.Put("a")

@@ -232,7 +232,7 @@ func namesInSelectors(e *harness.Env) {
 		"labelSelector=color+in+(blue)":                                         {"ADDED b"},
 		harness.FieldSelector("spec.phase=" + phase):                            {"ADDED c"},
 		"fieldSelector=spec.phase%3D" + strings.ToLower(url.QueryEscape(phase)): {"ADDED c"},
-		// This text looks the same, but consists of different characters.
+		// This text looks like the phase above, but consists of different characters.
 		harness.FieldSelector("spec.phase=gro\u0308ßer €/𝄞 +%"): nil,
 		harness.FieldSelector("metadata.name=größer"):           nil,
 	} {

@@ -47,7 +47,8 @@ func readSSEEvent(a *harness.Response) sseEvent {
 	}
 }
 
-// check returns an error unless b is the event want with version v.
+// check returns an error unless b is the expected event at the version v. The parameter want
+// describes that event, such as "ADDED a".
 func (b sseEvent) check(want string, v listwatch.Version) error {
 	event := strings.Join(b["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")

@@ -18,9 +18,9 @@ type ending struct {
 	steps []harness.Step
 }
 
-// endingsBetweenEvents returns the ways in which a server can end a stream between two
-// events. A reset may discard bytes that the client has not read yet, so a case must wait
-// for the client before it resets.
+// endingsBetweenEvents returns the ways in which a server can end a stream between two events. A
+// reset may discard bytes that the client has not read yet, so a case must first wait until the
+// client has read them.
 func endingsBetweenEvents(transportName string) []ending {
 	all := []ending{
 		{"a clean end", true, []harness.Step{harness.EndCleanly}},
@@ -96,9 +96,10 @@ func truncatedFinal(e *harness.Env) {
 	}
 }
 
-// checkResume checks that a client reconnects after the steps in cut, and receives everything in
-// events, whose versions are 5, 6 and so on. The client must not resume from the version of the
-// last event, because cut sends only a part of that event.
+// checkResume runs a client against a server that performs the steps in cut on the first
+// connection. The client must reconnect and receive all given events. Their versions are 5, 6 and
+// so on. The client must not resume from the version of the last event, because the steps send only
+// a part of that event.
 func checkResume(e *harness.Env, name string, cut []harness.Step, events []string) {
 	e.Helper()
 	rest := func(p *harness.ScriptedServer) {

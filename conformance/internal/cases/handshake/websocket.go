@@ -44,7 +44,7 @@ func wsVersion(e *harness.Env) {
 	}
 }
 
-// hasKey reports whether the handshake of a WebSocket has a key, which it has not over HTTP/2
+// hasKey reports whether the handshake of a WebSocket has a key. Over HTTP/2 it has no key
 // (rfc8441#section-5).
 func hasKey(w harness.Variant) bool { return !w.OpensOverHTTP2() }
 

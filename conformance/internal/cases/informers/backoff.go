@@ -12,8 +12,11 @@ import (
 // to 30 seconds, and starts over after a stream that was healthy for two minutes.
 const (
 	firstBackoff = 800 * time.Millisecond
-	maxBackoff   = 31 * time.Second // 30 seconds, rounded up
-	tolerance    = 2 * time.Second  // added for Retry-After, or for a stream that ends at once
+	// maxBackoff is slightly longer than the limit of 30 seconds.
+	maxBackoff = 31 * time.Second
+	// tolerance is the time by which a delay may exceed the backoff, because a client adds the time
+	// in Retry-After, and a short delay after a stream that ends at once.
+	tolerance = 2 * time.Second
 )
 
 func informerBackoff(e *harness.Env) {

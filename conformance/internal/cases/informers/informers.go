@@ -43,8 +43,8 @@ func informerStoreEqualsList(e *harness.Env) {
 	}
 }
 
-// CachesConverge checks that several caches of one collection converge although each one's
-// connections fail at random.
+// CachesConverge checks that several caches of one collection converge although the connections of
+// each cache fail at random.
 func CachesConverge(e *harness.Env) {
 	var all []*harness.CachedEnv
 	for range 3 {
@@ -65,10 +65,10 @@ func CachesConverge(e *harness.Env) {
 	}
 }
 
-// runThroughOutage runs a cache through an outage that outlasts the history. The cache
-// syncs with a, b and d, and then its connections fail. During the outage b is updated and
-// deleted, a is updated, c is created, and the history is compacted. Then the cache can
-// connect again. lastSeen is the last version of b that the cache received.
+// runThroughOutage runs a cache through an outage that outlasts the history. The cache syncs with
+// the objects a, b and d, and then its connections fail. During the outage, object b is updated and
+// deleted, object a is updated, object c is created, and the history is compacted. Then the cache
+// can connect again. lastSeen is the last version of b that the cache received.
 func runThroughOutage(e *harness.Env) (c *harness.CachedEnv, log *harness.NotificationLog, lastSeen listwatch.Version) {
 	e.Put("a")
 	lastSeen = e.Put("b")

@@ -52,7 +52,7 @@ func onCaches(change func(harness.Cache) harness.Cache) reference.Interceptors {
 }
 
 // onNotifications returns interceptors that replace each notification with the notifications that
-// change returns for it.
+// the function change returns for it.
 func onNotifications(change func(harness.Notification) []harness.Notification) reference.Interceptors {
 	return onCaches(func(c harness.Cache) harness.Cache { return alteredCache{c, change} })
 }

@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// A bomb has blocks of blockBytes zeros each, 1 GiB in total.
+	// The constant blocks is the number of blocks in a bomb. Each block expands to blockBytes
+	// zeros, and all blocks together expand to 1 GiB.
 	blocks, blockBytes = 1 << 10, 1 << 20
 	// maxMemory is the number of bytes that a client may allocate to read a bomb.
 	maxMemory = 32 << 20
 )
 
-// A bomb is compressed text that expands to 1 GiB. It consists of head, followed by many copies of
-// block. The constant blocks is the number of copies.
+// A bomb is compressed text that expands to 1 GiB. It consists of the bytes in head, followed by
+// many copies of the bytes in block. The constant blocks is the number of copies.
 type bomb struct{ head, block []byte }
 
 // deflateLast compresses parts in one stream and returns the compressed form of the last part,
@@ -52,7 +53,7 @@ func zeroWindow() []byte { return bytes.Repeat([]byte("0"), 64<<10) }
 // refers back to them.
 var zeroBlock = sync.OnceValue(func() []byte { return deflateLast(zeroWindow(), bytes.Repeat([]byte("0"), blockBytes)) })
 
-// deflateBomb returns a DEFLATE stream of beginning, followed by zeros.
+// deflateBomb returns a DEFLATE stream that expands to the given text, followed by zeros.
 func deflateBomb(beginning string) bomb {
 	return bomb{deflateLast(append([]byte(beginning), zeroWindow()...)), zeroBlock()}
 }
@@ -73,7 +74,7 @@ func zstdBomb(beginning string) bomb {
 		n := size<<3 | kind<<1
 		return []byte{byte(n), byte(n >> 8), byte(n >> 16)}
 	}
-	const windowSize = 10 << 3 // means 1 MiB
+	const windowSize = 10 << 3 // the encoded size of a window of 1 MiB
 	head := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, windowSize}, header(raw, len(beginning))...)
 	head = append(head, beginning...)
 	return bomb{head, bytes.Repeat(append(header(repeated, maxBlock), '0'), blockBytes/maxBlock)}

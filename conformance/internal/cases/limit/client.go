@@ -210,8 +210,8 @@ func checkRedirectLimit(e *harness.Env) {
 	}
 }
 
-// redirectHandler returns a handler that calls the function to and redirects to the URL that it
-// returns.
+// redirectHandler returns a handler that redirects each request. The second argument is a function
+// that returns the new URL.
 func redirectHandler(code int, to func(r *http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", to(r))

@@ -16,8 +16,8 @@ import (
 // so that one of them reads a part of its body as another request.
 type attack struct {
 	name, headers, body string
-	// alsoAllowed is a status that is allowed in addition to 400. If mayStayOpen is true, a
-	// server that responds with it may keep the connection open.
+	// alsoAllowed is a status that is allowed in addition to 400. If mayStayOpen is true, a server
+	// that responds with that status may keep the connection open.
 	alsoAllowed int
 	mayStayOpen bool
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// A flood calls its function write repeatedly without waiting for responses. The argument n
-// counts the calls from 0.
+// A flood calls the function in its field write repeatedly, without waiting for responses. In the
+// first call the argument n is 0, in the second 1, and so on.
 type flood struct {
 	name  string
 	times int
 	write func(p *http2.Framer, n uint32) error
 }
 
-// floods returns one flood of requests with the given header block that the client resets at once,
-// and two floods of frames that the server must acknowledge (CVE-2019-9512, CVE-2019-9515).
+// floods returns three floods. The first one sends requests with the given header block, and resets
+// each at once. The other two send frames that the server must acknowledge (CVE-2019-9512,
+// CVE-2019-9515).
 func floods(request []byte) []flood {
 	return []flood{
 		{"requests that are reset at once", 3000, func(p *http2.Framer, n uint32) error {
@@ -57,8 +58,8 @@ func h2RapidReset(e *harness.Env) {
 
 // sendFlood calls the function write the given number of times, or until the server closes the
 // connection, and then calls the function last. It waits until isLast recognizes the server's
-// response to last, or until the server closes the connection. written is the number of successful
-// calls of write. closed reports whether the server closed the connection.
+// response to that last call, or until the server closes the connection. written is the number of
+// successful calls of write. closed reports whether the server closed the connection.
 func sendFlood(e *harness.Env, times int, write func(p *http2.Framer, n uint32) error, last func(p *http2.Framer) error, isLast func(http2.Frame) bool) (written int, closed bool) {
 	e.Helper()
 	p := e.DialHTTP2()
@@ -76,8 +77,9 @@ func sendFlood(e *harness.Env, times int, write func(p *http2.Framer, n uint32) 
 	return written, <-closedFirst
 }
 
-// readUntil reads frames until one matches isLast or is a GOAWAY, or until reading fails, and
-// then closes the connection. It reports whether the server closed the connection first.
+// readUntil reads frames until isLast returns true for a frame, or until reading fails, and then
+// closes the connection. It reports whether the server closed the connection first. A GOAWAY counts
+// as a close.
 func readUntil(p *harness.HTTP2Conn, isLast func(http2.Frame) bool) (closed bool) {
 	defer p.Conn.Close()
 	frames := http2.NewFramer(nil, p.Conn)
@@ -130,7 +132,7 @@ func h2ConcurrentStreams(e *harness.Env) {
 	if !announced || limit > maxTestedStreams {
 		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit, announced)
 	}
-	p.AwaitServer() // until the server has applied the client's SETTINGS
+	p.AwaitServer() // returns when the server has applied the client's SETTINGS
 	p.OpenConnectionWindow()
 	for n := range limit {
 		p.Watch(2*n+1, harness.From(start))

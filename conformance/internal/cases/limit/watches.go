@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// withLimits returns an env with a new collection on a server with the given limits.
+// withLimits returns an Env with a new collection on a server with the given limits.
 func withLimits(e *harness.Env, l watchserver.Limits) *harness.Env {
 	e.Helper()
 	e.Use(harness.Configurable)

@@ -36,7 +36,7 @@ func expiredNeverSkips(e *harness.Env) {
 	watchFromEveryVersion(e, first, func(floor listwatch.Version) bool { return floor == edge })
 }
 
-// slidingWindow limits the history to a part of what expiredBytesNeverSkips writes.
+// slidingWindow limits the history to a part of the writes of expiredBytesNeverSkips.
 var slidingWindow = harness.Setup{HistoryBytes: 16 << 10}
 
 // expiredBytesNeverSkips is like expiredNeverSkips, but the server drops events because of a

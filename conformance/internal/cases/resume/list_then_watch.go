@@ -30,7 +30,8 @@ type listedWatch struct {
 // watch. No other collection is written, so the events of a watch must have consecutive
 // versions.
 func listThenWatch(e *harness.Env) {
-	// The numbers of writes that race with each list and with the start of each watch.
+	// The constant before is the number of writes that race with each list. The constant after is
+	// the number of writes that race with the start of each watch.
 	const before, after = 3, 3
 	writes := make(chan struct{}, before+after)
 	var writer sync.WaitGroup

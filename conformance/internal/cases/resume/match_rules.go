@@ -25,7 +25,8 @@ const (
 type listRule struct {
 	match  string
 	paging paging
-	// The expected responses if resourceVersion is missing, "0", or another version.
+	// unset is the expected response if resourceVersion is missing, zero if it is "0", and other if
+	// it is another version.
 	unset, zero, other listExpectation
 }
 
@@ -81,7 +82,8 @@ func matchRules(e *harness.Env) {
 type listState struct {
 	*harness.Env
 	past, newest listwatch.Version
-	firstPage    listPage // first page of a list at the version in past, with a limit of 2
+	// firstPage is the first page of a list with a limit of 2. Its version equals the field past.
+	firstPage listPage
 }
 
 // check sends a list request with the parameters of a rule and checks the response.

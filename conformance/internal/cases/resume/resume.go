@@ -22,7 +22,7 @@ func fromRV(e *harness.Env) {
 // restart reads a history in sessions of one to three events, each over a new connection.
 func restart(e *harness.Env) { resumeOver(e, []*harness.Env{e}) }
 
-// crossTransport is like restart, but uses a different variant for each session.
+// crossTransport is like restart, but takes the next variant for each session.
 func crossTransport(e *harness.Env) {
 	sessions := []*harness.Env{e}
 	for _, w := range e.OtherVariants() {

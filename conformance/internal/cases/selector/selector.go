@@ -180,7 +180,7 @@ func emptyResult(e *harness.Env) {
 	}
 }
 
-// selectors maps the selectors that selectProperty uses to functions that implement them.
+// selectors maps each selector of selectProperty to a function that implements it.
 var selectors = map[string]func(map[string]string) bool{
 	"color=red":             func(l map[string]string) bool { return l["color"] == "red" },
 	"color!=red":            func(l map[string]string) bool { return l["color"] != "red" },

@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// readExactly reads events until it has read the newest write. The test fails unless they are the
-// writes after a version, in order. It returns the last version that it read, and the error that
-// ended the stream, if any. An ERROR event is an error too.
+// readExactly reads events until it has read the newest write. The test fails unless the events are
+// exactly the writes after the given version, in order. readExactly returns the last version that
+// it read, and the error that ended the stream, if any. An ERROR event is an error too.
 func readExactly(s *harness.Watch, after listwatch.Version) (listwatch.Version, error) {
 	s.Helper()
 	at, newest := after, s.Newest()
@@ -110,7 +110,8 @@ func boundedMemory(e *harness.Env) {
 	for range watches {
 		e.WatchRaw(harness.From(start)).WantAccepted() // the stalled readers
 	}
-	// Reading the watch paced after each write gives the other watches time to process the write.
+	// Below, the case reads one event from paced after each write. This gives the other watches
+	// time to process the write.
 	paced := e.Dial(harness.From(start))
 	before := harness.HeapBytes()
 	for range writes {

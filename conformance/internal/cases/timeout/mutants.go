@@ -34,7 +34,8 @@ var Mutants = []mutation.Mutant{
 	}}},
 }
 
-// withTimeout returns a handler that replaces the timeoutSeconds of each request.
+// withTimeout returns a middleware that replaces the timeoutSeconds of each request with the result
+// of the function change.
 func withTimeout(change func(requested string) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

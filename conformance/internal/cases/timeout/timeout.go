@@ -23,8 +23,8 @@ func skipIfSlow(e *harness.Env) {
 	}
 }
 
-// wantDuration compares the time since start with want. It allows a deviation of a tenth,
-// and in real time an additional second for a busy machine.
+// wantDuration checks that the time since start is about the given duration. It allows a deviation
+// of a tenth, and in real time an additional second for a busy machine.
 func wantDuration(e *harness.Env, start time.Time, want time.Duration) {
 	e.Helper()
 	took, late := time.Since(start), want/10
@@ -140,7 +140,7 @@ func timeoutWhileBusy(e *harness.Env) {
 }
 
 func clientIdle(e *harness.Env) {
-	const limit = 3 * time.Minute // idle timeout of 2.5 minutes and time to reconnect
+	const limit = 3 * time.Minute // the idle timeout of 2.5 minutes, plus time to reconnect
 	requests, route := e.ServeSequence(e.SendThenFallSilent(harness.AddedEvent("a", "5")), e.SendThenFallSilent(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")), e.SendThenFallSilent())
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
@@ -221,7 +221,8 @@ func pongMissing(e *harness.Env) {
 	s.Want("ADDED b")
 }
 
-// later makes a timer write an object after the duration wait. The case does not end before that.
+// later starts a timer that writes an object after the given time. The case does not end before
+// that write.
 func later(e *harness.Env, wait time.Duration, name string) {
 	done := make(chan struct{})
 	e.Cleanup(func() { <-done })

@@ -12,7 +12,7 @@ import (
 type window struct {
 	limit    int32 // the size of the window when all received bytes have been consumed
 	open     int32 // the bytes that the client may still send
-	consumed int32 // the bytes that were consumed and not granted again
+	consumed int32 // the consumed bytes that were not granted again yet
 }
 
 // take counts n received bytes. It reports whether the client was allowed to send them.
@@ -37,7 +37,7 @@ func (w *window) consume(n int32) int32 {
 	return grant
 }
 
-// grow doubles the window, up to most, and returns the increment.
+// grow doubles the window, but not beyond the given maximum, and returns the increment.
 func (w *window) grow(most int32) int32 {
 	n := min(w.limit, most-w.limit)
 	w.limit += n
@@ -52,7 +52,7 @@ type body struct {
 	data        []byte
 	unread      int // the bytes at the end of data that were not read
 	window      window
-	sinceGrowth int64 // the bytes that were read since the window has grown
+	sinceGrowth int64 // the bytes that were read since the window grew last
 	declared    int64 // Content-Length, or -1
 	received    int64
 	trailer     http.Header
@@ -90,7 +90,7 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 
 // receiveBody adds data to the body of the request. size is the size of the frame with its padding.
 func (c *conn) receiveBody(st *stream, data []byte, size int32) error {
-	if st.ex == nil { // no handler reads it
+	if st.ex == nil { // no handler reads the body
 		c.grant(size)
 		return nil
 	}
@@ -128,7 +128,7 @@ func (c *conn) receiveEnd(st *stream) error {
 	return nil
 }
 
-// grant opens the connection's window for n bytes that were consumed.
+// grant opens the connection's window again for n bytes that were consumed.
 func (c *conn) grant(n int32) {
 	if inc := c.recv.consume(n); inc > 0 {
 		c.out.windowUpdate(0, uint32(inc))
@@ -136,7 +136,7 @@ func (c *conn) grant(n int32) {
 	}
 }
 
-// grant opens the windows for n bytes that were consumed.
+// grant opens the windows of the stream and of the connection again for n bytes that were consumed.
 func (b *body) grant(n int32) {
 	st := b.ex.st
 	st.c.grant(n)
@@ -213,7 +213,7 @@ func (r requestBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// copyTrailer sets those trailers that the client has announced.
+// copyTrailer copies to the request the received trailers that the client had announced.
 func (b *body) copyTrailer() {
 	for name := range b.ex.req.Trailer {
 		if v, ok := b.trailer[name]; ok {

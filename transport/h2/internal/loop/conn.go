@@ -18,7 +18,8 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A conn is a connection. One goroutine reads it; see write for the other one.
+// A conn is a connection. One goroutine reads it. Another one runs the method write while there is
+// something to write.
 type conn struct {
 	// Immutable after construction.
 	server   *Server
@@ -37,7 +38,7 @@ type conn struct {
 	in      connio.Reader
 	framer  *http2.Framer
 	headers headerBlock
-	arrived time.Time // when the bytes that are being read have arrived
+	arrived time.Time // the time at which the bytes that are being read arrived
 
 	// Owned by the writer.
 	writer connio.FrameWriter
@@ -46,25 +47,27 @@ type conn struct {
 	// Guarded by mu.
 	streams streamList
 	lastID  uint32 // the highest number of a stream that the client has opened
-	closing bool   // the connection closes when the output is written
+	closing bool   // the connection closes after the output has been written
 	dead    bool   // the connection is closed
 	budget  budget
 
-	out            output
-	writing        bool // the writer runs
-	ready          queue
-	blocked        map[*stream]time.Time // streams without a window, and the times of their reset
-	sendWindow     int64                 // of the connection
-	peerWindow     int64                 // the initial window of streams that the client has set
-	peerFrame      uint32                // the maximum size of a frame that the client accepts
+	out     output
+	writing bool // the writer runs
+	ready   queue
+	// blocked holds the streams that wait for a window to open, and the times at which they are
+	// reset.
+	blocked        map[*stream]time.Time
+	sendWindow     int64  // the bytes that the server may send on the connection
+	peerWindow     int64  // the initial window of a stream, which the client has set
+	peerFrame      uint32 // the maximum size of a frame that the client accepts
 	allowance      allowance
 	remembered     [32]uint32 // streams that this end has reset, for which frames may still arrive
 	nextRemembered int        // the index in remembered that is used next
 
 	encoder     *hpack.Encoder
 	encoded     []byte // the block that encoder writes; nil while no block is encoded
-	recv        window // what the client may send on the connection
-	handlers    int    // running handlers
+	recv        window // the bytes that the client may send on the connection
+	handlers    int    // the number of running handlers
 	waiting     []*exchange
 	active      bool // http.StateActive was reported
 	goAwayState goAwayState
@@ -76,7 +79,7 @@ type goAwayState uint8
 
 const (
 	goAwayNone    goAwayState = iota
-	goAwayWarned              // new streams are still accepted, because the client may not know yet
+	goAwayWarned              // new streams are still accepted, because they may be under way
 	goAwayRefused             // new streams are ignored; the connection ends with its last stream
 )
 
@@ -220,7 +223,7 @@ func (c *conn) close() {
 	c.wakeWriter()
 }
 
-// closeWrite tells the client that nothing follows. The reader ends when the client closes the
+// closeWrite closes the writing side of the connection. The reader ends when the client closes the
 // connection, or after lingerTime.
 func (c *conn) closeWrite() {
 	type halfCloser interface{ CloseWrite() error }
@@ -235,7 +238,8 @@ func (c *conn) closeWrite() {
 	}
 }
 
-// disconnect ends the connection at once. The reader closes it.
+// disconnect fails all streams at once and makes the reader stop. The reader then closes the
+// network connection.
 func (c *conn) disconnect(err error) {
 	if c.dead {
 		return
@@ -292,8 +296,9 @@ func (c *conn) reportState(state http.ConnState) {
 	}
 }
 
-// goAway begins a graceful end: it announces that the server will refuse new streams, and sends a
-// PING, whose acknowledgment shows that the client knows (RFC 9113, section 6.8).
+// goAway begins a graceful end. It announces that the server will refuse new streams, and sends a
+// PING. The acknowledgment of the PING shows that the client has read the announcement (RFC 9113,
+// section 6.8).
 func (c *conn) goAway() {
 	if c.goAwayState != goAwayNone || c.closing || c.dead {
 		return
@@ -306,8 +311,8 @@ func (c *conn) goAway() {
 	c.wakeWriter()
 }
 
-// goAwayTimeout is the time after the first GOAWAY after which new streams are refused, even if the
-// client has not acknowledged goAwayPing.
+// goAwayTimeout is the maximum time between the first GOAWAY and the refusal of new streams. It
+// applies if the client does not acknowledge goAwayPing earlier.
 const goAwayTimeout = time.Second
 
 var (
@@ -315,7 +320,7 @@ var (
 	keepalivePing = [8]byte{'a', 'l', 'i', 'v', 'e', '?', ' ', ' '}
 )
 
-// refuse is the second step of a graceful end.
+// refuse is the second step of a graceful end: from now on, the server ignores new streams.
 func (c *conn) refuse() {
 	if c.goAwayState != goAwayWarned || c.closing || c.dead {
 		return

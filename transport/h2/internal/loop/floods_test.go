@@ -16,8 +16,8 @@ import (
 )
 
 // flood calls send until the server closes the connection or n frames were sent. It returns the
-// number of frames that the server has read, the maximum memory that it held, and the code of its
-// GOAWAY.
+// number of frames that the server has read, the maximum memory that the server held, and the code
+// of its GOAWAY.
 func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read, held int64, code http2.ErrCode) {
 	t.Helper()
 	before := memoryInUse()
@@ -95,11 +95,13 @@ const floodMemory = 2 << 20
 
 func TestFloodsEndTheConnection(t *testing.T) {
 	big := bytes.Repeat([]byte{'x'}, 3900)
-	// HPACK sends this character without Huffman coding, which would need more than 8 bits for it.
+	// HPACK sends this character without Huffman coding, because its Huffman code is longer than 8
+	// bits.
 	kilobyte := h2peer.HeaderBlock("x", string(bytes.Repeat([]byte{'!'}, 1000)))
 	tests := []struct {
 		name string
-		most int64 // frames, or pairs of frames, until the connection ends
+		// most is the maximum number of frames, or of pairs of frames, until the connection ends.
+		most int64
 		send func(f *http2.Framer, i int) error
 	}{
 		{"rapid reset (CVE-2023-44487)", budgetSize + 1, func(f *http2.Framer, i int) error {
@@ -188,7 +190,7 @@ func TestHandlersOfResetStreamsAreLimited(t *testing.T) {
 		}
 		flood(t, handler, 2*budgetSize, func(f *http2.Framer, i int) error {
 			headers(f, i, true)
-			synctest.Wait() // until the handler runs, if it may
+			synctest.Wait() // the handler runs now, if the server permits it
 			return f.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
 		})
 		if n := started.Load(); n != defaultStreams {
@@ -215,7 +217,8 @@ func TestResetStreamsCallNoHandler(t *testing.T) {
 		f.loop.mu.Lock()
 		defer f.loop.mu.Unlock()
 		for c := range f.loop.conns {
-			// A reader that gets HEADERS and RST_STREAM before the handler starts also holds mu.
+			// Hold mu, as a reader does that receives HEADERS and RST_STREAM before the handler
+			// starts.
 			c.mu.Lock()
 			st := c.addStream(1)
 			c.openExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{end: true})

@@ -19,8 +19,9 @@ import (
 // the windows and the streams must be within their limits, and nothing may be left when the client
 // has disconnected: synctest fails if a goroutine remains.
 //
-// A frame is four bytes, for type, flags, stream and length, and its payload. HEADERS without a
-// payload are a request, and with a payload of one byte the request for a WebSocket.
+// In the input, a frame is four bytes, for type, flags, stream and length, and a payload. HEADERS
+// without a payload stand for a request. HEADERS with a payload of one byte stand for the request
+// of a WebSocket.
 func FuzzFrames(f *testing.F) {
 	const get, post, data, reset, settings, window, continuation = 1, 1, 0, 3, 4, 8, 9
 	f.Add([]byte{get, 5, 1, 0, window, 0, 1, 4, 0, 0, 1, 0, reset, 0, 1, 4, 0, 0, 0, 8})
@@ -64,7 +65,7 @@ func sendFrames(t *testing.T, input []byte) {
 	}
 	client.Close()
 	<-ended
-	<-time.After(time.Hour) // timers that were left would run
+	<-time.After(time.Hour) // any timer that is left runs now
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +98,7 @@ func echoOrWatch(w http.ResponseWriter, r *http.Request) {
 	watch.Go(step)
 }
 
-// check checks what must hold at any time.
+// check checks the invariants of windows, streams and handlers.
 func (c *conn) check(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

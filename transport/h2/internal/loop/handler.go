@@ -88,8 +88,9 @@ func headersTooLarge(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>")
 }
 
-// startHandler starts the handler of x. The handlers of streams that were reset may still run, so
-// their number is limited too: a client cannot start more by resetting streams.
+// startHandler starts the handler of x, or makes x wait if too many handlers are running. The limit
+// includes handlers that still run after their streams were reset, so a client cannot start more
+// handlers by resetting streams.
 func (c *conn) startHandler(x *exchange) {
 	if c.handlers >= int(c.settings.streams) {
 		c.waiting = append(c.waiting, x)
@@ -194,12 +195,12 @@ func (x *exchange) stopTimers() {
 	}
 }
 
-// setReadDeadline makes Read of the body fail at the time at; never if at is zero.
+// setReadDeadline sets the time at which Read of the body fails. The zero time means never.
 func (x *exchange) setReadDeadline(at time.Time) {
 	x.setTimer(&x.readTimer, at, func() { x.body.fail(os.ErrDeadlineExceeded) })
 }
 
-// setWriteDeadline resets the stream at the time at; never if at is zero.
+// setWriteDeadline sets the time at which the stream is reset. The zero time means never.
 func (x *exchange) setWriteDeadline(at time.Time) {
 	x.setTimer(&x.writeTimer, at, func() { x.st.abort(http2.ErrCodeInternal, os.ErrDeadlineExceeded) })
 }
@@ -222,7 +223,7 @@ func (x *exchange) setTimer(t **time.Timer, at time.Time, expire func()) {
 		c := x.st.c
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if *t == timer && !x.finished { // otherwise it was replaced while it expired
+		if *t == timer && !x.finished { // otherwise the timer was replaced while it expired
 			expire()
 		}
 	})

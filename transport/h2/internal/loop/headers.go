@@ -13,13 +13,13 @@ import (
 )
 
 // A headerBlock assembles the fields of HEADERS and the CONTINUATION frames that follow it. It
-// belongs to the reader. The Framer could do that too, but then it would swallow any number of
+// belongs to the reader. The Framer could assemble the fields too, but would read any number of
 // CONTINUATION frames before the connection could charge for them.
 type headerBlock struct {
 	decoder *hpack.Decoder
 	limit   int // the maximum size of all fields together, measured as in RFC 9113, section 6.5.2
 
-	// The current block.
+	// The next fields describe the current block.
 	stream        uint32
 	end           bool // END_STREAM
 	selfDependent bool
@@ -46,7 +46,7 @@ func (b *headerBlock) init(c *conn) {
 	b.limit = c.settings.headerBytes
 	// Until the client acknowledges the SETTINGS it may use the default table.
 	b.decoder = hpack.NewDecoder(defaultTable, b.emit)
-	b.decoder.SetMaxStringLength(2 * b.limit) // the limit for the whole block; see add
+	b.decoder.SetMaxStringLength(2 * b.limit) // add applies the same limit to the whole block
 }
 
 func (b *headerBlock) start(f *http2.HeadersFrame) error {
@@ -235,12 +235,12 @@ func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
 	return r, nil
 }
 
-// setFields sets the header and what net/http derives from it.
+// setFields sets the header of r, and the fields of r that net/http derives from the header.
 func setFields(r *http.Request, fields []hpack.HeaderField) error {
 	for _, f := range fields {
 		name := http.CanonicalHeaderKey(f.Name)
 		if crumbs := r.Header[name]; f.Name == "cookie" && crumbs != nil {
-			crumbs[0] += "; " + f.Value // RFC 9113, section 8.2.3
+			crumbs[0] += "; " + f.Value // a client may split the cookies: RFC 9113, section 8.2.3
 			continue
 		}
 		r.Header[name] = append(r.Header[name], f.Value)

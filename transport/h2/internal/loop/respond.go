@@ -100,7 +100,7 @@ func (x *exchange) sendHead(sample []byte, complete, end bool) error {
 		x.st.closeLocal()
 	}
 	if end || len(sample) == 0 {
-		c.wakeWriter() // otherwise the body follows
+		c.wakeWriter() // otherwise the body follows, and wakes the writer
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 type response struct {
 	header   http.Header
 	status   int         // zero before WriteHeader
-	snapshot http.Header // the header at WriteHeader, until it is sent
+	snapshot http.Header // a copy of the header at WriteHeader; nil after it was sent
 	declared int64       // Content-Length; -1 if it is not set
 	written  int64
 	sent     bool // the head was sent

@@ -24,8 +24,8 @@ type Server struct {
 	shuttingDown bool
 }
 
-// Register makes hs use s for HTTP/2, over TLS and with prior knowledge in clear text. hs.Protocols
-// decides which of them are served.
+// Register makes hs use s for HTTP/2. hs.Protocols determines whether hs serves HTTP/2 over TLS,
+// with prior knowledge in clear text, or both.
 func (s *Server) Register(hs *http.Server) {
 	if hs.TLSNextProto == nil {
 		hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
@@ -68,7 +68,7 @@ func (s *Server) remove(c *conn) {
 	delete(s.conns, c)
 }
 
-// shutdown makes all connections refuse new streams. They end with their last stream.
+// shutdown makes all connections refuse new streams. Each connection ends with its last stream.
 func (s *Server) shutdown() {
 	s.mu.Lock()
 	s.shuttingDown = true
@@ -84,8 +84,8 @@ func (s *Server) shutdown() {
 	}
 }
 
-// The defaults for fields of http.HTTP2Config that are zero, as in net/http, and the timeouts that
-// have no such field.
+// Most of these constants are the defaults for fields of http.HTTP2Config that are zero, as in
+// net/http. The last three are timeouts for which http.HTTP2Config has no field.
 const (
 	defaultStreams     = 250
 	defaultFrameSize   = 16 << 10 // the smallest that RFC 9113, section 4.2, allows
@@ -93,7 +93,7 @@ const (
 	defaultTable       = 4096
 	defaultPingTimeout = 15 * time.Second
 	prefaceTimeout     = 10 * time.Second // or http.Server.ReadHeaderTimeout, if that is longer
-	settingsTimeout    = 15 * time.Second // likewise
+	settingsTimeout    = 15 * time.Second // or http.Server.ReadHeaderTimeout, if that is longer
 	stallTimeout       = 5 * time.Minute  // or the idle timeout, if the server has one
 )
 
@@ -109,11 +109,11 @@ type settings struct {
 	headerBytes                     int
 	decoderTable, encoderTable      uint32
 	pingInterval, pingTimeout       time.Duration
-	writeTimeout                    time.Duration // for a write that makes no progress
-	prefaceTimeout                  time.Duration // for the client's first bytes
-	settingsTimeout                 time.Duration // for the acknowledgment of the SETTINGS
+	writeTimeout                    time.Duration // the limit for a write that makes no progress
+	prefaceTimeout                  time.Duration // the limit for the client's first bytes
+	settingsTimeout                 time.Duration // the limit for the acknowledgment of SETTINGS
 	idleTimeout                     time.Duration
-	stallTimeout                    time.Duration // for a response whose window stays empty
+	stallTimeout                    time.Duration // the limit for a window to stay empty
 	requestTimeout, responseTimeout time.Duration // http.Server.ReadTimeout and WriteTimeout
 	allowProhibitedCiphers          bool
 	countError                      func(string)

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// A stream is small, because a million of them may be idle. So it has pointers to most of the data
-// that only some streams need. Its fields are guarded by the connection's mutex, except for the
-// immutable ones.
+// A stream is small, because a million of them may be idle. So most of the data that only some
+// streams need is behind pointers. The fields of a stream are guarded by the connection's mutex,
+// except for the immutable ones.
 type stream struct {
 	// Immutable after construction.
 	c  *conn
 	id uint32
 
 	remoteClosed bool // the client has sent END_STREAM
-	ready        bool // in conn.ready
+	ready        bool // the stream is in conn.ready
 	stepping     bool // step is running
 	watched      bool // the response is a watch
 	detached     bool // the watch outlives its handler
@@ -28,8 +28,8 @@ type stream struct {
 
 	// credit is the send window minus the client's initial window size, which may change.
 	credit int64
-	next   *stream   // the following one in conn.ready
-	step   func()    // to be called when the stream may send; see Watch.Go
+	next   *stream   // the next stream in conn.ready
+	step   func()    // the function to call when the stream may send; see Watch.Go
 	out    *outgoing // data to send; nil if there is none
 	ex     *exchange // the request that a handler is serving; nil if none is
 	err    error     // the reason why nothing more can be sent; nil while the stream is open
@@ -61,7 +61,7 @@ func (l *streamList) remove(st *stream) {
 	}
 }
 
-// outgoing is data that waits for its turn, for space in the output, or for a window.
+// outgoing is data that waits for other streams, for space in the output, or for a window.
 type outgoing struct {
 	frames [][]byte
 	shared bool          // the frames no longer change
@@ -82,11 +82,12 @@ var (
 // window returns the number of bytes that the stream may send. It may be negative.
 func (st *stream) window() int64 { return st.c.peerWindow + st.credit }
 
-// quantum is the number of bytes that a stream sends before it is the turn of the next one.
+// quantum is the number of bytes that a stream may send before the next stream may send.
 const quantum = 16 << 10
 
-// send sends frames, and END_STREAM if end is true. It keeps what cannot be sent at once. If wait
-// is true, it returns when everything has been sent; otherwise the frames must never change again.
+// send sends frames, and then END_STREAM if end is true. It keeps the data that cannot be sent at
+// once. If wait is true, send returns when everything has been sent. If wait is false or shared is
+// true, the frames must never change again. Large shared frames are written without a copy.
 func (st *stream) send(frames [][]byte, end, wait, shared bool) error {
 	st.c.mu.Lock()
 	defer st.c.mu.Unlock()
@@ -218,7 +219,7 @@ func (st *stream) abort(code http2.ErrCode, err error) {
 	c.wakeWriter()
 }
 
-// fail ends the stream without telling the client.
+// fail ends the stream without sending RST_STREAM.
 func (st *stream) fail(err error) {
 	if st.err != nil {
 		return
@@ -234,7 +235,7 @@ func (st *stream) fail(err error) {
 	delete(c.blocked, st)
 	if f := st.step; f != nil {
 		st.step = nil
-		go f() // it finds out that the stream has ended
+		go f() // f finds out that the stream has ended
 	}
 	if st.ex != nil {
 		st.ex.fail(err)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// timers holds the times at which something is due, except for the times in conn.blocked. One
-// timer serves them all. Zero means never.
+// timers holds the times of the timeouts and pings of a connection, except for the times in
+// conn.blocked. One timer serves all of these times. The zero time means never.
 type timers struct {
 	at            time.Time // when tick runs next
 	settingsAckBy time.Time // the client must have acknowledged the SETTINGS
@@ -16,7 +16,7 @@ type timers struct {
 	idleSince     time.Time // when the last stream has ended; zero while there are streams
 }
 
-// armAt makes tick run at the time at, or before.
+// armAt makes tick run at the given time or earlier.
 func (c *conn) armAt(at time.Time) {
 	if c.dead || !c.timers.at.IsZero() && !at.Before(c.timers.at) {
 		return
@@ -31,7 +31,7 @@ func (c *conn) armIdle() {
 	}
 }
 
-// tick does what is due, and sets the timer for what is due next.
+// tick does what is due, and sets the timer for the next time at which something is due.
 func (c *conn) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

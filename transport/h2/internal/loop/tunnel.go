@@ -25,8 +25,8 @@ func makeUpgrade(r *http.Request) {
 	r.Header.Set("Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
 }
 
-// protocolField is the name under which the header of a request has the protocol of an extended
-// CONNECT.
+// protocolField is the pseudo-header with the protocol of an extended CONNECT. It is also the key
+// of this protocol in the http.Header of the request.
 const protocolField = ":protocol"
 
 // unknownProtocol responds to an extended CONNECT for anything but WebSocket (RFC 9220, section 3).
@@ -129,7 +129,8 @@ func (t *tunnel) Write(p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// WriteFrames is like Send for a connio.FrameWriter, which uses it instead of Write.
+// WriteFrames writes frames, which must never change again. A connio.FrameWriter uses it instead of
+// Write.
 func (t *tunnel) WriteFrames(frames [][]byte) error {
 	if t.isAccepted {
 		return t.send(frames, true)
@@ -148,13 +149,14 @@ func (t *tunnel) send(frames [][]byte, shared bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.st.stepping && !shared {
-		frames = [][]byte{bytes.Clone(frames[0])} // the caller may reuse it before it is sent
+		// The caller of Write may reuse the slice before its bytes are sent.
+		frames = [][]byte{bytes.Clone(frames[0])}
 	}
 	return t.st.sendLocked(frames, false, !t.st.stepping, shared)
 }
 
-// Close implements net.Conn. It sends END_STREAM, or RST_STREAM if bytes are waiting that the
-// client does not accept.
+// Close implements net.Conn. It sends END_STREAM. If bytes are still waiting because the client
+// does not accept them, it sends RST_STREAM instead.
 func (t *tunnel) Close() error {
 	t.end(false)
 	return nil

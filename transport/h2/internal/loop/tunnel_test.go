@@ -22,7 +22,8 @@ import (
 const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
 	"Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\n"
 
-// connectFields are the fields of an extended CONNECT, followed by more.
+// connectFields returns the fields of an extended CONNECT for the given protocol, followed by the
+// additional fields.
 func connectFields(protocol string, more ...string) []string {
 	return append([]string{
 		":method", "CONNECT", ":protocol", protocol, ":scheme", "https", ":authority", "h", ":path", "/a?b=c", "sec-websocket-version", "13",
@@ -30,7 +31,7 @@ func connectFields(protocol string, more ...string) []string {
 }
 
 // startTunnels starts a server that permits extended CONNECT, and a client that opens stream 1 with
-// fields.
+// the given fields.
 func startTunnels(t *testing.T, h http.HandlerFunc, fields []string, settings ...http2.Setting) *h2peer.Peer {
 	t.Helper()
 	f := start(t, h, false)
@@ -40,8 +41,8 @@ func startTunnels(t *testing.T, h http.HandlerFunc, fields []string, settings ..
 	return p
 }
 
-// hijacked returns a handler that hijacks the connection, writes the response that accepts the
-// WebSocket to it, and sends it to conns.
+// hijacked returns a handler that hijacks the connection and writes the response that accepts the
+// WebSocket. The handler then passes the connection to conns.
 func hijacked(conns chan<- net.Conn) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -156,8 +157,8 @@ func TestBadTunnelsAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
 		fields  []string
-		status  string        // of the response, or
-		code    http2.ErrCode // of RST_STREAM
+		status  string        // the status of the response, if there must be one
+		code    http2.ErrCode // otherwise, the code of RST_STREAM
 	}{
 		"unknown protocol":            {list, connectFields("webtransport"), "501", 0},
 		"handler ignores the upgrade": {list, connectFields("websocket"), "501", 0},
@@ -285,7 +286,7 @@ func TestStalledTunnelIsReset(t *testing.T) {
 		_ = conn.SetWriteDeadline(begin.Add(time.Minute))
 		go func() {
 			time.Sleep(50 * time.Second)
-			p.Must(p.Framer.WriteWindowUpdate(1, 1)) // progress
+			p.Must(p.Framer.WriteWindowUpdate(1, 1)) // one byte counts as progress
 		}()
 		_, err := conn.Write(make([]byte, 100))
 		if d := time.Since(begin); !errors.Is(err, os.ErrDeadlineExceeded) || d != 110*time.Second {

@@ -18,7 +18,7 @@ func (w Watch) IsValid() bool { return w.st != nil }
 // of opening. It returns the zero Watch if w does not come from this package, was used already, or
 // responds to a HEAD request. If detached is true, the watch continues after the handler has
 // returned. The timeout is the time after which the stream is reset if the client keeps its window
-// empty; a negative one means no limit.
+// empty. A negative timeout means no limit.
 func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, opening []byte) Watch {
 	x, ok := w.(*exchange)
 	if !ok || x.response.status != 0 || x.taken || x.head {
@@ -110,7 +110,7 @@ func (w Watch) OnDone(f func()) {
 	w.st.onDone = f
 }
 
-// finishWatch calls the function of OnDone.
+// finishWatch ends the watch, and calls the function that OnDone has registered.
 func (st *stream) finishWatch() {
 	if st.done {
 		return

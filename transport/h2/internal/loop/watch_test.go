@@ -71,7 +71,8 @@ func TestAnIdleWatchHasNoGoroutine(t *testing.T) {
 		openWatches(t, 1)
 		before := runtime.NumGoroutine()
 		openWatches(t, 500)
-		// The second server adds its Serve, the connection's reader, and what the fixture needs.
+		// Besides the watches, the second call starts a server with its Serve, a reader of the
+		// connection, and the goroutines of the fixture.
 		if n := runtime.NumGoroutine() - before; n > 10 {
 			t.Errorf("500 watches on one connection have %d goroutines, want at most 10", n)
 		}
@@ -205,7 +206,8 @@ func TestStalledStreamsHoldNothing(t *testing.T) {
 			t.Errorf("the streams were polled %d times, want %d", n, 3*stalled)
 		}
 		clear(p.Data)
-		// Each keeps its function, a slice of the shared frame, and the time of its reset.
+		// Each stalled stream keeps its function, a slice of the shared frame, and the time of its
+		// reset.
 		if held := (memoryInUse() - before) / stalled; held > 1024 {
 			t.Errorf("a stalled stream holds %d bytes, want 1024 at most", held)
 		}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// A queue holds the streams that have something to send, in the order of their turns.
+// A queue holds the streams that have something to send, in the order in which they may send.
 type queue struct{ head, tail *stream }
 
 func (q *queue) push(st *stream) {
@@ -29,7 +29,8 @@ func (q *queue) pop() *stream {
 	return st
 }
 
-// enqueue gives st a turn, and makes sure that the writer runs.
+// enqueue adds st to the queue of ready streams, unless it is in the queue or its step is running.
+// It also makes sure that the writer runs.
 func (c *conn) enqueue(st *stream) {
 	if !st.ready && !st.stepping {
 		st.ready = true
@@ -59,7 +60,7 @@ func (c *conn) block(st *stream) {
 	c.blocked[st] = until
 }
 
-// unblock gives st a turn if both windows are open.
+// unblock enqueues a blocked stream if its window and the connection's window are open.
 func (c *conn) unblock(st *stream) {
 	if _, ok := c.blocked[st]; !ok || st.window() <= 0 || c.sendWindow <= 0 {
 		return
@@ -76,7 +77,7 @@ func (c *conn) unblockAll() {
 	}
 }
 
-// write writes the output and calls the streams' functions until nothing is left.
+// write writes the output, and calls the functions passed to Watch.Go, until nothing is left to do.
 func (c *conn) write() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +132,7 @@ func (c *conn) turn(st *stream) {
 	o := st.out
 	switch {
 	case st.emit(o):
-		if st.out == o { // not closed
+		if st.out == o { // emit has not closed the stream
 			st.out = nil
 		}
 		if o.done != nil && st.err == nil {
@@ -147,7 +148,7 @@ func (c *conn) turn(st *stream) {
 	}
 }
 
-// runStep calls the function of st without the mutex.
+// runStep calls st.step without holding the mutex.
 func (c *conn) runStep(st *stream) {
 	f := st.step
 	st.step, st.stepping = nil, true
@@ -230,7 +231,7 @@ func (o *output) grow() {
 	}
 }
 
-// vectors returns the output in pieces.
+// vectors returns the output as slices for writev.
 func (o *output) vectors() [][]byte {
 	var all [][]byte
 	from := 0
@@ -295,7 +296,7 @@ func (o *output) headers(stream uint32, block []byte, end bool, frameSize int) {
 	for {
 		n := min(len(block), frameSize)
 		if n == len(block) {
-			flags |= http2.FlagHeadersEndHeaders // the same bit in CONTINUATION
+			flags |= http2.FlagHeadersEndHeaders // CONTINUATION has the same flag
 		}
 		o.frame(n, kind, flags, stream)
 		o.copy(block[:n])

@@ -51,8 +51,9 @@ func WithoutRedirects(c http.Client) *http.Client {
 	return &c
 }
 
-// An Observed is the connection of a client below TLS and a WebSocket library. It calls activity
-// whenever bytes arrive, and keeps the error that ended reading, which the libraries hide.
+// An Observed is the network connection below the WebSocket library of a client, and below TLS. It
+// calls activity whenever bytes arrive. It also keeps the error that ended reading, because the
+// libraries hide this error.
 type Observed struct {
 	net.Conn
 	activity func() // may be nil
@@ -60,7 +61,7 @@ type Observed struct {
 }
 
 // ObservedTransport returns a transport over n for the handshake of r. The function observed
-// returns its connection, or nil before it was dialed.
+// returns the connection of that transport, or nil before the connection was dialed.
 func ObservedTransport(n transport.Network, r *Request) (t *http.Transport, observed func() *Observed) {
 	t = HTTPTransport(n)
 	dial := t.DialContext
@@ -92,7 +93,8 @@ func (o *Observed) Read(p []byte) (int, error) {
 func (o *Observed) Failed() bool { return o.failure.Load() != nil }
 
 // ReceiveError returns the error of Receive after a library has returned err. withinMessage is true
-// if it was reading a message. If the connection has not ended, the library has rejected a frame.
+// if the library was reading a message. If the connection has not ended, err means that the library
+// has rejected a frame.
 func (o *Observed) ReceiveError(err error, withinMessage bool) error {
 	if _, ok := err.(*Violation); ok {
 		return err

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// MaxInbound is the maximum number of bytes that a client may send in a message and, including the
-// headers of the frames, within a minute. The server ignores these messages, which web pages send
-// to keep their connections alive. It closes the connection with code 1009 after a longer message,
-// and with 1008 after more bytes within a minute.
+// MaxInbound is the maximum number of bytes of a message of a client. It is also the maximum for
+// all messages of a client within a minute, including the headers of the frames. The server ignores
+// these messages, which web pages send to keep their connections alive. It closes the connection
+// with code 1009 after a longer message, and with 1008 after more bytes within a minute.
 const MaxInbound = 64 << 10
 
 // An Inbound counts what a client sends. It is not safe for concurrent use.
 type Inbound struct {
 	minute time.Time // the start of the current minute
-	bytes  int64     // since then
+	bytes  int64     // the bytes since the start of the current minute
 }
 
 // Add counts n bytes. It returns a [*Violation] if the client has sent more than [MaxInbound] bytes
@@ -30,8 +30,8 @@ func (i *Inbound) Add(n int64) error {
 	return nil
 }
 
-// DiscardMessages reads messages, which the function next returns, until an error occurs. It
-// returns the error.
+// DiscardMessages calls the function next for each message and discards the message, until an error
+// occurs. It returns the error.
 func DiscardMessages(next func() (io.Reader, error)) error {
 	var inbound Inbound
 	for {
@@ -52,8 +52,8 @@ func DiscardMessages(next func() (io.Reader, error)) error {
 // minFrame is the minimum size of a frame of a client: two bytes and the mask.
 const minFrame = 2 + 4
 
-// StartPings calls ping after each interval until it returns false or the timer is stopped. If
-// interval is negative, it never calls ping.
+// StartPings calls ping after each interval until ping returns false or the timer is stopped. If
+// interval is negative, StartPings never calls ping.
 func StartPings(interval time.Duration, ping func() bool) *time.Timer {
 	var t *time.Timer
 	t = time.AfterFunc(time.Hour, func() {

@@ -59,7 +59,8 @@ func (r *Request) Header() http.Header {
 	return h
 }
 
-// checkSubprotocol returns an error if the response h selects a subprotocol that was not offered.
+// checkSubprotocol returns an error if h, the headers of the response, selects a subprotocol that
+// was not offered.
 func (r *Request) checkSubprotocol(h http.Header) error {
 	chosen := h.Values("Sec-Websocket-Protocol")
 	if len(chosen) > 1 || len(chosen) == 1 && !slices.Contains(r.Subprotocols, chosen[0]) {
@@ -90,9 +91,9 @@ func (r *Request) decode(agreed framing.MessageFramer, isBinary bool, message []
 	return f.DecodeMessage(message)
 }
 
-// framingOf returns the framing of a message: agreed, or else the framing of the message's type. A
-// text message never has a binary framing, even if the handshake agreed on one: kube-apiserver
-// accepts any subprotocol and sends JSON.
+// framingOf returns the framing of a message. It is the framing agreed in the handshake, if there
+// is one, or else the framing of the message's type. But a text message never has a binary framing,
+// even if the handshake agreed on one: kube-apiserver accepts any subprotocol and sends JSON.
 func (r *Request) framingOf(agreed framing.MessageFramer, isBinary bool) (framing.MessageFramer, error) {
 	if agreed != nil && (isBinary || !agreed.Binary()) {
 		return agreed, nil
@@ -111,7 +112,8 @@ func (r *Request) framingOf(agreed framing.MessageFramer, isBinary bool) (framin
 	}
 }
 
-// agreedFraming returns the framing that the response h names, or nil if it names none.
+// agreedFraming returns the framing that h, the headers of the response, names. It returns nil if h
+// names none.
 func (r *Request) agreedFraming(h http.Header) framing.MessageFramer {
 	if name := h.Get("Sec-Websocket-Protocol"); name != "" {
 		for _, f := range r.Framings {
@@ -130,8 +132,8 @@ func (r *Request) agreedFraming(h http.Header) framing.MessageFramer {
 // MaxScratch is the maximum size of a buffer that a client keeps between two messages.
 const MaxScratch = 64 << 10
 
-// ReadMessage reads a message into b, which it empties before. If the message has more than Limit
-// bytes, it returns a [*Violation].
+// ReadMessage empties b and reads a message into it. If the message has more than Limit bytes, it
+// returns a [*Violation].
 func (r *Request) ReadMessage(b *bytes.Buffer, message io.Reader) ([]byte, error) {
 	if b.Cap() > MaxScratch {
 		*b = bytes.Buffer{}

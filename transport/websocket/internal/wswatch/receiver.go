@@ -13,9 +13,9 @@ import (
 // A Conn is a client's end of a WebSocket.
 type Conn interface {
 	// Next returns the next message, which is valid until the next call. It answers pings and the
-	// server's close frame. After a close frame the error is a [*CloseFrame]. If it is a
-	// [*Violation], the receiver reports it to the server. Receive returns other errors as they
-	// are.
+	// server's close frame. After a close frame the error is a [*CloseFrame]. If the error is a
+	// [*Violation], the receiver reports the violation to the server. Receive returns other errors
+	// unchanged.
 	Next() (isBinary bool, message []byte, err error)
 	// WriteClose writes a close frame within about a second. Any goroutine may call it.
 	WriteClose(code int, reason string)
@@ -32,7 +32,7 @@ type receiver struct {
 	agreed        framing.MessageFramer // the framing that the handshake named, or nil
 	detachContext func() bool
 
-	err error // the last error of Receive; owned by its caller
+	err error // the last error of Receive; owned by the caller of Receive
 
 	mu       sync.Mutex
 	closeErr error // guarded by mu; the reason why this end has closed the connection

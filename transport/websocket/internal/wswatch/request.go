@@ -26,8 +26,8 @@ func CheckRequest(w http.ResponseWriter, r *http.Request, allowOrigins []string)
 		return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "method %s: must be GET", r.Method)
 	}
 	if v := r.Header.Values("Sec-Websocket-Version"); len(v) != 1 || strings.TrimSpace(v[0]) != "13" {
-		// rfc6455#section-4.4 requires the supported version, and rfc9110#section-15.5.22 the
-		// protocol to upgrade to.
+		// The response must name the supported version (rfc6455#section-4.4) and the protocol to
+		// upgrade to (rfc9110#section-15.5.22).
 		h.Set("Sec-Websocket-Version", "13")
 		h.Set("Upgrade", "websocket")
 		h.Set("Connection", "Upgrade")
@@ -80,7 +80,7 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *t
 	return subprotocol, encoder, err
 }
 
-// messages is the envelope for libraries, which make the frames.
+// messages is the envelope for the WebSocket libraries, which make the frames themselves.
 var messages = &transport.Envelope{Messages: true}
 
 // Prepare does all checks and the negotiation that must precede the upgrade by a library.

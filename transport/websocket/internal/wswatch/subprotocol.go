@@ -10,11 +10,11 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// SubprotocolAny is a subprotocol that selects no framing, so that the Accept header selects it. A
-// browser that sends a bearer token as a subprotocol must also offer one that the server can
-// choose, and Kubernetes clients offer this one. The subprotocol of a [framing.SubprotocolFramer]
-// selects this framing and overrides the Accept header, because a browser cannot set headers for a
-// WebSocket.
+// SubprotocolAny is a subprotocol that leaves the choice of the framing to the Accept header. A
+// browser that sends a bearer token as a subprotocol must also offer a subprotocol that the server
+// can choose. Kubernetes clients offer SubprotocolAny. The subprotocol of a
+// [framing.SubprotocolFramer], on the other hand, selects this framing. It overrides the Accept
+// header, because a browser cannot set headers for a WebSocket.
 const SubprotocolAny = "v1"
 
 // bearerPrefix is the prefix of a subprotocol that holds a bearer token in base64url without
@@ -34,10 +34,11 @@ func offeredSubprotocols(h http.Header) []string {
 	return names
 }
 
-// chooseSubprotocol returns the first offer in h that names one of framings, and that framing, or
-// that is SubprotocolAny, and nil. It returns "" if there is none. Offers are in the client's order
-// of preference (rfc6455#section-4.1). An unknown subprotocol is never echoed, because a client
-// would conclude that the server supports it.
+// chooseSubprotocol returns the first subprotocol that h offers and the server can choose. This is
+// a subprotocol that names one of framings, which is then returned too, or SubprotocolAny, which
+// names no framing. If there is no such subprotocol, it returns "". Offers are in the client's
+// order of preference (rfc6455#section-4.1). An unknown subprotocol is never echoed, because a
+// client would conclude that the server supports it.
 func chooseSubprotocol(h http.Header, framings *framing.Registry) (string, framing.Framer) {
 	for _, name := range offeredSubprotocols(h) {
 		if f, ok := framings.LookupSubprotocol(name); ok {
