@@ -30,13 +30,21 @@ func startWithOnePod(t *testing.T) string {
 	return s.URL()
 }
 
-// runExample runs an example until check returns, and waits until the example returns.
-func runExample(t *testing.T, example func(context.Context) error, check func()) {
+// runExample runs an example until it has reported want, and waits until the example returns.
+func runExample(t *testing.T, example func(context.Context) error, reports <-chan string, want string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- example(ctx) }()
-	check()
+	select {
+	case got := <-reports:
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	case err := <-ended:
+		t.Fatalf("the example has returned %v", err)
+	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -46,25 +54,29 @@ func runExample(t *testing.T, example func(context.Context) error, check func())
 func TestFollowPodsPrintsAPod(t *testing.T) {
 	url := startWithOnePod(t)
 	r, w := io.Pipe()
-	runExample(t, func(ctx context.Context) error { return FollowPods(ctx, url, w) }, func() {
-		if line, err := bufio.NewReader(r).ReadString('\n'); line != "a\n" {
-			t.Errorf("got %q, %v, want the name of the pod", line, err)
-		}
-	})
+	lines := make(chan string, 1)
+	go func() { // returns when the example has printed a line
+		line, _ := bufio.NewReader(r).ReadString('\n') // an incomplete line is wrong, too
+		lines <- line
+	}()
+	runExample(t, func(ctx context.Context) error { return FollowPods(ctx, url, w) }, lines, "a\n")
 }
 
+// podsAreControlled is true after the first run of TestControlPodsReconcilesAPod.
+var podsAreControlled bool
+
 func TestControlPodsReconcilesAPod(t *testing.T) {
+	if podsAreControlled {
+		t.Skip("controller-runtime allows a controller's name only once in a process")
+	}
+	podsAreControlled = true
 	url := startWithOnePod(t)
 	called := make(chan string, 1)
 	reconcile := func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
 		called <- r.String()
 		return ctrl.Result{}, nil
 	}
-	runExample(t, func(ctx context.Context) error { return ControlPods(ctx, url, reconcile) }, func() {
-		if got := <-called; got != "default/a" {
-			t.Errorf("got %q, want the pod", got)
-		}
-	})
+	runExample(t, func(ctx context.Context) error { return ControlPods(ctx, url, reconcile) }, called, "default/a")
 }
 
 func TestDocsShowTheExamples(t *testing.T) {
