@@ -114,7 +114,8 @@ func TestMetadataIsReadWithoutAllocating(t *testing.T) {
 	}
 }
 
-// A copyingValue copies its labels on each call, as unstructured Kubernetes objects do.
+// A copyingValue returns a new copy of its labels from each call of GetLabels, as unstructured
+// Kubernetes objects do.
 type copyingValue struct {
 	Metadata struct {
 		Name   string

@@ -307,10 +307,11 @@ func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.
 	}
 }
 
-// checkIdentity returns an error if the name, namespace, UID or version of the new object,
-// next, differs from the same member of old. It ignores members that are missing in next. As in
-// Kubernetes, another UID is invalid and not a conflict, which clients would retry. In a write to a
-// subresource, checkIdentity ignores the UID; a PUT checks it as a precondition.
+// checkIdentity returns an error if the name, namespace, UID or version of the new object, next,
+// differs from the same member of old. It ignores members that are missing in next, and version
+// "0". As in Kubernetes, the error for a different UID is Invalid, because clients would retry
+// after a conflict. In a write to a subresource, checkIdentity ignores the UID, because a PUT then
+// has a precondition for it.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// KEP-4346 defines the metrics of informers: lists and watches of the reflector, the length of the
-// queue, and the notifications that handlers have not received.
+// The metrics of informers are modelled on KEP-4346. These gauges show the state of an informer;
+// informerCounters counts its lists, lost watches and decoding failures.
 var (
 	informerObjects = newGauge("informer_objects", "Objects in the local store of an informer.", resourceLabels...)
 	informerVersion = newMaximum("informer_version", "Version of the local store.", resourceLabels...)

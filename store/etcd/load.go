@@ -23,8 +23,9 @@ const maxLoadTries = 3
 const pageSize = 1000
 
 // load reads the state into the log, at the revision from which the log then follows etcd. This
-// revision is as old as HistoryRevisions and etcd allow, so that watches of other servers can
-// resume here. But it is not older than the version that the log has already reached.
+// revision is as old as HistoryRevisions and etcd allow, so that a client whose watch began at
+// another server can resume at this one, but not older than the newest version of the log. The
+// last attempt reads the newest revision.
 func (b *backend) load(ctx context.Context) error {
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)

@@ -114,7 +114,8 @@ func TestVectorsReachASlowReader(t *testing.T) {
 		const timeout = 10 * time.Second
 		client, conn := memnet.Pipe()
 		w := NewFrameWriter(conn, timeout)
-		// A memnet.Conn writes the buffers one by one. Apart from that it behaves like a socket.
+		// Use vectors although a memnet.Conn has no writev: net.Buffers then writes the frames one
+		// by one.
 		w.vector = true
 		var frames [][]byte
 		var want []byte

@@ -52,8 +52,8 @@ func sharedHistory(e *harness.Env) {
 }
 
 // compressedRequest returns a request that accepts compression in which an event can refer to
-// earlier events. Over HTTP it requests server-sent events, because their heartbeats put text
-// between the events in the client's history.
+// earlier events. Over HTTP it requests server-sent events. Their heartbeats are compressed too, so
+// the client's decompressor also sees text between the events.
 func compressedRequest(e *harness.Env) transport.Request {
 	r := transport.Request{Codings: []string{"gzip"}}
 	if !isWebSocket(e) {

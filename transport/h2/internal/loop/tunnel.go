@@ -72,7 +72,7 @@ func (u upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // 5). A deadline for reading that has expired cannot be moved. A deadline for writing sets the time
 // after which the stream is reset if the client keeps its window empty.
 //
-// Within a function of Go, writes do not block: see Watch.
+// A write by a function that was passed to Watch.Go does not block: see [Watch.Send].
 type tunnel struct {
 	Watch
 	// Immutable after construction.

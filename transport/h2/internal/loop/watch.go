@@ -62,9 +62,9 @@ func (w Watch) Go(f func()) {
 	}
 }
 
-// Send sends frames, which must never change again. Within a function of Go it does not block: it
-// keeps the bytes that cannot be sent yet, and no function of Go is called until they have been
-// sent. Otherwise Send waits. It returns an error if the stream has ended.
+// Send sends frames, which must never change again. In a function passed to Go it does not block:
+// it keeps the bytes that cannot be sent yet, and the next function passed to Go is called after
+// they have been sent. Otherwise Send waits. It returns an error if the stream has ended.
 func (w Watch) Send(frames [][]byte) error {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()
