@@ -146,7 +146,8 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 			w := openWatch(t, newRemote(always(s)), watchFrom(1))
 			synctest.Wait()
 			w.Close()
-			synctest.Wait() // synctest fails if a goroutine remains
+			// If the goroutine is still blocked when this function returns, synctest.Test fails.
+			synctest.Wait()
 			t.Logf("the goroutine waited %s", name)
 		})
 	}

@@ -69,9 +69,10 @@ const (
 	maxRefusalTime = time.Second
 )
 
-// A backfillSearch finds the oldest version from which the upstream can be watched. It
-// makes two binary searches: one with lists of one object, and one with watches that are
-// closed again. Usually the first attempt of each search succeeds.
+// A backfillSearch finds the oldest version from which the upstream can be watched. A binary search
+// with lists of one object finds the oldest version that can be listed. If that version cannot be
+// watched, a second search tries watches from newer versions. Usually the first list and the first
+// watch succeed.
 type backfillSearch struct {
 	source  listwatch.Source
 	newest  listwatch.Version

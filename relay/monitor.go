@@ -54,8 +54,8 @@ func (m *monitor) add(r reading) {
 	m.settle()
 }
 
-// settle updates caughtUp with the readings that the relay has reached. The caller must
-// hold m.mu.
+// settle sets caughtUp to the time of the newest reading, of oldest and last, whose version the
+// relay has reached. It drops oldest if the relay has reached it. The caller must hold m.mu.
 func (m *monitor) settle() {
 	for _, r := range [...]reading{m.oldest, m.last} {
 		if r.epoch != nil && r.epoch.Version() >= r.version {

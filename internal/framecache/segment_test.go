@@ -45,7 +45,8 @@ func (f *testFeed) node() *Node {
 	return n
 }
 
-// place returns the place of n, or nil if n is not part of a segment. The text of n is its number.
+// place returns the Place of n, or nil if n is not part of a segment. The compressed text is a
+// single byte, the number of n.
 func (f *testFeed) place(n *Node) *Place {
 	f.t.Helper()
 	p, err := f.Place(n, f.compressors, func(c Compressor) ([]byte, error) {

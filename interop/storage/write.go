@@ -75,8 +75,8 @@ func (s *Storage) read(ctx context.Context, path string) (st *baseState, unreada
 	return st, unreadable, nil
 }
 
-// suggested returns the object o, which the caller of a write has read before, as a baseState at
-// the version in o. It returns nil if o is nil.
+// suggested returns a baseState made from o, which the caller of a write suggests as the current
+// object. It may be outdated. If o is nil, suggested returns nil.
 func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) (*baseState, error) {
 	if o == nil {
 		return nil, nil

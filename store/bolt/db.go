@@ -17,7 +17,7 @@ import (
 // A DB is a set of collections in one file that share one version counter. It is safe for
 // concurrent use.
 type DB struct {
-	// Immutable after construction.
+	// Not reassigned after construction. revision and queue guard their contents themselves.
 	path     string // as passed to Open, for messages
 	realPath string // absolute, with symbolic links resolved
 	options  Options

@@ -92,7 +92,8 @@ func echoOrWatch(w http.ResponseWriter, r *http.Request) {
 	var step func()
 	step = func() {
 		if watch.Send([][]byte{make([]byte, 10000), make([]byte, 10000)}) == nil {
-			watch.Go(step) // until the window is empty
+			// Send again once these frames have been sent, until the stream ends.
+			watch.Go(step)
 		}
 	}
 	watch.Go(step)
