@@ -113,7 +113,7 @@ var defects = []struct {
 		return d
 	}},
 	{"resumes too late", checker.Resumable, func() *defectiveSource {
-		return &defectiveSource{interval: 2, changeQuery: func(d *defectiveSource, q listwatch.Query) listwatch.Query {
+		return &defectiveSource{interval: 1, changeQuery: func(d *defectiveSource, q listwatch.Query) listwatch.Query {
 			if q.Start == listwatch.At && d.isDue() {
 				q.Version += 5
 			}
