@@ -157,6 +157,11 @@ long-crash:
 long-cluster:
 	@cd interop && go test ./etcd -run TestWatchersSurviveClusterFaults -v -timeout 1h -for 20m
 
+## long-storage: nightly: Kubernetes' storage suite with the tests that need a machine with nothing else to do
+.PHONY: long-storage
+long-storage:
+	@cd interop && go test $(LEAN) -vet=off ./storage -count=1 -timed
+
 ## long-interop: nightly: make interop with the race detector
 .PHONY: long-interop
 long-interop:

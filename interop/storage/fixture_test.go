@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"strings"
+	"flag"
 	"sync/atomic"
 	"testing"
 
@@ -184,37 +182,8 @@ type suiteTest struct {
 	// timed must be true if a slow machine can make the test fail. Some tests wait for only a
 	// fraction of a second. Others expect a list that accepts any version to include the latest
 	// write. Over etcd, such a list lacks the write if its event takes longer than 100 ms. A timed
-	// test runs in a process of its own, up to maxTries times until it passes.
+	// test runs only with the flag -timed, and not in parallel with others.
 	timed bool
-}
-
-const (
-	// tryEnv is an environment variable that is set in a process that makes one try of a timed
-	// test.
-	tryEnv = "LISTWATCH_TEST_TRY"
-	// maxTries is the maximum number of tries. A timed test that passes in none of them has failed.
-	maxTries = 5
-)
-
-// runInProcesses runs the test t in other processes until it passes.
-func runInProcesses(t *testing.T) {
-	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
-	for try := 1; ; try++ {
-		cmd := exec.CommandContext(t.Context(), program, "-test.run="+pattern, "-test.v", "-test.timeout=5m")
-		cmd.Env = append(os.Environ(), tryEnv+"=1")
-		out, err := cmd.CombinedOutput()
-		if err == nil && bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {
-			return
-		}
-		if t.Logf("try %d: %v\n%s", try, err, out); try == maxTries {
-			t.Fatalf("failed in %d tries", try)
-		}
-	}
 }
 
 // withStorage adapts a test of the suite that only needs a storage.
@@ -228,16 +197,17 @@ func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWi
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }
 
+var timedFlag = flag.Bool("timed", false, "also run the tests that need a machine with nothing else to do")
+
 // runSuite runs the suite over a store and skips the exceptions.
 func runSuite(t *testing.T, open openFunc) {
 	for _, group := range [][]suiteTest{writeTests, readTests, watchTests} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
-				if r.timed && os.Getenv(tryEnv) == "" {
-					runInProcesses(t)
-					return
+				if r.timed && !*timedFlag {
+					t.Skip("a busy machine can make the test fail: make long-storage runs it")
 				}
-				if !r.serial {
+				if !r.serial && !r.timed {
 					t.Parallel()
 				}
 				r.run(t.Context(), t, newFixture(t, open))
