@@ -87,7 +87,13 @@ func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 		_ = c.Close()
 		return
 	}
-	l.accepted.deliver(&replayConn{TCPConn: c, consumed: consumed.Bytes()})
+	request := consumed.Bytes()
+	if p.from == "" {
+		// Otherwise the sender could use the connection again, for requests with its ID. Between
+		// connected members, such requests would then stall while another member is cut off.
+		request = bytes.Replace(request, []byte("\r\n"), []byte("\r\nConnection: close\r\n"), 1)
+	}
+	l.accepted.deliver(&replayConn{TCPConn: c, consumed: request})
 }
 
 // proxyFor returns the proxy for the connections of p, or nil if the network is closed. A new proxy

@@ -71,6 +71,20 @@ func (c *cluster) memberStatus(i int) *clientv3.StatusResponse {
 	return s
 }
 
+// logMembers logs the status of each member, even after the test has ended.
+func (c *cluster) logMembers() {
+	for i, client := range c.memberClients {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), time.Second)
+		s, err := client.Status(ctx, c.members[i].URL)
+		cancel()
+		if err != nil {
+			c.Logf("member %d: %v", i, err)
+			continue
+		}
+		c.Logf("member %d, ID %x: leader %x, term %d, revision %d", i, s.Header.MemberId, s.Leader, s.RaftTerm, s.Header.Revision)
+	}
+}
+
 // leader waits until a member reports a leader that is running, and returns the number of that
 // leader. If the members disagree, the report with the newest term counts. leader ignores the
 // member with the given number, both as a reporter and as a leader. A negative number ignores no

@@ -143,7 +143,16 @@ type backgroundWriter struct {
 	name         string
 	failed       atomic.Int64
 	acknowledged atomic.Int64
-	last         atomic.Uint64 // the newest acknowledged version
+	last         atomic.Uint64         // the newest acknowledged version
+	failure      atomic.Pointer[error] // the error of the last write that failed
+}
+
+// lastError returns the error of the last write that failed, or nil.
+func (s *backgroundWriter) lastError() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // run writes until ctx ends, at most once per interval.
@@ -180,6 +189,7 @@ func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 			s.last.Store(max(s.last.Load(), uint64(o.Version)))
 		} else {
 			s.failed.Add(1)
+			s.failure.Store(&err)
 		}
 		select {
 		case <-ctx.Done():

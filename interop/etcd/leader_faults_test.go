@@ -90,6 +90,13 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	for _, w := range writers {
 		writing.Go(func() { w.run(ctx, 5*time.Millisecond) })
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.logMembers()
+			t.Logf("%d watches of etcd lost, %d resumed: %s", counted.lost.Load(), counted.resumed.Load(), counted.reasons())
+			t.Logf("last errors of the writers: %v; %v", writers[0].lastError(), writers[1].lastError())
+		}
+	})
 	for range *rounds {
 		for _, f := range leaderFaults {
 			before := writers[0].acknowledged.Load()
