@@ -155,7 +155,8 @@ func (s *backgroundWriter) lastError() error {
 	return nil
 }
 
-// run writes until ctx ends, at most once per interval.
+// run writes until ctx ends, at most once per interval. It waits for the write in progress, because
+// etcd could apply a canceled write after the test has read the last version.
 func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -163,7 +164,7 @@ func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 	for n := 0; ctx.Err() == nil; n++ {
 		i := n * 7 % 20
 		name := s.name + "-" + strconv.Itoa(i)
-		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		began := s.recorder.Elapsed()
 		var o *listwatch.Object
 		var err error
