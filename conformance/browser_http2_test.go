@@ -36,6 +36,9 @@ type socketsReport struct {
 // The page is loaded over HTTP/2, so the browser uses the same connection for its WebSockets if the
 // server permits that.
 func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()

@@ -170,6 +170,9 @@ func verifyEvents(got, state []string, at listwatch.Version, then []string) erro
 // A page of the server's own origin and a page of an allowed origin must see the same events over
 // EventSource and WebSocket. An EventSource whose connection breaks must resume without a gap.
 func TestBrowserSeesEveryEvent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	for _, origin := range []string{"own", "allowed"} {
 		t.Run("origin="+origin, func(t *testing.T) {
 			browsertest.Path(t)

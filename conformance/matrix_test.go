@@ -59,6 +59,9 @@ func (m *matrix) markOpened(number int) {
 //
 // All watchers run regardless of -run. Each subtest reports the result of one watcher.
 func TestEveryCellDeliversTheSameHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	t.Logf("seed %d; repeat with -seed %[1]d", seed())
 	m := newMatrix(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

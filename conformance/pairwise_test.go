@@ -60,10 +60,10 @@ func pairwiseCover(all []cell) []cell {
 	return few
 }
 
-// selectCells returns the cells to test. Under the race detector it returns a pairwise
-// cover.
+// selectCells returns the cells to test. Under the race detector and with -short, it returns a
+// pairwise cover.
 func selectCells(all []cell) []cell {
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		return pairwiseCover(all)
 	}
 	return all

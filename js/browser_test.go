@@ -167,6 +167,9 @@ func (s *pageServer) lastWatch(transport string) url.Values {
 // Pages must list, watch, reconnect, resume, and read the state again after a 410, over each
 // transport.
 func TestPageFollowsTheCollection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

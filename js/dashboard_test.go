@@ -59,6 +59,9 @@ func startDashboard(t *testing.T) *url.URL {
 }
 
 func TestDashboardShowsTheFlags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	page, err := os.ReadFile("../examples/dashboard/index.html")
 	if lines := bytes.Count(page, []byte("\n")); err != nil || lines > 60 {
 		t.Errorf("the page has %d lines, want at most 60 (%v)", lines, err)

@@ -45,6 +45,9 @@ func requireNoConfigMaps(t *testing.T, base string) {
 }
 
 func TestBenchMeasuresEachTransport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	s := startServer(t)
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, notes := runCommand(t, cli.ExitOK, "bench", "configmaps", "--server", s.http, "--transport", "chunked,h2,websocket",
@@ -124,6 +127,9 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 }
 
 func TestBenchReportsAServerThatGoesAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	t.Parallel() // slow, because the program gives up after 20 s
 	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
 	s := startServer(t, "--addr", freeAddress(t))

@@ -46,6 +46,9 @@ func TestConformanceServer(t *testing.T) {
 }
 
 func TestConformanceSelfInjectsFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
 	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file, "--timeout", "2m")
 	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {

@@ -44,6 +44,9 @@ type consoleView struct {
 }
 
 func TestConsoleShowsAndEndsWatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -72,6 +72,9 @@ func changeOf(kind listwatch.EventType, o *listwatch.Object) observedChange {
 // transports. Afterwards every acknowledged write must exist, no two writes may have the
 // same version, and every watcher must have seen every event exactly once.
 func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	t.Parallel()
 	address := freeAddress(t)
 	c := &crashTest{T: t, url: "http://" + address + "/api/v1/pods", up: make(chan struct{})}

@@ -130,6 +130,9 @@ func TestRestoredDataGetsNewEpoch(t *testing.T) {
 }
 
 func TestDeletedDataFileIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	t.Parallel() // slow, because the server looks at the file every 2 s
 	file := filepath.Join(t.TempDir(), "test.db")
 	s := startServer(t, "--data", file)
@@ -223,6 +226,9 @@ func TestBackupOfARunningServerCanBeRestored(t *testing.T) {
 }
 
 func TestDataInUseNamesTheProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	t.Parallel() // slow, because the program waits for the lock before it fails
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})

@@ -67,6 +67,9 @@ func TestShutdownTimeoutCutsStalledClient(t *testing.T) {
 }
 
 func TestDrainSpreadAppliesToShutdown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	s := startServer(t, "--drain-spread", "10s")
 	for range 8 {
 		res, err := http.Get(s.http + "/api/v1/pods?watch=true")

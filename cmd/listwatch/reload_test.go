@@ -209,6 +209,9 @@ func awaitRelayed(t *testing.T, r *process, url string) {
 }
 
 func TestRelayUsesChangedUpstreamCA(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	kubeconfig := func(server, ca string) string {
 		return "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n" +
 			"clusters: [{name: c, cluster: {server: '" + server + "', certificate-authority: '" + ca + "'}}]\n"
@@ -256,6 +259,9 @@ func TestRelayUsesChangedUpstreamCA(t *testing.T) {
 }
 
 func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	old, renewed := makeCertificates(t), makeCertificates(t)
 	cas := writeFile(t, string(readFile(t, old.ca)))
 	origin := startProcess(t, nil, "serve", "--addr=", "--tls-addr", "127.0.0.1:0", "--tls-cert", old.server, "--tls-key", old.serverKey, "--client-ca", cas)

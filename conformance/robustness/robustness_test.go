@@ -28,6 +28,9 @@ func seed() uint64 {
 // On sockets, every watcher must see every write exactly once and in order, whatever faults
 // occur.
 func TestWatchersSurviveFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	times := socketTimings
 	times.duration = *realTime
 	runAndReport(t, clusterOptions{seed: seed(), network: tcpNetwork{}, requirements: minimumRequirements, timings: times})

@@ -20,23 +20,23 @@ import (
 
 var (
 	seed        = flag.Uint64("seed", 0, "seed of the random cases; if 0, each draws its own")
-	allVariants = flag.Bool("all", false, "run every variant under the race detector, too")
+	allVariants = flag.Bool("all", false, "run every variant under the race detector and with -short, too")
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestCases runs every case in every variant of its transports, as subtests such as
 // TestCases/handshake/accept-q/ws-gorilla. A run without a filter also fails if a variant was left
-// out, or if a case does not declare the abilities that it uses. Under the race detector and
-// without -all, only the variants that racedVariants returns are run.
+// out, or if a case does not declare the abilities that it uses. Under the race detector or with
+// -short, only the variants that reducedVariants returns are run, unless -all is set.
 func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]harness.Ability{}
-	targets, raced := map[string]harness.Target{}, racedVariants()
+	targets, reduced := map[string]harness.Target{}, reducedVariants()
 	for _, c := range All() {
 		target := reference.New("listwatch", reference.Interceptors{})
 		target.Seed = *seed
-		if harness.RaceEnabled && !*allVariants {
-			target.Variants = raced[c.ID]
+		if (harness.RaceEnabled || testing.Short()) && !*allVariants {
+			target.Variants = reduced[c.ID]
 		}
 		targets[c.ID] = target
 		t.Run(c.ID, func(t *testing.T) {
@@ -64,13 +64,13 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// racedVariants returns the variants (implementations of a transport) in which each case runs under
-// the race detector. A case for a single transport tests the implementations of that transport, so
-// it runs in all of its variants. The rule of any other case does not depend on the transport, so
-// the case runs in one variant only. This is the variant in which the fewest cases of its group run
-// so far. If there are several, it is the one in which the fewest cases of the group can run. The
-// command make long-variants runs the other variants.
-func racedVariants() map[string][]string {
+// reducedVariants returns the variants (implementations of a transport) in which each case runs
+// under the race detector or with -short. A case for a single transport tests the implementations
+// of that transport, so it runs in all of its variants. The rule of any other case does not depend
+// on the transport, so the case runs in one variant only. This is the variant in which the fewest
+// cases of its group run so far. If there are several, it is the one in which the fewest cases of
+// the group can run. The command make long-variants runs the other variants.
+func reducedVariants() map[string][]string {
 	chosen, runs, fits := map[string][]string{}, map[string]int{}, map[string]int{}
 	for _, c := range All() {
 		chosen[c.ID] = runner.Variants(c, reference.New("", reference.Interceptors{}))
@@ -95,12 +95,12 @@ func racedVariants() map[string][]string {
 
 func isForOneTransport(c harness.Case) bool { return len(strings.Fields(c.Transports)) == 1 }
 
-func TestRacedVariantsCoverEachGroup(t *testing.T) {
+func TestReducedVariantsCoverEachGroup(t *testing.T) {
 	cases, covered, want := map[string]int{}, map[string]map[string]bool{}, map[string]map[string]bool{}
-	raced := racedVariants()
+	reduced := reducedVariants()
 	for _, c := range All() {
 		all := runner.Variants(c, reference.New("", reference.Interceptors{}))
-		switch got := raced[c.ID]; {
+		switch got := reduced[c.ID]; {
 		case isForOneTransport(c):
 			if !slices.Equal(got, all) {
 				t.Errorf("%s: got the variants %v, want %v", c.ID, got, all)
@@ -115,7 +115,7 @@ func TestRacedVariantsCoverEachGroup(t *testing.T) {
 		for _, v := range all {
 			want[c.Group()][v] = true
 		}
-		for _, v := range raced[c.ID] {
+		for _, v := range reduced[c.ID] {
 			covered[c.Group()][v] = true
 			cases[c.Group()]++
 		}

@@ -10,6 +10,9 @@ import (
 )
 
 func TestBoltStoreIsASource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	dir := memoryDir(t)
 	conformance.TestSource(t, func(ct conformance.T, historyBytes int64) conformance.Database {
 		sub, err := os.MkdirTemp(dir, "")

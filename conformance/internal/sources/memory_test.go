@@ -9,6 +9,9 @@ import (
 )
 
 func TestMemoryStoreIsASource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; the package cases runs the same over this store")
+	}
 	except := conformance.Exceptions{}
 	if harness.RaceEnabled && !*all {
 		for _, c := range conformance.List() {

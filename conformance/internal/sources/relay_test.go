@@ -107,6 +107,9 @@ func awaitRelay(ctx context.Context, r *relay.Relay, q listwatch.Query) error {
 }
 
 func TestRelayIsASource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{
 			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, options: relay.Options{HistoryBytes: historyBytes},

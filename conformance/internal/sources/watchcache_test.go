@@ -66,6 +66,9 @@ func (o *owner) write(_ context.Context, key listwatch.Key, data []byte) (listwa
 }
 
 func TestCacheIsASource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	conformance.TestReadOnlySource(t, func(t conformance.T, historyBytes int64) conformance.ReadOnlySource {
 		o := newOwner(t, historyBytes, listwatch.Version(time.Now().UnixMicro()))
 		return conformance.ReadOnlySource{Source: o, Write: o.write, Compact: o.Compact}

@@ -33,6 +33,9 @@ func brokenBy(t *testing.T, m mutation.Mutant) (trials []harness.Case) {
 // The mutants run in parallel because most of the time is spent waiting for frames that a
 // mutant does not send.
 func TestCasesDetectTheirMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	for _, m := range Mutants() {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()

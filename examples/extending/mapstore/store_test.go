@@ -30,6 +30,9 @@ func (d *database) Compact() {
 }
 
 func TestStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	conformance.TestSource(t, func(_ conformance.T, historyBytes int64) conformance.Database {
 		return &database{historyBytes: historyBytes}
 	}, conformance.Exceptions{

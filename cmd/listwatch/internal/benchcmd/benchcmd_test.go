@@ -99,6 +99,9 @@ func repeatThird(e []listwatch.Event) []listwatch.Event {
 }
 
 func TestBenchReportsFaultyServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
 	for _, c := range []struct {
 		name   string
 		change func([]listwatch.Event) []listwatch.Event
