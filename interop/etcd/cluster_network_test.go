@@ -147,35 +147,38 @@ func (n *memberNetwork) isCutOffLocked(p memberPair) bool {
 func (n *memberNetwork) cutOff(i int) {
 	n.mu.Lock()
 	n.cutOffNumber = i
+	blocked := n.blockedProxiesLocked()
 	n.mu.Unlock()
-	n.inject(fault.Stall)
+	injectAll(blocked, fault.Stall)
 }
 
 // restore reconnects the disconnected member. If late is true, its connections continue and
 // deliver the stalled data late, like a TCP retransmission. Otherwise its connections are
 // reset.
 func (n *memberNetwork) restore(late bool) {
-	if late {
-		n.inject(fault.None)
-	} else {
-		n.inject(fault.Reset)
-	}
 	n.mu.Lock()
-	n.cutOffNumber = -1
+	blocked := n.blockedProxiesLocked()
+	n.cutOffNumber = -1 // before the injection: a connection that is opened after it would stall forever
 	n.mu.Unlock()
+	if late {
+		injectAll(blocked, fault.None)
+	} else {
+		injectAll(blocked, fault.Reset)
+	}
 }
 
-// inject injects a fault into all connections for which isCutOffLocked returns true.
-func (n *memberNetwork) inject(k fault.Kind) {
-	n.mu.Lock()
-	var blocked []*fault.Proxy
+// blockedProxiesLocked returns the proxies whose connections are blocked. The caller must hold mu.
+func (n *memberNetwork) blockedProxiesLocked() (blocked []*fault.Proxy) {
 	for p, l := range n.pairs {
 		if n.isCutOffLocked(p) {
 			blocked = append(blocked, l.proxy)
 		}
 	}
-	n.mu.Unlock()
-	for _, p := range blocked {
+	return blocked
+}
+
+func injectAll(proxies []*fault.Proxy, k fault.Kind) {
+	for _, p := range proxies {
 		p.InjectAll(fault.Fault{Kind: k})
 	}
 }
