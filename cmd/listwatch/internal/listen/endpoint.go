@@ -52,82 +52,98 @@ func (e *Endpoint) serve() error {
 	return e.server.Serve(e.listener)
 }
 
+// An endpointPlan describes an endpoint that is not open yet.
+type endpointPlan struct {
+	flag, addr string
+	handler    http.Handler
+	tls        *tls.Config // nil for clear text
+	access     endpointAccess
+}
+
 // Listen opens all endpoints. If an endpoint cannot be opened, Listen closes the others.
-func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
-	defer func() {
+func (o *Options) Listen(a *Auth, f *Listeners) error {
+	// handler serves the API. It is set last, because the CORS origins that it allows include the
+	// URL of --debug-addr, which is known only after that endpoint listens.
+	var handler http.Handler
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) })
+	plans, err := o.plan(a, f, api)
+	if err != nil {
+		return err
+	}
+	origins := slices.Clone(o.allowedOrigins)
+	for _, p := range plans {
+		e, err := o.open(a, f, p)
 		if err != nil {
 			for _, e := range f.Endpoints {
 				e.listener.Close()
 			}
 			f.Endpoints = nil
-		}
-	}()
-	if o.addr == "" && o.tlsAddr == "" {
-		return cli.Usagef("no address to listen on: set --addr or --tls-addr")
-	}
-	if o.tlsAddr == "" && (o.tls != tlsOptions{}) {
-		return cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
-	}
-	// handler serves the API. It is set last, because the CORS origins that it allows include the
-	// URL of --debug-addr, which is known only after that endpoint listens.
-	var handler http.Handler
-	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) })
-	origins := o.allowedOrigins
-	add := func(flag, addr string, handler http.Handler, config *tls.Config, about endpointAccess) error {
-		l, err := openListener(flag, addr, func(addr string) error {
-			// Metrics name no users and no objects, so they need no credentials anywhere.
-			return a.checkAddress(flag, addr, about.needsCredentials || about.metrics)
-		})
-		if err != nil {
 			return err
 		}
-		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !about.needsCredentials && (about.debug || !o.insecure) {
-			handler = requireLocalHost(handler)
+		f.Endpoints = append(f.Endpoints, e)
+		if p.access.debug {
+			origins = append(origins, e.url)
 		}
-		if !about.debug && !about.metrics {
-			limited := &transport.LimitedListener{Listener: l, Max: o.limits.maxConnections(), Refused: func() {
-				f.Metrics.ConnectionRefused()
-				f.Log.Debug("connection refused", "limit", "connections", "on", addr)
-			}}
-			f.Metrics.AddListener(func() (open, limit int64) { return limited.Open(), limited.Max })
-			l = limited
-		}
-		f.Endpoints = append(f.Endpoints, newEndpoint(l, handler, config, about, f.Log, h2.Config{
-			Options: transport.Options{WriteTimeout: o.limits.writeTimeout}, ExtendedConnect: o.webSocketOverHTTP2,
-		}))
-		return nil
+	}
+	handler = watchserver.CORS(o.withEcho(a, f), origins)
+	return nil
+}
+
+// plan returns the endpoints that the flags demand. Those of the API use the handler in api.
+func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpointPlan, err error) {
+	switch {
+	case o.addr == "" && o.tlsAddr == "":
+		return nil, cli.Usagef("no address to listen on: set --addr or --tls-addr")
+	case o.tlsAddr == "" && o.tls != tlsOptions{}:
+		return nil, cli.Usagef("--tls-cert, --tls-key, --tls-self-signed and --tls-ca-out require --tls-addr")
 	}
 	if o.addr != "" {
-		if err := add("--addr", o.addr, api, nil, endpointAccess{needsCredentials: a.RequiresCredentials(false), tokens: a.tokens != nil}); err != nil {
-			return err
-		}
+		access := endpointAccess{needsCredentials: a.RequiresCredentials(false), tokens: a.tokens != nil}
+		plans = append(plans, endpointPlan{"--addr", o.addr, api, nil, access})
 	}
 	if o.tlsAddr != "" {
 		config, err := a.listenTLS(&f.Files)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		about := endpointAccess{
+		access := endpointAccess{
 			needsCredentials: a.RequiresCredentials(true), tokens: a.tokens != nil, certificates: a.cas != nil,
 			selfSigned: o.tls.selfSigned, caFile: o.tls.caOut,
 		}
-		if err := add("--tls-addr", o.tlsAddr, a.closeDistrusted(api), config, about); err != nil {
-			return err
-		}
+		plans = append(plans, endpointPlan{"--tls-addr", o.tlsAddr, a.closeDistrusted(api), config, access})
 	}
 	if o.metricsAddr != "" {
-		if err := add("--metrics-addr", o.metricsAddr, f.metricsHandler(), nil, endpointAccess{metrics: true}); err != nil {
-			return err
-		}
+		plans = append(plans, endpointPlan{"--metrics-addr", o.metricsAddr, f.metricsHandler(), nil, endpointAccess{metrics: true}})
 	}
 	if o.debugAddr != "" {
-		if err := add("--debug-addr", o.debugAddr, requireOwnPages(f.Debug), nil, endpointAccess{debug: true}); err != nil {
-			return err
-		}
-		origins = append(slices.Clip(origins), f.Endpoints[len(f.Endpoints)-1].url)
+		plans = append(plans, endpointPlan{"--debug-addr", o.debugAddr, requireOwnPages(f.Debug), nil, endpointAccess{debug: true}})
 	}
-	handler = watchserver.CORS(o.withEcho(a, f), origins)
-	return nil
+	return plans, nil
+}
+
+// open opens the endpoint that p describes.
+func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error) {
+	l, err := openListener(p.flag, p.addr, func(addr string) error {
+		// Metrics name no users and no objects, so they need no credentials anywhere.
+		return a.checkAddress(p.flag, addr, p.access.needsCredentials || p.access.metrics)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !p.access.needsCredentials && (p.access.debug || !o.insecure) {
+		p.handler = requireLocalHost(p.handler)
+	}
+	if !p.access.debug && !p.access.metrics {
+		limited := &transport.LimitedListener{Listener: l, Max: o.limits.maxConnections(), Refused: func() {
+			f.Metrics.ConnectionRefused()
+			f.Log.Debug("connection refused", "limit", "connections", "on", p.addr)
+		}}
+		f.Metrics.AddListener(func() (open, limit int64) { return limited.Open(), limited.Max })
+		l = limited
+	}
+	return newEndpoint(l, p, f.Log, h2.Config{
+		Options: transport.Options{WriteTimeout: o.limits.writeTimeout}, ExtendedConnect: o.webSocketOverHTTP2,
+	}), nil
 }
 
 // withEcho returns the handler of f with an additional path, which the command doctor requests.
@@ -154,13 +170,13 @@ func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
 	})
 }
 
-func newEndpoint(l net.Listener, handler http.Handler, config *tls.Config, about endpointAccess, log *slog.Logger, http2 h2.Config) *Endpoint {
-	e := &Endpoint{listener: l, access: about, server: &http.Server{
-		Handler: withGuard(handler), TLSConfig: config, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Config) *Endpoint {
+	e := &Endpoint{listener: l, access: p.access, server: &http.Server{
+		Handler: withGuard(p.handler), TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	http2.Configure(e.server)
 	scheme := "http"
-	if config != nil {
+	if p.tls != nil {
 		scheme = "https"
 	}
 	e.url = scheme + "://" + localAddress(l.Addr())
