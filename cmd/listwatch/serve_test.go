@@ -120,6 +120,21 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	}
 }
 
+// The file of --tls-ca-out may belong to the server that uses the address.
+func TestCAFileIsKeptIfAnAddressIsInUse(t *testing.T) {
+	const used = "the certificate of a running server"
+	taken := startServer(t).http
+	file := writeFile(t, used)
+	_, notes := runCommand(t, cli.ExitFailure, "serve", "--addr", "127.0.0.1:0",
+		"--tls-addr", strings.TrimPrefix(taken, "http://"), "--tls-self-signed", "--tls-ca-out", file)
+	if !strings.Contains(notes, "in use") {
+		t.Errorf("got %q, want the address in use", notes)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != used {
+		t.Errorf("the file has changed: %q, %v", got, err)
+	}
+}
+
 // tryPrintedCommand runs a printed command. The command may depend on earlier ones.
 func tryPrintedCommand(t *testing.T, line string) {
 	t.Helper()

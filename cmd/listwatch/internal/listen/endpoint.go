@@ -61,7 +61,15 @@ type endpointPlan struct {
 }
 
 // Listen opens all endpoints. If an endpoint cannot be opened, Listen closes the others.
-func (o *Options) Listen(a *Auth, f *Listeners) error {
+func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
+	defer func() {
+		if err != nil {
+			for _, e := range f.Endpoints {
+				e.listener.Close()
+			}
+			f.Endpoints = nil
+		}
+	}()
 	// handler serves the API. It is set last, because the CORS origins that it allows include the
 	// URL of --debug-addr, which is known only after that endpoint listens.
 	var handler http.Handler
@@ -74,10 +82,6 @@ func (o *Options) Listen(a *Auth, f *Listeners) error {
 	for _, p := range plans {
 		e, err := o.open(a, f, p)
 		if err != nil {
-			for _, e := range f.Endpoints {
-				e.listener.Close()
-			}
-			f.Endpoints = nil
 			return err
 		}
 		f.Endpoints = append(f.Endpoints, e)
@@ -86,10 +90,11 @@ func (o *Options) Listen(a *Auth, f *Listeners) error {
 		}
 	}
 	handler = watchserver.CORS(o.withEcho(a, f), origins)
-	return nil
+	// Write the file last: if an address is in use, the file may belong to the server that uses it.
+	return a.writeCertificate()
 }
 
-// plan returns the endpoints that the flags demand. Those of the API use the handler in api.
+// plan returns the endpoints that the flags demand. The handler api serves those of the API.
 func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpointPlan, err error) {
 	switch {
 	case o.addr == "" && o.tlsAddr == "":

@@ -68,14 +68,19 @@ func (a *Auth) listenTLS(files *reload.Files) (*tls.Config, error) {
 		return nil, err
 	}
 	a.pair.Store(&pair)
-	if o.caOut == "" {
-		return c, nil
-	}
-	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
-	if err := os.WriteFile(o.caOut, block, 0o644); err != nil {
-		return nil, fmt.Errorf("--tls-ca-out: %w", err)
-	}
 	return c, nil
+}
+
+// writeCertificate writes the self-signed certificate to the file of --tls-ca-out, if that is set.
+func (a *Auth) writeCertificate() error {
+	if a.tls.caOut == "" {
+		return nil
+	}
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.pair.Load().Certificate[0]})
+	if err := os.WriteFile(a.tls.caOut, block, 0o644); err != nil {
+		return fmt.Errorf("--tls-ca-out: %w", err)
+	}
+	return nil
 }
 
 // baseTLS returns the part of the TLS configuration that does not depend on the client CAs.
