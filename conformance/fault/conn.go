@@ -202,22 +202,32 @@ func (pc *proxiedConn) countPassed(n int) {
 func (pc *proxiedConn) startIfDue() {
 	pc.mu.Lock()
 	pc.due = true
-	due := !pc.started && pc.planned.Kind != None && pc.passed >= pc.planned.ServerBytes
+	f := pc.planned
+	started := !pc.started && f.Kind != None && pc.passed >= f.ServerBytes && pc.startLocked(f)
 	pc.mu.Unlock()
-	if due {
-		pc.start(pc.planned)
+	if started {
+		pc.takeEffect(f)
 	}
 }
 
 // start makes f the active fault.
 func (pc *proxiedConn) start(f Fault) {
 	pc.mu.Lock()
+	started := pc.startLocked(f)
+	pc.mu.Unlock()
+	if started {
+		pc.takeEffect(f)
+	}
+}
+
+// startLocked is like start, but does not call takeEffect. It reports whether f is active. The
+// caller must hold mu.
+func (pc *proxiedConn) startLocked(f Fault) bool {
 	if pc.server == nil {
 		pc.planned = f // run starts it when the server is connected
 	}
 	if pc.closed || pc.server == nil || pc.active.Kind == HalfOpen {
-		pc.mu.Unlock()
-		return
+		return false
 	}
 	pc.started, pc.recorded = true, false
 	pc.setLocked(f)
@@ -225,7 +235,12 @@ func (pc *proxiedConn) start(f Fault) {
 		current := pc.changed
 		pc.timers = append(pc.timers, time.AfterFunc(f.Duration, func() { pc.stopIfUnchanged(current) }))
 	}
-	pc.mu.Unlock()
+	return true
+}
+
+// takeEffect closes the connections or reports f, if f is a fault that does so as soon as it is
+// active.
+func (pc *proxiedConn) takeEffect(f Fault) {
 	switch f.Kind {
 	case Reset, Cut:
 		pc.record()
