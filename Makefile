@@ -51,10 +51,15 @@ interop: tools
 	@cd interop && $(INTEROP)
 	@cd benchmarks/rivals && GOWORK=off $(INTEROP)
 
-## quick: the unit tests without the race detector and without long runs, in a minute; for use between two edits
+## quick: the short unit tests without the race detector, for use between two edits: takes about a minute
 .PHONY: quick
 quick:
 	@$(SPARE_MEMORY) go test -short -vet=off -p=$$((2 * $(AT_ONCE))) $(PACKAGES)
+
+## plain: all unit tests without the race detector, and vet: what the workflows run on macOS and Windows
+.PHONY: plain
+plain:
+	@go test -timeout=$(TIMEOUT) $(PACKAGES)
 
 ## lint: what make test checks before it runs the tests
 .PHONY: lint
@@ -143,10 +148,11 @@ long-analyze:
 long-robustness:
 	@go run ./cmd/listwatch conformance self --faults 10m
 
-## long-variants: nightly: the conformance cases in the variants and over the sources that make test leaves out
+## long-variants: nightly: the conformance cases in the variants and over the sources that make test leaves out, and the whole matrix of transports
 .PHONY: long-variants
 long-variants:
 	@go test $(RACE) -vet=off -count=1 -timeout 1h ./conformance/internal/cases ./conformance/internal/sources -all
+	@go test -vet=off -count=1 -timeout 1h ./conformance
 
 ## long-crash: nightly: ten minutes of SIGKILL for a server that writes to a file
 .PHONY: long-crash

@@ -60,7 +60,7 @@ func pairwiseCover(all []cell) []cell {
 	return few
 }
 
-// selectCells returns the cells to test. Under the race detector and with -short, it returns a
+// selectCells returns the cells to test. Under the race detector or with -short, it returns a
 // pairwise cover.
 func selectCells(all []cell) []cell {
 	if raceEnabled || testing.Short() {

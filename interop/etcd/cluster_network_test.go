@@ -158,7 +158,9 @@ func (n *memberNetwork) cutOff(i int) {
 func (n *memberNetwork) restore(late bool) {
 	n.mu.Lock()
 	blocked := n.blockedProxiesLocked()
-	n.cutOffNumber = -1 // before the injection: a connection that is opened after it would stall forever
+	// Set this before the injection. Otherwise a connection that is opened between the two would be
+	// planned to stall, and nothing would end that.
+	n.cutOffNumber = -1
 	n.mu.Unlock()
 	if late {
 		injectAll(blocked, fault.None)

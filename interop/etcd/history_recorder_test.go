@@ -155,8 +155,8 @@ func (s *backgroundWriter) lastError() error {
 	return nil
 }
 
-// run writes until ctx ends, at most once per interval. It waits for the write in progress, because
-// etcd could apply a canceled write after the test has read the last version.
+// run writes until ctx ends, at most once per interval. It does not cancel the write in progress,
+// because etcd could apply that write after the test has read the last version.
 func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

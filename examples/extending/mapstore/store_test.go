@@ -31,7 +31,7 @@ func (d *database) Compact() {
 
 func TestStore(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow; make test runs it")
+		t.Skip("slow")
 	}
 	conformance.TestSource(t, func(_ conformance.T, historyBytes int64) conformance.Database {
 		return &database{historyBytes: historyBytes}
