@@ -60,7 +60,7 @@ func TestDrainDoesNotWaitForABlockedSource(t *testing.T) {
 func TestDrainSpreadAppliesToWatchesThatAreOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &watchserver.Server{Source: slowSource{memory.New[Flag]()}, Timing: watchserver.Timing{DrainSpread: time.Minute}}
-		const watches = 60
+		const watches = 600 // so many that the random numbers cannot cause a failure
 		ends := make(chan time.Time, watches)
 		for range watches {
 			go func() {
