@@ -1,7 +1,6 @@
 package history
 
 import (
-	"math"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -37,9 +36,10 @@ func (l *Log) trimBytes() {
 	}
 }
 
-// Compact drops all records: after that, a watch that starts before the newest version expires.
-// Open watches that have read every event continue.
-func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
+// Compact drops all records up to the Revision: after that, a watch that starts before it expires.
+// Open watches that have read every event continue. A record that is newer than the Revision is
+// kept, so that a watch can start at the Revision.
+func (l *Log) Compact() { l.CompactTo(l.revision.Version()) }
 
 // CompactTo drops the records up to v. The state at v can still be listed, and a watch may
 // start at v. If v is greater than the newest version, the newest version is used.

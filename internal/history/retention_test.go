@@ -96,3 +96,19 @@ func TestInitialEventFramesDropNoRecords(t *testing.T) {
 		t.Errorf("the frames of a dropped event were cached again (%v)", err)
 	}
 }
+
+// Between Append and Advance the log has a write that is newer than the Revision. A client that has
+// read the Revision must still be able to watch from there after a compaction.
+func TestCompactKeepsWritesNewerThanTheRevision(t *testing.T) {
+	revision := new(Revision)
+	l := New(Options{Revision: revision})
+	key := listwatch.Key{Name: "a"}
+	revision.Advance(put(l, key, nil))
+	newest := put(l, key, nil) // another goroutine has not called Advance yet
+	l.Compact()
+	c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: revision.Version()})
+	batch := make([]listwatch.Event, 2)
+	if n, err := c.Next(t.Context(), batch); err != nil || n != 1 || batch[0].Version != newest {
+		t.Errorf("got %d events, %v, %v; want the event of version %d", n, err, batch[0], newest)
+	}
+}
