@@ -21,7 +21,7 @@ LEAN := -gcflags=all=-dwarf=false
 # One set of objects serves the linters and the tests: the one with the race detector.
 RACE := -race $(LEAN)
 # Tests that wait leave their processors to the tests of other packages.
-# Under make quick most tests wait, so it runs twice as many packages at once.
+# Under make quick most tests wait, so half as many packages more run at once.
 AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=20
@@ -54,7 +54,7 @@ interop: tools
 ## quick: the short unit tests without the race detector, for use between two edits: takes about a minute
 .PHONY: quick
 quick:
-	@$(SPARE_MEMORY) go test -short -vet=off -p=$$((2 * $(AT_ONCE))) $(PACKAGES)
+	@$(SPARE_MEMORY) go test -short -vet=off -p=$$((3 * $(AT_ONCE) / 2)) $(PACKAGES)
 
 ## plain: all unit tests without the race detector, and vet: what the workflows run on macOS and Windows
 .PHONY: plain
