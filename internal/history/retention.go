@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -37,16 +38,16 @@ func (l *Log) trimBytes() {
 }
 
 // Compact drops all records up to the Revision: after that, a watch that starts before it expires.
-// Open watches that have read every event continue. A record that is newer than the Revision is
-// kept, so that a watch can start at the Revision.
-func (l *Log) Compact() { l.CompactTo(l.revision.Version()) }
+// Open watches that have read every event continue.
+func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
 
 // CompactTo drops the records up to v. The state at v can still be listed, and a watch may
-// start at v. If v is greater than the newest version, the newest version is used.
+// start at v. If v is greater than the Revision, the Revision is used: a record that is newer is
+// kept, so that a watch can start at the Revision.
 func (l *Log) CompactTo(v listwatch.Version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v = min(v, l.version())
+	v = min(v, l.revision.Version())
 	for l.records.len > 0 && l.records.oldest().Version <= v {
 		l.dropOldest()
 	}
