@@ -94,7 +94,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	return a.writeCertificate()
 }
 
-// plan returns the endpoints that the flags demand. The handler api serves those of the API.
+// plan returns the endpoints that the flags ask for. The endpoints of the API use the handler api.
 func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpointPlan, err error) {
 	switch {
 	case o.addr == "" && o.tlsAddr == "":
