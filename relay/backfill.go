@@ -21,15 +21,20 @@ type target struct {
 // The alternative is to begin with the newest state and to fetch the history when a client requests
 // it. That would take a second watch for every version that clients resume from, and only a
 // bookmark would show where the fetched history ends.
-func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query) target {
+//
+// If the previous backfill expired, refused is the version at which it started, and zero otherwise.
+func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query, refused listwatch.Version) target {
 	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
 	if err != nil {
 		return target{}
 	}
 	timeout := min(max(4*time.Since(asked), minRefusalTime), maxRefusalTime)
+	if refused != 0 {
+		timeout = maxRefusalTime
+	}
 	s := &backfillSearch{source: u.Source, newest: newest.Version, timeout: timeout}
-	floor := max(q.Version, 1)
+	floor := max(q.Version, refused+1)
 	if s.newest <= floor {
 		return target{}
 	}
@@ -42,7 +47,8 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 		_ = start.watcher.Close() // the watch is useless without the state
 		return target{}
 	}
-	w.pending, w.Watcher, w.backfillEnd = append(state, start.first...), start.watcher, newest.Version
+	w.pending, w.Watcher = append(state, start.first...), start.watcher
+	w.backfillStart, w.backfillEnd, w.secondBackfill = start.version, newest.Version, refused != 0
 	return target{asked, newest.Version}
 }
 
@@ -63,7 +69,8 @@ func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []l
 }
 
 // The bounds of the time to wait for an error of a watch. A watch from an expired version
-// fails immediately, so a watch without an error after this time counts as accepted.
+// usually fails immediately, so a watch without an error after this time counts as accepted. If it
+// expires later, upstreamWatcher.Next requests another backfill, which waits for maxRefusalTime.
 const (
 	minRefusalTime = 50 * time.Millisecond
 	maxRefusalTime = time.Second

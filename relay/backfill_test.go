@@ -67,6 +67,28 @@ func TestSlowBackfillIsNotServed(t *testing.T) {
 	})
 }
 
+// kube-apiserver sends the headers of a watch before it refuses the version with an event.
+func TestBackfillIsRepeatedAfterALateRefusal(t *testing.T) {
+	for late, want := range []listwatch.Version{40, 40, 100} {
+		t.Run(fmt.Sprint(late, " late"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := openOrigin(t)
+				for i := range 100 {
+					o.put("a", fmt.Sprint(i))
+				}
+				upstream := newFaultySource(o)
+				upstream.failAt(o.start+40, &listwatch.Error{Code: listwatch.Expired})
+				upstream.failLate(late)
+				r := openRelay(t, upstream, relay.Options{})
+				time.Sleep(downtime) // reads would not wait for two late refusals
+				if got := awaitReady(t, r).Health().Floor; got != o.start+want {
+					t.Errorf("the history starts %d versions after the origin's, want %d", got-o.start, want)
+				}
+			})
+		})
+	}
+}
+
 func TestBackfillOfNewEpochHidesOldState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		restarted := openOrigin(t)

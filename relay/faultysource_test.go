@@ -19,7 +19,11 @@ type faultySource struct {
 	watchers   map[*faultyWatcher]struct{}
 	badVersion listwatch.Version // watches from an earlier version fail with badErr
 	badErr     error
+	lateErrs   int // the number of watches that return badErr after errDelay only
 }
+
+// errDelay is longer than a relay waits for the error of a watch.
+const errDelay = 2 * time.Second
 
 func newFaultySource(s listwatch.Source) *faultySource {
 	return &faultySource{Source: listwatchtest.New(s), watchers: make(map[*faultyWatcher]struct{})}
@@ -45,6 +49,10 @@ func (s *faultySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.
 	s.watchers[watcher] = struct{}{}
 	if q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < s.badVersion {
 		watcher.err = s.badErr
+		if s.lateErrs > 0 {
+			s.lateErrs--
+			watcher.errDelay = errDelay
+		}
 	}
 	return watcher, nil
 }
@@ -65,6 +73,13 @@ func (s *faultySource) failAt(v listwatch.Version, err error) {
 	s.badVersion, s.badErr = v, err
 }
 
+// failLate makes the next n watches that fail because of failAt fail after errDelay only.
+func (s *faultySource) failLate(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lateErrs = n
+}
+
 // inject adds events to all open watches.
 func (s *faultySource) inject(events ...listwatch.Event) {
 	s.mu.Lock()
@@ -80,13 +95,19 @@ func (s *faultySource) inject(events ...listwatch.Event) {
 type faultyWatcher struct {
 	listwatch.Watcher
 	source   *faultySource
-	err      error // returned by Next, unless nil
+	err      error // returned by Next after errDelay, unless nil
+	errDelay time.Duration
 	injected chan listwatch.Event
 }
 
 func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	if w.err != nil {
-		return 0, w.err
+		select {
+		case <-time.After(w.errDelay):
+			return 0, w.err
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()

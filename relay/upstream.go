@@ -24,6 +24,9 @@ type upstream struct {
 	target target
 	// noBackfill is set by skipBackfill. If true, the next watch begins with the newest state.
 	noBackfill bool
+	// refused is set by backfillExpired. If not zero, the next watch begins with a backfill from a
+	// later version.
+	refused listwatch.Version
 }
 
 func newUpstream(s listwatch.Source, backfillVersions int) *upstream {
@@ -40,8 +43,10 @@ func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 	}
 	w := &upstreamWatcher{upstream: u, synced: !initial, signal: make(chan struct{}, 1)}
 	var to target
-	if initial && u.wantsBackfill() {
-		to = u.backfill(ctx, w, q)
+	if initial {
+		if refused, ok := u.nextBackfill(); ok {
+			to = u.backfill(ctx, w, q, refused)
+		}
 	}
 	if w.Watcher == nil {
 		if q.Start == listwatch.Newest {
@@ -75,13 +80,21 @@ func (u *upstream) isOpen() bool {
 	return u.open != nil
 }
 
-// wantsBackfill reports whether the next watch may begin with a backfill.
-func (u *upstream) wantsBackfill() bool {
+// nextBackfill reports whether the next watch may begin with a backfill. The backfill must start
+// after the version refused, which is zero if the previous backfill did not expire.
+func (u *upstream) nextBackfill() (refused listwatch.Version, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	skip := u.noBackfill
-	u.noBackfill = false
-	return u.backfillVersions > 0 && !skip
+	refused, ok = u.refused, u.backfillVersions > 0 && !u.noBackfill
+	u.refused, u.noBackfill = 0, false
+	return refused, ok
+}
+
+// backfillExpired makes the next watch begin with a backfill from a version after v.
+func (u *upstream) backfillExpired(v listwatch.Version) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refused = v
 }
 
 // skipBackfill makes the next watch begin with the newest state.

@@ -19,9 +19,11 @@ type upstreamWatcher struct {
 	synced bool // the state is complete; guarded by upstream.mu
 
 	// Owned by the reader.
-	pending     []listwatch.Event // returned before the events of Watcher
-	backfillEnd listwatch.Version // the target of the backfill; zero once it is reached
-	position    listwatch.Version // the version of the newest bookmark made by nextFromPoller
+	pending        []listwatch.Event // returned before the events of Watcher
+	backfillStart  listwatch.Version // the version at which the backfill started
+	backfillEnd    listwatch.Version // the target of the backfill; zero once it is reached
+	secondBackfill bool              // the previous backfill expired
+	position       listwatch.Version // the version of the newest bookmark made by nextFromPoller
 
 	mu      sync.Mutex
 	failure error // guarded by mu; set by fail
@@ -49,13 +51,21 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 	if failure := w.failed(); failure != nil {
 		return n, failure
 	}
-	switch listwatch.CodeOf(err) {
-	case listwatch.Expired, listwatch.Corrupt, listwatch.Unsupported:
-		if w.backfillEnd != 0 {
-			w.upstream.skipBackfill() // another backfill would fail for the same reason
-		}
+	if w.backfillEnd != 0 {
+		w.backfillFailed(err)
 	}
 	return n, err
+}
+
+// backfillFailed decides how the watch after this one begins. The backfill of this watch has failed
+// with err.
+func (w *upstreamWatcher) backfillFailed(err error) {
+	switch code := listwatch.CodeOf(err); {
+	case code == listwatch.Expired && !w.secondBackfill:
+		w.upstream.backfillExpired(w.backfillStart)
+	case code == listwatch.Expired || code == listwatch.Corrupt || code == listwatch.Unsupported:
+		w.upstream.skipBackfill() // another backfill would fail for the same reason
+	}
 }
 
 // nextFromPoller implements Next if the wrapped Watcher is a Poller. It returns a bookmark when the
