@@ -4,6 +4,7 @@ package clients
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -34,7 +35,7 @@ type Stalled struct {
 //
 //	open N     open N watches that read, and answer true
 //	wait N     wait until these watches have received N events in total, and answer Received
-//	stall      open a watch that does not read, and answer true
+//	stall      open a watch, read its initial state, stop reading, and answer true
 //	resume N   read from the stalled watch until no more events arrive, and answer Stalled;
 //	           N is the number of events if none are missing
 func Load(t Target, in io.Reader, out io.Writer) error {
@@ -59,7 +60,15 @@ type load struct {
 	opener
 	counter *counter
 	opened  time.Time
-	stalled io.Reader
+	stalled *stalledWatch
+}
+
+// A stalledWatch receives the first events of a watch and does not read on until it is resumed.
+type stalledWatch struct {
+	events   chan int      // the number of events of each block that was read
+	closed   chan struct{} // closed when the server has ended the watch
+	resumed  chan struct{} // closed by resume
+	received int           // owned by load
 }
 
 func (l *load) execute(line string) (answer any, err error) {
@@ -75,8 +84,7 @@ func (l *load) execute(line string) (answer any, err error) {
 	case "wait":
 		return l.wait(n), nil
 	case "stall":
-		l.stalled, err = l.open()
-		return true, err
+		return true, l.stall()
 	case "resume":
 		return l.resume(n), nil
 	}
@@ -118,26 +126,49 @@ func (l *load) wait(total int) Received {
 	return Received{ok, s[len(s)/2], s[len(s)*99/100], s[len(s)-1], since}
 }
 
+// stall opens the stalled watch. It awaits the initial state, because some servers respond before
+// they subscribe the watch to events.
+func (l *load) stall() error {
+	r, err := l.open()
+	if err != nil {
+		return err
+	}
+	w := &stalledWatch{events: make(chan int), closed: make(chan struct{}), resumed: make(chan struct{})}
+	l.stalled = w
+	go func() { // ends when the server ends the watch
+		defer close(w.closed)
+		read(r, func(s []time.Duration) {
+			w.events <- len(s)
+			<-w.resumed
+		})
+	}()
+	select {
+	case w.received = <-w.events:
+		return nil
+	case <-w.closed:
+		return errors.New("the server ended the watch before its initial state")
+	case <-time.After(patience):
+		return fmt.Errorf("no initial state within %v", patience)
+	}
+}
+
 // settled is the time without events after which resume stops reading, if the stalled watch has
 // received all events. If events are missing, resume waits for patience instead.
 const settled = 2 * time.Second
 
 func (l *load) resume(all int) Stalled {
-	var result Stalled
-	events, closed := make(chan int), make(chan struct{})
-	go func() {
-		defer close(closed)
-		read(l.stalled, func(s []time.Duration) { events <- len(s) })
-	}()
+	w := l.stalled
+	close(w.resumed)
+	result := Stalled{Events: w.received}
 	for {
 		quiet := settled
 		if result.Events < all {
 			quiet = patience
 		}
 		select {
-		case n := <-events:
+		case n := <-w.events:
 			result.Events += n
-		case <-closed:
+		case <-w.closed:
 			result.Closed = true
 			return result
 		case <-time.After(quiet):
