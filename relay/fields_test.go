@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/relay"
@@ -45,22 +46,24 @@ func withoutFields(o *listwatch.Object) *listwatch.Object {
 }
 
 func TestDescribedFieldsAreReadFromTheJSON(t *testing.T) {
-	o := openOrigin(t)
-	o.put("a", "red")
-	r := openRelay(t, &fieldlessSource{o, listwatch.Describe(o)}, relay.Options{})
-	red, err := listwatch.ParseFieldSelector("spec.color=red")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if page := mustList(t, r, listwatch.Query{Fields: red}); len(page.Items) != 1 {
-		t.Fatalf("listed %d red objects, want a", len(page.Items))
-	}
-	w := mustWatch(t, r, listwatch.Query{Fields: red})
-	o.put("b", "blue")
-	o.put("b", "red")
-	for i, e := range readEvents(t, w, 2) {
-		if want := []string{"a", "b"}[i]; e.Type != listwatch.Added || e.Object.Key.Name != want {
-			t.Errorf("event %d: got %s %v, want ADDED %s", i, e.Type, e.Object.Key, want)
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		o.put("a", "red")
+		r := openRelay(t, &fieldlessSource{o, listwatch.Describe(o)}, relay.Options{})
+		red, err := listwatch.ParseFieldSelector("spec.color=red")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if page := mustList(t, r, listwatch.Query{Fields: red}); len(page.Items) != 1 {
+			t.Fatalf("listed %d red objects, want a", len(page.Items))
+		}
+		w := mustWatch(t, r, listwatch.Query{Fields: red})
+		o.put("b", "blue")
+		o.put("b", "red")
+		for i, e := range readEvents(t, w, 2) {
+			if want := []string{"a", "b"}[i]; e.Type != listwatch.Added || e.Object.Key.Name != want {
+				t.Errorf("event %d: got %s %v, want ADDED %s", i, e.Type, e.Object.Key, want)
+			}
+		}
+	})
 }

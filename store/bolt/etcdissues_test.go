@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
@@ -162,16 +163,18 @@ func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
 
 // Issue 20221: a watch from a future version received older events.
 func TestFutureWatchGetsNoOldEventsEtcd20221(t *testing.T) {
-	s := open(t, bolt.Options{})
-	last := s.create("a").Version
-	s.reopen()
-	w := s.watchFrom(last + 2)
-	for i := range 4 {
-		s.update("a", i+1)
-	}
-	events := make([]listwatch.Event, 9)
-	n, err := w.Next(t.Context(), events)
-	if err != nil || n != 2 || events[0].Version != last+3 || events[1].Version != last+4 {
-		t.Errorf("got %d events, %v, the first at %d; want the events at %d and %d", n, err, events[0].Version, last+3, last+4)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, bolt.Options{})
+		last := s.create("a").Version
+		s.reopen()
+		w := s.watchFrom(last + 2)
+		for i := range 4 {
+			s.update("a", i+1)
+		}
+		events := make([]listwatch.Event, 9)
+		n, err := w.Next(t.Context(), events)
+		if err != nil || n != 2 || events[0].Version != last+3 || events[1].Version != last+4 {
+			t.Errorf("got %d events, %v, the first at %d; want the events at %d and %d", n, err, events[0].Version, last+3, last+4)
+		}
+	})
 }
