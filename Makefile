@@ -143,10 +143,11 @@ long-analyze:
 	@mkdir -p .bin && cd tools && GOWORK=off GOFLAGS= go build -o ../.bin/ honnef.co/go/tools/cmd/staticcheck
 	@.bin/staticcheck $(PACKAGES)
 
-## long-robustness: nightly: the conformance suite on our server and client, then ten minutes of faults
+## long-robustness: nightly: the conformance suite on our server and client, ten minutes of faults, then twenty runs with other seeds
 .PHONY: long-robustness
 long-robustness:
 	@go run ./cmd/listwatch conformance self --faults 10m
+	@go test $(RACE) -vet=off -count=20 -timeout 1h ./conformance/robustness -run TestWatchersSurvive -v -for 30s -simulated 10m
 
 ## long-variants: nightly: the conformance cases in the variants and over the sources that make test leaves out, and the whole matrix of transports
 .PHONY: long-variants
