@@ -157,9 +157,9 @@ func drainRateLimited(e *harness.Env) {
 		got[min(int((<-ends)/(drainSpread/parts)), parts-1)]++
 	}
 	for _, n := range got {
-		// The probability that fewer than 4 of 60 random ends fall into any one third of
-		// drainSpread is about 1 in 3 million.
-		if n < 4 {
+		// The probability that fewer than 3 of 60 random ends fall into any one third of
+		// drainSpread is about 1 in 26 million, and 1 in 3 million for a run of all 8 variants.
+		if n < 3 {
 			e.Errorf("the ends of %d watches are not spread over %v: got %v in each third", watches, drainSpread, got)
 		}
 	}

@@ -138,7 +138,9 @@ func reconnectStorm(e *harness.Env) {
 		counts[t.Sub(start)/interval]++
 	}
 	for i, n := range counts {
-		if n > clients/5 {
+		// The delays are random up to 800 ms, which is 16 intervals. The probability that more than
+		// a quarter of the clients reconnect within any one of them is about 1 in 7 billion.
+		if n > clients/4 {
 			e.Errorf("%d of %d clients reconnected within the same %v, after %v", n, clients, interval, i*interval)
 		}
 	}

@@ -27,7 +27,7 @@ func informerBackoff(e *harness.Env) {
 		"500": harness.Respond(500, "oops"),
 		"503": harness.Respond(503, "away"),
 	} {
-		const failures = 12
+		const failures = 20
 		steps := make([]http.HandlerFunc, failures)
 		for i := range steps {
 			steps[i] = step
@@ -92,6 +92,9 @@ func wantGrowth(e *harness.Env, name string, gaps []time.Duration) {
 			late = max(late, gap)
 		}
 	}
+	// Full jitter makes at least 14 late delays random up to 30 s, and the early ones up to 3.2 s.
+	// The probability that all late delays are at most as long as the longest early one is less
+	// than 1 in 100 trillion.
 	if early > 4*firstBackoff+tolerance || late <= early || late > maxBackoff+tolerance {
 		e.Errorf("%s: waited %v, want delays that start at %v and double up to 30 s", name, gaps, firstBackoff)
 	}

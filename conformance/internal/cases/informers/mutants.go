@@ -41,7 +41,7 @@ var Mutants = []mutation.Mutant{
 	})},
 	{Name: "informer-has-synced-at-once", Breaks: []string{"informer/has-synced"}, Defect: onCaches(func(c harness.Cache) harness.Cache { return alwaysSyncedCache{c} })},
 	{Name: "informer-backoff-is-constant", Breaks: []string{"informer/backoff"}, Defect: reference.Interceptors{Informer: func(s listwatch.Source) harness.Cache {
-		return harness.NewCache(s, listwatch.Backoff{Min: 10 * time.Second, Max: 10 * time.Second})
+		return harness.NewCache(s, listwatch.Backoff{Min: 30 * time.Second, Max: 30 * time.Second})
 	}}},
 }
 
