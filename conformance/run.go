@@ -3,7 +3,9 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -132,7 +134,8 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 
 // awaitTarget waits until the target responds after a run with the verdict v, because a target
 // that a case has crashed may restart. It returns an error if that takes longer than
-// target.Patience. After a run that did not fail, or if target.Ping is nil, it returns immediately.
+// target.Patience, or if the target is a process that has exited. After a run that did not fail, or
+// if target.Ping is nil, it returns immediately.
 func awaitTarget(ctx context.Context, target Target, v Verdict) error {
 	switch {
 	case target.Ping == nil, v == runner.Pass, v == runner.Info, v == runner.Skip, v == runner.NotRun:
@@ -142,8 +145,8 @@ func awaitTarget(ctx context.Context, target Target, v Verdict) error {
 	defer cancel()
 	for {
 		err := target.Ping(waiting)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, os.ErrProcessDone) {
+			return err
 		}
 		select {
 		case <-time.After(pingInterval):

@@ -79,7 +79,7 @@ func TestExecServer(t *testing.T) {
 }
 
 func TestRunEndsWhenTheCommandExits(t *testing.T) {
-	p, err := adapters.ExecClient(t.Context(), `echo '{"can":["h1"]}'; read request`, os.Stderr, time.Second)
+	p, err := adapters.ExecClient(t.Context(), `echo '{"can":["h1"]}'; read request`, os.Stderr, patience)
 	if err != nil {
 		t.Fatal(err)
 	}

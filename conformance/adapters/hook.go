@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -102,12 +103,18 @@ func (h *hookProcess) readReplies() {
 
 func (h *hookProcess) setError(err error) {
 	if errors.Is(err, io.EOF) {
-		err = errors.New("it has exited")
+		err = errExited{}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err = &listwatch.Error{Code: listwatch.Unavailable, Message: "the command does not reply", Err: err}
 }
+
+// errExited is an [os.ErrProcessDone] with a message of its own.
+type errExited struct{}
+
+func (errExited) Error() string        { return "it has exited" }
+func (errExited) Is(target error) bool { return target == os.ErrProcessDone }
 
 // failure returns the reason why no more replies can arrive.
 func (h *hookProcess) failure() error {

@@ -23,7 +23,8 @@ type Target struct {
 	// t.Cleanup.
 	Open func(t T, s Setup) *Instance
 	// Ping returns an error if the target cannot be reached. A run calls it after a failure, and
-	// ends if the target stays unreachable for Patience. If Ping is nil, no failure ends the run.
+	// ends if the target stays unreachable for Patience, or at once if the error is
+	// os.ErrProcessDone. If Ping is nil, no failure ends the run.
 	Ping func(ctx context.Context) error
 	// Notes are shown in the report, for example the reason for which a variant is not
 	// tested.
