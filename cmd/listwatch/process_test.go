@@ -56,11 +56,15 @@ func (p *process) awaitURL(t *testing.T) (url string) {
 	return url
 }
 
-// firstOutput returns a channel that is closed by the next output on stdout. It must be called
-// before the first output.
+// firstOutput returns a channel that is closed when the process has written to stdout.
 func (p *process) firstOutput() <-chan struct{} {
-	_, changed := p.stdout.state()
-	return changed
+	text, changed := p.stdout.state()
+	if text == "" {
+		return changed
+	}
+	written := make(chan struct{})
+	close(written)
+	return written
 }
 
 // exit waits for the process to exit, and returns its exit code and stderr.
