@@ -171,8 +171,9 @@ func quote(s string) json.RawMessage {
 }
 
 // write updates n objects over and over, at the given rate, until ctx ends. Each object is written
-// by only one goroutine, so that writes do not conflict. write returns an error if no write has
-// succeeded for the timeout.
+// by only one goroutine, so that writes do not conflict. The first object is written even if ctx
+// has ended, because a measurement without any write has no results. write returns an error if no
+// write has succeeded for the timeout.
 func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -181,12 +182,13 @@ func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 		limit = rate.Limit(perSecond)
 	}
 	limiter := rate.NewLimiter(limit, 1)
+	limiter.Allow() // the token of the first write, which does not wait
 	w.log.lastSuccess = time.Now()
 	var group sync.WaitGroup
 	writers := min(n, maxWriters)
 	for g := range writers {
 		group.Go(func() {
-			for i := g; limiter.Wait(ctx) == nil; i += writers {
+			for i, first := g, g == 0; first || limiter.Wait(ctx) == nil; i, first = i+writers, false {
 				if i >= n {
 					i = g
 				}
