@@ -115,6 +115,16 @@ func expect(t *testing.T, p *process, events <-chan string, want map[string]int)
 	}
 }
 
+// expectNone checks that no reader waits to send an event.
+func expectNone(t *testing.T, events <-chan string) {
+	t.Helper()
+	select {
+	case e := <-events:
+		t.Errorf("got the event %q too early", e)
+	default:
+	}
+}
+
 func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	old, renewed := makeCertificates(t), makeCertificates(t)
 	tokens, policy := writeFile(t, accessTokens+"bob-token,bob,3,admins\n"), writeFile(t, policyLine(`"user":"*","resource":"pods","namespace":"*"`))
@@ -134,9 +144,7 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	for _, g := range []*watchGroup{certified, bob, eve, distrusted} {
 		g.open(t, 10, url, &readers, events)
 	}
-	if n := len(events); n != 0 {
-		t.Errorf("%d events before the exchange", n)
-	}
+	expectNone(t, events)
 
 	replaceFile(t, old.server, renewed.server)
 	replaceFile(t, old.serverKey, renewed.serverKey)
@@ -183,16 +191,13 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	if res := newWatchGroup(t, "last", "ada-token", "", "").do(t, "GET", url+podsPath, ""); res == nil || res.StatusCode != http.StatusOK {
 		t.Errorf("with half a certificate: got %+v, want the previous one to stay in use", res)
 	}
-	go func() {
-		for range events { // discard the ends of the watches
-		}
-	}()
+	expectNone(t, events)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	expect(t, p, events, map[string]int{"ada end": 960, "certified end": 10})
 	if code, stderr := p.exit(); code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	readers.Wait()
-	close(events)
 }
 
 // awaitRelayed waits until the relay serves the object at url.
