@@ -23,11 +23,10 @@ const (
 	// exceeds smallLimit, because the client reads into buffers and opens flow control
 	// windows.
 	maxRead = 16 << 20
-	// firstBytes is the number of bytes after which the server pauses for timeToClose, so that the
-	// client can close the stream. Without the pause, the bytes in the buffers of the kernel, which
-	// may exceed maxRead, would count as read.
-	firstBytes  = 1 << 20
-	timeToClose = time.Second
+	// firstBytes is the number of bytes after which the server pauses, so that the client can close
+	// the stream. Without the pause, the bytes in the buffers of the kernel, which may exceed
+	// maxRead, would count as read.
+	firstBytes = 1 << 20
 	// sentBytes is the number of bytes that the server sends to a client that does not close
 	// the stream.
 	sentBytes = 64 << 20
@@ -76,8 +75,9 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 
 // sendUnfinishedEvent returns a step that sends an event without its end. The event consists of the
 // text beginning, followed by copies of the text block. The step sends firstBytes at once, and
-// sends the rest of sentBytes only if the client has not closed the stream within timeToClose. Over
-// WebSocket, the step sends one message with one fragment per block.
+// sends the rest of sentBytes only if the client has not closed the stream within half of Patience,
+// while the case still waits for the client. Over WebSocket, the step sends one message with one
+// fragment per block.
 func sendUnfinishedEvent(beginning, block string) harness.Step {
 	return func(p *harness.ScriptedServer) {
 		sendBlock := func() { p.Send(block) } // the client may have closed the connection
@@ -91,7 +91,7 @@ func sendUnfinishedEvent(beginning, block string) harness.Step {
 		for range firstBytes / len(block) {
 			sendBlock()
 		}
-		if closedWithin(p, timeToClose) {
+		if closedWithin(p, p.Patience()/2) {
 			return
 		}
 		for range (sentBytes - firstBytes) / len(block) {
