@@ -97,9 +97,6 @@ func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 	m.verifyUnmodified(t, history)
 	t.Logf("%d cells, %d writes, %d events in own cells, %d cuts, %d in the middle of an event, %d resumes replayed %d events, %d dials timed out",
 		len(watchers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes, all.replayedEvents, all.timedOutDials)
-	if all.timedOutDials > all.cuts/10 {
-		t.Errorf("%d dials timed out before %d cuts, want a tenth at most", all.timedOutDials, all.cuts)
-	}
 	for name, counts := range groups {
 		if counts.cutsInEvent == 0 || counts.replayingResumes == 0 {
 			t.Errorf("%s: %d cuts in the middle of an event and %d resumes with replay, want both to be positive",
