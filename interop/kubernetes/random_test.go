@@ -185,28 +185,38 @@ func (c *comparison) run(ctx context.Context, steps []request) (done int, err er
 
 // prepare must be called before r is sent. If r refers to the version of a list that has not been
 // requested yet, prepare requests that list. If Kubernetes may answer r from its cache, prepare
-// lists all kinds first, so that the cache is at least as new as these lists.
+// makes that cache as new as the data. The versions that r refers to do not become newer by that.
 func (c *comparison) prepare(ctx context.Context, r request) error {
-	var lists []string
 	for _, m := range reference.FindAllStringSubmatch(r.query, -1) {
-		if m[1] == "list" && c.ours.values[m[0][1:]] == "" {
-			lists = append(lists, "/apis/demo.example.com/v1/"+m[2])
+		if m[1] != "list" || c.ours.values[m[0][1:]] != "" {
+			continue
 		}
-	}
-	if strings.Contains(r.query, "resourceVersion=0") || strings.Contains(r.query, "sendInitialEvents=true") {
-		for plural := range kinds {
-			lists = append(lists, collectionPath(plural, ""))
-		}
-	}
-	for _, path := range lists {
 		if err := c.both(func(s *comparedServer) error {
-			_, err := s.send(ctx, request{method: "GET", path: path})
+			_, err := s.send(ctx, request{method: "GET", path: "/apis/demo.example.com/v1/" + m[2]})
 			return err
 		}); err != nil {
 			return err
 		}
 	}
+	if !r.mayUseCache() {
+		return nil
+	}
+	for plural := range kinds {
+		if !strings.Contains(r.path+"/", "/"+plural+"/") {
+			continue
+		}
+		// A list without a version waits until the cache is up to date.
+		if err := c.kubernetes.decode(ctx, request{method: "GET", path: collectionPath(plural, "")}, nil); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// mayUseCache reports whether Kubernetes may answer r from its cache. The cache need not be newer
+// than the version in r.
+func (r request) mayUseCache() bool {
+	return r.method == "GET" && (strings.Contains(r.query, "resourceVersion=") || strings.Contains(r.query, "sendInitialEvents=true"))
 }
 
 // compareEvents ends the watches and compares their events.
