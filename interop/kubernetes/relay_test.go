@@ -234,8 +234,10 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 			s.write(10)
 			s.relayProcess = startRelay(t, program, s.addr(), config)
 			s.write(10)
+			// Before the relay is killed again, the informers must receive events from it. client-go
+			// lists again after a watch that ends within a second without an event.
+			s.waitForAgreement(t, informers...)
 		}
-		s.waitForAgreement(t, informers...)
 		if after := counter.lists.Load(); after != before {
 			t.Errorf("the informers listed %d times again, want them to resume", after-before)
 		}
