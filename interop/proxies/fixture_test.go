@@ -6,14 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -157,21 +155,8 @@ type finding struct {
 	Remedies             []struct{ Proxy, Settings string }
 }
 
-// examine runs "listwatch doctor" on the collection at addr, and returns the problems by check. It
-// repeats an examination that finds other problems than the wanted ones, because a busy machine can
-// delay parts of a response as a proxy does.
-func examine(t *testing.T, addr, idle string, want ...string) map[string]finding {
-	t.Helper()
-	for try := 1; ; try++ {
-		found := examineOnce(t, addr, idle)
-		unwanted := func(check string) bool { return !slices.Contains(want, check) }
-		if try == 5 || !slices.ContainsFunc(slices.Collect(maps.Keys(found)), unwanted) {
-			return found
-		}
-	}
-}
-
-func examineOnce(t *testing.T, addr, idle string) map[string]finding {
+// examine runs "listwatch doctor" on the collection at addr, and returns the problems by check.
+func examine(t *testing.T, addr, idle string) map[string]finding {
 	t.Helper()
 	path, err := program()
 	if err != nil {

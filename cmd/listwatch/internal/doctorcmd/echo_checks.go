@@ -126,8 +126,24 @@ func plainBody(response *http.Response) (io.Reader, error) {
 	return response.Body, nil
 }
 
-// checkTicks measures whether the parts of a response arrive one by one.
+// checkTicks measures whether the parts of a response arrive one by one. It repeats a measurement
+// that looks like buffering: a proxy that buffers does so each time, while a short stall of the
+// proxy or of this machine does not.
 func (e *examination) checkTicks(ctx context.Context) {
+	const measurements = 3
+	var f finding
+	for range measurements {
+		var together bool
+		if f, together = e.measureTicks(ctx); !together {
+			break
+		}
+	}
+	e.report.add(f)
+}
+
+// measureTicks requests a response of several parts once. It also returns whether these parts
+// arrived together.
+func (e *examination) measureTicks(ctx context.Context) (f finding, together bool) {
 	const ticks = 6
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout+ticks*echo.TickInterval)
 	defer cancel()
@@ -137,8 +153,7 @@ func (e *examination) checkTicks(ctx context.Context) {
 	start := time.Now()
 	response, err := e.stream(ctx, h, ticks)
 	if err != nil {
-		e.report.add(finding{Check: "buffering", Verdict: unknown, Text: cli.OneLine(err)})
-		return
+		return finding{Check: "buffering", Verdict: unknown, Text: cli.OneLine(err)}, false
 	}
 	defer response.Body.Close()
 	var arrivals []time.Time
@@ -151,11 +166,11 @@ func (e *examination) checkTicks(ctx context.Context) {
 		err = lines.Err()
 	}
 	if err != nil || len(arrivals) != ticks {
-		e.report.add(finding{Check: "buffering", Verdict: problem, Text: fmt.Sprintf(
-			"a response of %d parts broke off after %d: %s", ticks, len(arrivals), cli.OneLine(cause(err)))})
-		return
+		return finding{Check: "buffering", Verdict: problem, Text: fmt.Sprintf(
+			"a response of %d parts broke off after %d: %s", ticks, len(arrivals), cli.OneLine(cause(err)))}, false
 	}
-	e.report.add(e.judgeArrivals(start, arrivals))
+	f = e.judgeArrivals(start, arrivals)
+	return f, f.Verdict == problem
 }
 
 func cause(err error) error {
