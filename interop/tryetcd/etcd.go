@@ -30,7 +30,8 @@ type options struct {
 	clientURL string
 	members   int
 
-	url *url.URL // the parsed clientURL; set by check
+	url      *url.URL   // the parsed clientURL; set by check
+	reserved []net.Conn // each keeps a port in use for a member; see reserve
 }
 
 // check validates the flags. clientURL must be a loopback address, because there is no
@@ -67,6 +68,7 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
+	defer o.release()
 	configs, err := o.configs(dir)
 	if err != nil {
 		return err
@@ -201,14 +203,10 @@ func (o *options) urls() (clients, peers []url.URL, err error) {
 	for i := range 2 * o.members {
 		at := url.URL{Scheme: "http", Host: net.JoinHostPort(o.url.Hostname(), strconv.Itoa(port+i))}
 		if port == 0 {
-			// A member must know the ports of the others before it starts. Each port stays in use
-			// until all are chosen.
-			l, err := net.Listen("tcp", net.JoinHostPort(o.url.Hostname(), "0"))
-			if err != nil {
+			// A member must know the ports of the others before it starts.
+			if at.Host, err = o.reserve(); err != nil {
 				return nil, nil, err
 			}
-			defer l.Close()
-			at.Host = l.Addr().String()
 		}
 		if i%2 == 0 {
 			clients = append(clients, at)
@@ -217,6 +215,34 @@ func (o *options) urls() (clients, peers []url.URL, err error) {
 		}
 	}
 	return clients, peers, nil
+}
+
+// reserve returns an address with a free port, at which a member can listen. Until release is called,
+// the system gives the port to no other process that requests any free port, because a connection
+// that was accepted at the port uses it.
+func (o *options) reserve() (addr string, err error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(o.url.Hostname(), "0"))
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		return "", err
+	}
+	o.reserved = append(o.reserved, accepted)
+	return l.Addr().String(), nil
+}
+
+func (o *options) release() {
+	for _, c := range o.reserved {
+		c.Close()
+	}
 }
 
 // explain adds advice to err.
