@@ -242,7 +242,7 @@ func (l *clusterTest) compactHistory() {
 	// The compaction is recorded even if etcd does not acknowledge it, because it may take effect
 	// later.
 	l.recorder.RecordCompaction(func() listwatch.Version { return listwatch.Version(revision) }, func() {
-		if l.compact(revision) {
+		if l.compact(revision) == nil {
 			l.recorder.RecordFault(checker.Fault{Kind: "compaction"})
 		}
 	})

@@ -162,19 +162,23 @@ func (c *cluster) revision() int64 {
 	return revision
 }
 
-// compact compacts the history before revision. It reports whether etcd acknowledged the
-// compaction.
-func (c *cluster) compact(revision int64) bool {
+// compact compacts the history before revision. After an error, the compaction may still take
+// effect.
+func (c *cluster) compact(revision int64) error {
 	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
 	defer cancel()
 	_, err := c.client.Compact(ctx, revision)
-	return err == nil
+	return err
 }
 
 // waitForCompaction waits until all running members have applied the compaction of the
-// history before revision.
+// history before revision. It compacts again, because etcd may not have accepted an earlier request.
 func (c *cluster) waitForCompaction(revision int64) {
 	c.Helper()
+	eventually(c, fmt.Sprintf("compaction of revision %d", revision-1), func() bool {
+		err := c.compact(revision)
+		return err == nil || errors.Is(err, rpctypes.ErrCompacted)
+	})
 	for i, client := range c.memberClients {
 		eventually(c, fmt.Sprintf("compaction of revision %d at member %d", revision-1, i), func() bool {
 			if c.down[i] {
