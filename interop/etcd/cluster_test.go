@@ -145,6 +145,24 @@ func (c *cluster) waitUntilIsolated(i int) {
 	})
 }
 
+// waitUntilCaughtUp waits until each member has applied everything that was committed before the
+// call. A member that lags may be receiving a snapshot, which the next fault would interrupt.
+func (c *cluster) waitUntilCaughtUp() {
+	c.Helper()
+	var committed uint64
+	for i := range c.members {
+		if s := c.memberStatus(i); s != nil {
+			committed = max(committed, s.RaftIndex)
+		}
+	}
+	for i := range c.members {
+		eventually(c, fmt.Sprintf("entries up to %d at member %d", committed, i), func() bool {
+			s := c.memberStatus(i)
+			return s != nil && s.RaftAppliedIndex >= committed
+		})
+	}
+}
+
 // revision returns the newest revision of etcd. It finds the revision with a linearizable read.
 func (c *cluster) revision() int64 {
 	c.Helper()

@@ -109,6 +109,7 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 			sleep(500 * time.Millisecond)
 			heal()
 			sleep(time.Second)
+			c.waitUntilCaughtUp()
 			t.Logf("%s: writes after %v, %d watches of etcd lost", f.name, unavailable.Round(time.Millisecond), counted.lost.Load()-lost)
 		}
 	}
