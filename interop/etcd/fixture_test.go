@@ -83,10 +83,12 @@ type resumingWatcher struct {
 	// Guarded by mu.
 	sources    []listwatch.Source // successive sessions use successive sources
 	version    listwatch.Version  // the last version seen
+	change     listwatch.Version  // the newest version of a write seen
 	expired    int                // the number of times that the version had expired
 	endSession context.CancelFunc
 
-	done chan struct{} // closed when run has returned
+	cancel context.CancelFunc // ends run
+	done   chan struct{}      // closed when run has returned
 }
 
 // switchSource ends the session. The next session uses the next source.
@@ -99,17 +101,20 @@ func (w *resumingWatcher) switchSource() {
 // startWatcher runs a watcher until the test ends.
 func startWatcher(t testing.TB, rec *checker.Recorder, name string, sources ...listwatch.Source) *resumingWatcher {
 	t.Helper()
-	w := &resumingWatcher{name: name, recorder: rec.Watcher(name), sources: sources, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
+	w := &resumingWatcher{name: name, recorder: rec.Watcher(name), sources: sources, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		w.run(ctx)
 	}()
-	t.Cleanup(func() {
-		cancel()
-		<-w.done
-	})
+	t.Cleanup(w.stop)
 	return w
+}
+
+// stop ends w, and returns when it has ended.
+func (w *resumingWatcher) stop() {
+	w.cancel()
+	<-w.done
 }
 
 func (w *resumingWatcher) run(ctx context.Context) {
@@ -152,17 +157,22 @@ func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, 
 	var batch [16]listwatch.Event
 	for {
 		n, err := watcher.Next(ctx, batch[:])
+		var change listwatch.Version
 		for _, e := range batch[:n] {
+			if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
+				change = max(change, e.Version)
+			}
 			synced = synced || e.Type == listwatch.Synced
 			if synced {
 				at = e.Version
 			}
 		}
+		w.mu.Lock()
+		w.change = max(w.change, change)
 		if at != 0 {
-			w.mu.Lock()
 			w.version = at
-			w.mu.Unlock()
 		}
+		w.mu.Unlock()
 		if err != nil {
 			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 				return at, err
@@ -219,6 +229,16 @@ func waitForVersion(t testing.TB, v listwatch.Version, all ...*resumingWatcher) 
 			return at >= v
 		})
 	}
+}
+
+// stopWatchers stops all watchers. It returns the newest version of a write that any of them has
+// seen, or v if that is newer.
+func stopWatchers(v listwatch.Version, all ...*resumingWatcher) listwatch.Version {
+	for _, w := range all {
+		w.stop()
+		v = max(v, w.change)
+	}
+	return v
 }
 
 // checkHistory checks the recorded history against the guarantees of a watch.
