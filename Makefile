@@ -170,6 +170,11 @@ long-cluster:
 long-storage:
 	@cd interop && go test $(LEAN) -vet=off ./storage -count=1 -timed
 
+## long-rolling: nightly: a rolling restart, with limits for the delays that watchers see
+.PHONY: long-rolling
+long-rolling:
+	@cd interop && go test $(LEAN) -vet=off ./deploy -run Rolling -v -count=1 -timed
+
 ## long-interop: nightly: make interop with the race detector
 .PHONY: long-interop
 long-interop:
