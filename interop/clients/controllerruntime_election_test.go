@@ -23,13 +23,14 @@ func electionOptions() manager.Options {
 	return o
 }
 
-// readLease returns the lease of the leader.
+// readLease returns the lease of the leader. It repeats the request if its connection is lost.
 func readLease(t *testing.T, c client.Client) coordinationv1.LeaseSpec {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "widgets"}}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(l), l); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "lease", func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(l), l)
+		return err == nil, unlessLost(err)
+	})
 	return l.Spec
 }
 

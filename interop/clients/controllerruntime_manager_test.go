@@ -24,16 +24,25 @@ func waitUntilReady(t *testing.T, c client.Client, name, text string) (*Widget, 
 	w := newWidget(name, "")
 	m := configMapOf(w)
 	eventually(t, fmt.Sprintf("ConfigMap of widget %s with text %q", name, text), func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
-			return false, err
+		err := c.Get(ctx, client.ObjectKeyFromObject(w), w)
+		if err != nil {
+			return false, unlessLost(err)
 		}
 		if w.Status.ObservedGeneration != w.Generation || !meta.IsStatusConditionTrue(w.Status.Conditions, readyCondition) {
 			return false, nil
 		}
-		err := c.Get(ctx, client.ObjectKeyFromObject(m), m)
-		return err == nil && m.Data["text"] == text, client.IgnoreNotFound(err)
+		err = c.Get(ctx, client.ObjectKeyFromObject(m), m)
+		return err == nil && m.Data["text"] == text, client.IgnoreNotFound(unlessLost(err))
 	})
 	return w, m
+}
+
+// unlessLost returns err, or nil if the connection was lost, which a restart of the server causes.
+func unlessLost(err error) error {
+	if kubetest.IsLostConnection(err) {
+		return nil
+	}
+	return err
 }
 
 // waitUntilDeleted waits until o does not exist.
@@ -41,7 +50,7 @@ func waitUntilDeleted(t *testing.T, c client.Client, o client.Object) {
 	t.Helper()
 	eventually(t, "deletion of "+o.GetName(), func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(o), o)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(unlessLost(err))
 	})
 }
 

@@ -7,8 +7,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -151,6 +153,14 @@ func (s *Server) Restart(down func()) {
 		down()
 	}
 	s.listen()
+}
+
+// IsLostConnection reports whether a request of client-go failed with err because its connection
+// was lost. That can happen to the first request after Restart, because the client may not have
+// noticed yet that its HTTP/2 connection is closed.
+func IsLostConnection(err error) bool {
+	failed, ok := errors.AsType[*url.Error](err)
+	return ok && !errors.Is(failed, context.Canceled) && !errors.Is(failed, context.DeadlineExceeded)
 }
 
 // Swap replaces the store with db, which must not have collections yet. This simulates a server
