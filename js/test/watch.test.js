@@ -119,8 +119,9 @@ test("credentials that expire during a quiet stream are refreshed each time", as
   server.fetch = async (url, { signal }) => {
     const next = responses.shift();
     if (next) return abortable(next, signal);
-    const late = new ReadableStream({ async pull(c) { await slow(); c.enqueue(new TextEncoder().encode(JSON.stringify(responses.length ? { type: "ERROR", object: status(401) } : event("ADDED", "a", "8")))); c.close(); } });
-    return abortable(new Response(late, { headers: { "Content-Type": "application/json" } }), signal);
+    // With this mark, the time starts when the client reads, and so after it has opened the stream.
+    const late = new ReadableStream({ async pull(c) { await slow(); c.enqueue(new TextEncoder().encode(JSON.stringify(responses.length ? { type: "ERROR", object: status(401) } : event("ADDED", "a", "8")))); c.close(); } }, { highWaterMark: 0 });
+    return new Response(late, { headers: { "Content-Type": "application/json" } });
   };
   assert.deepEqual(await take(1, server, { resourceVersion: "7", headers }), ["ADDED a 8"]);
   assert.deepEqual(calls, [false, true, true]);
