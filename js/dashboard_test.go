@@ -20,10 +20,11 @@ import (
 
 // probe posts the text of the dashboard whenever it changes, and presses the first button once.
 const probe = `<script type="module">
-  let shown = "", pressed = false;
+  let shown = "", pressed = false, posts = Promise.resolve();
   const look = () => {
     const text = [document.querySelector("#status"), ...document.querySelectorAll("tbody tr")].map((e) => e.innerText).join("|");
-    if (text !== shown) fetch("/shown", { method: "POST", body: (shown = text) });
+    if (text !== shown) posts = posts.then(() => fetch("/shown", { method: "POST", body: text })); // one at a time, in order
+    shown = text;
     const button = document.querySelector("button");
     if (button && !pressed) button.click(), (pressed = true);
   };
