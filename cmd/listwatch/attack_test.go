@@ -17,6 +17,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 // attackTimeEnv is the environment variable with the duration of each attack, such as 10s. The
@@ -78,7 +79,7 @@ type attackedServer struct {
 }
 
 func startAttackedServer(t *testing.T) *attackedServer {
-	debug := freeAddress(t)
+	debug := ports.Address(t)
 	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", "160MiB", "--history-bytes", "32MiB",
 		"--max-connections", "4000", "--max-watches-per-client", "1000", "--quota-bytes", "64MiB", "--quota-objects", "5000")
 	s := &attackedServer{process: p, url: p.awaitURL(t), debug: "http://" + debug, innocent: &http.Client{Transport: &http.Transport{}}}

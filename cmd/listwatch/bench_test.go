@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 // benchResult has the members of bench's results that the tests check.
@@ -131,8 +132,8 @@ func TestBenchReportsAServerThatGoesAway(t *testing.T) {
 		t.Skip("slow; make test runs it")
 	}
 	t.Parallel() // slow, because the program gives up after 20 s
-	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
-	s := startServer(t, "--addr", freeAddress(t))
+	// No other server or connection gets this port after the server has stopped.
+	s := startServer(t, "--addr", ports.Address(t))
 	watch := start(t, "watch", s.http+"/api/v1/configmaps")
 	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "20s")
 	watch.stdout.await(t, "an update", watch.ended, func(text string) bool { return strings.Contains(text, "MODIFIED") })

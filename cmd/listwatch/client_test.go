@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 // runCommand runs a command to its end and returns its output. It fails the test if the command
@@ -209,8 +210,8 @@ func TestCredentialsAreSent(t *testing.T) {
 func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
 
 func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
-	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
-	s := startServer(t, "--addr", freeAddress(t))
+	// No other server or connection gets this port after the server has stopped.
+	s := startServer(t, "--addr", ports.Address(t))
 	for _, c := range []struct {
 		args string
 		code int

@@ -18,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -76,7 +77,7 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 		t.Skip("slow; make test runs it")
 	}
 	t.Parallel()
-	address := freeAddress(t)
+	address := ports.Address(t)
 	c := &crashTest{T: t, url: "http://" + address + "/api/v1/pods", up: make(chan struct{})}
 	args := []string{"serve", "--addr", address, "--data", filepath.Join(t.TempDir(), "crash.db"), "--history-age", "-1s"}
 	server := startProcess(t, nil, args...)

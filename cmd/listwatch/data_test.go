@@ -12,12 +12,13 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
 func TestWatchResumesAfterRestart(t *testing.T) {
-	file, address := filepath.Join(t.TempDir(), "test.db"), freeAddress(t)
+	file, address := filepath.Join(t.TempDir(), "test.db"), ports.Address(t)
 	args := []string{"--addr", address, "--data", file}
 	s := startServer(t, args...)
 	create(t, s.http, podsPath, "before")

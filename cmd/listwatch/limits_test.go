@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 func TestBodyBeyondMaxBodyBytesGets413(t *testing.T) {
@@ -147,7 +148,7 @@ func TestMemoryLimitsTheRuntime(t *testing.T) {
 	} {
 		t.Run(c.environment+c.memory+c.watches, func(t *testing.T) {
 			t.Setenv("GOMEMLIMIT", c.environment)
-			debug := freeAddress(t)
+			debug := ports.Address(t)
 			startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", c.memory, "--max-watches", c.watches).awaitURL(t)
 			metrics := requireStatus(t, 200, "GET", "http://"+debug+"/metrics")
 			if _, got, _ := strings.Cut(metrics, "\ngo_gc_gomemlimit_bytes "); !strings.HasPrefix(got, c.want+"\n") {

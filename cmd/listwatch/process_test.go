@@ -1,13 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -73,56 +69,3 @@ func (p *process) exit() (code int, stderr string) {
 	<-p.ended
 	return p.cmd.ProcessState.ExitCode(), p.stderr.String()
 }
-
-// The ports that freeAddress returns come in blocks. The test process listens at the first port of
-// each of its blocks until it exits, so that no other process takes the same block.
-const (
-	firstPort, lastPort = 15_000, 20_000
-	portBlock           = 50
-)
-
-var ports struct {
-	mu sync.Mutex
-	// Guarded by mu.
-	next, end int            // the unused ports of the current block
-	blocks    []net.Listener // at the first port of each block
-}
-
-// freeAddress returns a free loopback address, and never the same one twice: parallel tests restart
-// their servers at these addresses. Its port is below the range of ephemeral ports, so no outgoing
-// connection takes it while the server restarts.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ports.mu.Lock()
-	defer ports.mu.Unlock()
-	for {
-		for ports.next < ports.end {
-			address := loopback(ports.next)
-			ports.next++
-			if l, err := net.Listen("tcp", address); err == nil {
-				l.Close()
-				return address
-			}
-		}
-		if !takePortBlock() {
-			t.Fatalf("no port between %d and %d is free", firstPort, lastPort)
-		}
-	}
-}
-
-// takePortBlock makes a free block the current one. It returns false if no block is free. The
-// caller holds ports.mu.
-func takePortBlock() bool {
-	const count = (lastPort - firstPort) / portBlock
-	for _, i := range rand.Perm(count) {
-		first := firstPort + i*portBlock
-		if l, err := net.Listen("tcp", loopback(first)); err == nil {
-			ports.blocks = append(ports.blocks, l)
-			ports.next, ports.end = first+1, first+portBlock
-			return true
-		}
-	}
-	return false
-}
-
-func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

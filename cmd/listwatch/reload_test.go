@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 // replaceFile overwrites the first file with the content of the second.
@@ -229,7 +231,7 @@ func TestRelayUsesChangedUpstreamCA(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, renewed := makeCertificates(t), makeCertificates(t)
-			address := freeAddress(t)
+			address := ports.Address(t)
 			serve := func(cert, key string) *process {
 				p := startProcess(t, nil, "serve", "--addr=", "--tls-addr", address, "--tls-cert", cert, "--tls-key", key, "--data", filepath.Join(filepath.Dir(old.ca), "test.db"))
 				p.awaitURL(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/internal/h2websocket"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
 )
@@ -240,8 +241,8 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 }
 
 func TestSignalDrainsWatchesAndStops(t *testing.T) {
-	// freeAddress chooses a port that no outgoing connection takes after the server has stopped.
-	s := startServer(t, "--addr", freeAddress(t))
+	// No other server or connection gets this port after the server has stopped.
+	s := startServer(t, "--addr", ports.Address(t))
 	res, err := http.Get(s.http + "/api/v1/pods?watch=true&allowWatchBookmarks=true")
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/conformance/fault"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
-	"github.com/listwatch/listwatch/interop/internal/ports"
 )
 
 // A serverProcess is a server process that can be killed and restarted at the same address.

@@ -189,8 +189,8 @@ func (c *cluster) compact(revision int64) error {
 	return err
 }
 
-// waitForCompaction waits until all running members have applied the compaction of the
-// history before revision. It compacts again, because etcd may not have accepted an earlier request.
+// waitForCompaction waits until all running members have applied the compaction of the history
+// before revision. It compacts again, because etcd may not have accepted an earlier request.
 func (c *cluster) waitForCompaction(revision int64) {
 	c.Helper()
 	eventually(c, fmt.Sprintf("compaction of revision %d", revision-1), func() bool {

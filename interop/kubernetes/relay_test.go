@@ -18,9 +18,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
-	"github.com/listwatch/listwatch/interop/internal/ports"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -234,8 +234,8 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 			s.write(10)
 			s.relayProcess = startRelay(t, program, s.addr(), config)
 			s.write(10)
-			// Before the relay is killed again, the informers must receive events from it. client-go
-			// lists again after a watch that ends within a second without an event.
+			// Before the relay is killed again, the informers must receive events from it.
+			// client-go lists again after a watch that ends within a second without an event.
 			s.waitForAgreement(t, informers...)
 		}
 		if after := counter.lists.Load(); after != before {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/testbuild"
-	"github.com/listwatch/listwatch/interop/internal/ports"
 )
 
 // programTimeout limits the time until the program serves. Only failing tests wait that long.

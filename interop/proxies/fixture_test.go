@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/testbuild"
-	"github.com/listwatch/listwatch/interop/internal/ports"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"

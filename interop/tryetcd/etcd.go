@@ -217,9 +217,9 @@ func (o *options) urls() (clients, peers []url.URL, err error) {
 	return clients, peers, nil
 }
 
-// reserve returns an address with a free port, at which a member can listen. Until release is called,
-// the system gives the port to no other process that requests any free port, because a connection
-// that was accepted at the port uses it.
+// reserve returns an address with a free port, at which a member can listen. Until release is
+// called, the system gives the port to no other process that requests any free port, because a
+// connection that was accepted at the port uses it.
 func (o *options) reserve() (addr string, err error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(o.url.Hostname(), "0"))
 	if err != nil {

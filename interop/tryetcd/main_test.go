@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/ports"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
 	clientv3 "go.etcd.io/etcd/client/v3"

@@ -280,7 +280,7 @@ func TestDamageIsNeverServed(t *testing.T) {
 			t.Fatalf("%d bytes at %d (-want +got):\n%s", n, at, diff)
 		}
 	}
-	// About 58 % of the damages are detected, so fewer than 30 of 150 have a probability below 1e-20.
+	// About 58 % of the damages are detected. The probability of fewer than 30 is below 1e-20.
 	if detected < 30 {
 		t.Errorf("%d of 150 damages were detected, want at least 30", detected)
 	}

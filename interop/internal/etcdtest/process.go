@@ -18,7 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"github.com/listwatch/listwatch/interop/internal/ports"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 // memberEnv is the environment variable with the configuration of a member. It makes a

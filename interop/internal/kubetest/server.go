@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/ports"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
