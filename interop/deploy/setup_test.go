@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 )
@@ -27,8 +28,8 @@ const operations = "../../docs/operations.md"
 // A setup is the section of docs/operations.md that sets up two servers. Free ports replace all
 // ports in the section.
 type setup struct {
-	text   string
-	offset int // added to each port
+	text  string
+	ports map[int]int // the free ports by the ports that they replace
 }
 
 var loopbackPort = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
@@ -44,12 +45,7 @@ func readSetup(t *testing.T) *setup {
 		t.Fatalf("%s has no section about two servers", operations)
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
-	s := &setup{}
-	for s.offset = 8000 + os.Getpid()%1000; !s.isFree(text); s.offset += 17 {
-		if s.offset > 22000 { // with a larger offset, the ports could be ephemeral ones
-			t.Fatal("found no free ports")
-		}
-	}
+	s := &setup{ports: reservePorts(t, text)}
 	s.text = loopbackPort.ReplaceAllStringFunc(text, func(at string) string {
 		port, _ := strconv.Atoi(at[strings.Index(at, ":")+1:])
 		return s.addr(port)
@@ -57,24 +53,35 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// isFree reports whether all ports are free: the ports in text, the ports that the members of etcd
-// use among themselves, and the ports that TestRollingRestartDisturbsNoWatcher adds.
-func (s *setup) isFree(text string) bool {
+// reservePorts returns free ports by the ports that they replace: those in text, the ports that the
+// members of etcd use among themselves, and the ports that TestRollingRestartDisturbsNoWatcher
+// adds. Consecutive ports are replaced by consecutive ports.
+func reservePorts(t *testing.T, text string) map[int]int {
+	t.Helper()
+	var rest []int
 	for _, m := range loopbackPort.FindAllStringSubmatch(text+fmt.Sprint(" 127.0.0.1:", h2Port), -1) {
 		port, _ := strconv.Atoi(m[1])
-		for p := port; p < port+2; p++ {
-			l, err := net.Listen("tcp", s.addr(p))
-			if err != nil {
-				return false
-			}
-			l.Close()
-		}
+		rest = append(rest, port, port+1)
 	}
-	return true
+	slices.Sort(rest)
+	rest = slices.Compact(rest)
+	reserved := make(map[int]int)
+	for len(rest) > 0 {
+		n := 1
+		for n < len(rest) && rest[n] == rest[0]+n {
+			n++
+		}
+		first := ports.ReserveRange(t, n)
+		for i, port := range rest[:n] {
+			reserved[port] = first + i
+		}
+		rest = rest[n:]
+	}
+	return reserved
 }
 
 // addr returns the address that replaces a port of the section.
-func (s *setup) addr(port int) string { return fmt.Sprint("127.0.0.1:", port+s.offset) }
+func (s *setup) addr(port int) string { return fmt.Sprint("127.0.0.1:", s.ports[port]) }
 
 // commands returns all commands of the section.
 func (s *setup) commands() string {
