@@ -218,21 +218,22 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	}
 }
 
-// A proxy that stalls delays some responses as one that buffers delays all.
+// A short stall delays the parts of one response, as a proxy that buffers does, but not the parts
+// of the next.
 func TestStallIsNotReportedAsBuffering(t *testing.T) {
 	t.Parallel()
 	handler := newHandler(t)
 	held := buffer(handler)
 	var streams atomic.Int32
 	found, code := runDoctor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("ticks") == "6" && streams.Add(1) <= 2 {
+		if r.URL.Query().Get("ticks") == "6" && streams.Add(1) == 1 {
 			held.ServeHTTP(w, r)
 			return
 		}
 		handler.ServeHTTP(w, r)
 	}), "--idle=0")
-	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != fine || streams.Load() != 3 {
-		t.Errorf("exit code %d after %d measurements: %q %s, want 0 after 3", code, streams.Load(), f.Verdict, f.Text)
+	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != fine || streams.Load() < 2 {
+		t.Errorf("exit code %d after %d measurements: %q %s, want 0 after at least 2", code, streams.Load(), f.Verdict, f.Text)
 	}
 }
 

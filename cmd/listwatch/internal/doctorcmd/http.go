@@ -25,7 +25,7 @@ type examination struct {
 	proxy             string // the name of the proxy, from its responses; may be empty
 }
 
-// requestTimeout limits the time of each request that is no watch.
+// requestTimeout limits the time of each request, and the time until a watch has its first event.
 const requestTimeout = 10 * time.Second
 
 func (e *examination) open() {

@@ -19,12 +19,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 )
 
-const (
-	// noObject is a label selector that selects nothing.
-	noObject = "listwatch.example.com/doctor=selects-nothing"
-	// openTimeout limits the time until a watch has its first event.
-	openTimeout = 5 * time.Second
-)
+// noObject is a label selector that selects nothing.
+const noObject = "listwatch.example.com/doctor=selects-nothing"
 
 // transports returns the transports that clients of the collection use.
 func (e *examination) transports() []transport.Client {
@@ -64,7 +60,7 @@ func (e *examination) checkWatches(ctx context.Context) (working []transport.Cli
 // checkWatch opens a watch whose first event is the bookmark at the end of the initial events. The
 // bookmark is short, so a proxy that buffers holds it back.
 func (e *examination) checkWatch(ctx context.Context, t transport.Client) finding {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	start := time.Now()
 	u := e.watchURL(url.Values{
@@ -88,7 +84,7 @@ func (e *examination) watchFailed(ctx context.Context, t transport.Client, what 
 	f := finding{Check: t.Name(), Verdict: problem, Text: "a watch " + what + ": " + cli.OneLine(err)}
 	switch {
 	case ctx.Err() != nil:
-		f.Text = fmt.Sprintf("a watch %s within %s; something holds the response back", what, openTimeout)
+		f.Text = fmt.Sprintf("a watch %s within %s; something holds the response back", what, requestTimeout)
 		f.Remedies = e.remedies(noBuffering)
 	case t.Name() == "websocket":
 		f.Remedies = e.remedies(forwardUpgrade)
