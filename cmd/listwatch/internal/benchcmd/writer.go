@@ -175,8 +175,8 @@ func quote(s string) json.RawMessage {
 // has ended, because a measurement without any write has no results. write returns an error if no
 // write has succeeded for the timeout.
 func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	limit := rate.Inf
 	if perSecond > 0 {
 		limit = rate.Limit(perSecond)
@@ -186,6 +186,7 @@ func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 	w.log.lastSuccess = time.Now()
 	var group sync.WaitGroup
 	writers := min(n, maxWriters)
+	failures := make(chan error, writers)
 	for g := range writers {
 		group.Go(func() {
 			for i, first := g, g == 0; first || limiter.Wait(ctx) == nil; i, first = i+writers, false {
@@ -193,16 +194,16 @@ func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 					i = g
 				}
 				if err := w.update(ctx, w.key(i)); err != nil {
-					cancel(err)
+					failures <- err
+					cancel() // ends the other goroutines
+					return
 				}
 			}
 		})
 	}
 	group.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
+	close(failures)
+	return <-failures
 }
 
 // update writes one object. A write that has begun is finished even if ctx ends. It returns an
