@@ -102,19 +102,19 @@ func (h *hookProcess) readReplies() {
 }
 
 func (h *hookProcess) setError(err error) {
-	if errors.Is(err, io.EOF) {
-		err = errExited{}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = exitedError{}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err = &listwatch.Error{Code: listwatch.Unavailable, Message: "the command does not reply", Err: err}
 }
 
-// errExited is an [os.ErrProcessDone] with a message of its own.
-type errExited struct{}
+// An exitedError is an [os.ErrProcessDone] with a message of its own.
+type exitedError struct{}
 
-func (errExited) Error() string        { return "it has exited" }
-func (errExited) Is(target error) bool { return target == os.ErrProcessDone }
+func (exitedError) Error() string        { return "it has exited" }
+func (exitedError) Is(target error) bool { return target == os.ErrProcessDone }
 
 // failure returns the reason why no more replies can arrive.
 func (h *hookProcess) failure() error {
