@@ -216,7 +216,7 @@ func (c *comparison) prepare(ctx context.Context, r request) error {
 // mayUseCache reports whether Kubernetes may answer r from its cache. The cache need not be newer
 // than the version in r.
 func (r request) mayUseCache() bool {
-	return r.method == "GET" && (strings.Contains(r.query, "resourceVersion=") || strings.Contains(r.query, "sendInitialEvents=true"))
+	return r.method == "GET" && (r.watch != nil || strings.Contains(r.query, "resourceVersion="))
 }
 
 // compareEvents ends the watches and compares their events.
