@@ -19,7 +19,7 @@ type faultySource struct {
 	watchers   map[*faultyWatcher]struct{}
 	badVersion listwatch.Version // watches from an earlier version fail with badErr
 	badErr     error
-	lateErrs   int // the number of watches that return badErr after errDelay only
+	lateErrs   int // the number of watches that return badErr only after errDelay
 }
 
 // errDelay is longer than a relay waits for the error of a watch.
@@ -73,7 +73,7 @@ func (s *faultySource) failAt(v listwatch.Version, err error) {
 	s.badVersion, s.badErr = v, err
 }
 
-// failLate makes the next n watches that fail because of failAt fail after errDelay only.
+// failLate makes the next n watches that fail because of failAt fail only after errDelay.
 func (s *faultySource) failLate(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,9 +53,9 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// reservePorts returns free ports by the ports that they replace: those in text, the ports that the
-// members of etcd use among themselves, and the ports that TestRollingRestartDisturbsNoWatcher
-// adds. Consecutive ports are replaced by consecutive ports.
+// reservePorts maps each port of the section to a free one: the ports in text, those that the
+// members of etcd use among themselves, and those that TestRollingRestartDisturbsNoWatcher adds.
+// Consecutive ports are replaced by consecutive ports.
 func reservePorts(t *testing.T, text string) map[int]int {
 	t.Helper()
 	var rest []int
@@ -81,7 +81,13 @@ func reservePorts(t *testing.T, text string) map[int]int {
 }
 
 // addr returns the address that replaces a port of the section.
-func (s *setup) addr(port int) string { return fmt.Sprint("127.0.0.1:", s.ports[port]) }
+func (s *setup) addr(port int) string {
+	reserved, ok := s.ports[port]
+	if !ok {
+		panic(fmt.Sprintf("port %d is not reserved: add it to reservePorts", port))
+	}
+	return fmt.Sprint("127.0.0.1:", reserved)
+}
 
 // commands returns all commands of the section.
 func (s *setup) commands() string {

@@ -151,9 +151,13 @@ func (c *cluster) waitUntilCaughtUp() {
 	c.Helper()
 	var committed uint64
 	for i := range c.members {
-		if s := c.memberStatus(i); s != nil {
-			committed = max(committed, s.RaftIndex)
-		}
+		eventually(c, fmt.Sprintf("status of member %d", i), func() bool {
+			s := c.memberStatus(i)
+			if s != nil {
+				committed = max(committed, s.RaftIndex)
+			}
+			return s != nil
+		})
 	}
 	for i := range c.members {
 		eventually(c, fmt.Sprintf("entries up to %d at member %d", committed, i), func() bool {

@@ -119,7 +119,7 @@ test("credentials that expire during a quiet stream are refreshed each time", as
   server.fetch = async (url, { signal }) => {
     const next = responses.shift();
     if (next) return abortable(next, signal);
-    // With this mark, the time starts when the client reads, and so after it has opened the stream.
+    // With highWaterMark 0, the time starts when the client reads, and so after it has opened the stream.
     const late = new ReadableStream({ async pull(c) { await slow(); c.enqueue(new TextEncoder().encode(JSON.stringify(responses.length ? { type: "ERROR", object: status(401) } : event("ADDED", "a", "8")))); c.close(); } }, { highWaterMark: 0 });
     return new Response(late, { headers: { "Content-Type": "application/json" } });
   };

@@ -155,9 +155,9 @@ func (s *Server) Restart(down func()) {
 	s.listen()
 }
 
-// IsLostConnection reports whether a request of client-go failed with err because its connection
-// was lost. That can happen to the first request after Restart, because the client may not have
-// noticed yet that its HTTP/2 connection is closed.
+// IsLostConnection reports whether a request of client-go failed with err before it got a response,
+// other than by its context. That can happen to the first request after Restart, because the client
+// may not have noticed yet that its HTTP/2 connection is closed.
 func IsLostConnection(err error) bool {
 	failed, ok := errors.AsType[*url.Error](err)
 	return ok && !errors.Is(failed, context.Canceled) && !errors.Is(failed, context.DeadlineExceeded)

@@ -135,7 +135,7 @@ func (l *load) stall() error {
 	}
 	w := &stalledWatch{events: make(chan int), closed: make(chan struct{}), resumed: make(chan struct{})}
 	l.stalled = w
-	go func() { // ends when the server ends the watch
+	go func() { // ends with the process at the latest
 		defer close(w.closed)
 		read(r, func(s []time.Duration) {
 			w.events <- len(s)

@@ -6,8 +6,8 @@ import (
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/clients"
 )
 
-// stalledReader measures a reader alone, and then next to a watcher that does not read. If the
-// stalled watcher blocks the reader, StalledP99 is missing.
+// stalledReader measures a reader alone, and then next to a watcher that stops reading after
+// its initial state. If the stalled watcher blocks the reader, StalledP99 is missing.
 func (r *run) stalledReader() error {
 	p, err := r.start(1)
 	if err != nil {
