@@ -182,14 +182,17 @@ func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 		limit = rate.Limit(perSecond)
 	}
 	limiter := rate.NewLimiter(limit, 1)
-	limiter.Allow() // the token of the first write, which does not wait
+	limiter.Allow() // the token of the first write
 	w.log.lastSuccess = time.Now()
+	if err := w.update(ctx, w.key(0)); err != nil {
+		return err
+	}
 	var group sync.WaitGroup
 	writers := min(n, maxWriters)
 	failures := make(chan error, writers)
 	for g := range writers {
 		group.Go(func() {
-			for i, first := g, g == 0; first || limiter.Wait(ctx) == nil; i, first = i+writers, false {
+			for i := g; limiter.Wait(ctx) == nil; i += writers {
 				if i >= n {
 					i = g
 				}
