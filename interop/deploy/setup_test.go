@@ -53,9 +53,9 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// reservePorts maps each port of the section to a free one: the ports in text, those that the
-// members of etcd use among themselves, and those that TestRollingRestartDisturbsNoWatcher adds.
-// Consecutive ports are replaced by consecutive ports.
+// reservePorts maps each port in text to a free one. The map also has the ports that the members of
+// etcd use among themselves, and those of TestRollingRestartDisturbsNoWatcher. Consecutive ports
+// are replaced by consecutive ports.
 func reservePorts(t *testing.T, text string) map[int]int {
 	t.Helper()
 	var rest []int
