@@ -270,10 +270,10 @@ func TestInitialEventsDependOnTheStart(t *testing.T) {
 		want bool
 	}{
 		{listwatch.Query{}, true},
-		{listwatch.Query{Start: listwatch.Any}, true},
-		{listwatch.Query{Start: listwatch.At}, false},
-		{listwatch.Query{Start: listwatch.At, InitialEvents: listwatch.Yes}, true},
-		{listwatch.Query{InitialEvents: listwatch.No}, false},
+		{listwatch.Query{Start: listwatch.StartAny}, true},
+		{listwatch.Query{Start: listwatch.StartAt}, false},
+		{listwatch.Query{Start: listwatch.StartAt, InitialEvents: listwatch.InitialEventsYes}, true},
+		{listwatch.Query{InitialEvents: listwatch.InitialEventsNo}, false},
 	} {
 		if got := c.q.SendsInitialEvents(); got != c.want {
 			t.Errorf("%+v: got %v, want %v", c.q, got, c.want)

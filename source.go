@@ -175,15 +175,16 @@ type Query struct {
 	Labels LabelSelector
 	Fields FieldSelector
 
-	// Start is the point in the history at which to start. Version is used only if Start is [At].
+	// Start is the point in the history at which to start. Version is used only if Start is
+	// [StartAt].
 	Start   Start
 	Version Version
-	// Match is the rule by which a list with Start [At] uses Version. It has no effect on a watch.
+	// Match is the rule by which a list with [StartAt] uses Version. It has no effect on a watch.
 	Match Match
 
 	// InitialEvents controls whether a watch starts with the current state, as Added events in
-	// key order. If Unset, the watch starts with the state unless Start is [At].
-	InitialEvents Choice
+	// key order.
+	InitialEvents InitialEvents
 	// Bookmarks asks for [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool
 
@@ -197,49 +198,51 @@ type Query struct {
 
 // SendsInitialEvents reports whether a watch with q starts with the initial events.
 func (q Query) SendsInitialEvents() bool {
-	return q.InitialEvents == Yes || q.InitialEvents == Unset && q.Start != At
+	return q.InitialEvents == InitialEventsYes || q.InitialEvents == InitialEventsUnset && q.Start != StartAt
 }
 
 // A Start is the point in the history at which a list or a watch starts.
 type Start uint8
 
 const (
-	// Newest means a state that includes every write acknowledged before the call
+	// StartNewest means a state that includes every write acknowledged before the call
 	// (resourceVersion "").
-	Newest Start = iota
-	// Any means any available state, possibly an old one (resourceVersion "0").
-	Any
-	// At means Query.Version. A watch starts with the first write after it. A list, and a watch
-	// with initial events, shows the state at that version or later; a list with [Exact] shows
-	// it at that version.
-	At
+	StartNewest Start = iota
+	// StartAny means any available state, possibly an old one (resourceVersion "0").
+	StartAny
+	// StartAt means Query.Version. A watch starts with the first write after it. A list, and a watch
+	// with initial events, shows the state at that version or later; a list with [MatchExact]
+	// shows it at that version.
+	StartAt
 )
 
 // A Match is the rule by which a list uses Query.Version (resourceVersionMatch).
 type Match uint8
 
 const (
-	// NotOlderThan allows Query.Version and any later version. It is the default.
-	NotOlderThan Match = iota
-	// Exact allows only Query.Version.
-	Exact
+	// MatchNotOlderThan allows Query.Version and any later version. It is the default.
+	MatchNotOlderThan Match = iota
+	// MatchExact allows only Query.Version.
+	MatchExact
 )
 
-// A Choice is yes, no, or unset.
-type Choice uint8
+// InitialEvents controls whether a watch starts with the current state (sendInitialEvents).
+type InitialEvents uint8
 
-// The values of a [Choice].
 const (
-	Unset Choice = iota
-	Yes
-	No
+	// InitialEventsUnset starts the watch with the state unless Query.Start is [StartAt].
+	InitialEventsUnset InitialEvents = iota
+	// InitialEventsYes starts the watch with the state.
+	InitialEventsYes
+	// InitialEventsNo starts the watch without the state.
+	InitialEventsNo
 )
 
 // A Page is one page of a list: objects in key order, at one version.
 type Page struct {
 	// Items are shared and must not be modified.
 	Items []*Object
-	// Version is the version of the state. A watch that starts At this version continues the list
+	// Version is the version of the state. A watch that starts at this version continues the list
 	// without a gap.
 	Version Version
 	// Continue is the token for the next page. It is empty if this is the last page. With a

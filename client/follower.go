@@ -18,11 +18,11 @@ import (
 // and the watch begins at the version of the list. The reader sees no difference. For the next
 // hour, every Watch of the Remote that needs the state begins with such a list.
 //
-// A Watch without initial events and with Start Newest or Any first lists one object and
+// A Watch without initial events and with StartNewest or StartAny first lists one object and
 // starts at the version of that list, because a watch without a version could not be
 // resumed.
 //
-// If Start is At and the epoch of the server has changed, the error is [listwatch.Expired]. A Query
+// If Start is StartAt and the epoch of the server has changed, the error is [listwatch.Expired]. A Query
 // does not name an epoch, so the Remote assumes that the version belongs to the newest epoch that
 // the server has reported so far.
 func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
@@ -106,7 +106,7 @@ func newFollower(ctx context.Context, r *Remote, q listwatch.Query, u *url.URL, 
 func (f *follower) openFirst() error {
 	switch q := f.query; {
 	case q.SendsInitialEvents():
-	case q.Start == listwatch.At:
+	case q.Start == listwatch.StartAt:
 		f.epoch = f.remote.epoch()
 		f.reflector.Resume = reflector.ResumePoint{Synced: true, Version: q.Version}
 	default:
@@ -142,7 +142,7 @@ func (f *follower) List(ctx context.Context, q listwatch.Query) (page listwatch.
 // resume, the reflector calls Watch again.
 func (f *follower) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	p, from := paramsOf(f.url, q), q.Version
-	if q.InitialEvents == listwatch.Yes {
+	if q.InitialEvents == listwatch.InitialEventsYes {
 		f.epoch, from = "", 0
 		p.watchInitial(q)
 	} else {

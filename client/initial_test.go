@@ -59,7 +59,7 @@ func TestWatchFromNowListsItsVersion(t *testing.T) {
 		p := always(sends(added("a", 8)))
 		r := newRemote(p)
 		lists := serveLists(r, respondWith(listBodyOf(7, "x")))
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.Any, InitialEvents: listwatch.No})
+		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
 		wantEvents(t, w, "ADDED/a@8")
 		if got := lists.queries(); got != "limit=1" || p.versions() != "7" {
 			t.Errorf("the list has query %q and the watch version %s, want limit=1 and 7", got, p.versions())

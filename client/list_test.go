@@ -18,9 +18,9 @@ func TestListSendsKubernetesParameters(t *testing.T) {
 		want string
 	}{
 		{listwatch.Query{}, ""},
-		{listwatch.Query{Start: listwatch.Any}, "resourceVersion=0"},
-		{listwatch.Query{Start: listwatch.At, Version: 7}, "resourceVersion=7&resourceVersionMatch=NotOlderThan"},
-		{listwatch.Query{Start: listwatch.At, Version: 7, Match: listwatch.Exact}, "resourceVersion=7&resourceVersionMatch=Exact"},
+		{listwatch.Query{Start: listwatch.StartAny}, "resourceVersion=0"},
+		{listwatch.Query{Start: listwatch.StartAt, Version: 7}, "resourceVersion=7&resourceVersionMatch=NotOlderThan"},
+		{listwatch.Query{Start: listwatch.StartAt, Version: 7, Match: listwatch.MatchExact}, "resourceVersion=7&resourceVersionMatch=Exact"},
 		{listwatch.Query{Limit: 5, Namespace: "ns", Labels: labels}, "fieldSelector=metadata.namespace%3Dns&labelSelector=a+in+%28b%2Cc%29&limit=5"},
 		{listwatch.Query{Limit: 5, Continue: "to/ken"}, "continue=to%2Fken&limit=5"},
 	}
@@ -32,7 +32,7 @@ func TestListSendsKubernetesParameters(t *testing.T) {
 		}
 	}
 	for _, q := range []listwatch.Query{
-		{Start: listwatch.At}, {Continue: "x", Start: listwatch.Any}, {Continue: "x", Version: 3}, {Continue: "x", Match: listwatch.Exact},
+		{Start: listwatch.StartAt}, {Continue: "x", Start: listwatch.StartAny}, {Continue: "x", Version: 3}, {Continue: "x", Match: listwatch.MatchExact},
 	} {
 		if _, err := newRemote().List(t.Context(), q); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got error %v, want %v", q, err, listwatch.Invalid)
@@ -196,7 +196,7 @@ func TestListFallbackReadsAllPages(t *testing.T) {
 		}
 		return listResponse{status: 200, body: body}
 	})
-	wantEvents(t, openWatch(t, r, listwatch.Query{Start: listwatch.Any}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
+	wantEvents(t, openWatch(t, r, listwatch.Query{Start: listwatch.StartAny}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
 	if got := s.queries(); got != "resourceVersion=0 continue=more continue=more" {
 		t.Errorf("the lists have the queries %s", got)
 	}

@@ -60,9 +60,9 @@ func (p params) url(u *url.URL) *url.URL {
 
 func (p params) start(q listwatch.Query) {
 	switch q.Start {
-	case listwatch.Any:
+	case listwatch.StartAny:
 		p.Set("resourceVersion", "0")
-	case listwatch.At:
+	case listwatch.StartAt:
 		p.Set("resourceVersion", q.Version.String())
 	}
 }
@@ -77,9 +77,9 @@ func (p params) list(q listwatch.Query) {
 		return
 	}
 	p.start(q)
-	if q.Start == listwatch.At {
+	if q.Start == listwatch.StartAt {
 		match := "NotOlderThan"
-		if q.Match == listwatch.Exact {
+		if q.Match == listwatch.MatchExact {
 			match = "Exact"
 		}
 		p.Set("resourceVersionMatch", match)
@@ -110,11 +110,11 @@ func (p params) watchInitial(q listwatch.Query) {
 func checkQuery(q listwatch.Query, watch bool) error {
 	message := ""
 	switch {
-	case q.Start == listwatch.At && q.Version == 0:
-		message = "Query.Version is zero: Start At needs a version"
+	case q.Start == listwatch.StartAt && q.Version == 0:
+		message = "Query.Version is zero: StartAt needs a version"
 	case watch && q.Continue != "":
 		message = "Query.Continue is set: only a list can be continued"
-	case q.Continue != "" && (q.Start != listwatch.Newest || q.Version != 0 || q.Match != 0):
+	case q.Continue != "" && (q.Start != listwatch.StartNewest || q.Version != 0 || q.Match != 0):
 		message = "Query.Start, Version and Match must be zero with a continue token"
 	}
 	if message == "" {

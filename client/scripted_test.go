@@ -174,7 +174,7 @@ func dialNothing(context.Context, string, string) (net.Conn, error) { return nil
 
 // watchFrom returns a query for the changes after version.
 func watchFrom(version int) listwatch.Query {
-	return listwatch.Query{Start: listwatch.At, Version: listwatch.Version(version), Bookmarks: true}
+	return listwatch.Query{Start: listwatch.StartAt, Version: listwatch.Version(version), Bookmarks: true}
 }
 
 func openWatch(t testing.TB, r *Remote, q listwatch.Query) listwatch.Watcher {

@@ -103,7 +103,7 @@ func TestWatchResumesOverAnotherTransport(t *testing.T) {
 		r := s.remote(t, "h2", "websocket", "chunked")
 		opened := make(chan string, 10)
 		r.Trace = &Trace{Opened: func(name string, _ listwatch.Version) { opened <- name }}
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.At, Version: o.Version})
+		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		for i, name := range []string{"h2", "websocket", "chunked"} {
 			if got := <-opened; got != name {
 				t.Fatalf("the watch uses %s, want %s", got, name)
@@ -155,7 +155,7 @@ func TestWatchOutlivesServerTimeouts(t *testing.T) {
 				t.Errorf("a response ended with %v, want %v", err, io.EOF)
 			}
 		}}
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.At, Version: o.Version})
+		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		for i := range 48 {
 			time.Sleep(time.Hour)
 			o := s.put(t, "a", i+1)
@@ -208,7 +208,7 @@ func TestWatchSurvivesProxyErrors(t *testing.T) {
 		var lost []error
 		var delays []time.Duration
 		r.Trace = &Trace{Lost: func(err error, wait time.Duration) { lost, delays = append(lost, err), append(delays, wait) }}
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.At, Version: o.Version})
+		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		s.ResetConns()
 		o = s.put(t, "a", 1)
 		if e := readEvents(t, w, 1)[0]; e.Version != o.Version {

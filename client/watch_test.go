@@ -24,17 +24,17 @@ func TestWatchSendsKubernetesParameters(t *testing.T) {
 		want string
 	}{
 		{"http://h/t", listwatch.Query{}, "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
-		{"http://h/t", listwatch.Query{Start: listwatch.Any}, "allowWatchBookmarks=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
+		{"http://h/t", listwatch.Query{Start: listwatch.StartAny}, "allowWatchBookmarks=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
 		{"http://h/t", watchFrom(7), "allowWatchBookmarks=true&resourceVersion=7&watch=true"},
-		{"http://h/t", listwatch.Query{Start: listwatch.At, Version: 7, InitialEvents: listwatch.Yes}, "allowWatchBookmarks=true&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
+		{"http://h/t", listwatch.Query{Start: listwatch.StartAt, Version: 7, InitialEvents: listwatch.InitialEventsYes}, "allowWatchBookmarks=true&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
 		{
 			"http://h/t?limit=3&watch=0&timeoutSeconds=9&labelSelector=c",
-			listwatch.Query{Start: listwatch.At, Version: 7, Labels: labels},
+			listwatch.Query{Start: listwatch.StartAt, Version: 7, Labels: labels},
 			"allowWatchBookmarks=true&labelSelector=c%2Ca%3Db&resourceVersion=7&timeoutSeconds=9&watch=true",
 		},
 		{
 			"http://h/t",
-			listwatch.Query{Start: listwatch.At, Version: 7, Namespace: "ns", Name: "n", Fields: fields},
+			listwatch.Query{Start: listwatch.StartAt, Version: 7, Namespace: "ns", Name: "n", Fields: fields},
 			"allowWatchBookmarks=true&fieldSelector=metadata.name%3Dn%2Cmetadata.namespace%3Dns%2Cspec.x%3Dy&resourceVersion=7&watch=true",
 		},
 	}
@@ -50,7 +50,7 @@ func TestWatchSendsKubernetesParameters(t *testing.T) {
 }
 
 func TestWatchRejectsInvalidQueries(t *testing.T) {
-	for _, q := range []listwatch.Query{{Start: listwatch.At}, {Continue: "x"}} {
+	for _, q := range []listwatch.Query{{Start: listwatch.StartAt}, {Continue: "x"}} {
 		if _, err := newRemote(always(sends())).Watch(t.Context(), q); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got error %v, want %v", q, err, listwatch.Invalid)
 		}

@@ -124,7 +124,7 @@ func (s *sourceTest) create(names ...string) {
 
 func (s *sourceTest) watch(ctx context.Context) listwatch.Watcher {
 	s.Helper()
-	w, err := s.Watch(ctx, listwatch.Query{InitialEvents: listwatch.No})
+	w, err := s.Watch(ctx, listwatch.Query{InitialEvents: listwatch.InitialEventsNo})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (r *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) 
 type listOnlySource struct{ *listwatchtest.Source }
 
 func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	if q.InitialEvents == listwatch.Yes {
+	if q.InitialEvents == listwatch.InitialEventsYes {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported}
 	}
 	return l.Source.Watch(ctx, q)

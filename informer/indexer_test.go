@@ -69,7 +69,7 @@ func TestListSelectsInKeyOrder(t *testing.T) {
 		want string
 	}{
 		{listwatch.Query{}, "c a/y a/z ab/y b/x b/y"},
-		{listwatch.Query{Start: listwatch.Any}, "c a/y a/z ab/y b/x b/y"},
+		{listwatch.Query{Start: listwatch.StartAny}, "c a/y a/z ab/y b/x b/y"},
 		{listwatch.Query{Namespace: "a"}, "a/y a/z"},
 		{listwatch.Query{Namespace: "aa"}, ""},
 		{listwatch.Query{Namespace: "b", Name: "y"}, "b/y"},
@@ -114,11 +114,11 @@ func TestListRejectsUnsupportedQueries(t *testing.T) {
 		want string
 	}{
 		{listwatch.Query{Fields: parseFields(t, "spec.nodeName=n")}, "ByIndex"},
-		{listwatch.Query{Start: listwatch.At, Version: 5}, "WaitForVersion"},
-		{listwatch.Query{Match: listwatch.Exact}, "WaitForVersion"},
+		{listwatch.Query{Start: listwatch.StartAt, Version: 5}, "WaitForVersion"},
+		{listwatch.Query{Match: listwatch.MatchExact}, "WaitForVersion"},
 		{listwatch.Query{Limit: 5}, "Snapshot"},
 		{listwatch.Query{Continue: "x"}, "Snapshot"},
-		{listwatch.Query{InitialEvents: listwatch.Yes}, "watch"},
+		{listwatch.Query{InitialEvents: listwatch.InitialEventsYes}, "watch"},
 		{listwatch.Query{Bookmarks: true}, "watch"},
 	} {
 		_, err := x.List(c.q)

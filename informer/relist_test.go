@@ -50,7 +50,7 @@ func TestRelistDeletesVanishedObjects(t *testing.T) {
 		synctest.Wait()
 		w.expect("calls after the relist", "+new1 -b1? a1>2", sorted(d.text()))
 		watches := f.Watches()
-		if q := watches[len(watches)-1]; q.Start != listwatch.At || !q.SendsInitialEvents() {
+		if q := watches[len(watches)-1]; q.Start != listwatch.StartAt || !q.SendsInitialEvents() {
 			t.Errorf("the last watch requests %+v, want an initial state that is not older than the last version", q)
 		}
 	})

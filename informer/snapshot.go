@@ -188,13 +188,13 @@ func checkQuery(q listwatch.Query) error {
 		}
 	}
 	switch {
-	case q.Start == listwatch.At || q.Version != 0 || q.Match != listwatch.NotOlderThan:
+	case q.Start == listwatch.StartAt || q.Version != 0 || q.Match != listwatch.MatchNotOlderThan:
 		return refuse("version " + q.Version.String() + ": versions are not supported; use WaitForVersion before the list")
 	case q.Limit > 0:
 		return refuse("limit " + strconv.Itoa(q.Limit) + ": limits are not supported; iterate over a Snapshot and stop early")
 	case q.Continue != "":
 		return refuse("continue tokens are not supported; keep a Snapshot, which does not change")
-	case q.InitialEvents != listwatch.Unset || q.Bookmarks:
+	case q.InitialEvents != listwatch.InitialEventsUnset || q.Bookmarks:
 		return refuse("initial events and bookmarks are for watches; register a handler instead")
 	}
 	return nil

@@ -29,9 +29,9 @@ func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error)
 		return nil, err
 	}
 	if text != "" {
-		q := listwatch.Query{Namespace: c.namespace, Name: c.name, Start: listwatch.Any}
+		q := listwatch.Query{Namespace: c.namespace, Name: c.name, Start: listwatch.StartAny}
 		if version != 0 {
-			q.Start, q.Version = listwatch.At, version // List waits for the version
+			q.Start, q.Version = listwatch.StartAt, version // List waits for the version
 		}
 		page, err := c.collection.List(r.Context(), q)
 		if err != nil {

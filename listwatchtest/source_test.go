@@ -76,7 +76,9 @@ func (x *fixture) expect(w listwatch.Watcher, want ...string) {
 	}
 }
 
-func at(v listwatch.Version) listwatch.Query { return listwatch.Query{Start: listwatch.At, Version: v} }
+func at(v listwatch.Version) listwatch.Query {
+	return listwatch.Query{Start: listwatch.StartAt, Version: v}
+}
 
 func TestCutEndsOpenWatchesOnly(t *testing.T) {
 	for _, tt := range []struct {
@@ -141,7 +143,7 @@ func TestExpireDropsTheHistory(t *testing.T) {
 			t.Errorf("a watch of an older version: got %v, want %v", err, listwatch.Expired)
 		}
 		for what, q := range map[string]listwatch.Query{
-			"an exact list of an older version": {Start: listwatch.At, Version: first, Match: listwatch.Exact},
+			"an exact list of an older version": {Start: listwatch.StartAt, Version: first, Match: listwatch.MatchExact},
 			"an older continue token":           {Limit: 1, Continue: page.Continue},
 		} {
 			if _, err := x.source.List(x.Context(), q); !errors.Is(err, listwatch.Expired) {
@@ -149,7 +151,7 @@ func TestExpireDropsTheHistory(t *testing.T) {
 			}
 		}
 		initial := at(first)
-		initial.InitialEvents = listwatch.Yes
+		initial.InitialEvents = listwatch.InitialEventsYes
 		x.expect(x.watch(initial), "a", "b")
 		resumed := x.watch(at(newest))
 		x.create("c")
@@ -206,7 +208,7 @@ func TestFailRefusesRequests(t *testing.T) {
 		if _, err := x.source.List(x.Context(), listwatch.Query{}); err != nil {
 			t.Error(err)
 		}
-		if lists, watches := x.source.Lists(), x.source.Watches(); len(lists) != 2 || len(watches) != 3 || watches[0].Start != listwatch.At {
+		if lists, watches := x.source.Lists(), x.source.Watches(); len(lists) != 2 || len(watches) != 3 || watches[0].Start != listwatch.StartAt {
 			t.Errorf("the source recorded the lists %+v and the watches %+v, want 2 and 3", lists, watches)
 		}
 	})

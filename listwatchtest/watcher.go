@@ -23,7 +23,7 @@ func (s *Source) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	page, err := source.List(ctx, q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ours && made != strconv.Itoa(s.expiries) || q.Match == listwatch.Exact && q.Start == listwatch.At && q.Version < s.floor {
+	if ours && made != strconv.Itoa(s.expiries) || q.Match == listwatch.MatchExact && q.Start == listwatch.StartAt && q.Version < s.floor {
 		return listwatch.Page{}, expired(s.floor)
 	}
 	if err == nil && page.Continue != "" {
@@ -44,7 +44,7 @@ func (s *Source) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < s.floor {
+	if q.Start == listwatch.StartAt && !q.SendsInitialEvents() && q.Version < s.floor {
 		_ = w.Close()
 		return nil, expired(s.floor)
 	}

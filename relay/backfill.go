@@ -55,7 +55,7 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 // stateAt returns the state at version v as the initial events of a watch, including the
 // bookmark after them.
 func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []listwatch.Event, err error) {
-	q := listwatch.Query{Start: listwatch.At, Version: v, Match: listwatch.Exact, Limit: reflector.DefaultPageSize}
+	q := listwatch.Query{Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: reflector.DefaultPageSize}
 	for page, err := range reflector.Pages(ctx, u.Source, q) {
 		if err != nil {
 			return nil, err
@@ -136,13 +136,13 @@ func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwat
 }
 
 func (s *backfillSearch) canList(ctx context.Context, v listwatch.Version) bool {
-	_, err := s.source.List(ctx, listwatch.Query{Start: listwatch.At, Version: v, Match: listwatch.Exact, Limit: 1})
+	_, err := s.source.List(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: 1})
 	return err == nil
 }
 
 // watch returns a watch from v, or nil if the upstream refuses it.
 func (s *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfillStart {
-	w, err := s.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: v, InitialEvents: listwatch.No, Bookmarks: true})
+	w, err := s.source.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true})
 	if err != nil {
 		return nil
 	}

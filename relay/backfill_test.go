@@ -52,7 +52,7 @@ func TestSlowBackfillIsNotServed(t *testing.T) {
 		newest := o.put("a", "blue")
 		r := openRelay(t, slowSource{o, time.Second}, relay.Options{})
 		for {
-			page, err := r.List(t.Context(), listwatch.Query{Start: listwatch.Any})
+			page, err := r.List(t.Context(), listwatch.Query{Start: listwatch.StartAny})
 			if errors.Is(err, listwatch.Unavailable) {
 				continue // the backfill has not finished
 			}

@@ -97,7 +97,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 	relayed := overHTTP(b, things)
 	for name, source := range map[string]listwatch.Source{"origin": things, "relay-over-http": relayed} {
-		for read, start := range map[string]listwatch.Start{"newest": listwatch.Newest, "any": listwatch.Any} {
+		for read, start := range map[string]listwatch.Start{"newest": listwatch.StartNewest, "any": listwatch.StartAny} {
 			b.Run(read+"/"+name, func(b *testing.B) {
 				for b.Loop() {
 					mustList(b, source, listwatch.Query{Start: start})

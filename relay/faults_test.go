@@ -57,7 +57,7 @@ func TestRelayServesOldStateDuringOutage(t *testing.T) {
 		if s := r.Health(); !s.Ready || s.Following || s.Lag < downtime || s.Err == nil || time.Since(s.LastHeard) < downtime-10*time.Second {
 			t.Errorf("during the outage: %+v", s)
 		}
-		if page := mustList(t, r, listwatch.Query{Start: listwatch.Any}); len(page.Items) != 1 {
+		if page := mustList(t, r, listwatch.Query{Start: listwatch.StartAny}); len(page.Items) != 1 {
 			t.Errorf("List of any state returned %d objects, want 1", len(page.Items))
 		}
 		if _, err := r.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "the network is down") {
@@ -84,7 +84,7 @@ func TestReadsWaitForTheFirstState(t *testing.T) {
 		upstream.setDown(errDown)
 		r := openRelay(t, upstream, relay.Options{})
 		start := time.Now()
-		_, err := r.List(t.Context(), listwatch.Query{Start: listwatch.Any})
+		_, err := r.List(t.Context(), listwatch.Query{Start: listwatch.StartAny})
 		if took := time.Since(start); !errors.Is(err, listwatch.Unavailable) || took != 3*time.Second || !strings.Contains(err.Error(), "the network is down") {
 			t.Errorf("got error %v after %v; want Unavailable with the reason after 3 s", err, took)
 		}
@@ -142,14 +142,14 @@ func TestLostHistoryExpiresWatches(t *testing.T) {
 				t.Errorf("the %s watcher got error %v, want Expired", name, err)
 			}
 		}
-		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: before}); !errors.Is(err, listwatch.Expired) {
+		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: before}); !errors.Is(err, listwatch.Expired) {
 			t.Errorf("Watch from before the loss: got error %v, want Expired", err)
 		}
 		page := mustList(t, r, listwatch.Query{})
 		if len(page.Items) != 1 || page.Items[0].Labels["color"] != "blue" || page.Version != o.db.Version() {
 			t.Errorf("the state is %v at version %d, want the state of the origin at version %d", page.Items, page.Version, o.db.Version())
 		}
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.At, Version: page.Version})
+		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: page.Version})
 		o.put("b", "red")
 		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Added {
 			t.Errorf("got %s, want ADDED", e.Type)
@@ -312,7 +312,7 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 				if _, err := readToEnd(t, w); !errors.Is(err, listwatch.Expired) {
 					t.Errorf("the watcher got error %v, want Expired", err)
 				}
-				if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: before}); !errors.Is(err, listwatch.Expired) {
+				if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: before}); !errors.Is(err, listwatch.Expired) {
 					t.Errorf("Watch from version %d: got error %v, want Expired", before, err)
 				}
 			})
@@ -342,7 +342,7 @@ func TestWatchAfterLateEventExpires(t *testing.T) {
 		}
 		upstream.inject(listwatch.Event{Type: listwatch.Added, Version: late, Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}})
 		time.Sleep(downtime)
-		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: reached}); !errors.Is(err, listwatch.Expired) {
+		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: reached}); !errors.Is(err, listwatch.Expired) {
 			t.Errorf("Watch from version %d: got error %v, want Expired", reached, err)
 		}
 	})

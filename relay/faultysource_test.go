@@ -47,7 +47,7 @@ func (s *faultySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchers[watcher] = struct{}{}
-	if q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < s.badVersion {
+	if q.Start == listwatch.StartAt && !q.SendsInitialEvents() && q.Version < s.badVersion {
 		watcher.err = s.badErr
 		if s.lateErrs > 0 {
 			s.lateErrs--

@@ -80,7 +80,7 @@ func mustList(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Pag
 // awaitReady waits until r has a state and returns r.
 func awaitReady(t testing.TB, r *relay.Relay) *relay.Relay {
 	t.Helper()
-	mustList(t, r, listwatch.Query{Start: listwatch.Any, Limit: 1})
+	mustList(t, r, listwatch.Query{Start: listwatch.StartAny, Limit: 1})
 	return r
 }
 
@@ -145,5 +145,5 @@ func wantSameEvents(t testing.TB, name string, want, got []listwatch.Event) {
 
 var (
 	everything = listwatch.Query{Bookmarks: true}
-	fromNow    = listwatch.Query{InitialEvents: listwatch.No}
+	fromNow    = listwatch.Query{InitialEvents: listwatch.InitialEventsNo}
 )

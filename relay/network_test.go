@@ -108,7 +108,7 @@ func TestUpstreamBookmarksAdvanceWatchers(t *testing.T) {
 		o := openOrigin(t)
 		other := openCollection(t, o.db, "Other")
 		r, _, _ := relayOver(t, o, relay.Options{})
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.Any, InitialEvents: listwatch.No})
+		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
 		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestRestartedOriginIsANewEpoch(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
 		r, n, _ := relayOver(t, o, relay.Options{})
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.Any, InitialEvents: listwatch.No})
+		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
 		n.Kill("origin")
 		time.Sleep(time.Minute)
 		restarted := openOrigin(t)

@@ -122,7 +122,7 @@ func (p *prober) probe(r probeRequest) {
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	start := r.epoch.Version()
-	watcher, err := p.source.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: start, InitialEvents: listwatch.No, Bookmarks: true})
+	watcher, err := p.source.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: start, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true})
 	if err == nil {
 		defer watcher.Close()
 		err = advance(ctx, r, watcher, start)

@@ -13,7 +13,7 @@ import (
 // [listwatch.NotYet].
 func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
 	err = r.read(ctx, func(ep *epochCache) error {
-		if q.Start == listwatch.At {
+		if q.Start == listwatch.StartAt {
 			r.prober.request(ep, q.Version)
 		}
 		// A continue token may come from another relay that was ahead of this one, so catch up with
@@ -32,7 +32,7 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 // returned Watcher then waits until the relay has reached that version.
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watcher, err error) {
 	err = r.read(ctx, func(ep *epochCache) error {
-		if q.Start == listwatch.At {
+		if q.Start == listwatch.StartAt {
 			r.prober.request(ep, q.Version)
 		}
 		w, err = ep.Watch(ctx, q)

@@ -145,7 +145,7 @@ func TestFutureVersionIsNotYetAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
 		r := awaitReady(t, openRelay(t, o, relay.Options{}))
-		q := listwatch.Query{Start: listwatch.At, Version: o.db.Version() + 1}
+		q := listwatch.Query{Start: listwatch.StartAt, Version: o.db.Version() + 1}
 		start := time.Now()
 		_, err := r.List(t.Context(), q)
 		if took := time.Since(start); !errors.Is(err, listwatch.NotYet) || took != 3*time.Second {
@@ -168,7 +168,7 @@ func TestCloseEndsWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
 		r := awaitReady(t, relay.Open(o, relay.Options{}))
-		lagging, future := mustWatch(t, r, fromNow), mustWatch(t, r, listwatch.Query{Start: listwatch.At, Version: 1 << 62})
+		lagging, future := mustWatch(t, r, fromNow), mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1 << 62})
 		o.put("a", "red")
 		synctest.Wait()
 		for range 2 {
@@ -199,19 +199,19 @@ func TestBackfillServesOldVersions(t *testing.T) {
 			o.put("b", fmt.Sprint("blue", i))
 		}
 		from := mustList(t, o, listwatch.Query{}).Version
-		want := mustWatch(t, o, listwatch.Query{Start: listwatch.At, Version: from})
+		want := mustWatch(t, o, listwatch.Query{Start: listwatch.StartAt, Version: from})
 		o.remove("a")
 		o.put("a", "blue")
 		late := awaitReady(t, openRelay(t, o, relay.Options{}))
-		got := mustWatch(t, late, listwatch.Query{Start: listwatch.At, Version: from})
+		got := mustWatch(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from})
 		o.put("b", "red")
 		wantSameEvents(t, "watch from before the start of the relay", readEvents(t, want, 3), readEvents(t, got, 3))
-		if page := mustList(t, late, listwatch.Query{Start: listwatch.At, Version: from, Match: listwatch.Exact}); page.Version != from || len(page.Items) != 2 {
+		if page := mustList(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from, Match: listwatch.MatchExact}); page.Version != from || len(page.Items) != 2 {
 			t.Errorf("List of an old version returned %d objects at version %d, want 2 at version %d", len(page.Items), page.Version, from)
 		}
 
 		without := awaitReady(t, openRelay(t, o, relay.Options{BackfillVersions: -1}))
-		if _, err := without.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: from}); !errors.Is(err, listwatch.Expired) {
+		if _, err := without.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: from}); !errors.Is(err, listwatch.Expired) {
 			t.Errorf("Watch of a relay without a backfill: got error %v, want Expired", err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestFirstStateIsNewestDespiteBackfill(t *testing.T) {
 		}
 		newest := o.put("a", "blue")
 		r := openRelay(t, o, relay.Options{})
-		if page := mustList(t, r, listwatch.Query{Start: listwatch.Any}); page.Version < newest.Version {
+		if page := mustList(t, r, listwatch.Query{Start: listwatch.StartAny}); page.Version < newest.Version {
 			t.Errorf("the first list has version %d, want at least %d", page.Version, newest.Version)
 		}
 	})

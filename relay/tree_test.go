@@ -143,7 +143,7 @@ func (tr *tree) startWatchers(count int) {
 // follow reads a watch up to the last write and checks that the watch has every write once.
 func (tr *tree) follow(remote *client.Remote, ready func()) {
 	defer remote.Close()
-	w, err := remote.Watch(tr.ctx, listwatch.Query{Start: listwatch.Any, Bookmarks: true})
+	w, err := remote.Watch(tr.ctx, listwatch.Query{Start: listwatch.StartAny, Bookmarks: true})
 	ready()
 	if err != nil {
 		tr.Errorf("Watch: %v", err)

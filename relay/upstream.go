@@ -49,7 +49,7 @@ func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 		}
 	}
 	if w.Watcher == nil {
-		if q.Start == listwatch.Newest {
+		if q.Start == listwatch.StartNewest {
 			to.asked = time.Now()
 		}
 		var err error

@@ -109,11 +109,11 @@ func (m *segmentModel) join() {
 	q := listwatch.Query{Bookmarks: true}
 	switch m.rand.IntN(4) {
 	case 0:
-		q.InitialEvents = listwatch.Yes
+		q.InitialEvents = listwatch.InitialEventsYes
 	case 1:
-		q.Start, q.Version = listwatch.At, max(m.log.Stats().Oldest, m.version-min(m.version-1, listwatch.Version(m.rand.IntN(40))))
+		q.Start, q.Version = listwatch.StartAt, max(m.log.Stats().Oldest, m.version-min(m.version-1, listwatch.Version(m.rand.IntN(40))))
 	default:
-		q.Start, q.Version = listwatch.At, m.version
+		q.Start, q.Version = listwatch.StartAt, m.version
 	}
 	if m.rand.IntN(3) == 0 {
 		q.Labels, _ = listwatch.ParseLabelSelector("odd=1")

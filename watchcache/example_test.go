@@ -24,7 +24,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	w, err := cache.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: 41})
+	w, err := cache.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: 41})
 	if err != nil {
 		fmt.Println(err)
 		return

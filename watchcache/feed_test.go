@@ -47,14 +47,14 @@ func TestSelectorsReadTheJSON(t *testing.T) {
 
 func TestReplaceExpiresWatches(t *testing.T) {
 	f := open(t, watchcache.Options{})
-	w := f.watch(listwatch.Query{Start: listwatch.At, Version: 10})
+	w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10})
 	f.ok(f.Replace([]*listwatch.Object{thing("c", "red", 12)}, 20))
 	f.wantEnd(w, listwatch.Expired)
 	if got, want := f.names(listwatch.Query{}), []string{"c"}; !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
 	f.apply(remove("c", 21))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 20}), "DELETED c 21")
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 20}), "DELETED c 21")
 }
 
 func TestWatchesResumeInTheRestoredPast(t *testing.T) {
@@ -64,14 +64,14 @@ func TestWatchesResumeInTheRestoredPast(t *testing.T) {
 	deleted := remove("b", 12)
 	deleted.Old = thing("b", "red", 9)
 	f.ok(f.Replace([]*listwatch.Object{thing("a", "red", 12), thing("c", "red", 11)}, 14, put("c", "red", 11), deleted, change))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 10}), "ADDED c 11", "MODIFIED a 12", "DELETED b 12")
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10}), "ADDED c 11", "MODIFIED a 12", "DELETED b 12")
 	f.apply(remove("a", 15))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 12}), "DELETED a 15")
-	page, err := f.List(t.Context(), listwatch.Query{Start: listwatch.At, Version: 10, Match: listwatch.Exact})
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 12}), "DELETED a 15")
+	page, err := f.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 10, Match: listwatch.MatchExact})
 	if f.ok(err); len(page.Items) != 2 || page.Items[0].Version != 7 || page.Items[1].Version != 9 {
 		t.Errorf("listed %v at version 10, want a at version 7 and b at version 9", page.Items)
 	}
-	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 9}); !errors.Is(err, listwatch.Expired) {
+	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 9}); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a watch from before the past: got %v, want Expired", err)
 	}
 	if s := f.Stats(); s.Oldest != 10 || s.Newest != 15 || s.Objects != 1 {
@@ -94,8 +94,8 @@ func TestOwnerStatesStartOfThePast(t *testing.T) {
 			f := &fixture{t, watchcache.New(things, watchcache.Options{})}
 			f.ok(f.Replace(test.state, 14, append([]watchcache.Change{{Version: 5}}, test.past...)...))
 			f.apply(put("d", "red", 15))
-			f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 5}), test.want...)
-			if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 4}); !errors.Is(err, listwatch.Expired) {
+			f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 5}), test.want...)
+			if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 4}); !errors.Is(err, listwatch.Expired) {
 				t.Errorf("a watch from before the stated version: got %v, want Expired", err)
 			}
 		})
@@ -109,21 +109,21 @@ func TestWatchFromIncompleteVersionExpires(t *testing.T) {
 		t.Fatalf("a late change: got %v, want Corrupt", err)
 	}
 	f.ok(f.Replace([]*listwatch.Object{thing("a", "blue", 7), thing("c", "red", 11)}, 12))
-	at := listwatch.Query{Start: listwatch.At, Version: 12}
+	at := listwatch.Query{Start: listwatch.StartAt, Version: 12}
 	if _, err := f.Watch(t.Context(), at); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a reader of version 12 lacks the late change, and resumes there: got %v, want Expired", err)
 	}
-	at.InitialEvents = listwatch.Yes
+	at.InitialEvents = listwatch.InitialEventsYes
 	w := f.watch(at)
 	f.apply(put("d", "red", 13))
 	f.wantEvents(w, "ADDED a 7", "ADDED c 11", "ADDED d 13")
 	f.apply(remove("d", 14))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 13}), "DELETED d 14")
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 13}), "DELETED d 14")
 }
 
 func TestApplyIgnoresOldObjects(t *testing.T) {
 	f := open(t, watchcache.Options{})
-	w := f.watch(listwatch.Query{Start: listwatch.At, Version: 10})
+	w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10})
 	deleted := remove("a", 11)
 	deleted.Old = &listwatch.Object{}
 	f.apply(deleted)
@@ -174,7 +174,7 @@ func TestRefusedInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, watchcache.Options{})
-			w := f.watch(listwatch.Query{Start: listwatch.At, Version: 10})
+			w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10})
 			err := test.do(f)
 			if !errors.Is(err, test.code) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v, want %v with %q", err, test.code, test.text)
@@ -187,7 +187,7 @@ func TestRefusedInput(t *testing.T) {
 
 func TestAdvanceMovesWatchersWithoutEvents(t *testing.T) {
 	f := open(t, watchcache.Options{})
-	w := f.watch(listwatch.Query{Start: listwatch.At, Version: 10}).(listwatch.Poller)
+	w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10}).(listwatch.Poller)
 	f.Advance(15)
 	f.Advance(12)
 	if n, err := w.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || w.Position() != 15 {
@@ -213,7 +213,7 @@ func TestFailEndsWatchesAndReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, watchcache.Options{})
-			w := f.watch(listwatch.Query{Start: listwatch.At, Version: 10})
+			w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10})
 			f.apply(put("c", "red", 11))
 			f.Fail(test.with)
 			f.Fail(errors.New("a second failure"))

@@ -15,7 +15,7 @@ func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 	if err != nil {
 		return listwatch.Page{}, err
 	}
-	if q.Start == listwatch.At {
+	if q.Start == listwatch.StartAt {
 		if err := c.Wait(ctx, q.Version); err != nil {
 			return listwatch.Page{}, err
 		}
@@ -41,7 +41,7 @@ func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	w, err := log.Watch(ctx, q)
 	// Check incomplete only when the watch is open: if Apply sets it after the check, the owner
 	// must call Replace, which ends the open watch.
-	if v := listwatch.Version(c.incomplete.Load()); err == nil && v != 0 && q.Start == listwatch.At && q.Version == v && !q.SendsInitialEvents() {
+	if v := listwatch.Version(c.incomplete.Load()); err == nil && v != 0 && q.Start == listwatch.StartAt && q.Version == v && !q.SendsInitialEvents() {
 		_ = w.Close() // it has returned no event
 		return nil, incompleteVersion(v)
 	}
@@ -97,7 +97,7 @@ func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, l
 	if err := c.awaitState(ctx); err != nil {
 		return nil, q, err
 	}
-	if q.Start != listwatch.Newest || q.Continue != "" || c.options.Newest == nil {
+	if q.Start != listwatch.StartNewest || q.Continue != "" || c.options.Newest == nil {
 		return c.log, q, nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, readTimeout)
@@ -115,11 +115,11 @@ func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, l
 
 // notOlderThan converts q, which requests the newest state, to a query for a state at v or later.
 func notOlderThan(q listwatch.Query, v listwatch.Version) listwatch.Query {
-	initial := listwatch.No
+	initial := listwatch.InitialEventsNo
 	if q.SendsInitialEvents() {
-		initial = listwatch.Yes
+		initial = listwatch.InitialEventsYes
 	}
-	q.Start, q.Version, q.Match, q.InitialEvents = listwatch.At, v, listwatch.NotOlderThan, initial
+	q.Start, q.Version, q.Match, q.InitialEvents = listwatch.StartAt, v, listwatch.MatchNotOlderThan, initial
 	return q
 }
 

@@ -105,7 +105,7 @@ func TestNewestReadsIncludeAcknowledgedWrites(t *testing.T) {
 		if _, err := f.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.NotYet) {
 			t.Errorf("a list that the feed does not reach: got %v, want NotYet", err)
 		}
-		if _, err := f.List(t.Context(), listwatch.Query{Start: listwatch.Any}); err != nil {
+		if _, err := f.List(t.Context(), listwatch.Query{Start: listwatch.StartAny}); err != nil {
 			t.Errorf("a list of any state: %v", err)
 		}
 		w := f.watch(listwatch.Query{})
@@ -159,9 +159,9 @@ func TestNewestOfVersionZeroIsRefused(t *testing.T) {
 func TestCompactedVersionsExpire(t *testing.T) {
 	f := open(t, watchcache.Options{})
 	f.apply(put("c", "red", 11))
-	w := f.watch(listwatch.Query{Start: listwatch.At, Version: 11})
+	w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 11})
 	f.Compact()
-	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 10}); !errors.Is(err, listwatch.Expired) {
+	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 10}); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a watch from before the compaction: got %v, want Expired", err)
 	}
 	f.apply(put("d", "red", 12))

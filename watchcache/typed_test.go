@@ -64,8 +64,8 @@ func TestTypedValuesHaveAPast(t *testing.T) {
 		watchcache.TypedChange[Flag]{Version: 4, Key: listwatch.Key{Name: "b"}, Old: &watchcache.TypedValue[Flag]{Version: 2, Value: flag("b", false)}},
 	))
 	f.ok(flags.Apply(watchcache.TypedChange[Flag]{Version: 5, Key: a.Key()}))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.At, Version: 2}), "MODIFIED a 3", "DELETED b 4", "DELETED a 5")
-	page, err := f.List(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3, Match: listwatch.Exact})
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 2}), "MODIFIED a 3", "DELETED b 4", "DELETED a 5")
+	page, err := f.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 3, Match: listwatch.MatchExact})
 	f.ok(err)
 	const want = `{"metadata":{"name":"a","resourceVersion":"3"},"enabled":true,"note":"<&>"}`
 	if got := string(page.Items[0].Data); got != want {

@@ -115,15 +115,15 @@ func (p *params) start(q *request) {
 			p.err = err
 		}
 	case rv == "0":
-		q.Start = listwatch.Any
+		q.Start = listwatch.StartAny
 	case rv != "":
-		q.Start, q.Version = listwatch.At, v
+		q.Start, q.Version = listwatch.StartAt, v
 	}
 	if !p.Has("sendInitialEvents") {
 		return
 	}
-	if q.InitialEvents = listwatch.No; p.boolean("sendInitialEvents") {
-		q.InitialEvents = listwatch.Yes
+	if q.InitialEvents = listwatch.InitialEventsNo; p.boolean("sendInitialEvents") {
+		q.InitialEvents = listwatch.InitialEventsYes
 	}
 }
 

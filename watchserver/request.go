@@ -66,9 +66,9 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	match := p.Get("resourceVersionMatch")
 	var causes []listwatch.Cause
 	switch {
-	case q.InitialEvents != listwatch.Unset && match != matchNotOlderThan:
+	case q.InitialEvents != listwatch.InitialEventsUnset && match != matchNotOlderThan:
 		causes = append(causes, forbiddenCause("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-	case match != "" && q.InitialEvents == listwatch.Unset:
+	case match != "" && q.InitialEvents == listwatch.InitialEventsUnset:
 		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	}
 	if match != "" && match != matchNotOlderThan {
@@ -76,7 +76,7 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	}
 	// As in Kubernetes, a watch without a version has NotOlderThan by default, and continue
 	// excludes any resourceVersionMatch.
-	if q.Continue != "" && (match != "" || q.Start != listwatch.At && q.InitialEvents == listwatch.Unset) {
+	if q.Continue != "" && (match != "" || q.Start != listwatch.StartAt && q.InitialEvents == listwatch.InitialEventsUnset) {
 		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
 	}
 	if causes != nil {
@@ -100,7 +100,7 @@ func resume(q *request, lastEventID string) error {
 		}
 	}
 	// The client has already received the initial events that its URL requests.
-	q.Start, q.Version, q.InitialEvents = listwatch.At, v, listwatch.Unset
+	q.Start, q.Version, q.InitialEvents = listwatch.StartAt, v, listwatch.InitialEventsUnset
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (p *params) validateList(q *request) error {
 			causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		case !slices.Contains([]string{matchExact, matchNotOlderThan}, match):
 			causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchExact, matchNotOlderThan))
-		case match == matchExact && q.Start == listwatch.Any:
+		case match == matchExact && q.Start == listwatch.StartAny:
 			causes = append(causes, forbiddenCause("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
 	}
@@ -128,17 +128,17 @@ func (p *params) validateList(q *request) error {
 		return errInvalidOptions(causes)
 	}
 	if q.Continue != "" {
-		if q.Start == listwatch.At {
+		if q.Start == listwatch.StartAt {
 			return &listwatch.Error{
 				Code: listwatch.Invalid, Message: "specifying resource version is not allowed when using continue",
 			}
 		}
-		q.Start = listwatch.Newest
+		q.Start = listwatch.StartNewest
 	}
 	// In Kubernetes, limit and resourceVersion without resourceVersionMatch mean that exact
 	// version.
-	if match == matchExact || match == "" && q.Limit > 0 && q.Start == listwatch.At {
-		q.Match = listwatch.Exact
+	if match == matchExact || match == "" && q.Limit > 0 && q.Start == listwatch.StartAt {
+		q.Match = listwatch.MatchExact
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := listwatch.Query{Start: listwatch.At, Version: start}
+	all := listwatch.Query{Start: listwatch.StartAt, Version: start}
 	some := all
 	some.Labels = selected
 	watchers.Go(func() { c.listRepeatedly(ctx) })

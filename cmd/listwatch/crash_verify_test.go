@@ -14,7 +14,7 @@ import (
 func (c *crashTest) storedHistory(start listwatch.Version) (facts []observedChange) {
 	c.Helper()
 	page := c.list()
-	w, err := (&client.Remote{URL: c.url}).Watch(c.Context(), listwatch.Query{Start: listwatch.At, Version: start})
+	w, err := (&client.Remote{URL: c.url}).Watch(c.Context(), listwatch.Query{Start: listwatch.StartAt, Version: start})
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -33,9 +33,9 @@ func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 	}
 	query := url.Values{"watch": {"1"}}
 	switch q.Start {
-	case listwatch.At:
+	case listwatch.StartAt:
 		query.Set("resourceVersion", q.Version.String())
-	case listwatch.Any:
+	case listwatch.StartAny:
 		query.Set("resourceVersion", "0")
 	}
 	if text := q.Labels.String(); text != "" {

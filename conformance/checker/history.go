@@ -113,10 +113,10 @@ type Request struct {
 // RequestOf returns the request of a watch with query q.
 func RequestOf(q listwatch.Query) Request {
 	a := Request{
-		Selection: SelectionOf(q), AnyVersion: q.Start == listwatch.Any, Exact: q.Match == listwatch.Exact,
+		Selection: SelectionOf(q), AnyVersion: q.Start == listwatch.StartAny, Exact: q.Match == listwatch.MatchExact,
 		InitialEvents: q.SendsInitialEvents(), Bookmarks: q.Bookmarks,
 	}
-	if q.Start == listwatch.At {
+	if q.Start == listwatch.StartAt {
 		a.Version = q.Version
 	}
 	return a

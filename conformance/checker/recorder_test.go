@@ -74,7 +74,7 @@ func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
 	s := newRecordedStore(t)
 	const writers, each = 4, 200
 	var readers, working sync.WaitGroup
-	for i, q := range []listwatch.Query{{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.Any, Name: "sentinel"}} {
+	for i, q := range []listwatch.Query{{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.StartAny, Name: "sentinel"}} {
 		w, err := s.recorder.Watcher(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestCompactionExplainsExpired(t *testing.T) {
 	start := s.db.Version()
 	s.put(t, "a", "gold", 2)
 	watch := func() error {
-		w, err := s.recorder.Watcher("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start, Bookmarks: true})
+		w, err := s.recorder.Watcher("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: start, Bookmarks: true})
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (*fixedReceiver) Close() error        { return nil }
 
 func TestReceiverIsRecorded(t *testing.T) {
 	rec := NewRecorder(Meta{})
-	log := rec.Watcher("w").OpenSession(listwatch.Query{Start: listwatch.At, Version: 3}, "h2")
+	log := rec.Watcher("w").OpenSession(listwatch.Query{Start: listwatch.StartAt, Version: 3}, "h2")
 	object := `{"metadata":{"name":"a","resourceVersion":"4"}}`
 	r := log.Receiver(&fixedReceiver{[]framing.WatchEvent{
 		{Type: "ADDED", Object: []byte(object)},

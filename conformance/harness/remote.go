@@ -50,7 +50,7 @@ func (e *Env) Follow(r listwatch.Source, version listwatch.Version) listwatch.Wa
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), e.Patience())
 	defer cancel()
-	w, err := r.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: version})
+	w, err := r.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: version})
 	if missing, ok := errors.AsType[MissingAbility](err); ok {
 		e.Skipf("%s", missing)
 	}

@@ -96,7 +96,7 @@ type outsideStore struct{ ReadOnly }
 func (s outsideStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
 	v, err := s.Write(ctx, key, data)
 	if err == nil {
-		_, err = s.Source.List(ctx, listwatch.Query{Start: listwatch.At, Version: v, Limit: 1})
+		_, err = s.Source.List(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, Limit: 1})
 	}
 	return v, err
 }

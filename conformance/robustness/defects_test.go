@@ -114,7 +114,7 @@ var defects = []struct {
 	}},
 	{"resumes too late", checker.Resumable, func() *defectiveSource {
 		return &defectiveSource{interval: 1, changeQuery: func(d *defectiveSource, q listwatch.Query) listwatch.Query {
-			if q.Start == listwatch.At && d.isDue() {
+			if q.Start == listwatch.StartAt && d.isDue() {
 				q.Version += 5
 			}
 			return q
@@ -129,13 +129,13 @@ var defects = []struct {
 	}},
 	{"skips discarded history silently", checker.ExpiryJustified, func() *defectiveSource {
 		return &defectiveSource{onWatchError: func(q *listwatch.Query, err error) bool {
-			q.Start, q.Version, q.InitialEvents = listwatch.Newest, 0, listwatch.No
+			q.Start, q.Version, q.InitialEvents = listwatch.StartNewest, 0, listwatch.InitialEventsNo
 			return errors.Is(err, listwatch.Expired)
 		}}
 	}},
 	{"sends Expired without reason", checker.ExpiryJustified, func() *defectiveSource {
 		return &defectiveSource{interval: 3, changeQuery: func(d *defectiveSource, q listwatch.Query) listwatch.Query {
-			if q.Start == listwatch.At && !q.SendsInitialEvents() && d.isDue() {
+			if q.Start == listwatch.StartAt && !q.SendsInitialEvents() && d.isDue() {
 				q.Version = 1
 			}
 			return q

@@ -74,9 +74,9 @@ func (w *watcher) requestURL(q listwatch.Query) *url.URL {
 		v.Set("fieldSelector", fields.String())
 	}
 	switch q.Start {
-	case listwatch.At:
+	case listwatch.StartAt:
 		v.Set("resourceVersion", q.Version.String())
-	case listwatch.Any:
+	case listwatch.StartAny:
 		v.Set("resourceVersion", "0")
 	}
 	if q.SendsInitialEvents() {

@@ -168,9 +168,9 @@ func (w *watcher) watchOnce(ctx context.Context, source listwatch.Source) error 
 		w.position = page.Version
 	}
 	if w.position != 0 {
-		q.Start, q.Version = listwatch.At, w.position
+		q.Start, q.Version = listwatch.StartAt, w.position
 	} else if w.rand.IntN(4) == 0 {
-		q.Start = listwatch.Any
+		q.Start = listwatch.StartAny
 	}
 	if w.raw {
 		return w.readStream(ctx, q)

@@ -12,7 +12,7 @@ import (
 
 func TestClosedLogServesItsRemainingEvents(t *testing.T) {
 	l := New(Options{})
-	lagging, err := l.Watch(t.Context(), listwatch.Query{InitialEvents: listwatch.No})
+	lagging, err := l.Watch(t.Context(), listwatch.Query{InitialEvents: listwatch.InitialEventsNo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestCloseOfALogWakesAllItsCursors(t *testing.T) {
 		l := New(Options{})
 		put(l, listwatch.Key{Name: "a"}, nil)
 		ended := make(chan error, 2)
-		for _, q := range []listwatch.Query{{InitialEvents: listwatch.No}, {Start: listwatch.At, Version: 1 << 40}} {
+		for _, q := range []listwatch.Query{{InitialEvents: listwatch.InitialEventsNo}, {Start: listwatch.StartAt, Version: 1 << 40}} {
 			w, err := l.Watch(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestClosedLogFailsFutureVersionsAtOnce(t *testing.T) {
 		l, closed := New(Options{}), errors.New("closed")
 		l.CloseWithError(closed)
 		start := time.Now()
-		w, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 1 << 40})
+		w, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 1 << 40})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	now := l.version()
 	c := &Cursor{feed: l.feeds.join(newSelection(q), now)}
 	c.start = &start{
-		atVersion: q.Start == listwatch.At, version: q.Version,
+		atVersion: q.Start == listwatch.StartAt, version: q.Version,
 		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
 	}
 	if c.start.atVersion && c.start.version > now {

@@ -76,7 +76,7 @@ func TestNextWorksAgainAfterItsContextEnded(t *testing.T) {
 }
 
 func TestCloseWakesTheReader(t *testing.T) {
-	for _, q := range []listwatch.Query{{}, {Start: listwatch.At, Version: 1 << 40}} {
+	for _, q := range []listwatch.Query{{}, {Start: listwatch.StartAt, Version: 1 << 40}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := watch(t, New(Options{}), q)
 			ended := make(chan error)
@@ -136,7 +136,7 @@ func TestWatchStartsExactlyAtAFutureVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		put(l, listwatch.Key{Name: "a"}, nil)
-		c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 3})
+		c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 3})
 		go func() {
 			time.Sleep(versionTimeout / 2)
 			for range 3 {
@@ -154,13 +154,13 @@ func TestFutureVersionTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		start := time.Now()
-		c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 3})
+		c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 3})
 		_, err := c.Next(t.Context(), make([]listwatch.Event, 1))
 		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != versionTimeout {
 			t.Errorf("watch: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
 		}
 		start = time.Now()
-		_, err = l.List(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3})
+		_, err = l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 3})
 		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != versionTimeout {
 			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
 		}
@@ -170,8 +170,8 @@ func TestFutureVersionTimesOut(t *testing.T) {
 func TestCompactExpiresOnlyLaggingWatches(t *testing.T) {
 	l := New(Options{})
 	v := put(l, listwatch.Key{Name: "a"}, nil)
-	idle := watch(t, l, listwatch.Query{Start: listwatch.At, Version: v})
-	behind := watch(t, l, listwatch.Query{Start: listwatch.At, Version: v - 1})
+	idle := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: v})
+	behind := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: v - 1})
 	put(l, listwatch.Key{Name: "b"}, nil)
 	idle.Poll(make([]listwatch.Event, 9))
 	l.Compact()
@@ -184,7 +184,7 @@ func TestCompactExpiresOnlyLaggingWatches(t *testing.T) {
 		t.Errorf("lagging watch: %v, want Expired", err)
 	}
 	for back := range listwatch.Version(4) {
-		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 3 - back})
+		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 3 - back})
 		if (back > 1) != errors.Is(err, listwatch.Expired) {
 			t.Errorf("watch from %d with floor 2: %v", 3-back, err)
 		}
@@ -266,6 +266,6 @@ func readAll(t *testing.T, l *Log, q listwatch.Query, i int) {
 			clear(state)
 			continue
 		}
-		q.Start, q.Version = listwatch.At, at
+		q.Start, q.Version = listwatch.StartAt, at
 	}
 }

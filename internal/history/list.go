@@ -13,7 +13,7 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 	if err := q.Fields.Check(l.description.Fields); err != nil {
 		return listwatch.Page{}, err
 	}
-	if q.Start == listwatch.At {
+	if q.Start == listwatch.StartAt {
 		if err := l.revision.Wait(ctx, q.Version); err != nil {
 			return listwatch.Page{}, err
 		}
@@ -37,7 +37,7 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (tree, listwatc
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want := from.Version
-	if q.Start == listwatch.At && q.Match == listwatch.Exact {
+	if q.Start == listwatch.StartAt && q.Match == listwatch.MatchExact {
 		want = q.Version
 	}
 	now := l.version()

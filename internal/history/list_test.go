@@ -76,7 +76,7 @@ func TestRemainingIsCountedIfTheTokenLacksIt(t *testing.T) {
 func TestListBeforeTheFloorFailsLikeKubernetes(t *testing.T) {
 	l := newColorLog(t)
 	l.CompactTo(3)
-	_, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 2})
+	_, err := l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 2})
 	if !errors.Is(err, listwatch.Expired) || !strings.HasSuffix(err.Error(), "The resourceVersion for the provided list is too old.") {
 		t.Errorf("got error %v, want Expired with the message of Kubernetes", err)
 	}
@@ -90,12 +90,12 @@ func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
 		t.Errorf("floor %d, %d records, want floor 3 and the 2 records after it", s.Oldest, l.records.len)
 	}
 	for v := range listwatch.Version(6) {
-		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+		_, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 		if (v < 3) != errors.Is(err, listwatch.Expired) {
 			t.Errorf("watch from %d: %v", v, err)
 		}
 	}
-	if p := list(t, l, listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 3}); len(p.Items) != 3 {
+	if p := list(t, l, listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 3}); len(p.Items) != 3 {
 		t.Errorf("%d objects at version 3, want 3", len(p.Items))
 	}
 	l.CompactTo(99)

@@ -195,14 +195,14 @@ func (w *walk) watch() {
 	q, stats := w.query(), w.log.Stats()
 	q.Bookmarks = w.IntN(2) == 0
 	q.Start = listwatch.Start(w.IntN(3))
-	if q.Start == listwatch.At {
+	if q.Start == listwatch.StartAt {
 		q.Version = w.someVersion(stats)
 	}
 	if w.IntN(3) == 0 {
-		q.InitialEvents = listwatch.Choice(w.IntN(3))
+		q.InitialEvents = listwatch.InitialEvents(w.IntN(3))
 	}
 	c, err := w.log.Watch(context.Background(), q)
-	if tooOld := q.Start == listwatch.At && !q.SendsInitialEvents() && q.Version < stats.Oldest; tooOld || err != nil {
+	if tooOld := q.Start == listwatch.StartAt && !q.SendsInitialEvents() && q.Version < stats.Oldest; tooOld || err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
 			w.Fatalf("watch from %d with floor %d: got %v", q.Version, stats.Oldest, err)
 		}
@@ -216,7 +216,7 @@ func (w *walk) watch() {
 			r.want = append(r.want, seen{kind: listwatch.Synced, version: stats.Newest})
 		}
 		r.initial = len(r.want)
-	} else if q.Start == listwatch.At {
+	} else if q.Start == listwatch.StartAt {
 		r.scanned = w.model.after(q.Version)
 		w.replays++
 	}
@@ -283,7 +283,7 @@ func (w *walk) list() {
 	q, stats := w.query(), w.log.Stats()
 	at := stats.Newest
 	if w.IntN(2) == 0 {
-		q.Start, q.Match, q.Version = listwatch.At, listwatch.Exact, max(w.someVersion(stats), 1)
+		q.Start, q.Match, q.Version = listwatch.StartAt, listwatch.MatchExact, max(w.someVersion(stats), 1)
 		at = q.Version
 	}
 	q.Limit = w.IntN(4)

@@ -13,8 +13,8 @@ func TestResetExpiresOpenWatches(t *testing.T) {
 	l := New(Options{})
 	a, b := listwatch.Key{Namespace: "n", Name: "a"}, listwatch.Key{Namespace: "n", Name: "b"}
 	put(l, a, nil)
-	idle := watch(t, l, listwatch.Query{InitialEvents: listwatch.No})
-	slow := watch(t, l, listwatch.Query{InitialEvents: listwatch.No})
+	idle := watch(t, l, listwatch.Query{InitialEvents: listwatch.InitialEventsNo})
+	slow := watch(t, l, listwatch.Query{InitialEvents: listwatch.InitialEventsNo})
 	woken := make(chan struct{}, 1)
 	idle.Wake(func() { woken <- struct{}{} })
 	put(l, a, nil)
@@ -40,15 +40,15 @@ func TestResetExpiresOpenWatches(t *testing.T) {
 	if s := l.Stats(); s.Oldest != 100 || s.Newest != 100 || s.Objects != 2 || l.records.len != 0 {
 		t.Errorf("%+v, want 2 objects at 100 and no history", s)
 	}
-	if _, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 99}); !errors.Is(err, listwatch.Expired) {
+	if _, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 99}); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a watch from 99: %v, want Expired", err)
 	}
-	next := watch(t, l, listwatch.Query{Start: listwatch.At, Version: 100})
+	next := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 100})
 	put(l, b, nil)
 	if events, err := drainCursor(next); err != nil || len(events) != 1 || events[0].Version != 101 {
 		t.Errorf("a watch from 100: %v, %v; want the write at 101", events, err)
 	}
-	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Version: 100, Match: listwatch.Exact})
+	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 100, Match: listwatch.MatchExact})
 	if err != nil || len(page.Items) != 2 || page.Items[0] != kept || page.Items[1].Version != 90 {
 		t.Errorf("a list at 100: %+v, %v; want a and b as they were", page, err)
 	}
@@ -77,12 +77,12 @@ func createsAt(v listwatch.Version, names ...string) []Record {
 
 func TestBatchesDoNotSplitAVersion(t *testing.T) {
 	l := New(Options{})
-	live := watch(t, l, listwatch.Query{InitialEvents: listwatch.No})
+	live := watch(t, l, listwatch.Query{InitialEvents: listwatch.InitialEventsNo})
 	l.Append(createsAt(1, "a", "b")...)
 	l.Append(createsAt(2, "c")...)
 	l.Append(createsAt(3, "d", "e", "f")...)
 	l.Append(createsAt(4, "g", "h", "i", "j", "k")...)
-	replaying := watch(t, l, listwatch.Query{Start: listwatch.At, Namespace: "n"})
+	replaying := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Namespace: "n"})
 	want := []listwatch.Version{1, 1, 2, 0, 3, 3, 3, 0, 4, 4, 4, 4, 0, 4}
 	for name, c := range map[string]*Cursor{"reading the feed": live, "reading the log": replaying} {
 		var got []listwatch.Version

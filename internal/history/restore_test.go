@@ -137,7 +137,7 @@ func TestRestoreStartsAtTheGivenRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 18})
+	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 18})
 	if err != nil || page.Version != 18 || len(page.Items) != 1 || page.Items[0].Version != 12 {
 		t.Errorf("a list at 18: %+v, %v; want the object as it was written at 12", page, err)
 	}

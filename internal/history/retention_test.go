@@ -106,7 +106,7 @@ func TestCompactKeepsWritesNewerThanTheRevision(t *testing.T) {
 	revision.Advance(put(l, key, nil))
 	newest := put(l, key, nil) // another goroutine has not called Advance yet
 	l.Compact()
-	c := watch(t, l, listwatch.Query{Start: listwatch.At, Version: revision.Version()})
+	c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: revision.Version()})
 	batch := make([]listwatch.Event, 2)
 	if n, err := c.Next(t.Context(), batch); err != nil || n != 1 || batch[0].Version != newest {
 		t.Errorf("got %d events, %v, %v; want the event of version %d", n, err, batch[0], newest)

@@ -16,14 +16,14 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 	q := r.selection()
 	q.Bookmarks = true
 	if r.Resume.Synced {
-		q.Start, q.Version, q.InitialEvents = listwatch.At, r.Resume.Version, listwatch.No
+		q.Start, q.Version, q.InitialEvents = listwatch.StartAt, r.Resume.Version, listwatch.InitialEventsNo
 		r.watcher, err = r.Source.Watch(ctx, q)
 		return err
 	}
 	if r.watchList().Unsupported() {
 		return r.listAndWatch(ctx)
 	}
-	q.Start, q.Version, q.InitialEvents = r.Start, r.StartVersion, listwatch.Yes
+	q.Start, q.Version, q.InitialEvents = r.Start, r.StartVersion, listwatch.InitialEventsYes
 	w, err := r.Source.Watch(ctx, q)
 	switch {
 	case err == nil:

@@ -25,7 +25,7 @@ func Pages(ctx context.Context, source listwatch.Source, q listwatch.Query) iter
 				return
 			}
 			first = firstKey(page)
-			q.Start, q.Version, q.Match, q.Continue = listwatch.Newest, 0, listwatch.NotOlderThan, page.Continue
+			q.Start, q.Version, q.Match, q.Continue = listwatch.StartNewest, 0, listwatch.MatchNotOlderThan, page.Continue
 		}
 	}
 }

@@ -147,8 +147,8 @@ func (r *Reflector) restart(action Action, cause error) error {
 // watch begins with the newest state.
 func (r *Reflector) requestState(v listwatch.Version) {
 	r.Resume = ResumePoint{}
-	r.Start, r.StartVersion = listwatch.At, v
+	r.Start, r.StartVersion = listwatch.StartAt, v
 	if v == 0 {
-		r.Start = listwatch.Newest
+		r.Start = listwatch.StartNewest
 	}
 }

@@ -25,11 +25,11 @@ func formatRequests(requests []request) []string {
 			kind = "more"
 		case r.isList:
 			kind = "list"
-		case r.query.InitialEvents == listwatch.No:
+		case r.query.InitialEvents == listwatch.InitialEventsNo:
 			all = append(all, "from "+r.query.Version.String())
 			continue
 		}
-		if r.query.Start == listwatch.At {
+		if r.query.Start == listwatch.StartAt {
 			kind += ">=" + r.query.Version.String()
 		}
 		all = append(all, kind)

@@ -50,7 +50,7 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	if _, err := unread.Next(t.Context(), batch); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("watcher after its last event: got %v, want Unavailable", err)
 	}
-	page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.Any})
+	page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.StartAny})
 	if err != nil || len(page.Items) != 1 {
 		t.Errorf("list from memory: got %d objects, error %v; want 1", len(page.Items), err)
 	}

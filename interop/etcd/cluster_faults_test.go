@@ -204,7 +204,7 @@ func (l *clusterTest) wantRefusedRead(s *serverProcess) {
 		s.note("read refused", err.Error())
 	}
 	began := l.recorder.Elapsed()
-	q := listwatch.Query{Start: listwatch.Any}
+	q := listwatch.Query{Start: listwatch.StartAny}
 	if page, err = remote.List(l.Context(), q); err != nil {
 		l.Errorf("list of any version at server %s without etcd: %v", s.name, err)
 		return

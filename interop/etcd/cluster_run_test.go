@@ -156,9 +156,9 @@ func (l *clusterTest) listRandomly(ctx context.Context, r *rand.Rand) {
 	for sleepRandomly(ctx, r, 150*time.Millisecond) {
 		q := listwatch.Query{}
 		if v := l.clients.newestAcknowledged(); v != 0 && r.IntN(3) > 0 {
-			q.Start, q.Version = listwatch.At, v
+			q.Start, q.Version = listwatch.StartAt, v
 			if r.IntN(3) == 0 {
-				q.Match = listwatch.Exact
+				q.Match = listwatch.MatchExact
 			}
 		}
 		began := l.recorder.Elapsed()
@@ -167,7 +167,7 @@ func (l *clusterTest) listRandomly(ctx context.Context, r *rand.Rand) {
 		case listwatch.Unavailable, listwatch.NotYet, listwatch.TooSlow:
 			continue
 		case listwatch.Expired:
-			if q.Match == listwatch.Exact {
+			if q.Match == listwatch.MatchExact {
 				continue // the version was compacted
 			}
 		}

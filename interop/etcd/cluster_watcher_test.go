@@ -156,12 +156,12 @@ func (f *switchingWatcher) session(ctx context.Context) error {
 	}
 	switch {
 	case f.position != 0:
-		q.Start, q.Version = listwatch.At, f.position
+		q.Start, q.Version = listwatch.StartAt, f.position
 		if len(f.remotes) > 1 {
 			f.switches.Add(1)
 		}
 	case f.rand.IntN(4) == 0:
-		q.Start = listwatch.Any
+		q.Start = listwatch.StartAny
 	}
 	w, err := source.Watch(ctx, q)
 	if err != nil {

@@ -118,7 +118,7 @@ func (w *resumingWatcher) stop() {
 }
 
 func (w *resumingWatcher) run(ctx context.Context) {
-	q := listwatch.Query{Bookmarks: true, InitialEvents: listwatch.Yes}
+	q := listwatch.Query{Bookmarks: true, InitialEvents: listwatch.InitialEventsYes}
 	for i := 0; ctx.Err() == nil; i++ {
 		w.mu.Lock()
 		source := w.sources[i%len(w.sources)]
@@ -129,12 +129,12 @@ func (w *resumingWatcher) run(ctx context.Context) {
 		leave()
 		switch {
 		case errors.Is(err, listwatch.Expired):
-			q = listwatch.Query{Bookmarks: true, InitialEvents: listwatch.Yes}
+			q = listwatch.Query{Bookmarks: true, InitialEvents: listwatch.InitialEventsYes}
 			w.mu.Lock()
 			w.expired++
 			w.mu.Unlock()
 		case at != 0:
-			q = listwatch.Query{Bookmarks: true, Start: listwatch.At, Version: at}
+			q = listwatch.Query{Bookmarks: true, Start: listwatch.StartAt, Version: at}
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, 
 		return 0, err
 	}
 	defer watcher.Close()
-	synced := q.Start == listwatch.At
+	synced := q.Start == listwatch.StartAt
 	var batch [16]listwatch.Event
 	for {
 		n, err := watcher.Next(ctx, batch[:])

@@ -40,7 +40,7 @@ func readEvents(t testing.TB, w listwatch.Watcher, n int) []string {
 
 func watchAt(t testing.TB, s listwatch.Source, v listwatch.Version) listwatch.Watcher {
 	t.Helper()
-	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	deleted := wr.delete("b")
 	// Another server also has the writes, both in a list at their version and in a list of
 	// the newest state.
-	for _, q := range []listwatch.Query{{Start: listwatch.At, Version: deleted.Version}, {}} {
+	for _, q := range []listwatch.Query{{Start: listwatch.StartAt, Version: deleted.Version}, {}} {
 		page := list(t, remote, q)
 		if page.Version < deleted.Version || len(page.Items) != 1 || string(page.Items[0].Data) != string(a2.Data) {
 			t.Errorf("list at another server: got %+v, want a at version %d", page, a2.Version)
@@ -100,7 +100,7 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	if got := readEvents(t, watchAt(t, third, b.Version), 2); strings.Join(got, ", ") != strings.Join(want[2:], ", ") {
 		t.Errorf("watch resumed at a third server: got %v, want %v", got, want[2:])
 	}
-	page, err := third.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: b.Version})
+	page, err := third.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: b.Version})
 	if err != nil || len(page.Items) != 2 {
 		t.Errorf("list of version %d at a third server: got %+v, error %v; want a and b", b.Version, page, err)
 	}
@@ -141,7 +141,7 @@ func TestCompactionExpiresHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := openThings(t, openDB(t, o))
-	if _, err := second.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: versions[3]}); !errors.Is(err, listwatch.Expired) {
+	if _, err := second.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: versions[3]}); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("watch of a version before the compaction: got %v, want Expired", err)
 	}
 	got := readEvents(t, watchAt(t, second, versions[4]), 5)

@@ -199,7 +199,7 @@ func TestFreshReadsFailWithoutEtcd(t *testing.T) {
 	if status := listwatch.AsError(err).HTTPStatus(); status != http.StatusGatewayTimeout {
 		t.Errorf("got status %d, want 504", status)
 	}
-	if page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.Any}); err != nil || len(page.Items) != 1 {
+	if page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.StartAny}); err != nil || len(page.Items) != 1 {
 		t.Errorf("list of any version: got %+v, error %v; want one object", page, err)
 	}
 	if err := db.Ready(t.Context()); err == nil {

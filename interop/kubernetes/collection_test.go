@@ -68,7 +68,7 @@ func testWatchOfWrites(t *testing.T, remote *client.Remote) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := remote.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: page.Version})
+	w, err := remote.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: page.Version})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func nextEvent(t *testing.T, w listwatch.Watcher) (listwatch.Event, error) {
 
 func watchFrom(t *testing.T, s listwatch.Source, v listwatch.Version) listwatch.Watcher {
 	t.Helper()
-	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 	if err != nil {
 		t.Fatal(err)
 	}

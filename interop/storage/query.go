@@ -22,7 +22,7 @@ func (c *coder) listQuery(path string, o kube.ListOptions) (q listwatch.Query, p
 	case from != "":
 		q.Continue = c.continueToken(from, exact)
 	case exact > 0:
-		q.Start, q.Match, q.Version = listwatch.At, listwatch.Exact, listwatch.Version(exact)
+		q.Start, q.Match, q.Version = listwatch.StartAt, listwatch.MatchExact, listwatch.Version(exact)
 	default:
 		err = setStart(&q, o.ResourceVersion)
 	}
@@ -36,9 +36,9 @@ func (c *coder) watchQuery(path string, o kube.ListOptions) (q listwatch.Query, 
 		return q, err
 	}
 	if send := o.SendInitialEvents; send != nil && *send {
-		q.InitialEvents, q.Bookmarks = listwatch.Yes, o.Predicate.AllowWatchBookmarks
+		q.InitialEvents, q.Bookmarks = listwatch.InitialEventsYes, o.Predicate.AllowWatchBookmarks
 	} else if send != nil {
-		q.InitialEvents = listwatch.No
+		q.InitialEvents = listwatch.InitialEventsNo
 	}
 	return q, setStart(&q, o.ResourceVersion)
 }
@@ -50,9 +50,9 @@ func setStart(q *listwatch.Query, resourceVersion string) error {
 	case err != nil:
 		return apierrors.NewBadRequest(err.Error())
 	case version > 0:
-		q.Start, q.Version = listwatch.At, listwatch.Version(version)
+		q.Start, q.Version = listwatch.StartAt, listwatch.Version(version)
 	case resourceVersion != "":
-		q.Start = listwatch.Any
+		q.Start = listwatch.StartAny
 	}
 	return nil
 }

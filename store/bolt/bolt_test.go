@@ -111,7 +111,7 @@ func (s *testDB) delete(name string) *listwatch.Object {
 // eventsAfter returns the events after v up to the newest version, each as a line.
 func (s *testDB) eventsAfter(v listwatch.Version, q listwatch.Query) (lines []string) {
 	s.Helper()
-	q.Start, q.Version = listwatch.At, v
+	q.Start, q.Version = listwatch.StartAt, v
 	w, err := s.pods.Watch(s.Context(), q)
 	if err != nil {
 		s.Fatal(err)
@@ -166,7 +166,7 @@ func TestRestartKeepsStateAndHistory(t *testing.T) {
 	versions := append([]listwatch.Version{start}, s.writeSome()...)
 	readEverything := func() (seen [][]string) {
 		for _, v := range versions {
-			seen = append(seen, s.eventsAfter(v, listwatch.Query{}), s.list(listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: v}))
+			seen = append(seen, s.eventsAfter(v, listwatch.Query{}), s.list(listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: v}))
 		}
 		app, _ := listwatch.ParseLabelSelector("app=a1")
 		node, _ := listwatch.ParseFieldSelector("spec.nodeName=n1")
@@ -216,7 +216,7 @@ func TestCollectionsShareOneCounterAcrossRestarts(t *testing.T) {
 	if nodes, err = s.db.Collection(store.CollectionSpec{Kind: "Node"}); err != nil {
 		t.Fatal(err)
 	}
-	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 7})
+	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestWatchOfAnEmptyCollectionResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: 7})
+	w, err := nodes.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestCompactDropsHistoryFromTheFile(t *testing.T) {
 	state := s.list(listwatch.Query{})
 	s.db.Compact()
 	for range 2 {
-		_, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: now})
+		_, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: now})
 		if !errors.Is(err, listwatch.Expired) {
 			t.Errorf("a watch from %d: got %v, want code Expired", before, err)
 		}
@@ -339,7 +339,7 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 			t.Errorf("%s: the file has %d records of 51 writes", name, records)
 		}
 		s.reopen()
-		w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start})
+		w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: start})
 		if errors.Is(err, listwatch.Expired) == c.isKept {
 			t.Errorf("%s: got %v after a restart, want Expired only if the history is limited", name, err)
 		}
@@ -411,7 +411,7 @@ func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	s.options.RestoredFromBackup = false
 	for range 2 {
 		for _, v := range []listwatch.Version{before, lost, restored - 1} {
-			if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: v}); !errors.Is(err, listwatch.Expired) {
+			if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v}); !errors.Is(err, listwatch.Expired) {
 				t.Errorf("a watch from %d: got %v, want code Expired", v, err)
 			}
 		}

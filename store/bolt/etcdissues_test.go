@@ -20,7 +20,7 @@ import (
 // watchFrom opens a watch of all events after v.
 func (s *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
 	s.Helper()
-	w, err := s.pods.Watch(s.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+	w, err := s.pods.Watch(s.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
 		check(before, 1+offset)
 		for range 2 {
 			for from := listwatch.Version(1); from <= 5; from++ {
-				w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: from})
+				w, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: from})
 				if errors.Is(err, listwatch.Expired) {
 					if from >= 1+offset {
 						t.Errorf("floor %d: a watch from %d is Expired", 1+offset, from)

@@ -364,7 +364,7 @@ func TestDeletedFileIsCreatedAgain(t *testing.T) {
 	if s.db.Epoch() == epoch || s.db.Version() <= last {
 		t.Errorf("epoch %q at %d, want another epoch than %q and a version after %d", s.db.Epoch(), s.db.Version(), epoch, last)
 	}
-	if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: last}); !errors.Is(err, listwatch.Expired) {
+	if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: last}); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a watch from the old file: got %v, want code Expired", err)
 	}
 }

@@ -138,7 +138,7 @@ func (w *walk) check() {
 	}
 	resumable := false
 	for _, v := range from {
-		watcher, err := w.pods.Watch(w.Context(), listwatch.Query{Start: listwatch.At, Version: v})
+		watcher, err := w.pods.Watch(w.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 		if err != nil {
 			if resumable || listwatch.CodeOf(err) != listwatch.Expired {
 				w.t.Fatalf("a watch from %d: %v, but a watch from an earlier version works", v, err)

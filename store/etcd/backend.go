@@ -54,11 +54,11 @@ func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 		if err := b.awaitContinue(ctx, q.Continue); err != nil {
 			return listwatch.Page{}, err
 		}
-	case q.Start == listwatch.Newest:
+	case q.Start == listwatch.StartNewest:
 		if err := b.catchUp(ctx); err != nil {
 			return listwatch.Page{}, err
 		}
-	case q.Start == listwatch.At:
+	case q.Start == listwatch.StartAt:
 		b.demandVersion(q.Version)
 	}
 	return b.Log.List(ctx, q)
@@ -89,11 +89,11 @@ func (b *backend) CompactTo(v listwatch.Version) {
 // Watch implements [listwatch.Source].
 func (b *backend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	switch q.Start {
-	case listwatch.Newest:
+	case listwatch.StartNewest:
 		if err := b.catchUp(ctx); err != nil {
 			return nil, err
 		}
-	case listwatch.At:
+	case listwatch.StartAt:
 		b.demandVersion(q.Version)
 	}
 	return b.Log.Watch(ctx, q)

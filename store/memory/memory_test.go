@@ -121,7 +121,7 @@ func TestStartVersionIsUsed(t *testing.T) {
 	if o := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`); o.Version != 8 || db.Version() != 8 {
 		t.Errorf("the first write has version %v, the database %v, want 8", o.Version, db.Version())
 	}
-	if page, err := pods.List(t.Context(), listwatch.Query{Start: listwatch.At, Match: listwatch.Exact, Version: 7}); err != nil || len(page.Items) != 0 {
+	if page, err := pods.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 7}); err != nil || len(page.Items) != 0 {
 		t.Errorf("a list of the empty database: got %+v, %v", page, err)
 	}
 }
@@ -175,9 +175,9 @@ func TestWatchResumesFromEveryVersionInHistory(t *testing.T) {
 	for i := range 5 {
 		update(t, pods, key, fmt.Sprintf(`{"metadata":{"name":"a"},"x":%d}`, i))
 	}
-	all := next(t, watch(t, pods, listwatch.Query{Start: listwatch.At, Version: start}), 6)
+	all := next(t, watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start}), 6)
 	for i := range all {
-		got := next(t, watch(t, pods, listwatch.Query{Start: listwatch.At, Version: start + listwatch.Version(i)}), 6-i)
+		got := next(t, watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start + listwatch.Version(i)}), 6-i)
 		if diff := cmp.Diff(all[i:], got); diff != "" {
 			t.Errorf("from %d writes after the start (-want +got):\n%s", i, diff)
 		}
@@ -189,14 +189,14 @@ func TestCompactDropsHistoryAndKeepsState(t *testing.T) {
 	before := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	now := create(t, pods, `{"metadata":{"name":"b","namespace":"n"}}`)
 	db.Compact()
-	w, err := pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: before.Version})
+	w, err := pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: before.Version})
 	if err == nil {
 		_, err = w.Next(t.Context(), make([]listwatch.Event, 1))
 	}
 	if !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a watch from an earlier version: got %v, want code Expired", err)
 	}
-	w = watch(t, pods, listwatch.Query{Start: listwatch.At, Version: now.Version})
+	w = watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: now.Version})
 	c := create(t, pods, `{"metadata":{"name":"c","namespace":"n"}}`)
 	if diff := cmp.Diff([]string{line(listwatch.Added, c)}, next(t, w, 1)); diff != "" {
 		t.Errorf("a watch from the newest version (-want +got):\n%s", diff)
@@ -223,7 +223,7 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 			create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 			time.Sleep(10 * time.Minute)
 			create(t, pods, `{"metadata":{"name":"b","namespace":"n"}}`)
-			w, err := pods.Watch(t.Context(), listwatch.Query{Start: listwatch.At, Version: start})
+			w, err := pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: start})
 			if err == nil {
 				_, err = w.Next(t.Context(), make([]listwatch.Event, 1))
 			}
@@ -435,7 +435,7 @@ func TestTypedEventsEndWithAnError(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := readEvents(ctx, listwatch.Query{InitialEvents: listwatch.No}); err != context.Canceled {
+	if err := readEvents(ctx, listwatch.Query{InitialEvents: listwatch.InitialEventsNo}); err != context.Canceled {
 		t.Errorf("a canceled context: got %v, want its error", err)
 	}
 }

@@ -70,7 +70,7 @@ func (s *staleSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 		}
 		s.first = page
 	}
-	q.Start, q.Version, q.InitialEvents = listwatch.At, s.first.Version, listwatch.No
+	q.Start, q.Version, q.InitialEvents = listwatch.StartAt, s.first.Version, listwatch.InitialEventsNo
 	w, err := s.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	}
 	// A relay lags slightly behind its origin. Wait for the relay, because two cases would notice
 	// the lag: they drain the server or compact the history right after a write.
-	return o, awaitRelay(ctx, b.Relay, listwatch.Query{Start: listwatch.At, Version: o.Version, Limit: 1, Match: listwatch.NotOlderThan})
+	return o, awaitRelay(ctx, b.Relay, listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
 }
 
 // awaitRelay repeats a list until r can serve q, because one list waits for at most three seconds.

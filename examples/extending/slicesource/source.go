@@ -127,7 +127,7 @@ func (s *Source) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	switch {
 	case from.Version > 0:
 		v = from.Version
-	case q.Start == listwatch.At && q.Match == listwatch.Exact:
+	case q.Start == listwatch.StartAt && q.Match == listwatch.MatchExact:
 		v = q.Version
 	}
 	if v < s.floor || v > s.newest {
@@ -141,7 +141,7 @@ func (s *Source) waitFor(ctx context.Context, v listwatch.Version) error {
 	if v == 0 {
 		return nil
 	}
-	w, err := s.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: v, InitialEvents: listwatch.Yes, Bookmarks: true})
+	w, err := s.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
 	if err == nil {
 		defer w.Close()
 		_, err = w.Next(ctx, make([]listwatch.Event, 1))

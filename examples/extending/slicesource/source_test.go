@@ -24,7 +24,7 @@ func object(t testing.TB, name string, v listwatch.Version) *listwatch.Object {
 func TestFutureVersionsAreNotYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(listwatch.Description{}, 1)
-		future := listwatch.Query{Start: listwatch.At, Version: 2}
+		future := listwatch.Query{Start: listwatch.StartAt, Version: 2}
 		start := time.Now()
 		if _, err := s.List(t.Context(), future); listwatch.CodeOf(err) != listwatch.NotYet || time.Since(start) != versionTimeout {
 			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
@@ -53,7 +53,7 @@ func TestCompactKeepsTheStateAndTheRest(t *testing.T) {
 	s.Append(Write{Version: 5, Old: b, New: object(t, "b", 5)})
 	s.Compact(4)
 	for v, want := range map[listwatch.Version]listwatch.Code{3: listwatch.Expired, 4: listwatch.Unknown} {
-		q := listwatch.Query{Start: listwatch.At, Version: v, Match: listwatch.Exact}
+		q := listwatch.Query{Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact}
 		if p, err := s.List(t.Context(), q); listwatch.CodeOf(err) != want || err == nil && (len(p.Items) != 1 || p.Items[0] != b) {
 			t.Errorf("list at %d: got %v, %v, want object b or code %v", v, p.Items, err, want)
 		}
@@ -77,7 +77,7 @@ func ExampleSource() {
 	}
 	releases.Append(Write{Version: 2, New: first})
 	releases.Append(Write{Version: 3, Old: first})
-	w, err := releases.Watch(context.Background(), listwatch.Query{Start: listwatch.At, Version: 1})
+	w, err := releases.Watch(context.Background(), listwatch.Query{Start: listwatch.StartAt, Version: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -16,7 +16,7 @@ func (s *Source) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &watcher{source: s, query: q, at: s.newest, start: q.SendsInitialEvents()}
-	if q.Start == listwatch.At {
+	if q.Start == listwatch.StartAt {
 		w.at = q.Version
 	}
 	if w.at > s.newest {

@@ -68,9 +68,9 @@ func (s *collectionFlags) parse(ctx context.Context, args []string, f *pflag.Fla
 	if t.query.Version, err = listwatch.ParseVersion(s.version); err != nil {
 		return nil, cli.Usagef("--resource-version: %w", err)
 	}
-	t.query.Start = listwatch.At
+	t.query.Start = listwatch.StartAt
 	if t.query.Version == 0 {
-		t.query.Start = listwatch.Any
+		t.query.Start = listwatch.StartAny
 	}
 	return t, nil
 }

@@ -69,7 +69,7 @@ change, and on SIGHUP.`,
 	f := cmd.Flags()
 	o.upstream.register(f)
 	f.StringArrayVar(&o.resources, "resource", nil, "`resource` to relay, such as pods or widgets.v1.demo.example.com; append =Widget or =Widget,cluster to skip the discovery at the upstream (repeatable)")
-	f.IntVar(&o.backfillVersions, "lookback", relay.DefaultBackfillVersions, "`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
+	f.IntVar(&o.backfillVersions, "backfill", relay.DefaultBackfillVersions, "`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
 	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
 	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")

@@ -38,7 +38,7 @@ func clientTyped(e *harness.Env) {
 		_, route := e.ServeSequence(harness.Respond(test.code, test.body))
 		r := e.Remote(route)
 		_, dialErr := route.Client.Dial(e.Context(), &transport.Request{URL: route.WatchURL("watch=1")})
-		_, watchErr := r.Watch(e.Context(), listwatch.Query{Start: listwatch.At, Version: 1})
+		_, watchErr := r.Watch(e.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 1})
 		_, listErr := r.List(e.Context(), listwatch.Query{})
 		for call, err := range map[string]error{"dial": dialErr, "watch": watchErr, "list": listErr} {
 			got, ok := errors.AsType[*listwatch.Error](err)

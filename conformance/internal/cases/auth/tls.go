@@ -95,7 +95,7 @@ func wantServerCertificateRefused(e *harness.Env, name string, authority *certs.
 	if dialErr == nil {
 		receiver.Close()
 	}
-	watcher, watchErr := r.Watch(e.Context(), listwatch.Query{Start: listwatch.At, Version: 1})
+	watcher, watchErr := r.Watch(e.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 1})
 	if watchErr == nil {
 		watcher.Close()
 	}

@@ -104,7 +104,7 @@ func stopIdempotent(e *harness.Env) {
 	wantClosed(e, "by other goroutines before the read", w)
 
 	ctx, cancel := context.WithCancel(context.Background())
-	w, err := e.Remote(e.Route).Watch(ctx, listwatch.Query{Start: listwatch.At, Version: e.Newest()})
+	w, err := e.Remote(e.Route).Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: e.Newest()})
 	if err != nil {
 		e.Fatal(err)
 	}

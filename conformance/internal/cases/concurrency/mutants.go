@@ -26,7 +26,7 @@ var Mutants = []mutation.Mutant{
 	})}},
 	{Name: "starts-watches-at-the-newest-version", Breaks: []string{"conc/subscribe-race"}, Defect: reference.Interceptors{Source: func(s listwatch.Source) listwatch.Source {
 		return &mutation.ChangedQueries{Source: s, Change: func(q *listwatch.Query) {
-			if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil && q.Start == listwatch.At {
+			if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil && q.Start == listwatch.StartAt {
 				q.Version = page.Version
 			}
 		}}

@@ -37,7 +37,7 @@ var Mutants = []mutation.Mutant{
 			next.ServeHTTP(w, r)
 		})
 	}}},
-	{Name: "always-sends-initial-events", Breaks: []string{"initial/false"}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes })}},
+	{Name: "always-sends-initial-events", Breaks: []string{"initial/false"}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.InitialEventsYes })}},
 	{Name: "never-marks-the-end", Breaks: []string{"initial/empty", "initial/stream"}, Defect: reference.Interceptors{Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if e.Type == listwatch.Synced {
 			return nil
@@ -75,7 +75,7 @@ type hastyWatcher struct {
 func (w *hastyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := w.Watcher.Next(ctx, dst[:1])
 	if w.seen++; w.seen == 2 && err == nil {
-		next, err := w.from.Watch(ctx, listwatch.Query{Start: listwatch.At, Version: dst[0].Version, Bookmarks: true})
+		next, err := w.from.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: dst[0].Version, Bookmarks: true})
 		if err != nil {
 			return 0, err
 		}

@@ -18,13 +18,13 @@ var Mutants = []mutation.Mutant{
 	{Name: "resumes-one-late", Breaks: []string{
 		"resume/from-rv", "resume/restart", "resume/cross-transport", "resume/cross-replica", "resume/list-then-watch", "resume/expired-never-skips",
 	}, Defect: reference.Interceptors{Source: mutation.OnWatches(func(q *listwatch.Query) {
-		if q.Start == listwatch.At {
+		if q.Start == listwatch.StartAt {
 			q.Version++
 		}
 	})}},
 	{Name: "resumes-one-early", Breaks: []string{"resume/from-rv", "resume/restart", "resume/last-event-id", "resume/rv-exact-no-synthetic"}, Defect: reference.Interceptors{
 		Source: mutation.OnWatches(func(q *listwatch.Query) {
-			if q.Start == listwatch.At {
+			if q.Start == listwatch.StartAt {
 				q.Version--
 			}
 		}),
@@ -34,7 +34,7 @@ var Mutants = []mutation.Mutant{
 		Source: mutation.OnEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
 	}},
 	{Name: "sends-unrequested-initial-events", Breaks: []string{"resume/rv-exact-no-synthetic"}, Defect: reference.Interceptors{
-		Source: mutation.OnWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.Yes }),
+		Source: mutation.OnWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.InitialEventsYes }),
 	}},
 	{Name: "skips-expired-history", Breaks: []string{
 		"resume/expired", "resume/expired-never-skips", "resume/expired-never-skips-bytes", "resume/server-restart",
@@ -91,7 +91,7 @@ func (l *lenient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watch
 }
 
 func (l *lenient) now(q listwatch.Query) listwatch.Query {
-	q.Start, q.Version, q.InitialEvents = listwatch.Newest, 0, listwatch.No
+	q.Start, q.Version, q.InitialEvents = listwatch.StartNewest, 0, listwatch.InitialEventsNo
 	return q
 }
 
