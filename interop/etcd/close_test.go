@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch"
@@ -133,5 +136,55 @@ func TestCloseEndsALoad(t *testing.T) {
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that starts receives all events since the revision at which it has read the objects. How
+// long that takes depends on etcd, so a start has no limit other than that events arrive.
+func TestStartWaitsWhileEventsArrive(t *testing.T) {
+	t.Parallel()
+	const writes = 4
+	server := etcdtest.StartProcess(t)
+	proxy := etcdtest.StartProxy(t, server.URL)
+	client := etcdtest.Dial(t, server.URL)
+	for n := range writes {
+		if _, err := client.Put(t.Context(), "/load/things.example.com/default/a", string(thing("a", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replaying := make(chan int64, writes)
+	proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
+		return func(got *pb.WatchResponse, send func(*pb.WatchResponse)) {
+			if len(got.Events) == 0 {
+				send(got)
+				return
+			}
+			for _, e := range got.Events {
+				one := clone(got)
+				one.Events = []*mvccpb.Event{e}
+				send(one)
+				select { // the next event arrives after the database has given up waiting once
+				case <-replaying:
+				case <-t.Context().Done():
+				}
+			}
+		}
+	})
+	var reached []int64
+	db := openDB(t, etcd.Options{Endpoints: []string{proxy.URL}, Prefix: "/load", Trace: &etcd.Trace{
+		Replaying: func(_ string, revision, _ int64) {
+			reached = append(reached, revision)
+			replaying <- revision
+		},
+	}})
+	c, err := db.CollectionContext(t.Context(), things)
+	if err != nil {
+		t.Fatalf("a start with %d events that arrive slowly: %v", writes, err)
+	}
+	if len(reached) < 2 || !slices.IsSorted(reached) {
+		t.Errorf("got progress %v, want growing revisions", reached)
+	}
+	if got := c.Stats(); got.Newest < writes {
+		t.Errorf("got version %d after the start, want at least %d", got.Newest, writes)
 	}
 }

@@ -74,15 +74,13 @@ func (b *backend) awaitContinue(ctx context.Context, token string) error {
 	case t.Version == 0:
 		return b.catchUp(ctx)
 	}
-	b.demandVersion(t.Version)
-	return b.applied.Wait(ctx, t.Version)
+	return b.reach(ctx, t.Version)
 }
 
 // CompactTo drops the history up to v in memory, as [history.Log.CompactTo] does.
 func (b *backend) CompactTo(v listwatch.Version) {
-	b.demandVersion(v)
 	// If etcd is unreachable, CompactTo still drops what it can.
-	_ = b.applied.Wait(b.db.lifetime, v)
+	_ = b.reach(b.db.lifetime, v)
 	b.Log.CompactTo(v)
 }
 

@@ -22,9 +22,38 @@ func (b *backend) catchUp(ctx context.Context) error {
 	defer cancel()
 	revision, err := b.db.revisions.Get(limited)
 	if err == nil {
-		b.demandVersion(listwatch.Version(revision))
-		err = b.applied.Wait(limited, listwatch.Version(revision))
+		err = b.reach(limited, listwatch.Version(revision))
 	}
+	return b.notReached(ctx, err)
+}
+
+// catchUpAtStart is like catchUp, but it waits for as long as the log advances: etcd sends some
+// 10,000 revisions a second, and a busy cluster has many more that are not compacted. It returns an
+// error of code NotYet when the log has not advanced for freshnessTimeout.
+func (b *backend) catchUpAtStart(ctx context.Context) error {
+	revision, err := b.db.revisions.Get(ctx)
+	newest := listwatch.Version(revision)
+	for err == nil && b.applied.Version() < newest {
+		before := b.applied.Version()
+		limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
+		err = b.reach(limited, newest)
+		cancel()
+		if after := b.applied.Version(); err != nil && ctx.Err() == nil && after > before {
+			b.db.options.Trace.Replaying(b.name, int64(after), revision)
+			err = nil
+		}
+	}
+	return b.notReached(ctx, err)
+}
+
+// reach waits until the log has reached v.
+func (b *backend) reach(ctx context.Context, v listwatch.Version) error {
+	b.demandVersion(v)
+	return b.applied.Wait(ctx, v)
+}
+
+// notReached returns the error for a caller whose context is ctx, if err has ended its wait.
+func (b *backend) notReached(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -121,7 +121,7 @@ func (db *DB) start(lifetime context.Context, b *backend) error {
 		return err
 	}
 	db.goroutines.Go(func() { b.run(lifetime) })
-	if err := b.catchUp(lifetime); err != nil {
+	if err := b.catchUpAtStart(lifetime); err != nil {
 		return err
 	}
 	return b.unreadableKeyError()

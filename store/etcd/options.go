@@ -83,6 +83,10 @@ type Trace struct {
 	// Loading is called while the objects of a collection are read, with the number read so
 	// far and the total.
 	Loading func(collection string, done, total int64)
+	// Replaying is called every few seconds while a collection, whose objects have been read at an
+	// older revision, receives the events since then. The collection is loaded when the parameter
+	// revision, which it has reached, is the newest one.
+	Replaying func(collection string, revision, newest int64)
 	// Loaded is called when a collection can be served. The parameter version is the version of
 	// its state, and floor is the oldest version at which a watch can start.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
@@ -128,6 +132,9 @@ func (t *Trace) withDefaults() *Trace {
 	}
 	if full.Loading == nil {
 		full.Loading = func(string, int64, int64) {}
+	}
+	if full.Replaying == nil {
+		full.Replaying = func(string, int64, int64) {}
 	}
 	if full.Loaded == nil {
 		full.Loaded = func(string, int, int64, int64, time.Duration) {}

@@ -140,6 +140,9 @@ func etcdTrace(log *slog.Logger, m *metrics.Metrics) *etcd.Trace {
 				log.Info("loading", "collection", collection, "objects", done, "of", total)
 			}
 		},
+		Replaying: func(collection string, revision, newest int64) {
+			log.Info("receiving the history", "collection", collection, "revision", revision, "of", newest)
+		},
 		Loaded: func(collection string, objects int, floor, version int64, took time.Duration) {
 			level := slog.LevelDebug
 			if objects > 0 {
