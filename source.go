@@ -210,9 +210,9 @@ const (
 	StartNewest Start = iota
 	// StartAny means any available state, possibly an old one (resourceVersion "0").
 	StartAny
-	// StartAt means Query.Version. A watch starts with the first write after it. A list, and a watch
-	// with initial events, shows the state at that version or later; a list with [MatchExact]
-	// shows it at that version.
+	// StartAt means Query.Version. A watch starts with the first write after it. A list, and a
+	// watch with initial events, shows the state at that version or later; a list with
+	// [MatchExact] shows it at that version.
 	StartAt
 )
 

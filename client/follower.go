@@ -22,9 +22,9 @@ import (
 // starts at the version of that list, because a watch without a version could not be
 // resumed.
 //
-// If Start is StartAt and the epoch of the server has changed, the error is [listwatch.Expired]. A Query
-// does not name an epoch, so the Remote assumes that the version belongs to the newest epoch that
-// the server has reported so far.
+// If Start is StartAt and the epoch of the server has changed, the error is [listwatch.Expired]. A
+// Query does not name an epoch, so the Remote assumes that the version belongs to the newest epoch
+// that the server has reported so far.
 func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := checkQuery(q, true); err != nil {
 		return nil, err

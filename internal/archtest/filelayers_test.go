@@ -31,8 +31,8 @@ type use struct{ from, to string }
 
 func (u use) String() string { return u.from + " -> " + u.to }
 
-// fileUses returns the uses between files, each pair of files once. It finds names without the types
-// of expressions, so it counts a method only if just one file of the package declares the name.
+// fileUses returns the uses between files, each pair of files once. It finds names without the
+// types of expressions, so it counts a method only if just one file of the package declares it.
 func fileUses(files []*sourceFile) []use {
 	names, methods := map[string]string{}, map[string]string{}
 	for _, f := range files {
