@@ -12,7 +12,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
-	"github.com/listwatch/listwatch/store"
 )
 
 func TestAllTransportsShowTheSameEvents(t *testing.T) {
@@ -29,7 +28,7 @@ func TestAllTransportsShowTheSameEvents(t *testing.T) {
 		remote := openWatch(t, r, q)
 		s.put(t, "b", 1)
 		s.put(t, "a", 2)
-		if _, err := s.things.Delete(t.Context(), listwatch.Key{Name: "b"}, store.Preconditions{}); err != nil {
+		if _, err := s.things.Delete(t.Context(), listwatch.Key{Name: "b"}, listwatch.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		want, got := readEvents(t, local, 5), readEvents(t, remote, 5)

@@ -53,7 +53,7 @@ func (s flagStore) Put(ctx context.Context, key listwatch.Key, data []byte) (lis
 }
 
 func (s flagStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	o, err := s.flags.Delete(ctx, key, store.Preconditions{})
+	o, err := s.flags.Delete(ctx, key, listwatch.Preconditions{})
 	if err != nil {
 		return 0, err
 	}

@@ -89,7 +89,7 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 	if old == nil {
 		object, err = w.things.Create(ctx, data)
 	} else {
-		object, err = w.things.Update(ctx, key, store.Preconditions{Version: old.version}, func(found *listwatch.Object) ([]byte, error) {
+		object, err = w.things.Update(ctx, key, listwatch.Preconditions{Version: old.version}, func(found *listwatch.Object) ([]byte, error) {
 			if !bytes.Equal(found.Data, old.data) {
 				return nil, fmt.Errorf("the store returned other bytes than were written: %s", firstDifference(found.Data, old.data))
 			}
@@ -108,7 +108,7 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 
 func (w *writer) delete(ctx context.Context, key listwatch.Key) error {
 	old := w.owned[key]
-	object, err := w.things.Delete(ctx, key, store.Preconditions{})
+	object, err := w.things.Delete(ctx, key, listwatch.Preconditions{})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.K
 	if err != nil {
 		return err
 	}
-	o, err := to.ReplaceIf(r.Context(), key, store.Preconditions{Version: version}, data)
+	o, err := to.ReplaceIf(r.Context(), key, listwatch.Preconditions{Version: version}, data)
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
@@ -157,7 +157,7 @@ func ifMatch(r *http.Request) (listwatch.Version, error) {
 }
 
 // readDeleteOptions reads the preconditions and the values of dryRun in the body of a delete.
-func readDeleteOptions(data []byte) (p store.Preconditions, dryRun []string, err error) {
+func readDeleteOptions(data []byte) (p listwatch.Preconditions, dryRun []string, err error) {
 	if len(data) == 0 {
 		return p, nil, nil
 	}

@@ -197,7 +197,7 @@ func TestPageFollowsTheCollection(t *testing.T) {
 
 	s.down.Store(true)
 	s.cut()
-	if _, err := s.things.Delete(ctx, listwatch.Key{Name: "b"}, store.Preconditions{}); err != nil {
+	if _, err := s.things.Delete(ctx, listwatch.Key{Name: "b"}, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.put(t, "a", 3)

@@ -182,7 +182,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 	if c.subresource == "status" && string(rawjson.Lookup(config, "metadata", "name")) == "null" {
 		return nil, c.nameMismatch("name", "", c.name)
 	}
-	return to.Update(r.Context(), c.key(), store.Preconditions{}, c.inTurn(r.Context(), func(old *listwatch.Object) ([]byte, error) {
+	return to.Update(r.Context(), c.key(), listwatch.Preconditions{}, c.inTurn(r.Context(), func(old *listwatch.Object) ([]byte, error) {
 		if err := c.checkIdentity(old, config); err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
-	var conditions store.Preconditions
+	var conditions listwatch.Preconditions
 	unsafe := o.IgnoreStoreReadErrorWithClusterBreakingPotential
 	if o.Preconditions != nil || unsafe != nil && *unsafe {
 		old, err := c.collection.Get(r.Context(), c.key())
@@ -83,11 +83,11 @@ func markedStatus(o metav1.DeleteOptions) int {
 // conditions converts the preconditions of a delete to preconditions of the store. Every member
 // that is present is a condition, even an empty one. If old, which is the stored object, does not
 // fulfill them, conditions returns an error.
-func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditions) (p store.Preconditions, err error) {
+func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditions) (p listwatch.Preconditions, err error) {
 	if o == nil {
 		return p, nil
 	}
-	p = store.Preconditions{UID: metadataString(old.Data, "uid"), Version: old.Version}
+	p = listwatch.Preconditions{UID: metadataString(old.Data, "uid"), Version: old.Version}
 	if o.UID != nil && string(*o.UID) != p.UID {
 		return p, c.preconditionFailed(old, "UID", string(*o.UID), p.UID)
 	}

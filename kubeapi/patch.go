@@ -15,7 +15,6 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -72,7 +71,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 		}
 		return dropRepeatedOwners(w, out), err
 	}
-	patched, err := c.update(r.Context(), to, store.Preconditions{}, manager(r, o), check)
+	patched, err := c.update(r.Context(), to, listwatch.Preconditions{}, manager(r, o), check)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func clampInt32(v jsonvalue.Value) int32 {
 // replicas, and returns the new scale. Other changes by p have no effect, except for
 // preconditions.
 func (c resourceRequest) updateScale(
-	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
+	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
 		before, err := c.scale.patchable(old)

@@ -200,7 +200,7 @@ func TestStoredOutOfRangeNumbersAreNoObstacle(t *testing.T) {
 			t.Errorf("PATCH: got %s, want the number as written", got)
 		}
 		a.want(t, 200, "PUT", gadgets+"/one", object+`1}`)
-		if _, err := c.Update(t.Context(), listwatch.Key{Name: "one"}, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
+		if _, err := c.Update(t.Context(), listwatch.Key{Name: "one"}, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
 			return []byte(object + `1e400}`), nil
 		}); err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 	if namespace := metadataString(data, "namespace"); c.Namespaced && namespace != "" && namespace != c.namespace {
 		return c.nameMismatch("namespace", namespace, c.namespace)
 	}
-	p := store.Preconditions{UID: metadataString(data, "uid")}
+	p := listwatch.Preconditions{UID: metadataString(data, "uid")}
 	if p.Version, err = listwatch.ParseVersion(metadataString(data, "resourceVersion")); err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (c resourceRequest) validateObject(old, next []byte) error {
 // manager becomes the manager of the changes. If p sets a resourceVersion, this is a precondition,
 // as in Kubernetes.
 func (c resourceRequest) update(
-	ctx context.Context, to *store.Collection, conditions store.Preconditions, manager string, p patchFunc,
+	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
 		return c.updateScale(ctx, to, conditions, manager, p)

@@ -55,7 +55,7 @@ func (o *origin) put(name, color string) *listwatch.Object {
 
 func (o *origin) remove(name string) {
 	o.Helper()
-	if _, err := o.Delete(context.Background(), listwatch.Key{Namespace: "default", Name: name}, store.Preconditions{}); err != nil {
+	if _, err := o.Delete(context.Background(), listwatch.Key{Namespace: "default", Name: name}, listwatch.Preconditions{}); err != nil {
 		o.Fatal(err)
 	}
 }

@@ -34,21 +34,13 @@ type Collection struct {
 	quota   *quota
 }
 
+var _ listwatch.Store = (*Collection)(nil)
+
 // New returns the collection that s declares, with its objects in b. Empty fields of s get
 // their defaults. If b is a [listwatch.Describer], the collection has the epoch that b
 // describes.
 func New(s CollectionSpec, b Backend) *Collection {
 	return &Collection{spec: s.WithDefaults(), backend: b, quota: new(quota)}
-}
-
-// Preconditions must hold for an object before it is changed. The zero Preconditions always
-// hold.
-type Preconditions struct {
-	// UID is the required metadata.uid, which distinguishes an object from a later one of the
-	// same name. If empty, any uid is accepted.
-	UID string
-	// Version is the required version. If zero, any version is accepted.
-	Version listwatch.Version
 }
 
 // Spec returns the declaration of the collection, with defaults.
@@ -149,7 +141,7 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 // metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
 // if anything except metadata and status changes. If the object is being deleted and the
 // change removes its last finalizer, the object is deleted and its last state is returned.
-func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
+func (c *Collection) Update(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		data, err := change(old)
 		if err != nil {
@@ -175,11 +167,11 @@ func (c *Collection) Update(ctx context.Context, key listwatch.Key, p Preconditi
 // it back cannot overwrite another change. If data has another name or namespace than key, the
 // error has code Invalid, even if there is no object at key, as in Kubernetes.
 func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
-	return c.ReplaceIf(ctx, key, Preconditions{}, data)
+	return c.ReplaceIf(ctx, key, listwatch.Preconditions{}, data)
 }
 
 // ReplaceIf is like Replace. It also checks the preconditions p.
-func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p Preconditions, data []byte) (*listwatch.Object, error) {
+func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte) (*listwatch.Object, error) {
 	end, err := budget.BeginTurn(ctx, len(data))
 	if err != nil {
 		return nil, err
@@ -199,7 +191,7 @@ func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p Precond
 // Delete removes the object at key and returns its last state, at the version of the delete.
 // An object with metadata.finalizers is not removed but gets a metadata.deletionTimestamp,
 // and is returned with it. It is removed by the Update that removes its last finalizer.
-func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p Preconditions) (*listwatch.Object, error) {
+func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
 		if hasFinalizers && draft == nil {
@@ -239,7 +231,7 @@ func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, dat
 
 // preconditionsOf returns the preconditions in data, the JSON of an object that must have the given
 // key.
-func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p Preconditions, err error) {
+func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p listwatch.Preconditions, err error) {
 	compact, err := compactObject(data)
 	if err != nil {
 		return p, err
@@ -280,7 +272,7 @@ const maxWriteTries = 100
 
 // retry calls write with the newest object at key. It repeats this each time that write returns
 // Conflict.
-func (c *Collection) retry(ctx context.Context, key listwatch.Key, p Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
+func (c *Collection) retry(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
 	for try := 1; ; try++ {
 		old, err := c.Get(ctx, key)
 		if err != nil {
@@ -308,7 +300,7 @@ func (c *Collection) retry(ctx context.Context, key listwatch.Key, p Preconditio
 	}
 }
 
-func (c *Collection) checkPreconditions(old *listwatch.Object, p Preconditions) error {
+func (c *Collection) checkPreconditions(old *listwatch.Object, p listwatch.Preconditions) error {
 	if p.UID != "" {
 		uid, err := rawjson.String(rawjson.Lookup(old.Data, "metadata", "uid"))
 		if err != nil || uid != p.UID {

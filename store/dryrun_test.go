@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 )
 
 func TestDryRunAppliesRulesAndWritesNothing(t *testing.T) {
@@ -23,11 +22,11 @@ func TestDryRunAppliesRulesAndWritesNothing(t *testing.T) {
 	}
 	_, err = dry.Replace(t.Context(), keyA, []byte(`{"metadata":{"name":"a","resourceVersion":"9"},"spec":{"x":2}}`))
 	wantCode(t, err, listwatch.Conflict, "")
-	o, err = dry.Delete(t.Context(), keyA, store.Preconditions{})
+	o, err = dry.Delete(t.Context(), keyA, listwatch.Preconditions{})
 	if err != nil || o.Version != old.Version {
 		t.Errorf("delete: got %+v, %v, want the object", o, err)
 	}
-	_, err = dry.Delete(t.Context(), listwatch.Key{Namespace: "n", Name: "b"}, store.Preconditions{})
+	_, err = dry.Delete(t.Context(), listwatch.Key{Namespace: "n", Name: "b"}, listwatch.Preconditions{})
 	wantCode(t, err, listwatch.NotFound, "")
 	if now, err := dry.Get(t.Context(), keyA); err != nil || now != old || backend.commits != 1 {
 		t.Errorf("got %+v, %v after %d commits, want only the created object", now, err, backend.commits)

@@ -38,7 +38,7 @@ func ExampleCollection() {
 	if _, err := pods.Replace(ctx, pod.Key, moved); err != nil {
 		fmt.Println(err)
 	}
-	_, err = pods.Delete(ctx, pod.Key, store.Preconditions{Version: pod.Version})
+	_, err = pods.Delete(ctx, pod.Key, listwatch.Preconditions{Version: pod.Version})
 	fmt.Println(listwatch.CodeOf(err))
 
 	_, err = pods.Create(ctx, []byte(`{"metadata": {"name": "Web!"}}`))

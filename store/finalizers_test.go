@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 )
 
 const withFinalizers = `{"metadata":{"name":"a","namespace":"n","finalizers":["demo/one","demo/two"]},"spec":{"x":1}}`
@@ -16,7 +15,7 @@ func TestObjectIsDeletedWithItsLastFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods, _ := newPods()
 		mustCreate(t, pods, withFinalizers)
-		marked, err := pods.Delete(t.Context(), keyA, store.Preconditions{})
+		marked, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,15 +24,15 @@ func TestObjectIsDeletedWithItsLastFinalizer(t *testing.T) {
 		if diff := cmp.Diff(want, maskUID(t, marked.Data)); diff != "" {
 			t.Errorf("after the delete (-want +got):\n%s", diff)
 		}
-		if again, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil || again.Version != marked.Version {
+		if again, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil || again.Version != marked.Version {
 			t.Errorf("a second delete: got %+v, %v, want the same object", again, err)
 		}
 		// An update whose object lacks the mark does not remove the mark.
-		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
+		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
 		if err != nil || metadata(o, "deletionTimestamp") == "" {
 			t.Fatalf("got %s, %v, want it still marked", o.Data, err)
 		}
-		last, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
+		last, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
 		if err != nil || last.Version != 4 || metadata(last, "finalizers") != "" || metadata(last, "deletionTimestamp") == "" {
 			t.Errorf("got %+v, %v, want the state of the last write at the version of the delete", last, err)
 		}
@@ -48,7 +47,7 @@ func TestWritersCannotSetDeletionMarks(t *testing.T) {
 	if metadata(o, "deletionTimestamp") != "" || metadata(o, "deletionGracePeriodSeconds") != "" {
 		t.Errorf("got %s, want no deletion mark", o.Data)
 	}
-	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
 	if !errors.Is(err, listwatch.Invalid) || backend.commits != 1 {
 		t.Errorf("got %v and %d commits, want an error", err, backend.commits)
 	}
@@ -57,10 +56,10 @@ func TestWritersCannotSetDeletionMarks(t *testing.T) {
 func TestDeletedObjectGetsNoNewFinalizer(t *testing.T) {
 	pods, _ := newPods()
 	mustCreate(t, pods, withFinalizers)
-	if _, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil {
+	if _, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new"]}}`))
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new"]}}`))
 	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, `+
 		`found new finalizers []string{"demo/new"}`)
 }
@@ -75,7 +74,7 @@ func TestFinalizersMustBeAListOfNames(t *testing.T) {
 	mustCreate(t, pods, `{"metadata":{"name":"b","namespace":"n","finalizers":[]}}`)
 	for _, name := range []string{"a", "b"} {
 		key := listwatch.Key{Namespace: "n", Name: name}
-		if _, err := pods.Delete(t.Context(), key, store.Preconditions{}); err != nil {
+		if _, err := pods.Delete(t.Context(), key, listwatch.Preconditions{}); err != nil {
 			t.Error(err)
 		}
 		_, err := pods.Get(t.Context(), key)

@@ -90,7 +90,7 @@ func TestDeletionMarksCannotBeWritten(t *testing.T) {
 			pods, _ := newPods()
 			mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","finalizers":`+c.finalizers+`}}`)
 			if c.deleted {
-				if _, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil {
+				if _, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -68,7 +68,7 @@ func TestUpdateChecksMetadataTypes(t *testing.T) {
 		if _, err := pods.Replace(t.Context(), keyA, []byte(data)); listwatch.AsError(err).HTTPStatus() != 400 {
 			t.Errorf("replace with %s: got %v, want 400", meta, err)
 		}
-		if _, err := pods.Update(context.Background(), keyA, store.Preconditions{}, replaceWith(data)); listwatch.AsError(err).HTTPStatus() != 400 {
+		if _, err := pods.Update(context.Background(), keyA, listwatch.Preconditions{}, replaceWith(data)); listwatch.AsError(err).HTTPStatus() != 400 {
 			t.Errorf("update with %s: got %v, want 400", meta, err)
 		}
 	}

@@ -60,7 +60,7 @@ func TestConcurrentWritersNeverExceedTheQuota(t *testing.T) {
 	if _, err := c.Replace(t.Context(), first, fmt.Appendf(nil, `{"metadata":{"name":%q},"x":1}`, first.Name)); err != nil {
 		t.Errorf("an update: %v", err)
 	}
-	if _, err := c.Delete(t.Context(), first, store.Preconditions{}); err != nil {
+	if _, err := c.Delete(t.Context(), first, listwatch.Preconditions{}); err != nil {
 		t.Errorf("a delete: %v", err)
 	}
 	if _, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"next"}}`)); err != nil {

@@ -100,7 +100,7 @@ func (t *Typed[T]) Create(ctx context.Context, value T) (T, error) {
 // see [Collection.Update]. If change returns an error, nothing is written and Update returns
 // the error unchanged.
 func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
-	return decode[T](t.collection.Update(ctx, key, Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	return decode[T](t.collection.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		value, err := listwatch.Decode[T](old)
 		if err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (t *Typed[T]) Update(ctx context.Context, key listwatch.Key, change func(*T
 // Delete removes the value at key and returns its last state. A value with finalizers is not
 // removed yet; see [Collection.Delete].
 func (t *Typed[T]) Delete(ctx context.Context, key listwatch.Key) (T, error) {
-	return decode[T](t.collection.Delete(ctx, key, Preconditions{}))
+	return decode[T](t.collection.Delete(ctx, key, listwatch.Preconditions{}))
 }
 
 // Items returns the selected values in key order, and the version of this state. If q.Limit is set,

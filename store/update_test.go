@@ -32,7 +32,7 @@ func TestUpdateKeepsServerSetMetadata(t *testing.T) {
 		old := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1}}`)
 		time.Sleep(time.Hour) // creationTimestamp must not change
 		const set = `"uid":"UID","resourceVersion":"3","generation":3,"creationTimestamp":"2000-01-01T00:00:00Z"`
-		o, err := pods.Update(t.Context(), keyA, store.Preconditions{},
+		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
 			replaceWith(`{"metadata":{"uid":"other","name":"a","creationTimestamp":"1999-01-01T00:00:00Z","generation":50,"resourceVersion":"9"},"spec":{"x":2}}`))
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestUpdateKeepsServerSetMetadata(t *testing.T) {
 		if diff := cmp.Diff(want, maskUID(t, o.Data)); diff != "" || metadata(o, "uid") != metadata(old, "uid") {
 			t.Errorf("uid %s, was %s (-want +got):\n%s", metadata(o, "uid"), metadata(old, "uid"), diff)
 		}
-		o, err = pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":3}}`))
+		o, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":3}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestGenerationIgnoresMetadataAndStatus(t *testing.T) {
 	} {
 		pods, _ := newPods()
 		mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1},"status":{"y":1}}`)
-		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(c.data))
+		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(c.data))
 		if err != nil || metadata(o, "generation") != c.want || o.Version != 2 {
 			t.Errorf("%s: got %v, %v, want generation %s at version 2", name, o, err, c.want)
 		}
@@ -81,7 +81,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 		"another order":                `{"spec":{"x":1},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"}}}`,
 		"server-set members elsewhere": `{"kind":"Pod","apiVersion":"v1","metadata":{"uid":"u","name":"a","namespace":"n","resourceVersion":"1","labels":{"l":"v"},"generation":8},"spec":{"x":1}}`,
 	} {
-		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(data))
+		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(data))
 		if err != nil || o != old {
 			t.Errorf("%s: got %v, %v, want the old object", name, o, err)
 		}
@@ -93,7 +93,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 		"another number": `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"}},"spec":{"x":1.0}}`,
 		"another member": `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"},"x":0},"spec":{"x":1}}`,
 	} {
-		if o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(data)); err != nil || o == old {
+		if o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(data)); err != nil || o == old {
 			t.Errorf("%s: got %v, %v, want a new object", name, o, err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestUpdateRejectsOtherNamesAndBrokenRules(t *testing.T) {
 		`{"metadata":{"name":"a","namespace":"n","labels":{"l":"_"}}}`: http.StatusUnprocessableEntity,
 		`{`: http.StatusBadRequest,
 	} {
-		_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(data))
+		_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(data))
 		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != status {
 			t.Errorf("%s: got %v, want status %d", data, err, status)
 		}
@@ -126,9 +126,9 @@ func TestMissingObjectIsNotFound(t *testing.T) {
 	const message = `pods "a" not found`
 	_, err := pods.Get(t.Context(), keyA)
 	wantCode(t, err, listwatch.NotFound, message)
-	_, err = pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{}`))
+	_, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{}`))
 	wantCode(t, err, listwatch.NotFound, message)
-	_, err = pods.Delete(t.Context(), keyA, store.Preconditions{})
+	_, err = pods.Delete(t.Context(), keyA, listwatch.Preconditions{})
 	wantCode(t, err, listwatch.NotFound, message)
 	if diff := cmp.Diff(&listwatch.Details{Name: "a", Kind: "pods"}, listwatch.AsError(err).Details); diff != "" {
 		t.Errorf("details (-want +got):\n%s", diff)
@@ -140,7 +140,7 @@ func TestFailedPreconditionsAreConflicts(t *testing.T) {
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	uid := string(uidOf.FindSubmatch(o.Data)[1])
 	const modified = `Operation cannot be fulfilled on pods "a": the object has been modified; please apply your changes to the latest version and try again`
-	for p, message := range map[store.Preconditions]string{
+	for p, message := range map[listwatch.Preconditions]string{
 		{Version: 2}:             modified,
 		{Version: 2, UID: uid}:   modified,
 		{UID: "other"}:           `Operation cannot be fulfilled on pods "a": Precondition failed: UID in precondition: other, UID in object meta: ` + uid,
@@ -158,10 +158,10 @@ func TestFailedPreconditionsAreConflicts(t *testing.T) {
 	if backend.commits != 1 {
 		t.Errorf("%d commits, want only the create", backend.commits)
 	}
-	if _, err := pods.Update(t.Context(), keyA, store.Preconditions{UID: uid, Version: 1}, replaceWith(`{"metadata":{"name":"a"},"x":1}`)); err != nil {
+	if _, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{UID: uid, Version: 1}, replaceWith(`{"metadata":{"name":"a"},"x":1}`)); err != nil {
 		t.Errorf("update with preconditions that hold: %v", err)
 	}
-	if _, err := pods.Delete(t.Context(), keyA, store.Preconditions{UID: uid, Version: 2}); err != nil {
+	if _, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{UID: uid, Version: 2}); err != nil {
 		t.Errorf("delete with preconditions that hold: %v", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestUpdateRetriesAfterAConflict(t *testing.T) {
 		}
 	}
 	var seen []listwatch.Version
-	o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		seen = append(seen, old.Version)
 		return []byte(`{"metadata":{"name":"a"},"by":1}`), nil
 	})
@@ -197,7 +197,7 @@ func TestUpdateWithAVersionIsNotRetried(t *testing.T) {
 		backend.objects[keyA] = backend.objects[keyA].At(backend.version)
 	}
 	calls := 0
-	_, err := pods.Update(t.Context(), keyA, store.Preconditions{Version: 1}, func(*listwatch.Object) ([]byte, error) {
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{Version: 1}, func(*listwatch.Object) ([]byte, error) {
 		calls++
 		return []byte(`{"metadata":{"name":"a"},"x":1}`), nil
 	})
@@ -216,14 +216,14 @@ func TestUpdateRetriesAreLimited(t *testing.T) {
 			backend.objects[keyA] = backend.objects[keyA].At(backend.version)
 		}
 		change := replaceWith(`{"metadata":{"name":"a"},"x":1}`)
-		_, err := pods.Update(t.Context(), keyA, store.Preconditions{}, change)
+		_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, change)
 		wantCode(t, err, listwatch.Conflict, "")
 		if backend.version != 101 {
 			t.Errorf("tried %d times, want 100", backend.version-1)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		if _, err = pods.Update(ctx, keyA, store.Preconditions{}, change); err != context.DeadlineExceeded {
+		if _, err = pods.Update(ctx, keyA, listwatch.Preconditions{}, change); err != context.DeadlineExceeded {
 			t.Errorf("got %v, want the unchanged error of the context", err)
 		}
 	})
@@ -234,7 +234,7 @@ func TestErrorsOfTheChangeAreUnchanged(t *testing.T) {
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	for _, want := range []error{errors.New("no"), &listwatch.Error{Code: listwatch.Conflict, Message: "mine"}} {
 		calls := 0
-		o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
+		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
 			calls++
 			return nil, want
 		})
@@ -286,7 +286,7 @@ func TestReplaceReadsPreconditionsFromTheObject(t *testing.T) {
 func TestDeleteReturnsTheLastState(t *testing.T) {
 	pods, _ := newPods()
 	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"x":0}`)
-	last, err := pods.Delete(t.Context(), keyA, store.Preconditions{})
+	last, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{})
 	if err != nil || last.Version != 2 {
 		t.Fatalf("got %v, %v, want version 2", last, err)
 	}
@@ -307,7 +307,7 @@ func TestDeleteRetriesAfterAConflict(t *testing.T) {
 		backend.version++
 		backend.objects[keyA] = backend.objects[keyA].At(backend.version)
 	}
-	if last, err := pods.Delete(t.Context(), keyA, store.Preconditions{}); err != nil || last.Version != 3 {
+	if last, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil || last.Version != 3 {
 		t.Errorf("got %v, %v, want version 3", last, err)
 	}
 }
@@ -319,11 +319,11 @@ func TestUpdateAddsMetadataMissingInTheBackend(t *testing.T) {
 		t.Fatal(err)
 	}
 	backend.objects[keyA] = foreign
-	o, err := pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
+	o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
 	if err != nil || metadata(o, "uid") == "" || metadata(o, "creationTimestamp") == "" || metadata(o, "generation") != "1" {
 		t.Errorf("got %s, %v, want a uid, a creationTimestamp and generation 1", o.Data, err)
 	}
 	backend.objects[keyA] = &listwatch.Object{Key: keyA, Data: []byte(`{"spec":1}`)}
-	_, err = pods.Update(t.Context(), keyA, store.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
+	_, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
 	wantCode(t, err, listwatch.Corrupt, "")
 }

@@ -35,7 +35,7 @@ func (c *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatc
 
 // Update calls [store.Collection.Update] and records the write, unless nothing changed.
 func (c *RecordedCollection) Update(
-	ctx context.Context, key listwatch.Key, p store.Preconditions, change func(old *listwatch.Object) ([]byte, error),
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
 	// before is the replaced object, which the last call of change received.
@@ -53,7 +53,7 @@ func (c *RecordedCollection) Update(
 }
 
 // Delete calls [store.Collection.Delete] and records the write.
-func (c *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p store.Preconditions) (*listwatch.Object, error) {
+func (c *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
 	began := c.recorder.Elapsed()
 	o, err := c.things.Delete(ctx, key, p)
 	if err == nil {

@@ -39,7 +39,7 @@ func (s *recordedStore) put(t testing.TB, name, tier string, n int) {
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
 	_, err := s.writes.Create(t.Context(), data)
 	if errors.Is(err, listwatch.AlreadyExists) {
-		_, err = s.writes.Update(t.Context(), listwatch.Key{Name: name}, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = s.writes.Update(t.Context(), listwatch.Key{Name: name}, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -139,9 +139,9 @@ func (s *recordedStore) putOrDelete(t *testing.T, name, tier string, n int) {
 	case err != nil:
 		_, err = s.writes.Create(t.Context(), data)
 	case n%5 == 0:
-		_, err = s.writes.Delete(t.Context(), key, store.Preconditions{})
+		_, err = s.writes.Delete(t.Context(), key, listwatch.Preconditions{})
 	default:
-		_, err = s.writes.Update(t.Context(), key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = s.writes.Update(t.Context(), key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if err != nil && !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.NotFound) {
 		t.Error(err)

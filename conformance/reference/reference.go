@@ -149,7 +149,7 @@ type storeOf struct{ *store.Collection }
 // before it reports that the object exists.
 func (s storeOf) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
 	for {
-		object, err := s.Update(ctx, key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		object, err := s.Update(ctx, key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 		if errors.Is(err, listwatch.NotFound) {
 			if object, err = s.Create(ctx, data); errors.Is(err, listwatch.AlreadyExists) {
 				continue // another writer has created it
@@ -164,7 +164,7 @@ func (s storeOf) Put(ctx context.Context, key listwatch.Key, data []byte) (listw
 
 // Delete implements [harness.Store].
 func (s storeOf) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	object, err := s.Collection.Delete(ctx, key, store.Preconditions{})
+	object, err := s.Collection.Delete(ctx, key, listwatch.Preconditions{})
 	if err != nil {
 		return 0, err
 	}

@@ -238,9 +238,9 @@ func (c *cluster) writeOne(r *rand.Rand, things *checker.RecordedCollection, mar
 	case errors.Is(err, listwatch.NotFound):
 		_, err = things.Create(ctx, data)
 	case err == nil && r.IntN(5) == 0:
-		_, err = things.Delete(ctx, key, store.Preconditions{})
+		_, err = things.Delete(ctx, key, listwatch.Preconditions{})
 	case err == nil:
-		_, err = things.Update(ctx, key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = things.Update(ctx, key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if errors.Is(err, listwatch.AlreadyExists) || errors.Is(err, listwatch.NotFound) {
 		return nil

@@ -197,9 +197,9 @@ func writeRandomly(ctx context.Context, t *testing.T, c *checker.RecordedCollect
 	_, err := c.Create(ctx, data)
 	if errors.Is(err, listwatch.AlreadyExists) {
 		if random.IntN(4) == 0 {
-			_, err = c.Delete(ctx, key, store.Preconditions{})
+			_, err = c.Delete(ctx, key, listwatch.Preconditions{})
 		} else {
-			_, err = c.Update(ctx, key, store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+			_, err = c.Update(ctx, key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 		}
 	}
 	if err != nil {

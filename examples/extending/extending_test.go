@@ -56,7 +56,7 @@ func newMapStore(t *testing.T) (listwatch.Source, func()) {
 	return things, func() {
 		for i := range writes / 2 {
 			o := create(fmt.Sprint("thing-", i))
-			if _, err := things.Delete(t.Context(), o.Key, store.Preconditions{}); err != nil {
+			if _, err := things.Delete(t.Context(), o.Key, listwatch.Preconditions{}); err != nil {
 				t.Error(err)
 			}
 		}

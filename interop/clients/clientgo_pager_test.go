@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
-	"github.com/listwatch/listwatch/store"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +48,7 @@ func changeRemainingPages(t *testing.T, s *kubetest.Server, page int) {
 	t.Helper()
 	updateConfigMap(t, s, objectCount-page)
 	c := s.Collection("configmaps")
-	if _, err := c.Delete(t.Context(), configMapKey(objectCount-100-page), store.Preconditions{}); err != nil {
+	if _, err := c.Delete(t.Context(), configMapKey(objectCount-100-page), listwatch.Preconditions{}); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"zz", "a"} {

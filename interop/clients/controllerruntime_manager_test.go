@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
-	"github.com/listwatch/listwatch/store"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -161,13 +160,13 @@ func TestReconcilerContinuesAfterARestart(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		_, err = direct.Update(t.Context(), key("changed"), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+		_, err = direct.Update(t.Context(), key("changed"), listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 			return replaceText(t, old.Data, "after"), nil
 		})
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := direct.Delete(t.Context(), key("deleted"), store.Preconditions{}); err != nil {
+		if _, err := direct.Delete(t.Context(), key("deleted"), listwatch.Preconditions{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
-	"github.com/listwatch/listwatch/store"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -29,7 +28,7 @@ func replacePod(t *testing.T, s *kubetest.Server, name, object string) {
 
 func deletePod(t *testing.T, s *kubetest.Server, name string) {
 	t.Helper()
-	if _, err := s.Collection("pods").Delete(t.Context(), listwatch.Key{Namespace: "default", Name: name}, store.Preconditions{}); err != nil {
+	if _, err := s.Collection("pods").Delete(t.Context(), listwatch.Key{Namespace: "default", Name: name}, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -37,7 +37,7 @@ func (p storePods) create(name string) (version string) {
 func (p storePods) update(name string) (version string) {
 	p.t.Helper()
 	key := listwatch.Key{Namespace: "default", Name: name}
-	o, err := p.Update(p.t.Context(), key, store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	o, err := p.Update(p.t.Context(), key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		return fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"default"},"after":%q}`, name, old.Version), nil
 	})
 	return p.version(o, err)
@@ -45,7 +45,7 @@ func (p storePods) update(name string) (version string) {
 
 func (p storePods) delete(name string) (version string) {
 	p.t.Helper()
-	o, err := p.Delete(p.t.Context(), listwatch.Key{Namespace: "default", Name: name}, store.Preconditions{})
+	o, err := p.Delete(p.t.Context(), listwatch.Key{Namespace: "default", Name: name}, listwatch.Preconditions{})
 	return p.version(o, err)
 }
 

@@ -126,7 +126,7 @@ func (w *podWriter) delete(i int) error {
 	if w.deleted[i] {
 		return nil
 	}
-	return w.record(i, true)(w.pods.Delete(context.Background(), podKey(i), store.Preconditions{}))
+	return w.record(i, true)(w.pods.Delete(context.Background(), podKey(i), listwatch.Preconditions{}))
 }
 
 // record returns a function that takes the result of a write of pod i and records the version

@@ -57,7 +57,7 @@ func (w *recordedWriter) create(name string) *listwatch.Object {
 func (w *recordedWriter) update(name string) *listwatch.Object {
 	w.t.Helper()
 	w.n++
-	o, err := w.to.Update(w.t.Context(), key(name), store.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return thing(name, w.n), nil })
+	o, err := w.to.Update(w.t.Context(), key(name), listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return thing(name, w.n), nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (w *recordedWriter) update(name string) *listwatch.Object {
 
 func (w *recordedWriter) delete(name string) *listwatch.Object {
 	w.t.Helper()
-	o, err := w.to.Delete(w.t.Context(), key(name), store.Preconditions{})
+	o, err := w.to.Delete(w.t.Context(), key(name), listwatch.Preconditions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 		case !exists[i]:
 			o, err = s.to.Create(limited, thing(name, n))
 		case n%5 == 4:
-			o, err = s.to.Delete(limited, key(name), store.Preconditions{})
+			o, err = s.to.Delete(limited, key(name), listwatch.Preconditions{})
 		default:
 			o, err = s.to.Replace(limited, key(name), thing(name, n))
 		}

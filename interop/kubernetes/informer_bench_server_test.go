@@ -76,7 +76,7 @@ func updateOnRequest(l linePipe, line string, d dataset, objects *store.Collecti
 			return nil // the benchmark is done
 		}
 		for i := range benchObjectCount {
-			_, err := objects.Update(context.Background(), benchKey(i), store.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
+			_, err := objects.Update(context.Background(), benchKey(i), listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
 				return d.object(i, round), nil
 			})
 			if err != nil {

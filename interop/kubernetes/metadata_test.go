@@ -10,7 +10,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -108,7 +107,7 @@ func TestMetadataIsAcceptedIfClientsDecodeIt(t *testing.T) {
 			t.Errorf("create %s:\nour error: %v\nclient-go's error: %v", data, ours, theirs)
 		}
 		change := func(*listwatch.Object) ([]byte, error) { return data, nil }
-		_, ours := c.DryRun().Update(t.Context(), created.Key, store.Preconditions{}, change)
+		_, ours := c.DryRun().Update(t.Context(), created.Key, listwatch.Preconditions{}, change)
 		if isBadRequest(ours) != (theirs != nil) && !hasOtherKey(meta) {
 			t.Errorf("update %s:\nour error: %v\nclient-go's error: %v", data, ours, theirs)
 		}

@@ -101,7 +101,7 @@ func (s *testDB) update(name string, i int) *listwatch.Object {
 
 func (s *testDB) delete(name string) *listwatch.Object {
 	s.Helper()
-	o, err := s.pods.Delete(s.Context(), podKey(name), store.Preconditions{})
+	o, err := s.pods.Delete(s.Context(), podKey(name), listwatch.Preconditions{})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	for range writers {
 		done.Go(func() {
 			for range each {
-				_, err := s.pods.Update(t.Context(), podKey("a"), store.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+				_, err := s.pods.Update(t.Context(), podKey("a"), listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 					i, err := strconv.Atoi(numberBeforeBrace(old.Data))
 					return pod("a", i+1), err
 				})
@@ -495,7 +495,7 @@ func TestCanceledCallsWriteNothing(t *testing.T) {
 	_, createErr := s.pods.Create(ctx, pod("b", 0))
 	_, getErr := s.pods.Get(ctx, o.Key)
 	_, replaceErr := s.pods.Replace(ctx, o.Key, pod("a", 1))
-	_, deleteErr := s.pods.Delete(ctx, o.Key, store.Preconditions{})
+	_, deleteErr := s.pods.Delete(ctx, o.Key, listwatch.Preconditions{})
 	for _, err := range []error{createErr, getErr, replaceErr, deleteErr} {
 		if err != context.Canceled {
 			t.Errorf("got %v, want the unchanged error of the context", err)

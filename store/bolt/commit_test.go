@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
@@ -190,7 +189,7 @@ func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
 	last := s.db.Version()
 	hook := s.wrapTransactions(func(transact func() error) error { return errors.Join(syscall.EIO, transact()) })
 	_, createErr := s.pods.Create(t.Context(), pod("b", 0))
-	_, deleteErr := s.pods.Delete(t.Context(), podKey("a0"), store.Preconditions{})
+	_, deleteErr := s.pods.Delete(t.Context(), podKey("a0"), listwatch.Preconditions{})
 	if !errors.Is(createErr, listwatch.Unavailable) || !errors.Is(deleteErr, listwatch.Unavailable) {
 		t.Errorf("got %v and %v, want code Unavailable", createErr, deleteErr)
 	}

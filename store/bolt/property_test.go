@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 	"pgregory.net/rapid"
 )
@@ -104,7 +103,7 @@ func (w *walk) write() {
 		w.must(err)
 		w.add(listwatch.Added, o)
 	case rapid.IntRange(0, 2).Draw(w.t, "delete") == 0:
-		o, err := w.pods.Delete(w.Context(), podKey(name), store.Preconditions{})
+		o, err := w.pods.Delete(w.Context(), podKey(name), listwatch.Preconditions{})
 		w.must(err)
 		w.add(listwatch.Deleted, o)
 	default:

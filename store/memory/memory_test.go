@@ -99,7 +99,7 @@ func TestVersionsStartAtTheClockAndGrowByOne(t *testing.T) {
 		got = append(got, create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`).Version)
 		got = append(got, create(t, nodes, `{"metadata":{"name":"a"}}`).Version)
 		got = append(got, update(t, pods, listwatch.Key{Namespace: "n", Name: "a"}, `{"metadata":{"name":"a"},"x":1}`).Version)
-		last, err := nodes.Delete(t.Context(), listwatch.Key{Name: "a"}, store.Preconditions{})
+		last, err := nodes.Delete(t.Context(), listwatch.Key{Name: "a"}, listwatch.Preconditions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestWatchReturnsTheWrittenObjects(t *testing.T) {
 	if same := update(t, pods, key, string(changed.Data)); same != changed {
 		t.Errorf("an update without a change returned %v", same)
 	}
-	deleted, err := pods.Delete(t.Context(), key, store.Preconditions{})
+	deleted, err := pods.Delete(t.Context(), key, listwatch.Preconditions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestCanceledCallsWriteNothing(t *testing.T) {
 	_, createErr := pods.Create(ctx, []byte(`{"metadata":{"name":"b","namespace":"n"}}`))
 	_, getErr := pods.Get(ctx, o.Key)
 	_, replaceErr := pods.Replace(ctx, o.Key, []byte(`{"metadata":{"name":"a"},"x":1}`))
-	_, deleteErr := pods.Delete(ctx, o.Key, store.Preconditions{})
+	_, deleteErr := pods.Delete(ctx, o.Key, listwatch.Preconditions{})
 	for _, err := range []error{createErr, getErr, replaceErr, deleteErr} {
 		if err != context.Canceled {
 			t.Errorf("got %v, want the unchanged error of the context", err)
@@ -322,7 +322,7 @@ func TestConcurrentWritersShareOneHistory(t *testing.T) {
 					_, err = pods.Replace(t.Context(), key, fmt.Appendf(nil, `{"metadata":{"name":%q},"i":-1}`, key.Name))
 				}
 				if err == nil {
-					_, err = pods.Delete(t.Context(), key, store.Preconditions{})
+					_, err = pods.Delete(t.Context(), key, listwatch.Preconditions{})
 				}
 				if err != nil {
 					t.Error(err)

@@ -131,7 +131,7 @@ func write(t *rapid.T, c *store.Collection, key listwatch.Key, data []byte) (e l
 		o, err = c.Create(t.Context(), data)
 		return listwatch.Added, o, err
 	case 1:
-		o, err = c.Delete(t.Context(), key, store.Preconditions{})
+		o, err = c.Delete(t.Context(), key, listwatch.Preconditions{})
 		return listwatch.Deleted, o, err
 	}
 	old, err := c.Get(t.Context(), key)

@@ -115,7 +115,7 @@ func do(opened map[string]*collection, r request) (a reply, err error) {
 			o, err = c.things.Replace(ctx, r.Key, r.Object)
 		}
 	case "delete":
-		o, err = c.things.Delete(ctx, r.Key, store.Preconditions{})
+		o, err = c.things.Delete(ctx, r.Key, listwatch.Preconditions{})
 	case "compact":
 		c.db.Compact()
 	case "drain":

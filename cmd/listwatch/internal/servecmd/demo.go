@@ -51,7 +51,7 @@ func (s *server) demoStep(ctx context.Context, i int) error {
 		if n < demoPods {
 			return nil
 		}
-		_, err = pods.Delete(ctx, listwatch.Key{Namespace: "default", Name: demoPodName(n - demoPods)}, store.Preconditions{})
+		_, err = pods.Delete(ctx, listwatch.Key{Namespace: "default", Name: demoPodName(n - demoPods)}, listwatch.Preconditions{})
 	}
 	return err
 }
