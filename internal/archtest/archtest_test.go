@@ -23,7 +23,6 @@ var checks = []struct {
 	{"ExportedNamesAreDocumented", checkDocumented},
 	{"PublicPackagesHaveExamples", checkExamples},
 	{"FilesAreShort", checkFileSize},
-	{"PackagesAreSmall", checkPackageSize},
 	{"NoTestSleepsInRealTime", checkSleeps},
 	{"NoTodoComments", checkTodos},
 	{"CommentsAreAtMost100ColumnsWide", checkCommentWidth},

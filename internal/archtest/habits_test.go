@@ -25,26 +25,6 @@ func checkFileSize(r *repository) []string {
 	return bad
 }
 
-// unsplit lists the packages that have more files than the limit, with the number of files that
-// each may have.
-var unsplit = map[string]int{"informer": 18, "kubeapi": 18}
-
-// checkPackageSize returns the packages with too many files, not counting tests.
-func checkPackageSize(r *repository) []string {
-	var bad []string
-	for _, p := range r.packages {
-		limit := 15
-		if p.module == "conformance" {
-			limit = 25
-		}
-		limit = max(limit, unsplit[p.path])
-		if n := len(p.production()); n > limit {
-			bad = append(bad, fmt.Sprintf("%s: %d files, want at most %d: split the package by subject", p.path, n, limit))
-		}
-	}
-	return bad
-}
-
 var todo = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
 // checkTodos returns the comments that promise future work. Such work must be done

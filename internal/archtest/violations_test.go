@@ -182,11 +182,6 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"LongFile", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, []string{"601 lines"}},
 		{"FileAtTheLimit", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines), "a/a_test.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, nil},
 
-		{"LargePackage", checkPackageSize, manyFiles("a", 16), []string{"a: 16 files, want at most 15"}},
-		{"PackageAtTheLimit", checkPackageSize, manyFiles("a", 15), nil},
-		{"LargeConformancePackage", checkPackageSize, manyFiles("conformance/a", 26), []string{"26 files, want at most 25"}},
-		{"ConformancePackageAtTheLimit", checkPackageSize, manyFiles("conformance/a", 25), nil},
-
 		{"WideComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(101) + "\nvar a int " + wide(91) + "\n/*\n" + wide(101) + "*/"}, []string{"a/a.go:3: a comment of 101", "a/a.go:4: a comment of 101", "a/a.go:6: a comment of 103"}},
 		{"WideCommentWithTabs", checkCommentWidth, map[string]string{"a/a.go": "package a\n\nfunc f() {\n\t" + wide(97) + "\n\t" + wide(96) + "\n}"}, []string{"a/a.go:4"}},
 		{"NarrowComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(100) + "\n// " + strings.Repeat("x", 100) + "\n//go:generate x " + strings.Repeat("x", 100)}, nil},
@@ -228,12 +223,3 @@ func TestB(t *testing.T) { synctest.Test(t, inBubble) }
 
 // wide returns a comment of n columns.
 func wide(n int) string { return "// x " + strings.Repeat("x", n-5) }
-
-// manyFiles returns n files of the package in dir, and one test file.
-func manyFiles(dir string, n int) map[string]string {
-	files := map[string]string{"conformance/go.mod": "module m", dir + "/a_test.go": "package a"}
-	for i := range n {
-		files[fmt.Sprintf("%s/a%d.go", dir, i)] = "package a"
-	}
-	return files
-}
