@@ -58,7 +58,7 @@ func caseTable() string {
 		if c.CoveredBy != "" {
 			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.ModeLetters(), rule)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.AppliesTo(), c.Mode.Letters(), rule)
 	}
 	return b.String() + "\n"
 }

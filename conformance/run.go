@@ -81,11 +81,11 @@ type Report struct {
 	// Outcomes are in the order of [List]. Cases that were not selected are absent.
 	Outcomes []Outcome `json:"outcomes"`
 	// UnmatchedPatterns are the patterns of known failures that match no run.
-	UnmatchedPatterns []string `json:"unmatched,omitempty"`
+	UnmatchedPatterns []string `json:"unmatchedPatterns,omitempty"`
 	// Mutants and Robustness are the results of the tests of the suite itself, and of the
 	// tests of this module under faults. They are nil if these tests were not run.
 	Mutants    *mutants.Result    `json:"mutants,omitempty"`
-	Robustness *robustness.Result `json:"faults,omitempty"`
+	Robustness *robustness.Result `json:"robustness,omitempty"`
 	// If the target stopped responding, the run ended early: Gone is the last error of
 	// Target.Ping, and Left is the number of remaining cases. Otherwise Gone is empty.
 	Gone string `json:"gone,omitempty"`

@@ -27,14 +27,14 @@ type Entry struct {
 	Header        *Header          `json:"header,omitempty"`
 	Write         *Write           `json:"write,omitempty"`
 	Session       *SessionEntry    `json:"session,omitempty"`
-	Event         *EventEntry      `json:"frame,omitempty"`
-	Connection    *ConnectionEntry `json:"stream,omitempty"`
+	Event         *EventEntry      `json:"event,omitempty"`
+	Connection    *ConnectionEntry `json:"connection,omitempty"`
 	End           *EndEntry        `json:"end,omitempty"`
 	List          *List            `json:"list,omitempty"`
-	InformerState *InformerState   `json:"holding,omitempty"`
-	HandlerCall   *HandlerCall     `json:"change,omitempty"`
+	InformerState *InformerState   `json:"informerState,omitempty"`
+	HandlerCall   *HandlerCall     `json:"handlerCall,omitempty"`
 	Fault         *Fault           `json:"fault,omitempty"`
-	Compaction    *Compaction      `json:"floor,omitempty"`
+	Compaction    *Compaction      `json:"compaction,omitempty"`
 	Heal          *Heal            `json:"heal,omitempty"`
 }
 
@@ -54,19 +54,19 @@ type SessionEntry struct {
 
 // An EventEntry is an event that a session received.
 type EventEntry struct {
-	SessionNumber int `json:"of"`
+	SessionNumber int `json:"session"`
 	ReceivedEvent
 }
 
 // A ConnectionEntry is a connection of a session.
 type ConnectionEntry struct {
-	SessionNumber int `json:"of"`
+	SessionNumber int `json:"session"`
 	Connection
 }
 
 // An EndEntry is the end of a session.
 type EndEntry struct {
-	SessionNumber int `json:"of"`
+	SessionNumber int `json:"session"`
 	End
 }
 

@@ -35,19 +35,19 @@ type Meta struct {
 	Base listwatch.Version `json:"base,omitempty"`
 	// AllCompactionsRecorded reports that History.Compactions is complete. Otherwise the
 	// checker does not judge whether an Expired was justified.
-	AllCompactionsRecorded bool `json:"floors,omitempty"`
+	AllCompactionsRecorded bool `json:"allCompactionsRecorded,omitempty"`
 	// MustExpire requires that a watch from below the floor gets Expired. If it is false, a
 	// server may still serve such a watch, for example from a cache.
-	MustExpire bool `json:"strict,omitempty"`
+	MustExpire bool `json:"mustExpire,omitempty"`
 	// SharedVersions reports that other collections, whose writes are not recorded, use the
 	// same sequence of versions. Then the checker cannot detect bookmarks with versions
 	// from the future.
-	SharedVersions bool `json:"shared,omitempty"`
+	SharedVersions bool `json:"sharedVersions,omitempty"`
 	// ConvergenceTimeout is the time within which a watcher must reach the newest version after
 	// a [Heal]. If zero, the watcher must do so before the history ends.
-	ConvergenceTimeout time.Duration `json:"converge,omitempty"`
+	ConvergenceTimeout time.Duration `json:"convergenceTimeout,omitempty"`
 	// Requirements are the minimum counts that make the run meaningful.
-	Requirements Requirements `json:"require,omitzero"`
+	Requirements Requirements `json:"requirements,omitzero"`
 }
 
 // A Selection is the part of a collection that a watch or a list covers.
@@ -62,7 +62,7 @@ type Selection struct {
 	// Tag, if not empty, replaces the selectors: the selection contains the objects whose
 	// ObjectState.Tags contain Tag. A test that evaluates selectors with its own code can
 	// thereby check the selectors of the server.
-	Tag string `json:"judge,omitempty"`
+	Tag string `json:"tag,omitempty"`
 }
 
 // SelectionOf returns the selection of q.
@@ -91,8 +91,8 @@ type ObjectState struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`
 	// Tags are the values of [Selection].Tag that select the object.
-	Tags        []string    `json:"in,omitempty"`
-	Fingerprint Fingerprint `json:"payload,omitempty"`
+	Tags        []string    `json:"tags,omitempty"`
+	Fingerprint Fingerprint `json:"fingerprint,omitempty"`
 }
 
 // A Request describes the parameters of a watch or a list.
@@ -100,13 +100,13 @@ type Request struct {
 	Selection Selection `json:"selection,omitzero"`
 	// Version is the requested resourceVersion. AnyVersion means resourceVersion "0". If
 	// both are zero, the newest state was requested.
-	Version    listwatch.Version `json:"at,omitempty"`
-	AnyVersion bool              `json:"any,omitempty"`
+	Version    listwatch.Version `json:"version,omitempty"`
+	AnyVersion bool              `json:"anyVersion,omitempty"`
 	// Exact means that a list must return the state at exactly Version.
 	Exact bool `json:"exact,omitempty"`
 	// InitialEvents means that a watch starts with the current state as ADDED events. Bookmarks
 	// means that the watch may contain bookmarks.
-	InitialEvents bool `json:"initial,omitempty"`
+	InitialEvents bool `json:"initialEvents,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
 }
 
@@ -126,7 +126,7 @@ func RequestOf(q listwatch.Query) Request {
 // checked together.
 type Session struct {
 	Watcher string  `json:"watcher"`
-	Request Request `json:"asked,omitzero"`
+	Request Request `json:"request,omitzero"`
 	// Transport and Replica only appear in reports. The checker does not interpret them.
 	Transport string `json:"transport,omitempty"`
 	Replica   string `json:"replica,omitempty"`
@@ -150,7 +150,7 @@ type ReceivedEvent struct {
 	// Initial marks initial events. It is only used for a watch without bookmarks;
 	// otherwise the SYNCED event marks the end of the initial events.
 	Initial     bool          `json:"initial,omitempty"`
-	Fingerprint Fingerprint   `json:"payload,omitempty"`
+	Fingerprint Fingerprint   `json:"fingerprint,omitempty"`
 	ReceivedAt  time.Duration `json:"received,omitempty"`
 }
 
@@ -163,32 +163,32 @@ type Connection struct {
 	Opened time.Duration     `json:"opened,omitempty"`
 	// Lost is zero if the connection lasted until the session ended.
 	Lost  time.Duration `json:"lost,omitempty"`
-	Error string        `json:"why,omitempty"` // "EOF" means a clean end
+	Error string        `json:"error,omitempty"` // "EOF" means a clean end
 }
 
 // An End describes how a session ended. The zero End means that the session was still open,
 // or that its watcher closed it.
 type End struct {
-	At time.Duration `json:"ended,omitempty"`
+	At time.Duration `json:"at,omitempty"`
 	// Expired means that the error had code Expired. Remote means that the server sent the error.
 	Expired bool `json:"expired,omitempty"`
 	Remote  bool `json:"remote,omitempty"`
 	// Error is "EOF" after a clean end. It is empty if the watcher closed the session.
-	Error string `json:"why,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // An Item is one object in a list, in initial events or in an informer.
 type Item struct {
 	Key         Key               `json:"key"`
 	Version     listwatch.Version `json:"version"`
-	Fingerprint Fingerprint       `json:"payload,omitempty"`
+	Fingerprint Fingerprint       `json:"fingerprint,omitempty"`
 }
 
 // A List is the response to a list request, or one page of it.
 type List struct {
 	// Watcher names the watcher that continues from this list. It may be empty.
 	Watcher    string            `json:"watcher,omitempty"`
-	Request    Request           `json:"asked,omitzero"`
+	Request    Request           `json:"request,omitzero"`
 	Began      time.Duration     `json:"began,omitempty"`
 	ReceivedAt time.Duration     `json:"received,omitempty"`
 	Version    listwatch.Version `json:"version"`
@@ -222,9 +222,9 @@ type Fault struct {
 	// Watcher names the watcher whose connections the fault affected. If empty, the fault affected
 	// all watchers.
 	Watcher string        `json:"watcher,omitempty"`
-	At      time.Duration `json:"began,omitempty"`
+	At      time.Duration `json:"at,omitempty"`
 	// Graceful means that the fault ends streams cleanly, as a draining server does.
-	Graceful bool `json:"gentle,omitempty"`
+	Graceful bool `json:"graceful,omitempty"`
 }
 
 // A Compaction discards history. Between Began and Done, the floor moves to a version
@@ -238,6 +238,6 @@ type Compaction struct {
 
 // A Heal marks the time when all faults ended, and the newest version at that time.
 type Heal struct {
-	At      time.Duration     `json:"healed"`
+	At      time.Duration     `json:"at"`
 	Version listwatch.Version `json:"version"`
 }

@@ -13,14 +13,14 @@ import (
 
 // A Violation is a broken guarantee and the place where it was broken.
 type Violation struct {
-	Guarantee Guarantee `json:"rule"`
+	Guarantee Guarantee `json:"guarantee"`
 	// Watcher names the watcher or informer, Session is the index of the session in the
 	// history, and Event is the index of the event in the session. Session and Event are
 	// negative if the violation does not concern a session or an event.
 	Watcher   string `json:"watcher,omitempty"`
 	Session   int    `json:"session"`
 	Transport string `json:"transport,omitempty"`
-	Event     int    `json:"frame"`
+	Event     int    `json:"event"`
 	// At is the time at which the event was received, or zero if it is unknown.
 	At time.Duration `json:"at,omitempty"`
 	// Want and Got describe the expected and the observed behavior.
@@ -103,28 +103,28 @@ type Summary struct {
 	// Sessions counts the requested watches. Connections counts the network connections; a
 	// session has several if its client reconnects.
 	Sessions    int `json:"sessions"`
-	Connections int `json:"streams"`
+	Connections int `json:"connections"`
 	// Events counts the checked events. Snapshots counts the checked sets of initial
 	// events.
 	Events         int `json:"events"`
 	Bookmarks      int `json:"bookmarks"`
 	Snapshots      int `json:"snapshots"`
 	Lists          int `json:"lists"`
-	InformerStates int `json:"holdings"`
+	InformerStates int `json:"informerStates"`
 	// Resumes counts the connections that continued after an earlier one. Expired counts
 	// the sessions that ended with Expired. Relists counts the states that were fetched
 	// after an Expired.
 	Resumes     int `json:"resumes"`
 	Expired     int `json:"expired"`
 	Relists     int `json:"relists"`
-	Compactions int `json:"floors"`
+	Compactions int `json:"compactions"`
 	// Faults counts the faults that took effect, by kind. ConnectionsEndedByFault counts the
 	// connections that faults ended, by the kind of the fault.
-	Faults                  map[string]int `json:"bit,omitempty"`
-	ConnectionsEndedByFault map[string]int `json:"ended,omitempty"`
+	Faults                  map[string]int `json:"faults,omitempty"`
+	ConnectionsEndedByFault map[string]int `json:"connectionsEndedByFault,omitempty"`
 
 	Violations  int               `json:"violations"`
-	ByGuarantee map[Guarantee]int `json:"byRule,omitempty"`
+	ByGuarantee map[Guarantee]int `json:"byGuarantee,omitempty"`
 	// ConvergeP99 and ConvergeMax are the 99th percentile and the maximum of the time that watchers
 	// needed to reach the newest version after a [Heal].
 	ConvergeP99 time.Duration `json:"convergeP99"`

@@ -21,8 +21,8 @@ type Requirements struct {
 	// Faults are the minimum counts of the faults that took effect, by kind.
 	// ConnectionsEndedByFault are the minimum counts of the connections that faults ended, by kind
 	// of the fault.
-	Faults                  map[string]int `json:"bit,omitempty"`
-	ConnectionsEndedByFault map[string]int `json:"ended,omitempty"`
+	Faults                  map[string]int `json:"faults,omitempty"`
+	ConnectionsEndedByFault map[string]int `json:"connectionsEndedByFault,omitempty"`
 }
 
 // IsZero reports whether r requires nothing.

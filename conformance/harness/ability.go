@@ -42,6 +42,9 @@ const (
 	InProcess
 )
 
+// OwnCollection is what most cases of a server need: an empty collection that only the case writes.
+const OwnCollection = Writes | SoleWriter
+
 var abilityNames = []string{
 	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces", "field-selectors", "configurable",
 	"replicas", "unrelated-collection", "drains", "counts-watches", "in-process",

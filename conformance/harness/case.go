@@ -12,51 +12,52 @@
 package harness
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"fmt"
 	"strings"
+
+	"github.com/listwatch/listwatch"
 )
 
 // A Level is the strength of a rule.
-type Level string
+type Level byte
 
 // The levels. Must and Should apply to every implementation, and Promise only to this
 // module. A Measurement has no verdict.
 const (
-	Must        Level = "M"
-	Should      Level = "S"
-	Promise     Level = "Q"
-	Measurement Level = "I"
+	Must Level = iota
+	Should
+	Promise
+	Measurement
 )
 
-// Name returns the English name of l: must, should, promise or figure.
-func (l Level) Name() string {
-	switch l {
-	case Must:
-		return "must"
-	case Should:
-		return "should"
-	case Promise:
-		return "promise"
-	case Measurement:
-		return "figure"
-	}
-	return string(l)
+// levels holds the letter of each level in a JSON report, its English name and its meaning.
+var levels = [...]struct{ letter, name, meaning string }{
+	Must:        {"M", "must", "every implementation must follow the rule"},
+	Should:      {"S", "should", "an implementation should follow the rule unless it has a good reason not to"},
+	Promise:     {"Q", "promise", "this module follows the rule; other implementations need not"},
+	Measurement: {"I", "figure", "the case measures a value and has no verdict"},
 }
 
+// Name returns the English name of l: must, should, promise or figure.
+func (l Level) Name() string { return levels[l].name }
+
 // Meaning explains l in one sentence.
-func (l Level) Meaning() string {
-	switch l {
-	case Must:
-		return "every implementation must follow the rule"
-	case Should:
-		return "an implementation should follow the rule unless it has a good reason not to"
-	case Promise:
-		return "this module follows the rule; other implementations need not"
-	case Measurement:
-		return "the case measures a value and has no verdict"
+func (l Level) Meaning() string { return levels[l].meaning }
+
+// MarshalText returns the letter of l.
+func (l Level) MarshalText() ([]byte, error) { return []byte(levels[l].letter), nil }
+
+// UnmarshalText sets l to the level with the given letter.
+func (l *Level) UnmarshalText(letter []byte) error {
+	for i, known := range levels {
+		if known.letter == string(letter) {
+			*l = Level(i)
+			return nil
+		}
 	}
-	return ""
+	return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("unknown level %q of a case", letter)}
 }
 
 // Name returns the English name of s: server, client or both.
@@ -82,50 +83,43 @@ const (
 	Both   Subject = "E"
 )
 
-// A Mode is an environment in which a case runs. The value of a Mode is the letter that lists of
-// cases show for it.
+// A Mode is the clock with which a case runs.
 type Mode byte
 
 const (
 	// RealTime runs the case with real sockets and the real clock.
-	RealTime Mode = 'r'
+	RealTime Mode = iota
 	// FakeTime runs the case in a testing/synctest bubble, whose clock is fake. Only go test
 	// can do that.
-	FakeTime Mode = 'f'
+	FakeTime
+	// BothTimes runs the case first with FakeTime and then with RealTime.
+	BothTimes
 	// UnderFaults marks a case that has no function of its own: a run of the whole system under
 	// faults checks the rule of the case.
-	UnderFaults Mode = 'x'
+	UnderFaults
 )
 
-// RunsIn reports whether c runs in mode m.
-func (c Case) RunsIn(m Mode) bool { return slices.Contains(c.Modes, m) }
+// Letters returns the letters that lists of cases show for m, such as "fr" for BothTimes.
+func (m Mode) Letters() string { return [...]string{"r", "f", "fr", "x"}[m] }
 
-// ModeLetters returns the letters of the modes of c, such as "fr".
-func (c Case) ModeLetters() string {
-	var letters []byte
-	for _, m := range c.Modes {
-		letters = append(letters, byte(m))
-	}
-	return string(letters)
+// RunsIn reports whether c runs with the real or the fake clock.
+func (c Case) RunsIn(m Mode) bool {
+	return c.Mode == m || c.Mode == BothTimes && (m == RealTime || m == FakeTime)
 }
-
-// AllTransports is the value of [Case.Transports] that names every transport.
-const AllTransports = "h1 h2 ws"
 
 // A Case is a rule of the protocol and the function that tests it.
 type Case struct {
 	// ID identifies the case. It has the form group/name and never changes.
 	ID      string
-	Level   Level
+	Level   Level // Must if zero
 	Subject Subject
 	// Transports lists the transports to which the rule applies: any of h1, h2 and ws,
-	// separated by spaces.
+	// separated by spaces. If empty, the rule applies to all transports.
 	Transports string
 	// Applies reports whether the rule applies to a variant of these transports. If Applies is nil,
 	// the rule applies to all of their variants.
 	Applies func(Variant) bool
-	// Modes lists the modes in which the case runs, in this order.
-	Modes []Mode
+	Mode    Mode // RealTime if zero
 	// Rule states the rule in one sentence and cites its authority.
 	Rule string
 	// CoveredBy is set if another test covers the rule ("lives in PACKAGE TestName") or if
@@ -141,6 +135,9 @@ type Case struct {
 	// process, so that no other case may run at the same time.
 	RunsAlone bool
 }
+
+// AppliesTo returns the transports of c, separated by spaces.
+func (c Case) AppliesTo() string { return cmp.Or(c.Transports, "h1 h2 ws") }
 
 // Group returns the part of the ID before the slash.
 func (c Case) Group() string {

@@ -12,8 +12,7 @@ import (
 // passes an Env to the case for each variant in which the target can be tested.
 func ExampleCase() {
 	deletion := harness.Case{
-		ID: "mine/deletion", Level: harness.Must, Subject: harness.Server,
-		Transports: "h2", Modes: []harness.Mode{harness.RealTime}, Needs: harness.Writes,
+		ID: "mine/deletion", Subject: harness.Server, Transports: "h2", Needs: harness.Writes,
 		Rule: "a deletion is an event",
 		Run: func(e *harness.Env) {
 			start := e.Put("a")
@@ -22,7 +21,7 @@ func ExampleCase() {
 			w.Want("DELETED a")
 		},
 	}
-	fmt.Println(deletion.Group(), deletion.ModeLetters())
+	fmt.Println(deletion.Group(), deletion.Mode.Letters())
 	fmt.Println(runner.Variants(deletion, reference.New("reference", reference.Interceptors{})))
 	// Output:
 	// mine r

@@ -107,6 +107,6 @@ func (w Variant) probe(ctx context.Context, s *Instance) error {
 func (c Case) VariantsOn(t Target) []Variant {
 	return slices.DeleteFunc(slices.Clone(AllVariants), func(w Variant) bool {
 		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) || slices.Contains(t.Variants, w.Name)
-		return !supported || !slices.Contains(strings.Fields(c.Transports), w.Transport) || c.Applies != nil && !c.Applies(w)
+		return !supported || !slices.Contains(strings.Fields(c.AppliesTo()), w.Transport) || c.Applies != nil && !c.Applies(w)
 	})
 }

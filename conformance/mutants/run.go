@@ -20,9 +20,9 @@ type MutantResult struct {
 	// DetectedBy lists the cases that failed, as they must, and MissedBy the cases that
 	// passed. NotTried lists the cases that need a fake clock to fail, so that only go test
 	// can run them.
-	DetectedBy []string `json:"killers,omitempty"`
-	MissedBy   []string `json:"blind,omitempty"`
-	NotTried   []string `json:"left,omitempty"`
+	DetectedBy []string `json:"detectedBy,omitempty"`
+	MissedBy   []string `json:"missedBy,omitempty"`
+	NotTried   []string `json:"notTried,omitempty"`
 }
 
 // Killed reports whether at least one case was run and every case that was run detected the

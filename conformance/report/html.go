@@ -95,7 +95,7 @@ type runView struct {
 	Verdict  runner.Verdict `json:"verdict"`
 	Meaning  string         `json:"meaning"`
 	Level    string         `json:"level"`
-	Rule     string         `json:"says"`
+	Rule     string         `json:"rule"`
 	Messages []string       `json:"messages,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
 	Log      []string       `json:"log,omitempty"`

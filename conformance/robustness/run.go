@@ -22,7 +22,7 @@ type Result struct {
 	// Report is the checker's report on what the watchers saw.
 	Report *checker.Report `json:"report"`
 	// Failures lists unexpected errors, such as failed writes and watchers that gave up.
-	Failures []string `json:"wrong,omitempty"`
+	Failures []string `json:"failures,omitempty"`
 	// Seconds is the duration of the run.
 	Seconds float64 `json:"seconds"`
 

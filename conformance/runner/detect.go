@@ -16,11 +16,12 @@ func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble 
 		return false
 	}
 	for _, variant := range c.VariantsOn(target) {
-		for _, mode := range c.Modes {
+		for _, mode := range []harness.Mode{harness.FakeTime, harness.RealTime} {
 			failed := false
 			switch {
 			case ctx.Err() != nil:
 				return false
+			case !c.RunsIn(mode):
 			case mode != harness.FakeTime:
 				o := outcome(c, target, variant.Name)
 				executeOn(ctx, c, target, variant, &o)

@@ -12,8 +12,7 @@ import (
 // A case of your own runs against any target in every variant of every transport.
 func ExampleExecute() {
 	labels := harness.Case{
-		ID: "mine/labels", Level: harness.Must, Subject: harness.Server,
-		Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime}, Needs: harness.Writes,
+		ID: "mine/labels", Subject: harness.Server, Needs: harness.Writes,
 		Rule: "a watch with a label selector receives no other objects",
 		Run: func(e *harness.Env) {
 			start := e.Put("before")

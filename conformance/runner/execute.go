@@ -52,7 +52,7 @@ func skipReason(c harness.Case, target harness.Target) string {
 	case !c.RunsIn(harness.RealTime):
 		return "it needs a fake clock: only go test runs it"
 	case len(c.VariantsOn(target)) == 0:
-		return "none of its transports is tested: " + c.Transports
+		return "none of its transports is tested: " + c.AppliesTo()
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ func TestReferenceServerPassesOutsideGoTest(t *testing.T) {
 func execute(ctx context.Context, run func(*harness.Env)) (all []runner.Outcome) {
 	target := reference.New("listwatch", reference.Interceptors{})
 	target.Variants = []string{"h1"}
-	c := harness.Case{ID: "test/case", Level: harness.Must, Subject: harness.Server, Transports: "h1", Modes: []harness.Mode{harness.RealTime}, Rule: "x", Run: run}
+	c := harness.Case{ID: "test/case", Subject: harness.Server, Transports: "h1", Rule: "x", Run: run}
 	runner.Execute(ctx, c, target, func(string) bool { return true }, func(o runner.Outcome) { all = append(all, o) })
 	return all
 }
@@ -69,7 +69,7 @@ func TestTargetSeedDeterminesRandomNumbers(t *testing.T) {
 	target := reference.New("listwatch", reference.Interceptors{})
 	target.Variants, target.Seed = []string{"h1"}, 17
 	var numbers []uint64
-	c := harness.Case{ID: "test/case", Level: harness.Must, Subject: harness.Server, Transports: "h1", Modes: []harness.Mode{harness.RealTime}, Rule: "x"}
+	c := harness.Case{ID: "test/case", Subject: harness.Server, Transports: "h1", Rule: "x"}
 	c.Run = func(e *harness.Env) {
 		numbers = append(numbers, e.Random().Uint64())
 		e.Error("on purpose")

@@ -31,12 +31,12 @@ type Outcome struct {
 	ID string `json:"id"`
 	// Variant is the name of the variant, such as h1 or ws-native. It is empty if the whole case
 	// was skipped.
-	Variant string `json:"way"`
+	Variant string `json:"variant"`
 	// Target is the name of the target. Level, Subject and Rule are copied from the case.
 	Target  string          `json:"target"`
 	Level   harness.Level   `json:"level"`
 	Subject harness.Subject `json:"subject"`
-	Rule    string          `json:"says"`
+	Rule    string          `json:"rule"`
 	Verdict Verdict         `json:"verdict"`
 	// Messages are the failures of the case in order, or the measurements if the verdict
 	// is Info. Reason is the reason why the case was skipped or not run, or why the

@@ -18,9 +18,9 @@ func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested fu
 		t.Skipf("%s does not support: %s", target.Name, missing)
 	}
 	for _, variant := range c.VariantsOn(target) {
-		for _, mode := range c.Modes {
+		for _, mode := range []harness.Mode{harness.FakeTime, harness.RealTime} {
 			fake := mode == harness.FakeTime
-			if fake && !target.SupportsFakeTime {
+			if !c.RunsIn(mode) || fake && !target.SupportsFakeTime {
 				continue
 			}
 			name := variant.Name

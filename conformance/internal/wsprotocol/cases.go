@@ -16,14 +16,14 @@ func Cases() []harness.Case {
 	var all []harness.Case
 	for _, trial := range serverTrials() {
 		all = append(all, harness.Case{
-			ID: "torture-server/" + trial.name, Level: harness.Must, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(),
-			Needs: harness.Writes | harness.SoleWriter,
+			ID: "torture-server/" + trial.name, Subject: harness.Server, Transports: "ws", Rule: trial.rule(),
+			Needs: harness.OwnCollection,
 			Run:   trial.onServer,
 		})
 	}
 	for _, trial := range clientTrials() {
 		all = append(all, harness.Case{
-			ID: "torture-client/" + trial.name, Level: harness.Must, Subject: harness.Client, Transports: "ws", Modes: []harness.Mode{harness.RealTime}, Rule: trial.rule(),
+			ID: "torture-client/" + trial.name, Subject: harness.Client, Transports: "ws", Rule: trial.rule(),
 			Needs: harness.InProcess,
 			Run:   trial.onClient,
 		})

@@ -21,7 +21,7 @@
     at("panel-meaning").textContent = r.meaning;
     at("panel-time").textContent = r.seconds ? (r.seconds * 1000).toFixed(0) + " ms" : "";
     at("panel-level").textContent = r.level;
-    at("panel-says").textContent = r.says;
+    at("panel-rule").textContent = r.rule;
     const body = at("panel-body");
     body.replaceChildren();
     for (const m of [...(r.messages || []), ...(r.reason ? [r.reason] : [])]) add(body, "pre", "message", m);

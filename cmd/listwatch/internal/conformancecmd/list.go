@@ -16,14 +16,14 @@ import (
 
 // A listedCase is the JSON form of a case.
 type listedCase struct {
-	ID        string   `json:"id"`
-	Level     string   `json:"level"`
-	Subject   string   `json:"subject"`
-	On        []string `json:"on"`
-	Modes     string   `json:"lane"`
-	Rule      string   `json:"says"`
-	Needs     []string `json:"needs,omitempty"`
-	CoveredBy string   `json:"elsewhere,omitempty"`
+	ID         string   `json:"id"`
+	Level      string   `json:"level"`
+	Subject    string   `json:"subject"`
+	Transports []string `json:"transports"`
+	Mode       string   `json:"mode"`
+	Rule       string   `json:"rule"`
+	Needs      []string `json:"needs,omitempty"`
+	CoveredBy  string   `json:"coveredBy,omitempty"`
 }
 
 func newConformanceList() *cobra.Command {
@@ -62,7 +62,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.Transports), c.ModeLetters(), c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
+			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
 	e := json.NewEncoder(w)
@@ -79,7 +79,7 @@ func listText(w io.Writer, listed []conformance.Case) error {
 			group = c.Group()
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
-		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Name(), c.Subject.Name(), c.Transports, c.Rule)
+		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Name(), c.Subject.Name(), c.AppliesTo(), c.Rule)
 	}
 	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID describes one\n", len(listed))
 	return out.Flush()
@@ -108,17 +108,12 @@ func newConformanceExplain() *cobra.Command {
 	}
 }
 
-// modeNames explains the modes of cases.
-var modeNames = map[harness.Mode]string{
-	harness.RealTime: "real sockets", harness.FakeTime: "a fake clock, under go test only", harness.UnderFaults: "a system under faults",
-}
-
-func modeText(c conformance.Case) string {
-	var all []string
-	for _, m := range c.Modes {
-		all = append(all, modeNames[m])
-	}
-	return strings.Join(all, "; ")
+// modeTexts explains the modes of cases.
+var modeTexts = map[harness.Mode]string{
+	harness.RealTime:    "real sockets",
+	harness.FakeTime:    "a fake clock, under go test only",
+	harness.BothTimes:   "a fake clock, under go test only; real sockets",
+	harness.UnderFaults: "a system under faults",
 }
 
 func explain(w io.Writer, c conformance.Case) error {
@@ -131,8 +126,8 @@ func explain(w io.Writer, c conformance.Case) error {
 	}
 	line("level", c.Level.Name()+": "+c.Level.Meaning())
 	line("subject", c.Subject.Name())
-	line("transports", c.Transports)
-	line("mode", modeText(c))
+	line("transports", c.AppliesTo())
+	line("mode", modeTexts[c.Mode])
 	line("needs", c.Needs.String())
 	switch {
 	case strings.HasPrefix(c.CoveredBy, "lives in "):

@@ -17,83 +17,70 @@ var (
 // Cases lists the cases about TLS and credentials.
 var Cases = []harness.Case{
 	{
-		ID: "tls/versions", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "the server accepts TLS 1.2 and 1.3 and nothing older (RFC 8446; RFC 8996)",
-		Setup: tlsSetup,
-		Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: tlsVersions,
+		ID: "tls/versions", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: tlsSetup, Run: tlsVersions,
+		Rule: "the server accepts TLS 1.2 and 1.3 and nothing older (RFC 8446; RFC 8996)",
 	},
 	{
-		ID: "tls/bad-ca", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a client refuses a certificate from an unknown authority, and its error says " +
-			"so (RFC 9110, section 4.3.4)",
-		Needs: harness.InProcess, Run: badCA,
+		ID: "tls/bad-ca", Subject: harness.Client, Needs: harness.InProcess, Run: badCA,
+		Rule: "a client refuses a certificate from an unknown authority, and its error says so (RFC 9110, section " +
+			"4.3.4)",
 	},
 	{
-		ID: "tls/wrong-name", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a client refuses the certificate of another host, and its error says so (RFC " +
-			"9110, section 4.3.4)",
-		Needs: harness.InProcess, Run: wrongName,
+		ID: "tls/wrong-name", Subject: harness.Client, Needs: harness.InProcess, Run: wrongName,
+		Rule: "a client refuses the certificate of another host, and its error says so (RFC 9110, section 4.3.4)",
 	},
 	{
-		ID: "tls/expired", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a client refuses an expired or not yet valid certificate, and its error says " +
-			"so (RFC 9110, section 4.3.4)",
-		Needs: harness.InProcess, Run: expiredCertificate,
+		ID: "tls/expired", Subject: harness.Client, Needs: harness.InProcess, Run: expiredCertificate,
+		Rule: "a client refuses an expired or not yet valid certificate, and its error says so (RFC 9110, section " +
+			"4.3.4)",
 	},
 	{
-		ID: "tls/mtls", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a client without the required certificate, or with an untrusted one, gets no " +
-			"watch; otherwise the certificate names the user",
+		ID: "tls/mtls", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
 		Setup: harness.Setup{TLS: true, Access: harness.Access{RequireUser: true, ClientCertificates: true}},
-		Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: mutualTLS,
+		Run:   mutualTLS,
+		Rule: "a client without the required certificate, or with an untrusted one, gets no watch; otherwise the " +
+			"certificate names the user",
 	},
 	{
-		ID: "tls/rotate", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "open watches survive a change of the server's certificate, and new " +
-			"connections get the new one",
-		Setup: tlsSetup,
-		Needs: harness.Configurable | harness.Writes | harness.SoleWriter | harness.InProcess, Run: rotateCertificate,
+		ID: "tls/rotate", Level: harness.Promise, Subject: harness.Server,
+		Needs: harness.OwnCollection | harness.Configurable | harness.InProcess, Setup: tlsSetup,
+		Run:  rotateCertificate,
+		Rule: "open watches survive a change of the server's certificate, and new connections get the new one",
 	},
 	{
-		ID: "tls/truncation", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a connection that ends without a TLS close_notify is not a clean end of a " +
-			"stream (RFC 8446, section 6.1)",
-		Needs: harness.InProcess, Run: tlsTruncation,
+		ID: "tls/truncation", Subject: harness.Client, Needs: harness.InProcess, Run: tlsTruncation,
+		Rule: "a connection that ends without a TLS close_notify is not a clean end of a stream (RFC 8446, section " +
+			"6.1)",
 	},
 	{
-		ID: "auth/401", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a request without valid credentials gets 401 with WWW-Authenticate, before " +
-			"any upgrade (RFC 9110, sections 15.5.2 and 11.6.1)",
-		Setup: tokenSetup,
-		Needs: harness.Configurable, Run: unauthorized,
+		ID: "auth/401", Subject: harness.Server, Needs: harness.Configurable, Setup: tokenSetup, Run: unauthorized,
+		Rule: "a request without valid credentials gets 401 with WWW-Authenticate, before any upgrade (RFC 9110, " +
+			"sections 15.5.2 and 11.6.1)",
 	},
 	{
-		ID: "auth/403", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "a user without permission to watch gets 403 with a Status, before any upgrade",
-		Setup: tokenSetup,
-		Needs: harness.Configurable, Run: forbidden,
+		ID: "auth/403", Subject: harness.Server, Needs: harness.Configurable, Setup: tokenSetup, Run: forbidden,
+		Rule: "a user without permission to watch gets 403 with a Status, before any upgrade",
 	},
 	{
-		ID: "auth/ws-bearer-subprotocol", Level: harness.Should, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.RealTime},
-		Rule: "the server accepts a bearer token in a WebSocket subprotocol, and does not " +
-			"select that subprotocol (Kubernetes, for browsers)",
-		Setup: tokenSetup,
-		Needs: harness.Configurable, Run: bearerSubprotocol,
+		ID: "auth/ws-bearer-subprotocol", Level: harness.Should, Subject: harness.Server, Transports: "ws",
+		Needs: harness.Configurable, Setup: tokenSetup, Run: bearerSubprotocol,
+		Rule: "the server accepts a bearer token in a WebSocket subprotocol, and does not select that subprotocol " +
+			"(Kubernetes, for browsers)",
 	},
 	{
-		ID: "auth/token-refresh", Level: harness.Promise, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule:  "a client whose credentials are refused requests fresh ones once and resumes",
+		ID: "auth/token-refresh", Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime,
 		Needs: harness.InProcess, Run: tokenRefresh,
+		Rule: "a client whose credentials are refused requests fresh ones once and resumes",
 	},
 	{
-		ID: "auth/token-expiries", Level: harness.Promise, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "a watch on which nothing happens survives any number of expiring credentials, " +
-			"each refreshed once",
+		ID: "auth/token-expiries", Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime,
 		Needs: harness.InProcess, Run: tokenExpiries,
+		Rule: "a watch on which nothing happens survives any number of expiring credentials, each refreshed once",
 	},
 	{
-		ID: "auth/expiry-mid-stream", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule:  "a watch whose credentials expire ends at that time with an ERROR event of code 401",
-		Setup: expirySetup, Needs: harness.Configurable | harness.Writes | harness.SoleWriter, Run: expiry,
+		ID: "auth/expiry-mid-stream", Level: harness.Promise, Subject: harness.Server, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Configurable, Setup: expirySetup, Run: expiry,
+		Rule: "a watch whose credentials expire ends at that time with an ERROR event of code 401",
 	},
 }

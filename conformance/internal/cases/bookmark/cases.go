@@ -10,55 +10,53 @@ import (
 // Cases lists the cases about bookmarks.
 var Cases = []harness.Case{
 	{
-		ID: "bookmark/opt-in", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a watch without allowWatchBookmarks=true receives no bookmark, not even after " +
-			"its initial events or before it ends (KEP-956)",
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable | harness.Drains, Setup: harness.FrequentBookmarks, Run: bookmarkOptIn,
+		ID: "bookmark/opt-in", Subject: harness.Server,
+		Needs: harness.OwnCollection | harness.Configurable | harness.Drains, Setup: harness.FrequentBookmarks,
+		Run: bookmarkOptIn,
+		Rule: "a watch without allowWatchBookmarks=true receives no bookmark, not even after its initial events or " +
+			"before it ends (KEP-956)",
 	},
 	{
-		ID: "bookmark/shape", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a bookmark's object has kind, apiVersion, metadata.resourceVersion and " +
-			"annotations only (KEP-956)",
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkShape,
+		ID: "bookmark/shape", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.FrequentBookmarks, Run: bookmarkShape,
+		Rule: "a bookmark's object has kind, apiVersion, metadata.resourceVersion and annotations only (KEP-956)",
 	},
 	{
-		ID: "bookmark/sound", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "every event up to a bookmark's version precedes the bookmark",
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkSound,
+		ID: "bookmark/sound", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.FrequentBookmarks, Run: bookmarkSound,
+		Rule: "every event up to a bookmark's version precedes the bookmark",
 	},
 	{
-		ID: "bookmark/monotone", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "the versions of bookmarks never decrease, and are never below the version of " +
-			"an earlier event",
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkMonotone,
+		ID: "bookmark/monotone", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.FrequentBookmarks, Run: bookmarkMonotone,
+		Rule: "the versions of bookmarks never decrease, and are never below the version of an earlier event",
 	},
 	{
-		ID: "bookmark/idle-progress", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "bookmarks of a quiet watch advance at the configured interval while other " +
-			"objects are written (KEP-1904)",
-		Needs: harness.Writes | harness.SoleWriter, Run: bookmarkIdleProgress,
+		ID: "bookmark/idle-progress", Level: harness.Should, Subject: harness.Server, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection, Run: bookmarkIdleProgress,
+		Rule: "bookmarks of a quiet watch advance at the configured interval while other objects are written " +
+			"(KEP-1904)",
 	},
 	{
-		ID: "bookmark/resume", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "a watch resumes exactly from the version of a bookmark (KEP-956)",
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkResume,
+		ID: "bookmark/resume", Subject: harness.Both, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.FrequentBookmarks, Run: bookmarkResume,
+		Rule: "a watch resumes exactly from the version of a bookmark (KEP-956)",
 	},
 	{
-		ID: "bookmark/before-timeout", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "shortly before timeoutSeconds ends a watch, it receives a bookmark at the " +
-			"newest version",
-		Needs: harness.Writes | harness.SoleWriter, Run: bookmarkBeforeTimeout,
+		ID: "bookmark/before-timeout", Level: harness.Should, Subject: harness.Server, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection, Run: bookmarkBeforeTimeout,
+		Rule: "shortly before timeoutSeconds ends a watch, it receives a bookmark at the newest version",
 	},
 	{
-		ID: "bookmark/never-from-future", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "the version of a bookmark is not higher than the version of the newest write " +
-			"that had started when the bookmark was sent",
-		Needs: harness.Writes | harness.SoleWriter | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkNeverFromFuture,
+		ID: "bookmark/never-from-future", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.FrequentBookmarks, Run: bookmarkNeverFromFuture,
+		Rule: "the version of a bookmark is not higher than the version of the newest write that had started when " +
+			"the bookmark was sent",
 	},
 	{
-		ID: "bookmark/not-to-handlers", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule:  "a client that resumes never presents a bookmark as a change of an object",
-		Needs: harness.InProcess, Run: bookmarkNotToHandlers,
+		ID: "bookmark/not-to-handlers", Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+		Run:  bookmarkNotToHandlers,
+		Rule: "a client that resumes never presents a bookmark as a change of an object",
 	},
 }
 

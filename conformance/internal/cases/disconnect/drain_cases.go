@@ -10,51 +10,47 @@ import (
 // DrainCases lists the cases about graceful shutdown.
 var DrainCases = []harness.Case{
 	{
-		ID: "drain/ends-all", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
-		Rule:  "a shutdown ends all watches cleanly within a second, on every transport",
-		Needs: harness.Writes | harness.Drains | harness.SoleWriter, Run: drainEndsAll,
+		ID: "drain/ends-all", Subject: harness.Server, Mode: harness.BothTimes,
+		Needs: harness.OwnCollection | harness.Drains, Run: drainEndsAll,
+		Rule: "a shutdown ends all watches cleanly within a second, on every transport",
 	},
 	{
-		ID: "drain/final-bookmark", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
-		Rule: "the last event of a draining watch with bookmarks is a bookmark at the newest " +
-			"version (KEP-1904)",
-		Needs: harness.Writes | harness.Drains | harness.SoleWriter, Run: drainFinalBookmark,
+		ID: "drain/final-bookmark", Level: harness.Should, Subject: harness.Server, Mode: harness.BothTimes,
+		Needs: harness.OwnCollection | harness.Drains, Run: drainFinalBookmark,
+		Rule: "the last event of a draining watch with bookmarks is a bookmark at the newest version (KEP-1904)",
 	},
 	{
-		ID: "drain/goaway", Level: harness.Should, Subject: harness.Server, Transports: "h2", Modes: []harness.Mode{harness.FakeTime},
-		Rule: "the server sends GOAWAY with NO_ERROR before it closes an HTTP/2 connection " +
-			"(RFC 9113 6.8)",
-		Needs: harness.Writes | harness.Drains | harness.InProcess | harness.SoleWriter, Run: drainGoAway,
+		ID: "drain/goaway", Level: harness.Should, Subject: harness.Server, Transports: "h2", Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Drains | harness.InProcess, Run: drainGoAway,
+		Rule: "the server sends GOAWAY with NO_ERROR before it closes an HTTP/2 connection (RFC 9113 6.8)",
 	},
 	{
-		ID: "drain/ws-1001", Level: harness.Should, Subject: harness.Server, Transports: "ws", Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
-		Rule: "the server closes a draining WebSocket with code 1001, going away (RFC 6455 " +
-			"7.4.1)",
+		ID: "drain/ws-1001", Level: harness.Should, Subject: harness.Server, Transports: "ws", Mode: harness.BothTimes,
 		Needs: harness.Drains, Run: drainWSGoingAway,
+		Rule: "the server closes a draining WebSocket with code 1001, going away (RFC 6455 7.4.1)",
 	},
 	{
-		ID: "drain/refuse-new", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime, harness.RealTime},
-		Rule: "a new watch during a shutdown gets 503 with Retry-After, and on HTTP/1.1 " +
-			"Connection: close (RFC 9110 10.2.3, 15.6.4)",
+		ID: "drain/refuse-new", Level: harness.Should, Subject: harness.Server, Mode: harness.BothTimes,
 		Needs: harness.Drains, Run: drainRefuseNew,
+		Rule: "a new watch during a shutdown gets 503 with Retry-After, and on HTTP/1.1 Connection: close (RFC 9110 " +
+			"10.2.3, 15.6.4)",
 	},
 	{
-		ID: "drain/rate-limited", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule:  "if configured, the ends of the watches are spread over the grace period",
-		Setup: harness.Setup{Timing: watchserver.Timing{DrainSpread: drainSpread}},
-		Needs: harness.Drains | harness.Configurable, Run: drainRateLimited,
+		ID: "drain/rate-limited", Level: harness.Should, Subject: harness.Server, Mode: harness.FakeTime,
+		Needs: harness.Drains | harness.Configurable,
+		Setup: harness.Setup{Timing: watchserver.Timing{DrainSpread: drainSpread}}, Run: drainRateLimited,
+		Rule: "if configured, the ends of the watches are spread over the grace period",
 	},
 	{
-		ID: "drain/no-loss", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "a client that resumes at another server misses nothing written before, during " +
-			"or after the shutdown",
-		Needs: harness.Writes | harness.Drains | harness.Replicas | harness.InProcess | harness.SoleWriter, Run: drainNoLoss,
+		ID: "drain/no-loss", Subject: harness.Both, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Drains | harness.Replicas | harness.InProcess, Run: drainNoLoss,
+		Rule: "a client that resumes at another server misses nothing written before, during or after the shutdown",
 	},
 	{
-		ID: "drain/deadline", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule:  "a client that reads nothing does not delay a shutdown beyond its deadline",
-		Setup: harness.Setup{Limits: watchserver.Limits{WriteTimeout: -1}},
-		Needs: harness.Writes | harness.Drains | harness.Configurable | harness.SoleWriter, Run: drainDeadline,
+		ID: "drain/deadline", Subject: harness.Server, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Drains | harness.Configurable,
+		Setup: harness.Setup{Limits: watchserver.Limits{WriteTimeout: -1}}, Run: drainDeadline,
+		Rule: "a client that reads nothing does not delay a shutdown beyond its deadline",
 	},
 }
 

@@ -9,50 +9,46 @@ import (
 // Cases check the whole client stack: an informer over a client that retries and resumes.
 var Cases = []harness.Case{
 	{
-		ID: "informer/store-equals-list", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "after any history of writes, cuts and compactions the local store equals a " +
-			"list at the same version",
-		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informerStoreEqualsList,
+		ID: "informer/store-equals-list", Subject: harness.Client, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerStoreEqualsList,
+		Rule: "after any history of writes, cuts and compactions the local store equals a list at the same version",
 	},
 	{
-		ID: "informer/final-state-unknown", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "an object that disappeared during a relist is reported as deleted, with its " +
-			"last known state, marked as possibly outdated",
-		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informerFinalStateUnknown,
+		ID: "informer/final-state-unknown", Subject: harness.Client, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerFinalStateUnknown,
+		Rule: "an object that disappeared during a relist is reported as deleted, with its last known state, marked " +
+			"as possibly outdated",
 	},
 	{
-		ID: "informer/relist-diff", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "after a relist handlers receive the differences only: no add for a known " +
-			"object",
-		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informerRelistDiff,
+		ID: "informer/relist-diff", Subject: harness.Client, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerRelistDiff,
+		Rule: "after a relist handlers receive the differences only: no add for a known object",
 	},
 	{
-		ID: "informer/no-old-update", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "a handler sees the versions of an object in order, each based on the one it " +
-			"saw before, and ends with the state in the store",
-		Needs: harness.Writes | harness.SoleWriter | harness.Compacts | harness.InProcess, Run: informerNoOldUpdate,
+		ID: "informer/no-old-update", Subject: harness.Client, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerNoOldUpdate,
+		Rule: "a handler sees the versions of an object in order, each based on the one it saw before, and ends with " +
+			"the state in the store",
 	},
 	{
-		ID: "informer/has-synced", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "an informer has synced once its handlers have returned for the first state, " +
-			"and not before",
-		Needs: harness.Writes | harness.SoleWriter | harness.InProcess, Run: informerHasSynced,
+		ID: "informer/has-synced", Subject: harness.Client, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.InProcess, Run: informerHasSynced,
+		Rule: "an informer has synced once its handlers have returned for the first state, and not before",
 	},
 	{
-		ID: "informer/backoff", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "after 410, 429, 5xx and refused connections an informer waits for a random " +
-			"delay that doubles each time up to 30 s, and resets after two healthy minutes",
-		Needs: harness.InProcess, Run: informerBackoff,
+		ID: "informer/backoff", Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+		Run: informerBackoff,
+		Rule: "after 410, 429, 5xx and refused connections an informer waits for a random delay that doubles each " +
+			"time up to 30 s, and resets after two healthy minutes",
 	},
 	{
-		ID: "informer/late-handler", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule:  "a handler registered late receives each object once, and then the changes",
-		Needs: harness.Writes | harness.SoleWriter | harness.InProcess, Run: informerLateHandler,
+		ID: "informer/late-handler", Subject: harness.Client, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.InProcess, Run: informerLateHandler,
+		Rule: "a handler registered late receives each object once, and then the changes",
 	},
 	{
-		ID: "informer/client-go-against-us", Level: harness.Must, Subject: harness.Both, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
-		Rule: "client-go's informers, with and without streaming lists, run unchanged " +
-			"against our server",
+		ID: "informer/client-go-against-us", Subject: harness.Both, Transports: "h1 h2",
 		CoveredBy: "lives in interop/clients TestInformersAgreeWithAFreshList",
+		Rule:      "client-go's informers, with and without streaming lists, run unchanged against our server",
 	},
 }

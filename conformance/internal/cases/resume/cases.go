@@ -8,130 +8,115 @@ import (
 // Cases check resourceVersion, lists and resuming.
 var Cases = []harness.Case{
 	{
-		ID: "resume/from-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "a watch from a past version replays exactly the events after it",
-		Needs: harness.Writes | harness.SoleWriter, Run: fromRV,
+		ID: "resume/from-rv", Subject: harness.Server, Needs: harness.OwnCollection, Run: fromRV,
+		Rule: "a watch from a past version replays exactly the events after it",
 	},
 	{
-		ID: "resume/restart", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a watch that is closed and reopened from its last version has no gap and no " +
-			"repetition",
-		Needs: harness.Writes | harness.SoleWriter | harness.ConsecutiveVersions, Run: restart,
+		ID: "resume/restart", Subject: harness.Both, Needs: harness.OwnCollection | harness.ConsecutiveVersions,
+		Run:  restart,
+		Rule: "a watch that is closed and reopened from its last version has no gap and no repetition",
 	},
 	{
-		ID: "resume/cross-transport", Level: harness.Promise, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "a watch that resumes over other transports sees one exact history",
-		Needs: harness.Writes | harness.SoleWriter | harness.ConsecutiveVersions, Run: crossTransport,
+		ID: "resume/cross-transport", Level: harness.Promise, Subject: harness.Both,
+		Needs: harness.OwnCollection | harness.ConsecutiveVersions, Run: crossTransport,
+		Rule: "a watch that resumes over other transports sees one exact history",
 	},
 	{
-		ID: "resume/cross-replica", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "a watch resumes at another server over the same store (KEP-1904)",
-		Needs: harness.Writes | harness.Replicas | harness.SoleWriter | harness.ConsecutiveVersions, Run: crossReplica,
+		ID: "resume/cross-replica", Subject: harness.Both,
+		Needs: harness.OwnCollection | harness.Replicas | harness.ConsecutiveVersions, Run: crossReplica,
+		Rule: "a watch resumes at another server over the same store (KEP-1904)",
 	},
 	{
-		ID: "resume/rv-unset", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "without a version a watch starts with ADDED events for a state that includes " +
-			"every acknowledged write",
-		Needs: harness.Writes | harness.SoleWriter, Run: rvUnset,
+		ID: "resume/rv-unset", Subject: harness.Server, Needs: harness.OwnCollection, Run: rvUnset,
+		Rule: "without a version a watch starts with ADDED events for a state that includes every acknowledged write",
 	},
 	{
-		ID: "resume/rv-zero", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "from version 0 a watch starts with any available state, then sends the " +
-			"changes",
-		Needs: harness.Writes | harness.SoleWriter, Run: rvZero,
+		ID: "resume/rv-zero", Subject: harness.Server, Needs: harness.OwnCollection, Run: rvZero,
+		Rule: "from version 0 a watch starts with any available state, then sends the changes",
 	},
 	{
-		ID: "resume/rv-exact-no-synthetic", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "from any other version a watch sends no synthetic ADDED events",
-		Needs: harness.Writes | harness.SoleWriter, Run: rvExactNoSynthetic,
+		ID: "resume/rv-exact-no-synthetic", Subject: harness.Server, Needs: harness.OwnCollection,
+		Run:  rvExactNoSynthetic,
+		Rule: "from any other version a watch sends no synthetic ADDED events",
 	},
 	{
-		ID: "resume/list-then-watch", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a watch from the version of a list neither loses nor repeats concurrent " +
-			"writes",
-		Needs: harness.Writes | harness.SoleWriter | harness.ConsecutiveVersions, Run: listThenWatch,
+		ID: "resume/list-then-watch", Subject: harness.Both, Needs: harness.OwnCollection | harness.ConsecutiveVersions,
+		Run:  listThenWatch,
+		Rule: "a watch from the version of a list neither loses nor repeats concurrent writes",
 	},
 	{
-		ID: "resume/expired", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a watch from a version before the retained history receives one ERROR event " +
-			"with 410 Expired, a list gets HTTP 410",
-		Needs: harness.Writes | harness.Compacts | harness.SoleWriter, Run: expired,
+		ID: "resume/expired", Subject: harness.Server, Needs: harness.OwnCollection | harness.Compacts, Run: expired,
+		Rule: "a watch from a version before the retained history receives one ERROR event with 410 Expired, a list " +
+			"gets HTTP 410",
 	},
 	{
-		ID: "resume/expired-never-skips", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "for every version around the oldest retained one a watch is 410 or exact, and " +
-			"never starts later than requested",
-		Needs: harness.Writes | harness.Compacts | harness.SoleWriter | harness.ConsecutiveVersions, Run: expiredNeverSkips,
+		ID: "resume/expired-never-skips", Subject: harness.Server,
+		Needs: harness.OwnCollection | harness.Compacts | harness.ConsecutiveVersions, Run: expiredNeverSkips,
+		Rule: "for every version around the oldest retained one a watch is 410 or exact, and never starts later than " +
+			"requested",
 	},
 	{
-		ID: "resume/expired-never-skips-bytes", Level: harness.Promise, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "the same holds if the history is limited by its size",
-		Setup: slidingWindow,
-		Needs: harness.Writes | harness.Configurable | harness.SoleWriter | harness.ConsecutiveVersions, Run: expiredBytesNeverSkips,
+		ID: "resume/expired-never-skips-bytes", Level: harness.Promise, Subject: harness.Server,
+		Needs: harness.OwnCollection | harness.Configurable | harness.ConsecutiveVersions, Setup: slidingWindow,
+		Run:  expiredBytesNeverSkips,
+		Rule: "the same holds if the history is limited by its size",
 	},
 	{
-		ID: "resume/compact-while-watching", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a compaction past the version of an open watch that has read everything " +
-			"leaves it exact",
-		Needs: harness.Writes | harness.Compacts | harness.SoleWriter, Run: compactWhileWatching,
+		ID: "resume/compact-while-watching", Subject: harness.Server, Needs: harness.OwnCollection | harness.Compacts,
+		Run:  compactWhileWatching,
+		Rule: "a compaction past the version of an open watch that has read everything leaves it exact",
 	},
 	{
-		ID: "resume/expired-during-replay", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule:  "a slow watcher that retention overtakes ends with 410 and without a gap",
-		Setup: harness.Setup{SmallBuffers: true},
-		Needs: harness.Writes | harness.Compacts | harness.Configurable | harness.SoleWriter | harness.ConsecutiveVersions, Run: expiredDuringReplay,
+		ID: "resume/expired-during-replay", Subject: harness.Server,
+		Needs: harness.OwnCollection | harness.Compacts | harness.Configurable | harness.ConsecutiveVersions,
+		Setup: harness.Setup{SmallBuffers: true}, Run: expiredDuringReplay,
+		Rule: "a slow watcher that retention overtakes ends with 410 and without a gap",
 	},
 	{
-		ID: "resume/future-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime, harness.FakeTime},
-		Rule: "the server waits for a version in the future, then answers 504, and never " +
-			"sends events up to it",
-		Needs: harness.Writes | harness.SoleWriter | harness.ConsecutiveVersions, Run: futureRV,
+		ID: "resume/future-rv", Subject: harness.Server, Mode: harness.BothTimes,
+		Needs: harness.OwnCollection | harness.ConsecutiveVersions, Run: futureRV,
+		Rule: "the server waits for a version in the future, then answers 504, and never sends events up to it",
 	},
 	{
-		ID: "resume/list-future-rv", Level: harness.Should, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.FakeTime},
-		Rule: "a list of a version in the future gets 504 with cause ResourceVersionTooLarge " +
-			"and Retry-After",
-		Needs: harness.Writes | harness.SoleWriter, Run: listFutureRV,
+		ID: "resume/list-future-rv", Level: harness.Should, Subject: harness.Server, Transports: "h1 h2",
+		Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: listFutureRV,
+		Rule: "a list of a version in the future gets 504 with cause ResourceVersionTooLarge and Retry-After",
 	},
 	{
-		ID: "resume/bad-rv", Level: harness.Must, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a resourceVersion that is not a decimal number below 2^64 gets 400 (RFC 9110 " +
-			"15.5.1)",
-		Run: badRV,
+		ID: "resume/bad-rv", Subject: harness.Server, Run: badRV,
+		Rule: "a resourceVersion that is not a decimal number below 2^64 gets 400 (RFC 9110 15.5.1)",
 	},
 	{
-		ID: "resume/rv-comparable", Level: harness.Should, Subject: harness.Server, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "versions are decimal, without leading zeros, grow with each write and stay " +
-			"below 2^128 (KEP-5504)",
-		Needs: harness.Writes | harness.SoleWriter, Run: rvComparable,
+		ID: "resume/rv-comparable", Level: harness.Should, Subject: harness.Server, Needs: harness.OwnCollection,
+		Run:  rvComparable,
+		Rule: "versions are decimal, without leading zeros, grow with each write and stay below 2^128 (KEP-5504)",
 	},
 	{
-		ID: "resume/rv-opaque-client", Level: harness.Must, Subject: harness.Client, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
-		Rule: "a client returns a decimal version unchanged; any other version is an error " +
-			"of code Unsupported, not a loop",
-		Needs: harness.InProcess, Run: rvOpaqueClient,
+		ID: "resume/rv-opaque-client", Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+		Run: rvOpaqueClient,
+		Rule: "a client returns a decimal version unchanged; any other version is an error of code Unsupported, not " +
+			"a loop",
 	},
 	{
-		ID: "resume/server-restart", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.RealTime},
-		Rule: "a server that restarts with a store in memory reuses no version, and answers " +
-			"410 to earlier ones",
-		Needs: harness.Writes | harness.UnrelatedCollection | harness.SoleWriter, Run: serverRestart,
+		ID: "resume/server-restart", Subject: harness.Both, Needs: harness.OwnCollection | harness.UnrelatedCollection,
+		Run:  serverRestart,
+		Rule: "a server that restarts with a store in memory reuses no version, and answers 410 to earlier ones",
 	},
 	{
-		ID: "resume/store-reset", Level: harness.Must, Subject: harness.Both, Transports: harness.AllTransports, Modes: []harness.Mode{harness.FakeTime},
+		ID: "resume/store-reset", Subject: harness.Both, Mode: harness.FakeTime,
+		Needs: harness.OwnCollection | harness.UnrelatedCollection | harness.Drains | harness.InProcess,
+		Run:   storeReset,
 		Rule:  "if the versions of the server decrease, a client learns that it must list again",
-		Needs: harness.Writes | harness.UnrelatedCollection | harness.Drains | harness.InProcess | harness.SoleWriter, Run: storeReset,
 	},
 	{
-		ID: "resume/last-event-id", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
-		Rule: "Last-Event-ID resumes like resourceVersion, and takes precedence over it, because " +
-			"a browser reconnects to the URL that it opened first (HTML 9.2.4)",
-		Needs: harness.Writes | harness.SoleWriter, Run: lastEventID,
+		ID: "resume/last-event-id", Subject: harness.Server, Transports: "h1 h2", Needs: harness.OwnCollection,
+		Run: lastEventID,
+		Rule: "Last-Event-ID resumes like resourceVersion, and takes precedence over it, because a browser " +
+			"reconnects to the URL that it opened first (HTML 9.2.4)",
 	},
 	{
-		ID: "resume/match-rules", Level: harness.Must, Subject: harness.Server, Transports: "h1 h2", Modes: []harness.Mode{harness.RealTime},
-		Rule: "lists follow the table of resourceVersionMatch, limit and continue in " +
-			"Kubernetes' API concepts",
-		Needs: harness.Writes | harness.Compacts | harness.SoleWriter, Run: matchRules,
+		ID: "resume/match-rules", Subject: harness.Server, Transports: "h1 h2",
+		Needs: harness.OwnCollection | harness.Compacts, Run: matchRules,
+		Rule: "lists follow the table of resourceVersionMatch, limit and continue in Kubernetes' API concepts",
 	},
 }
