@@ -165,8 +165,8 @@ var dependencies = []dependency{
 	{"github.com/tmaxmax/go-sse", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},
 	{
 		"gonum.org/v1/plot",
-		[]string{"benchmarks/rivals/internal/report", "cmd/listwatch/internal/benchcmd"},
-		"only reports of benchmarks have plots",
+		[]string{"benchmarks/rivals/internal/report"},
+		"only the report of the rivals has plots",
 	},
 	{"github.com/coreos/go-systemd/v22/activation", []string{"cmd/listwatch/internal/listen"}, "only the program takes sockets over"},
 	{"github.com/coreos/go-systemd/v22/daemon", []string{"cmd/listwatch/internal/listen"}, "only the program reports its state to systemd"},
