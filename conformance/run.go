@@ -15,7 +15,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/cases"
-	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/robustness"
 	"github.com/listwatch/listwatch/conformance/runner"
 )
@@ -82,22 +81,18 @@ type Report struct {
 	Outcomes []Outcome `json:"outcomes"`
 	// UnmatchedPatterns are the patterns of known failures that match no run.
 	UnmatchedPatterns []string `json:"unmatchedPatterns,omitempty"`
-	// Mutants and Robustness are the results of the tests of the suite itself, and of the
-	// tests of this module under faults. They are nil if these tests were not run.
-	Mutants    *mutants.Result    `json:"mutants,omitempty"`
+	// Robustness is the result of the tests of this module under faults. It is nil if these tests
+	// were not run.
 	Robustness *robustness.Result `json:"robustness,omitempty"`
-	// If the target stopped responding, the run ended early: Gone is the last error of
-	// Target.Ping, and Left is the number of remaining cases. Otherwise Gone is empty.
-	Gone string `json:"gone,omitempty"`
-	Left int    `json:"left,omitempty"`
-	// Unfinished is the reason for which the mutant or robustness tests did not finish. It
-	// is empty if they finished.
+	// Unfinished is the reason for which the run ended early, such as a target that no longer
+	// responds. It is empty if the run finished. Left is the number of remaining cases.
 	Unfinished string `json:"unfinished,omitempty"`
+	Left       int    `json:"left,omitempty"`
 }
 
-// Execute runs the selected cases one after another, and passes each outcome to progress,
-// which may be nil. If ctx ends, the remaining cases have the verdict not-run. If the target
-// stops responding, the run ends; see [Report.Gone]. An invalid pattern, or a pattern in o.Run
+// Execute runs the selected cases one after another, and passes each outcome to progress, which
+// may be nil. If ctx ends, the remaining cases have the verdict not-run. If the target stops
+// responding, the run ends; see [Report.Unfinished]. An invalid pattern, or a pattern in o.Run
 // that matches no case, is an error of code Invalid; then no case runs.
 func Execute(ctx context.Context, target Target, o Options, progress func(Outcome)) (*Report, error) {
 	selected, err := o.selectedCases()
@@ -111,9 +106,9 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	for i, c := range selected {
 		runner.Execute(ctx, c, target, o.selects, func(out Outcome) {
 			if err := awaitTarget(ctx, target, out.Verdict); err != nil {
-				r.Gone, r.Left = err.Error(), len(selected)-i-1
-				// The remaining variants of the case are not run.
-				stop(fmt.Errorf("the target no longer responds: %w", err))
+				err = fmt.Errorf("the target no longer responds: %w", err)
+				r.Unfinished, r.Left = err.Error(), len(selected)-i-1
+				stop(err) // the remaining variants of the case are not run
 			}
 			out = o.adjustVerdict(out)
 			r.Outcomes = append(r.Outcomes, out)
@@ -121,7 +116,7 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 				progress(out)
 			}
 		})
-		if r.Gone != "" {
+		if r.Unfinished != "" {
 			break
 		}
 	}
@@ -234,11 +229,11 @@ func (o Options) adjustVerdict(out Outcome) Outcome {
 }
 
 // OK reports whether the run found no problem: every run had an acceptable verdict, every
-// known failure matched a run, the run was not interrupted, the target answered to the end, no
-// mutant survived, and no guarantee was violated under faults.
+// known failure matched a run, the run was not interrupted, the target responded to the end, and no
+// guarantee was violated under faults.
 func (r *Report) OK() bool {
-	return len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && r.Gone == "" && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() }) &&
-		(r.Mutants == nil || r.Mutants.OK()) && (r.Robustness == nil || r.Robustness.OK())
+	failed := slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() })
+	return !failed && len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && (r.Robustness == nil || r.Robustness.OK())
 }
 
 // FailTest reports each run whose verdict is a failure as an error of t, with its messages and

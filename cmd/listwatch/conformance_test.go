@@ -10,7 +10,6 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/checker"
-	"github.com/listwatch/listwatch/conformance/report"
 )
 
 // runConformance runs a conformance command to its end, and returns its output and exit
@@ -27,17 +26,14 @@ func TestConformanceServer(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	out, stderr, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-[gn][oh]*", "--timeout", "2m",
-		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"), "--md", at("r.md"))
+		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"))
 	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
 		t.Fatalf("server: exit code %d, output %s\n%s", code, out, stderr)
 	}
-	for _, name := range []string{"r.json", "r.xml", "r.html", "r.md"} {
+	for _, name := range []string{"r.json", "r.xml", "r.html"} {
 		if data, err := os.ReadFile(at(name)); err != nil || !strings.Contains(string(data), "select") {
 			t.Errorf("%s: got %.100s, %v; want a report", name, data, err)
 		}
-	}
-	if out, _, code := runConformance(t, "diff", at("r.json"), at("r.json")); code != cli.ExitOK || !strings.Contains(out, "0 changes") {
-		t.Errorf("diff of a report and itself: exit code %d, output %s", code, out)
 	}
 	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1", "--timeout", "2m")
 	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
@@ -54,7 +50,7 @@ func TestConformanceSelfInjectsFaults(t *testing.T) {
 	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
 		t.Errorf("self: exit code %d, output %s\n%s", code, out, stderr)
 	}
-	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 || r.Mutants != nil {
+	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 {
 		t.Errorf("got %+v, %v; want the counts of a run under faults", r, err)
 	}
 	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history checked, 0 failed") {
@@ -110,7 +106,6 @@ func TestConformanceUsageErrors(t *testing.T) {
 		{[]string{"explain", "from-rv"}, cli.ExitUsage, "resume/from-rv"},
 		{[]string{"explain", "nothing"}, cli.ExitUsage, "unknown case"},
 		{[]string{"check", "/nowhere"}, cli.ExitUntestable, "nowhere"},
-		{[]string{"diff", "/nowhere", "/nowhere"}, cli.ExitUsage, "nowhere"},
 	} {
 		if out, stderr, code := runConformance(t, test.args...); code != test.code || !strings.Contains(stderr, test.want) {
 			t.Errorf("%q: exit code %d, output %s%s; want %d and %q", test.args, code, out, stderr, test.code, test.want)
@@ -187,10 +182,10 @@ func TestConformanceCheck(t *testing.T) {
 }
 
 func openReport(name string) (*conformance.Report, error) {
-	f, err := os.Open(name)
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return report.Read(f)
+	r := new(conformance.Report)
+	return r, json.Unmarshal(data, r)
 }

@@ -93,8 +93,8 @@ func TestRunEndsWhenTheCommandExits(t *testing.T) {
 			failed[o.ID] = true
 		}
 	}
-	if len(failed) != 1 || r.OK() || r.Left == 0 || !strings.Contains(r.Gone, "it has exited") {
-		t.Errorf("got failures of %v, gone %q, %d cases left; want one, and a command that has exited", failed, r.Gone, r.Left)
+	if len(failed) != 1 || r.OK() || r.Left == 0 || !strings.Contains(r.Unfinished, "it has exited") {
+		t.Errorf("got failures of %v, unfinished %q, %d cases left; want one, and a command that has exited", failed, r.Unfinished, r.Left)
 	}
 	_ = p.Close()
 }

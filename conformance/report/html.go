@@ -17,56 +17,67 @@ var (
 	pageHTML string
 	//go:embed page/page.css
 	pageCSS string
-	//go:embed page/page.js
-	pageJS string
 )
 
 var page = template.Must(template.New("page").Parse(pageHTML))
 
-// HTML writes r as a self-contained page with figures, findings, and a table of all cases
-// and variants. Clicking a cell of the table shows its details. The page follows the
-// browser's color scheme and is readable without scripts.
+// HTML writes r as a self-contained page with figures, findings, and a list of all cases. The page
+// follows the browser's color scheme and has no scripts.
 func HTML(w io.Writer, r *conformance.Report) error { return page.Execute(w, newView(r)) }
 
 // A view is the data of the page.
 type view struct {
-	Style  template.CSS
-	Script template.JS
-
+	Style                   template.CSS
 	Target, Headline, State string
 	Tiles                   []tile
 	Findings                []findingView
-	SelfTests               []selfTestFinding
-	selfTestView
+	robustnessView
 	UnmatchedPatterns []string
-	heatMap
-	Verdicts []runner.Verdict
-	Levels   []figureRow
-	Skipped  []SkipReason
+	Groups            []groupView
+	Verdicts          []runner.Verdict
+	Levels            []figureRow
+	Skipped           []SkipReason
 	footer
-	Runs []runView
 }
 
-// A selfTestView shows the tests of the suite itself. It is empty if they did not run.
-type selfTestView struct {
-	MutantFigures, FaultFigures []labelledCount
-	Faults                      []faultRow
-	SkippedMutants              []string
+// A robustnessView shows the robustness test. It is empty if the test was not run.
+type robustnessView struct {
+	RobustnessRule     string
+	RobustnessProblems []string
+	FaultFigures       []labelledCount
+	Faults             []faultRow
 }
 
-func newSelfTestView(r *conformance.Report) (t selfTestView) {
-	if m := r.Mutants; m != nil {
-		t.MutantFigures = mutantFigures(m)
-		for _, trial := range m.Trials {
-			if mutantVerdict(trial) == runner.Skip {
-				t.SkippedMutants = append(t.SkippedMutants, trial.Name)
-			}
+func newRobustnessView(r *conformance.Report) robustnessView {
+	if r.Robustness == nil {
+		return robustnessView{}
+	}
+	return robustnessView{robustnessRule, robustnessProblems(r), robustnessFigures(r.Robustness), faultRows(r.Robustness)}
+}
+
+// A groupView lists the cases of a group.
+type groupView struct {
+	Name string
+	Rows []rowView
+}
+
+// A rowView is a case: its worst outcome, and a text about the variants with that verdict.
+type rowView struct {
+	conformance.Outcome
+	LevelName, About string
+}
+
+func groupViews(r *conformance.Report) (all []groupView) {
+	for _, c := range byCase(r) {
+		name, _, _ := strings.Cut(c[0].ID, "/")
+		if n := len(all); n == 0 || all[n-1].Name != name {
+			all = append(all, groupView{Name: name})
 		}
+		worst, about := summarizeCase(c)
+		g := &all[len(all)-1]
+		g.Rows = append(g.Rows, rowView{worst, worst.Level.Name(), about})
 	}
-	if f := r.Robustness; f != nil {
-		t.FaultFigures, t.Faults = robustnessFigures(f), faultRows(f)
-	}
-	return t
+	return all
 }
 
 type footer struct {
@@ -89,34 +100,20 @@ type lineView struct {
 	Highlighted bool
 }
 
-// A runView contains the details of a run, which the page shows when the reader clicks a cell.
-type runView struct {
-	Name     string         `json:"name"`
-	Verdict  runner.Verdict `json:"verdict"`
-	Meaning  string         `json:"meaning"`
-	Level    string         `json:"level"`
-	Rule     string         `json:"rule"`
-	Messages []string       `json:"messages,omitempty"`
-	Reason   string         `json:"reason,omitempty"`
-	Log      []string       `json:"log,omitempty"`
-	Timeline []string       `json:"timeline,omitempty"`
-	Seconds  float64        `json:"seconds,omitempty"`
-	Rerun    string         `json:"rerun,omitempty"`
-}
-
 // openFindings is the number of findings that are initially expanded.
 const openFindings = 5
 
 func newView(r *conformance.Report) view {
 	s := Summarize(r)
 	v := view{
-		Style: template.CSS(pageCSS), Script: template.JS(pageJS), // trusted: embedded files
+		Style:  template.CSS(pageCSS), // trusted: an embedded file
 		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: overallState(r, s),
-		Tiles: tiles(r, s), UnmatchedPatterns: r.UnmatchedPatterns, heatMap: newHeatMap(r, s),
-		Skipped: s.Skipped, SelfTests: selfTestFindings(r), selfTestView: newSelfTestView(r),
+		Tiles: tiles(r, s), UnmatchedPatterns: r.UnmatchedPatterns, Groups: groupViews(r),
+		Skipped: s.Skipped, robustnessView: newRobustnessView(r),
 		footer: footer{
 			Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
-			StartedText: r.Started.Format("2 January 2006, 15:04 UTC"), Command: strings.TrimSuffix(rerunCommand(r, ""), " --run ''"),
+			StartedText: r.Started.Format("2 January 2006, 15:04 UTC"),
+			Command:     strings.TrimSuffix(rerunCommand(r, ""), " --run ''"),
 		},
 	}
 	for i, f := range Findings(r) {
@@ -128,11 +125,6 @@ func newView(r *conformance.Report) view {
 		v.Findings = append(v.Findings, view)
 	}
 	v.Verdicts, v.Levels = s.figures()
-	for _, o := range r.Outcomes {
-		v.Runs = append(v.Runs, runView{
-			o.Name(), o.Verdict, verdictMeanings[o.Verdict], o.Level.Name(), o.Rule, o.Messages, o.Reason, o.Log, o.Timeline, o.Seconds, rerunCommand(r, o.Name()),
-		})
-	}
 	return v
 }
 
@@ -155,36 +147,36 @@ func tiles(r *conformance.Report, s Summary) []tile {
 		{fmt.Sprint(s.Runs), "runs in all variants", ""},
 		{fmt.Sprint(s.RunsByVerdict[runner.Pass]), "runs passed", "pass"},
 	}
-	for _, v := range []runner.Verdict{runner.Fail, runner.XPass, runner.SetupError, runner.Warn, runner.XFail, runner.NotRun} {
-		if n := s.RunsByVerdict[v]; n > 0 || v == runner.Fail {
-			class := ""
-			if n > 0 && v.IsFailure() {
-				class = "fail"
-			} else if n > 0 {
-				class = string(v)
-			}
-			all = append(all, tile{fmt.Sprint(n), map[runner.Verdict]string{
-				runner.Fail: "failed", runner.XPass: "passed unexpectedly", runner.SetupError: "setup failed", runner.Warn: "warnings",
-				runner.XFail: "known failures", runner.NotRun: "not run",
-			}[v], class})
+	for _, label := range []struct {
+		verdict runner.Verdict
+		text    string
+	}{
+		{runner.Fail, "failed"},
+		{runner.XPass, "passed unexpectedly"},
+		{runner.SetupError, "setup failed"},
+		{runner.Warn, "warnings"},
+		{runner.XFail, "known failures"},
+		{runner.NotRun, "not run"},
+	} {
+		n, class := s.RunsByVerdict[label.verdict], ""
+		switch {
+		case n == 0 && label.verdict != runner.Fail:
+			continue
+		case n > 0 && label.verdict.IsFailure():
+			class = "fail"
+		case n > 0:
+			class = string(label.verdict)
 		}
+		all = append(all, tile{fmt.Sprint(n), label.text, class})
 	}
 	all = append(all, tile{fmt.Sprint(s.ByVerdict[runner.Skip]), "cases skipped", ""})
-	if m := r.Mutants; m != nil {
-		killed, survived, _ := m.Counts()
-		all = append(all, tile{fmt.Sprintf("%d/%d", killed, len(m.Trials)), "mutants killed", figureClass(survived == 0)})
-	}
 	if f := r.Robustness; f != nil {
+		class := "pass"
+		if !f.OK() {
+			class = "fail"
+		}
 		n := f.Report.Summary
-		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", figureClass(f.OK())})
+		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", class})
 	}
 	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "total time", ""})
-}
-
-// figureClass returns the CSS class of a figure. ok reports whether the figure is as expected.
-func figureClass(ok bool) string {
-	if ok {
-		return "pass"
-	}
-	return "fail"
 }

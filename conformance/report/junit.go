@@ -50,9 +50,8 @@ type (
 	}
 )
 
-// JUnit writes r as JUnit XML, with a suite for each group and a test for each run and each
-// mutant. A warning is reported in the output of a test that passes, and an expected failure
-// as a skipped test.
+// JUnit writes r as JUnit XML, with a suite for each group and a test for each run. A warning is
+// reported in the output of a test that passes, and an expected failure as a skipped test.
 func JUnit(w io.Writer, r *conformance.Report) error {
 	all := suites{Name: "listwatch conformance: " + r.Target, Time: seconds(r.Seconds)}
 	byGroup := map[string]*suite{}
@@ -60,12 +59,14 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 		group, _, _ := strings.Cut(o.ID, "/")
 		s := byGroup[group]
 		if s == nil {
-			s = &suite{Name: group, Timestamp: r.Started.Format("2006-01-02T15:04:05")}
+			s = &suite{Name: group, Timestamp: timestamp(r)}
 			byGroup[group], all.Suites = s, append(all.Suites, s)
 		}
 		s.add(r, o)
 	}
-	all.Suites = append(all.Suites, selfTestSuites(r)...)
+	if r.Robustness != nil {
+		all.Suites = append(all.Suites, robustnessSuite(r))
+	}
 	for _, s := range all.Suites {
 		s.Time = seconds(s.seconds)
 		all.Tests += s.Tests
@@ -106,45 +107,23 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 	s.Cases = append(s.Cases, t)
 }
 
-// selfTestSuites returns a suite with a test for each mutant, and a suite for the
-// robustness test.
-func selfTestSuites(r *conformance.Report) (all []*suite) {
-	problems := map[string]*problem{}
-	for _, f := range selfTestFindings(r) {
-		problems[f.Name] = &problem{Message: f.Rule, Text: strings.Join(f.Messages, "\n")}
+// robustnessSuite returns a suite with one test, the robustness test.
+func robustnessSuite(r *conformance.Report) *suite {
+	f := r.Robustness
+	t := testcase{Class: "faults", Name: "guarantees", Time: seconds(f.Seconds), Out: joinFigures(robustnessFigures(f))}
+	for _, row := range faultRows(f) {
+		t.Out += fmt.Sprintf("\n%s was injected %d times and ended %d connections", row.Kind, row.Injected, row.Ended)
 	}
-	add := func(name string, seconds float64, tests ...testcase) {
-		s := &suite{Name: name, Tests: len(tests), Timestamp: r.Started.Format("2006-01-02T15:04:05"), Cases: tests, seconds: seconds}
-		for _, t := range tests {
-			if t.Failure != nil {
-				s.Failures++
-			}
-			if t.Skipped != nil {
-				s.Skipped++
-			}
-		}
-		all = append(all, s)
+	s := &suite{Name: t.Class, Tests: 1, Timestamp: timestamp(r), seconds: f.Seconds}
+	if problems := robustnessProblems(r); problems != nil {
+		t.Failure = &problem{Message: robustnessRule, Text: strings.Join(problems, "\n")}
+		s.Failures++
 	}
-	if m := r.Mutants; m != nil {
-		var tests []testcase
-		for _, t := range m.Trials {
-			test := testcase{Class: mutantGroup, Name: t.Name, Time: seconds(0), Failure: problems[mutantGroup+"/"+t.Name]}
-			if mutantVerdict(t) == runner.Skip {
-				test.Skipped = &problem{Message: "run only by go test: " + strings.Join(t.NotTried, ", ")}
-			}
-			tests = append(tests, test)
-		}
-		add(mutantGroup, m.Seconds, tests...)
-	}
-	if f := r.Robustness; f != nil {
-		text := joinFigures(robustnessFigures(f))
-		for _, row := range faultRows(f) {
-			text += fmt.Sprintf("\n%s was injected %d times and ended %d connections", row.Kind, row.Injected, row.Ended)
-		}
-		add(robustnessGroup, f.Seconds, testcase{Class: robustnessGroup, Name: "guarantees", Time: seconds(f.Seconds), Failure: problems[robustnessGroup], Out: text})
-	}
-	return all
+	s.Cases = []testcase{t}
+	return s
 }
+
+func timestamp(r *conformance.Report) string { return r.Started.Format("2006-01-02T15:04:05") }
 
 func firstLine(o conformance.Outcome) string {
 	line, _, _ := strings.Cut(strings.Join(append(o.Messages, o.Reason), "\n"), "\n")

@@ -16,14 +16,6 @@ var verdicts = []runner.Verdict{
 	runner.Fail, runner.XPass, runner.SetupError, runner.Warn, runner.NotRun, runner.XFail, runner.Pass, runner.Info, runner.Skip,
 }
 
-// verdictMeanings explains the verdicts.
-var verdictMeanings = map[runner.Verdict]string{
-	runner.Pass: "the rule holds", runner.Fail: "a must is broken", runner.Warn: "a rule that is not a must is broken",
-	runner.Info: "measured, without a verdict", runner.Skip: "cannot run here", runner.XFail: "fails as expected",
-	runner.XPass: "passes although it is listed as a known failure", runner.SetupError: "the target was not ready for the case",
-	runner.NotRun: "the run was interrupted",
-}
-
 var levels = []harness.Level{harness.Must, harness.Should, harness.Promise, harness.Measurement}
 
 // A Summary contains the figures of a report.

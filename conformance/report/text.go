@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// maxShownLines limits the lines of a timeline in text, Markdown and JUnit. JSON and HTML
-// contain all lines.
+// maxShownLines limits the lines of a timeline in text and JUnit. JSON and HTML contain
+// all lines.
 const maxShownLines = 20
 
 // Text writes r as text: findings, skipped cases and figures.
@@ -22,7 +22,6 @@ func Text(w io.Writer, r *conformance.Report) error {
 		writeFinding(out, f)
 	}
 	writeExpected(out, r)
-	writeSelfTestFindings(out, r)
 	for _, p := range r.UnmatchedPatterns {
 		fmt.Fprintf(out, "FAIL  the known failure %q matches no run: remove it if it is fixed, or correct the pattern\n\n", p)
 	}
@@ -128,7 +127,7 @@ func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out)
-	writeSelfTestFigures(out, r)
+	writeRobustness(out, r)
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "Note: %s.\n", strings.TrimSuffix(n, "."))
 	}
@@ -140,20 +139,20 @@ func Headline(r *conformance.Report) string {
 	s := Summarize(r)
 	verdict := "all rules that could be tested hold"
 	switch bad := s.RunsByVerdict[runner.Fail] + s.RunsByVerdict[runner.XPass] + s.RunsByVerdict[runner.SetupError]; {
-	case r.Gone != "":
-		verdict = fmt.Sprintf("STOPPED: the target no longer responds (%s); %s left", r.Gone, plural(r.Left, "case"))
+	case r.Unfinished != "" && r.Left > 0:
+		verdict = fmt.Sprintf("NOT FINISHED: %s; %s left", r.Unfinished, plural(r.Left, "case"))
+	case r.Unfinished != "":
+		verdict = "NOT FINISHED: " + r.Unfinished
 	case r.SetupFailed():
 		verdict = "SETUP FAILED: no case could start"
 	case bad > 0:
 		verdict = fmt.Sprintf("FAILED: %s did not pass", plural(bad, "run"))
 	case len(r.UnmatchedPatterns) > 0:
 		verdict = "FAILED: some known failures match no run"
-	case len(selfTestFindings(r)) > 0:
-		verdict = "FAILED: " + strings.Join(failedSelfTests(r), ", ")
+	case robustnessProblems(r) != nil:
+		verdict = "FAILED: faults"
 	case s.RunsByVerdict[runner.NotRun] > 0:
 		verdict = fmt.Sprintf("NOT FINISHED: %s left", plural(s.RunsByVerdict[runner.NotRun], "run"))
-	case r.Unfinished != "":
-		verdict = "NOT FINISHED: " + r.Unfinished
 	case s.RunsByVerdict[runner.Pass] == 0:
 		verdict = "no rule was tested"
 	case s.RunsByVerdict[runner.Warn] > 0:
@@ -166,7 +165,7 @@ func Headline(r *conformance.Report) string {
 		skipped = fmt.Sprintf(" and %d skipped", n)
 	}
 	return fmt.Sprintf("%s: %s of %s%s in %.1f s: %s%s",
-		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[runner.Skip], "case"), skipped, r.Seconds, verdict, selfTestSummary(r))
+		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[runner.Skip], "case"), skipped, r.Seconds, verdict, robustnessSummary(r))
 }
 
 func plural(n int, what string) string {

@@ -1,5 +1,5 @@
-// Package cases lists the conformance cases and their mutants. Each group of cases has a package
-// below this directory that holds its rules, cases and mutants.
+// Package cases lists the conformance cases. Each group of cases has a package below this
+// directory.
 package cases
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/selector"
 	"github.com/listwatch/listwatch/conformance/internal/cases/slow"
 	"github.com/listwatch/listwatch/conformance/internal/cases/timeout"
-	"github.com/listwatch/listwatch/conformance/internal/mutation"
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
@@ -61,32 +60,4 @@ func Run(t *testing.T, target harness.Target) {
 	for _, c := range All() {
 		t.Run(c.ID, func(t *testing.T) { runner.Test(t, c, target) })
 	}
-}
-
-// Mutants returns every mutant: this module's server or client with one defect, which a case must
-// detect.
-func Mutants() []mutation.Mutant {
-	return slices.Concat(
-		handshake.Mutants,
-		framing.Mutants,
-		resume.Mutants,
-		selector.Mutants,
-		apierror.Mutants,
-		event.Mutants,
-		bookmark.Mutants,
-		initial.Mutants,
-		event.LargeMutants,
-		event.UnicodeMutants,
-		timeout.Mutants,
-		slow.Mutants,
-		disconnect.DropMutants,
-		disconnect.DrainMutants,
-		concurrency.OrderMutants,
-		auth.Mutants,
-		auth.CORSMutants,
-		compression.Mutants,
-		concurrency.Mutants,
-		limit.Mutants,
-		informers.Mutants,
-	)
 }

@@ -20,7 +20,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer) *progress {
-	width, _ := cli.Terminal(out)
+	width := cli.Terminal(out)
 	return &progress{out: out, width: width}
 }
 

@@ -91,17 +91,16 @@ func OneLine(err error) string {
 }
 
 // Terminal returns the width of out if it is a terminal with a movable cursor, and otherwise 0.
-// colour reports whether to use colors (no-color.org).
-func Terminal(out io.Writer) (width int, colour bool) {
+func Terminal(out io.Writer) (width int) {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
-		return 0, false
+		return 0
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		width = 80
 	}
-	return width, os.Getenv("NO_COLOR") == ""
+	return width
 }
 
 // WriteStatus writes a line. If width is not zero, out is a terminal of that width, and the line

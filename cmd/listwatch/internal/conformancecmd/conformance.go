@@ -32,7 +32,6 @@ The exit code is 0 if every must that could be tested holds, 1 if one does not,
 	}
 	cmd.AddCommand(
 		newConformanceServer(), newConformanceClient(), newConformanceSelf(), newConformanceList(), newConformanceExplain(), newConformanceCheck(),
-		newConformanceDiff(),
 	)
 	return cmd
 }
@@ -45,7 +44,7 @@ type suiteOptions struct {
 	timeout       time.Duration
 	knownFailures string
 
-	json, junit, html, markdown string
+	json, junit, html string
 }
 
 func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
@@ -55,10 +54,9 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 0, "`seed` of random cases; 0 means a random seed")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for an expected event; at least 2s")
 	f.StringVar(&o.knownFailures, "known-failures", "", "`file` with one known failure per line: PATTERN # REASON")
-	f.StringVar(&o.json, "json", "", "`file` for a JSON report, which diff can compare")
+	f.StringVar(&o.json, "json", "", "`file` for a JSON report")
 	f.StringVar(&o.junit, "junit", "", "`file` for a JUnit report")
 	f.StringVar(&o.html, "html", "", "`file` for an HTML report")
-	f.StringVar(&o.markdown, "md", "", "`file` for a Markdown report")
 }
 
 // minTimeout is the minimum of --timeout. Correct servers may take a second to respond, so
@@ -86,14 +84,13 @@ func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, er
 // A selfTest runs after the cases and adds to the report.
 type selfTest func(ctx context.Context, r *conformance.Report, p *report.Progress) error
 
-// execute runs the cases and then the self tests, shows the progress and writes all reports. The
-// parameter command is the command line that repeats the run.
+// execute runs the cases and then the self tests, shows the progress and writes all reports.
+// command is the command line that repeats the run.
 func (o *suiteOptions) execute(
 	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer, after ...selfTest,
 ) error {
 	t.Seed = o.seed
-	width, colour := cli.Terminal(out)
-	progress := report.NewProgress(out, width, colour)
+	progress := report.NewProgress(out)
 	r, err := conformance.Execute(ctx, t, all, progress.Add)
 	var left error
 	for _, f := range after {
@@ -138,7 +135,7 @@ func (o *suiteOptions) write(r *conformance.Report) error {
 	for _, f := range []struct {
 		name  string
 		write func(io.Writer, *conformance.Report) error
-	}{{o.json, report.JSON}, {o.junit, report.JUnit}, {o.html, report.HTML}, {o.markdown, report.Markdown}} {
+	}{{o.json, report.JSON}, {o.junit, report.JUnit}, {o.html, report.HTML}} {
 		if f.name != "" {
 			errs = append(errs, writeReport(f.name, r, f.write))
 		}

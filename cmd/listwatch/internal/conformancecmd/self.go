@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/mutants"
 	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/conformance/robustness"
@@ -18,7 +17,6 @@ import (
 // selfOptions contains the flags of conformance self.
 type selfOptions struct {
 	suiteOptions
-	mutants   bool
 	faults    time.Duration
 	histories string
 }
@@ -27,29 +25,24 @@ func newConformanceSelf() *cobra.Command {
 	var o selfOptions
 	cmd := &cobra.Command{
 		Use:   "self",
-		Short: "Test this program's server and client, and the suite itself",
-		Long: `Test this program's own server and client, and then the suite itself.
+		Short: "Test this program's server and client, also under faults",
+		Long: `Test this program's own server and client.
 
-After the cases, the mutants run: servers and clients with one defect each,
-which the cases must detect. Then a system runs under faults: connections are
-reset, cut, stalled and slowed down, and the server is killed, drained and
-compacted, while a checker verifies what all watchers see. The run takes about
-a minute.
+After the cases, a system runs under faults: connections are reset, cut,
+stalled and slowed down, and the server is killed, drained and compacted,
+while a checker verifies what all watchers see. The run takes about half a
+minute.
 
-With --run or --skip, only the cases run, unless --mutants or --faults is set.`,
+With --run or --skip, only the cases run, unless --faults is set.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(o.run)+len(o.skip) > 0 {
-				o.mutants = o.mutants && cmd.Flags().Changed("mutants")
-				if !cmd.Flags().Changed("faults") {
-					o.faults = 0
-				}
+			if len(o.run)+len(o.skip) > 0 && !cmd.Flags().Changed("faults") {
+				o.faults = 0
 			}
 			return o.conform(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.mutants, "mutants", true, "run the mutants")
 	f.DurationVar(&o.faults, "faults", 4*time.Second, "how long to inject faults; 0 means not at all")
 	f.StringVar(&o.histories, "histories", "", "`directory` for the recorded history, for listwatch conformance check")
 	o.addFlags(f)
@@ -66,22 +59,17 @@ func (o *selfOptions) conform(ctx context.Context, out io.Writer) error {
 	}
 	t := reference.New("listwatch", reference.Interceptors{})
 	t.Patience = o.timeout
-	return o.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, o.runSelfTests)
+	return o.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, o.injectFaults)
 }
 
-// runSelfTests runs the mutants and the robustness test.
-func (o *selfOptions) runSelfTests(ctx context.Context, r *conformance.Report, p *report.Progress) (err error) {
+// injectFaults runs the robustness test.
+func (o *selfOptions) injectFaults(ctx context.Context, r *conformance.Report, p *report.Progress) (err error) {
 	begun := time.Now()
 	defer func() { r.Seconds += time.Since(begun).Seconds() }()
-	if o.mutants {
-		if r.Mutants, err = mutants.Run(ctx, p.AddMutant); err != nil {
-			return fmt.Errorf("mutants: %w", err)
-		}
-	}
 	if o.faults == 0 {
 		return nil
 	}
-	p.Message("faults", fmt.Sprintf("injecting faults for at least %v", o.faults))
+	p.Message(fmt.Sprintf("injecting faults for at least %v", o.faults))
 	if r.Robustness, err = robustness.Run(ctx, robustness.Options{Seed: o.seed, MinDuration: o.faults}); err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}

@@ -129,7 +129,7 @@ func (m *informerView) probeVersions(ctx context.Context) {
 // show writes the status whenever it changes. On a terminal it overwrites the line,
 // otherwise it adds a line. It returns after maxLines lines; zero means no limit.
 func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan error, maxLines int) error {
-	width, _ := cli.Terminal(out)
+	width := cli.Terminal(out)
 	ticker := time.NewTicker(statusInterval)
 	defer ticker.Stop()
 	last := ""

@@ -1,0 +1,114 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+)
+
+// apierrorMutants are servers and clients with one defect each, which the cases about errors must
+// detect.
+var apierrorMutants = []mutant{
+	{
+		Name: "errors-without-a-reason", Breaks: []string{"error/status-shape"},
+		Defect: defect{Handler: onErrors(func(status int, body []byte) (int, []byte) {
+			return status, bytes.Replace(body, []byte(`"reason"`), []byte(`"cause"`), 1)
+		})},
+	},
+	{
+		Name:   "always-400",
+		Breaks: []string{"error/http-code-equals-status", "error/404", "error/422-causes", "error/status-shape"},
+		Defect: defect{
+			Handler: onErrors(func(_ int, body []byte) (int, []byte) { return http.StatusBadRequest, body }),
+		},
+	},
+	{
+		Name: "errors-without-causes", Breaks: []string{"error/422-causes"},
+		Defect: defect{Handler: onErrors(func(status int, body []byte) (int, []byte) {
+			return status, regexp.MustCompile(`"causes":\[.*?\]`).ReplaceAll(body, []byte(`"causes":[]`))
+		})},
+	},
+	{
+		Name: "errors-in-plain-text", Breaks: []string{"error/negotiated", "error/status-shape"},
+		Defect: defect{Handler: onErrors(func(status int, _ []byte) (int, []byte) {
+			return status, []byte("no")
+		})},
+	},
+	{
+		Name: "fails-without-an-error-event", Breaks: []string{"error/in-stream"},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return &withoutErrors{Source: s} }},
+	},
+	{
+		Name: "client-errors-have-no-code", Breaks: []string{"error/client-typed", "error/html-502"},
+		Defect: defect{Client: func(r *client.Remote) listwatch.Source {
+			return &codelessClient{r}
+		}},
+	},
+	{
+		Name: "client-retries-immediately", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"},
+		Defect: defect{Client: func(r *client.Remote) listwatch.Source {
+			return &eagerClient{r}
+		}},
+	},
+}
+
+// codelessClient is a client whose errors have a message but no code.
+type codelessClient struct{ *client.Remote }
+
+func (c *codelessClient) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	page, err := c.Remote.List(ctx, q)
+	return page, withoutCode(err)
+}
+
+func (c *codelessClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := c.Remote.Watch(ctx, q)
+	return w, withoutCode(err)
+}
+
+func withoutCode(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.Error())
+}
+
+// eagerClient is a client that retries after every error and ignores Retry-After.
+type eagerClient struct{ *client.Remote }
+
+func (c *eagerClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	c.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
+	w, err := c.Remote.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &eagerWatcher{Watcher: w, remote: c.Remote, query: q}, nil
+}
+
+type eagerWatcher struct {
+	listwatch.Watcher
+	remote *client.Remote
+	query  listwatch.Query
+}
+
+// Next opens a new watch after an error, or after a second without an event.
+func (w *eagerWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	n, err := w.Watcher.Next(limited, dst)
+	if err == nil {
+		return n, nil
+	}
+	replacement, watchErr := w.remote.Watch(ctx, w.query)
+	if watchErr != nil {
+		return 0, err
+	}
+	_ = w.Watcher.Close()
+	w.Watcher = replacement
+	return w.Watcher.Next(ctx, dst)
+}

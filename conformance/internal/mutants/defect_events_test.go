@@ -1,0 +1,92 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/listwatch/listwatch"
+)
+
+// onEvents returns a function that wraps a source. The watchers of the wrapper replace each event
+// with the events that the function change returns, if any. The argument seen is the number of
+// earlier events of the same watcher.
+func onEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
+	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
+}
+
+// eventChanger wraps a source and replaces the events of its watches.
+type eventChanger struct {
+	listwatch.Source
+	change func(e listwatch.Event, seen int) []listwatch.Event
+}
+
+// Describe returns the description of the wrapped source.
+func (c *eventChanger) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
+
+// Watch wraps the watcher.
+func (c *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := c.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &changedWatcher{Watcher: w, Change: c.change}, nil
+}
+
+// A changedWatcher replaces each event with the result of Change. Events in Pending come first.
+type changedWatcher struct {
+	listwatch.Watcher
+	Change  func(e listwatch.Event, seen int) []listwatch.Event
+	seen    int
+	Pending []listwatch.Event
+}
+
+// Next returns pending events, or the replacement of the next event.
+func (w *changedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	for len(w.Pending) == 0 {
+		var one [1]listwatch.Event
+		if _, err := w.Watcher.Next(ctx, one[:]); err != nil {
+			return 0, err
+		}
+		w.Pending = append(w.Pending, w.Change(one[0], w.seen)...)
+		w.seen++
+	}
+	n := copy(dst, w.Pending)
+	w.Pending = w.Pending[n:]
+	return n, nil
+}
+
+// onWatches returns a function that wraps a source. The wrapper alters the query of each
+// watch.
+func onWatches(change func(q *listwatch.Query)) func(listwatch.Source) listwatch.Source {
+	return func(s listwatch.Source) listwatch.Source { return &changedQueries{s, change} }
+}
+
+// A changedQueries source alters the queries of its watches.
+type changedQueries struct {
+	listwatch.Source
+	Change func(q *listwatch.Query)
+}
+
+// Describe returns the description of the wrapped source.
+func (r *changedQueries) Describe() listwatch.Description { return listwatch.Describe(r.Source) }
+
+// Watch opens a watch with the altered query.
+func (r *changedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	r.Change(&q)
+	return r.Source.Watch(ctx, q)
+}
+
+// onData returns a function that wraps a source. The wrapper searches every object for the string
+// old, and replaces its first occurrence with the string text.
+func onData(old, text string) func(listwatch.Source) listwatch.Source {
+	return onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		return []listwatch.Event{withData(e, bytes.Replace(e.Object.Data, []byte(old), []byte(text), 1))}
+	})
+}
+
+// withData returns a copy of e with other data. Watchers that share e keep the original
+// object.
+func withData(e listwatch.Event, data []byte) listwatch.Event {
+	o := &listwatch.Object{Key: e.Object.Key, Version: e.Object.Version, Labels: e.Object.Labels, Data: data}
+	return listwatch.Event{Type: e.Type, Initial: e.Initial, Object: o, Version: e.Version}
+}

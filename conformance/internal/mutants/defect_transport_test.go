@@ -1,0 +1,218 @@
+package mutants
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// onAccept returns a function that wraps a transport. The wrapper passes the options of each stream
+// to the first function, and the accepted stream to the second. Both functions may alter what they
+// receive, and either may be nil.
+func onAccept(options func(*transport.Options), change func(*transport.Stream)) func(transport.Server) transport.Server {
+	return func(s transport.Server) transport.Server { return &interceptedServer{s, options, change} }
+}
+
+type interceptedServer struct {
+	transport.Server
+	options func(*transport.Options)
+	change  func(*transport.Stream)
+}
+
+// Accept calls a.options before the wrapped Accept and a.change after it.
+func (a *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	if a.options != nil {
+		a.options(&o)
+	}
+	stream, err := a.Server.Accept(w, r, o)
+	if err == nil && a.change != nil {
+		a.change(stream)
+	}
+	return stream, err
+}
+
+// onSend returns a function that wraps a transport. The wrapper sends frames by calling the
+// function send.
+func onSend(send func(next transport.Sender, frames [][]byte) error) func(transport.Server) transport.Server {
+	return onAccept(nil, func(s *transport.Stream) { s.Sender = &interceptedSender{s.Sender, send} })
+}
+
+type interceptedSender struct {
+	transport.Sender
+	send func(next transport.Sender, frames [][]byte) error
+}
+
+// Send calls the function s.send.
+func (s *interceptedSender) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
+
+// onClose returns a function that wraps a transport. The wrapper closes streams by calling the
+// function close.
+func onClose(close func(next transport.Sender, end transport.End) error) func(transport.Server) transport.Server {
+	return onAccept(nil, func(s *transport.Stream) { s.Sender = &closeInterceptor{s.Sender, close} })
+}
+
+type closeInterceptor struct {
+	transport.Sender
+	close func(next transport.Sender, end transport.End) error
+}
+
+// Close calls the function c.close.
+func (c *closeInterceptor) Close(end transport.End) error { return c.close(c.Sender, end) }
+
+// onConns returns a function that wraps all connections of a network.
+func onConns(change func(net.Conn) net.Conn) func(transport.Network) transport.Network {
+	return func(n transport.Network) transport.Network {
+		dial := n.Dial
+		if dial == nil {
+			dial = new(net.Dialer).DialContext
+		}
+		n.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return change(c), nil
+		}
+		return n
+	}
+}
+
+// A writeFilter is a connection that discards the writes for which Keep returns false.
+type writeFilter struct {
+	net.Conn
+	Keep func(written []byte) bool
+}
+
+// NetConn returns the wrapped connection.
+func (m *writeFilter) NetConn() net.Conn { return m.Conn }
+
+// Write reports success even if it discards p.
+func (m *writeFilter) Write(p []byte) (int, error) {
+	if !m.Keep(p) {
+		return len(p), nil
+	}
+	return m.Conn.Write(p)
+}
+
+// A frameFilter is an HTTP/2 connection that drops incoming frames of one type.
+type frameFilter struct {
+	net.Conn
+	Drop  http2.FrameType
+	In    *bufio.Reader
+	frame []byte // rest of a frame that Read has not returned yet
+}
+
+// frameHeaderSize is the size of an HTTP/2 frame header.
+const frameHeaderSize = 9
+
+// Read returns the frames that are not dropped.
+func (s *frameFilter) Read(p []byte) (int, error) {
+	for len(s.frame) == 0 {
+		head, err := s.In.Peek(frameHeaderSize)
+		if err != nil {
+			return 0, err
+		}
+		frame := make([]byte, frameHeaderSize+int(binary.BigEndian.Uint32(head)>>8))
+		if _, err := io.ReadFull(s.In, frame); err != nil {
+			return 0, err
+		}
+		if http2.FrameType(frame[3]) != s.Drop {
+			s.frame = frame
+		}
+	}
+	n := copy(p, s.frame)
+	s.frame = s.frame[n:]
+	return n, nil
+}
+
+// onDials returns a function that wraps a client. The wrapper opens streams by calling the function
+// dial.
+func onDials(dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)) func(transport.Client) transport.Client {
+	return func(c transport.Client) transport.Client { return &dialInterceptor{c, dial} }
+}
+
+type dialInterceptor struct {
+	transport.Client
+	dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
+}
+
+// Dial calls the function d.dial.
+func (d *dialInterceptor) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	return d.dial(d.Client, ctx, r)
+}
+
+// unboundedBuffer returns a source whose watchers read all events ahead into a large queue.
+func unboundedBuffer(s listwatch.Source) listwatch.Source { return &bufferingSource{s} }
+
+type bufferingSource struct{ listwatch.Source }
+
+// Describe returns the description of the wrapped source.
+func (s *bufferingSource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
+
+// Watch starts a goroutine that reads all events.
+func (s *bufferingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := s.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	g := &bufferingWatcher{Watcher: w, queue: make(chan listwatch.Event, 1<<16), closed: make(chan struct{})}
+	go g.read()
+	return g, nil
+}
+
+type bufferingWatcher struct {
+	listwatch.Watcher
+	queue  chan listwatch.Event // so large that no case fills it
+	closed chan struct{}
+}
+
+func (g *bufferingWatcher) read() {
+	var batch [64]listwatch.Event
+	for {
+		n, err := g.Watcher.Next(context.Background(), batch[:])
+		if err != nil {
+			return
+		}
+		for _, e := range batch[:n] {
+			g.queue <- e
+		}
+	}
+}
+
+// Next returns the oldest event in the queue.
+func (g *bufferingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	select {
+	case dst[0] = <-g.queue:
+		return 1, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-g.closed:
+		return 0, io.EOF
+	}
+}
+
+// Close makes Next return io.EOF and closes the wrapped watcher.
+func (g *bufferingWatcher) Close() error {
+	close(g.closed)
+	return g.Watcher.Close()
+}
+
+// dialFunc is the type of function that [onDials] uses to open a stream.
+type dialFunc = func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
+
+// withLimit returns a function that dials with the given size limit for events.
+func withLimit(limit int) dialFunc {
+	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+		altered := *r
+		altered.Limit = limit
+		return c.Dial(ctx, &altered)
+	}
+}

@@ -1,0 +1,121 @@
+package mutants
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/internal/cases"
+	"github.com/listwatch/listwatch/conformance/reference"
+	"github.com/listwatch/listwatch/conformance/runner"
+	"github.com/listwatch/listwatch/internal/leaktest"
+)
+
+// A mutant is this module's server or client with one defect.
+type mutant struct {
+	// Name describes the defect.
+	Name string
+	// Breaks lists the IDs of the cases that must fail.
+	Breaks []string
+	// Defect wraps parts of the server or client.
+	Defect defect
+}
+
+// A defect replaces parts of a server or client. Functions such as onEvents, onHeader and onSend
+// build the parts.
+type defect = reference.Interceptors
+
+// patience is the time that a case waits for an expected event. It is short because a
+// mutant that withholds an event never sends it.
+const patience = time.Second
+
+// Target returns the reference server with the defect of m.
+func (m mutant) Target() harness.Target {
+	t := reference.New(m.Name, m.Defect)
+	t.Patience = patience
+	return t
+}
+
+// allMutants returns every mutant: this module's server or client with one defect, which a case
+// must detect.
+func allMutants() []mutant {
+	return slices.Concat(
+		handshakeMutants,
+		framingMutants,
+		resumeMutants,
+		selectorMutants,
+		apierrorMutants,
+		eventMutants,
+		bookmarkMutants,
+		initialMutants,
+		largeMutants,
+		unicodeMutants,
+		timeoutMutants,
+		slowMutants,
+		dropMutants,
+		drainMutants,
+		orderMutants,
+		concurrencyMutants,
+		authMutants,
+		corsMutants,
+		compressionMutants,
+		limitMutants,
+		informersMutants,
+	)
+}
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// Most of the time of a run is spent waiting for events that the mutant withholds, so the
+// runs are parallel. Cases that measure memory or goroutines run alone.
+func TestEveryMutantIsCaughtByItsCases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: most mutants make a case wait for a timeout")
+	}
+	for _, m := range allMutants() {
+		for _, id := range m.Breaks {
+			t.Run(m.Name+"/"+id, func(t *testing.T) {
+				i := slices.IndexFunc(cases.All(), func(c harness.Case) bool { return c.ID == id && c.CoveredBy == "" })
+				if i < 0 {
+					t.Fatalf("%s breaks %s, which is not a case", m.Name, id)
+				}
+				if !cases.All()[i].RunsAlone {
+					t.Parallel()
+				}
+				bubble := func(run func(context.Context)) {
+					synctest.Test(t, func(t *testing.T) { run(t.Context()) })
+				}
+				if c := cases.All()[i]; !runner.Detects(t.Context(), c, m.Target(), bubble) {
+					t.Errorf("%s passed, but this mutant breaks its rule (%s)", c.ID, c.Rule)
+				}
+			})
+		}
+	}
+}
+
+func TestEveryCaseHasAMutant(t *testing.T) {
+	broken := map[string]bool{}
+	for _, m := range allMutants() {
+		for _, id := range m.Breaks {
+			broken[id] = true
+		}
+	}
+	for _, c := range cases.All() {
+		if c.CoveredBy == "" && c.Level != harness.Measurement && !broken[c.ID] {
+			t.Errorf("%s: no mutant breaks this case, so nothing shows that it can fail", c.ID)
+		}
+	}
+}
+
+func TestMutantsHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range allMutants() {
+		if m.Name == "" || len(m.Breaks) == 0 || seen[m.Name] {
+			t.Errorf("mutant %q: the name is empty or used twice, or Breaks is empty", m.Name)
+		}
+		seen[m.Name] = true
+	}
+}

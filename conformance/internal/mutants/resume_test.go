@@ -1,0 +1,163 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+)
+
+// resumeMutants are servers and clients with one defect each, which the cases of this package must
+// detect.
+var resumeMutants = []mutant{
+	{
+		Name: "resumes-one-late",
+		Breaks: []string{
+			"resume/from-rv", "resume/restart", "resume/cross-transport", "resume/cross-replica",
+			"resume/list-then-watch", "resume/expired-never-skips",
+		},
+		Defect: defect{Source: onWatches(func(q *listwatch.Query) {
+			if q.Start == listwatch.StartAt {
+				q.Version++
+			}
+		})},
+	},
+	{
+		Name:   "resumes-one-early",
+		Breaks: []string{"resume/from-rv", "resume/restart", "resume/last-event-id", "resume/rv-exact-no-synthetic"},
+		Defect: defect{
+			Source: onWatches(func(q *listwatch.Query) {
+				if q.Start == listwatch.StartAt {
+					q.Version--
+				}
+			}),
+		},
+	},
+	{
+		Name: "sends-stale-initial-state", Breaks: []string{"resume/rv-unset"},
+		Defect: defect{Source: staleInitialState},
+	},
+	{
+		Name: "repeats-every-event", Breaks: []string{"resume/rv-zero", "resume/from-rv"},
+		Defect: defect{
+			Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e, e} }),
+		},
+	},
+	{
+		Name: "sends-unrequested-initial-events", Breaks: []string{"resume/rv-exact-no-synthetic"},
+		Defect: defect{
+			Source: onWatches(func(q *listwatch.Query) { q.InitialEvents = listwatch.InitialEventsYes }),
+		},
+	},
+	{
+		Name: "skips-expired-history",
+		Breaks: []string{
+			"resume/expired", "resume/expired-never-skips", "resume/expired-never-skips-bytes",
+			"resume/server-restart",
+		},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }},
+	},
+	{
+		Name: "hides-expiry-during-replay", Breaks: []string{"resume/expired-during-replay"},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return &withoutErrors{Source: s} }},
+	},
+	{
+		Name: "loses-the-twentieth-event", Breaks: []string{"resume/compact-while-watching"},
+		Defect: defect{
+			Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
+				if seen == 21 || e.Type == listwatch.Modified && seen == 1 {
+					return nil
+				}
+				return []listwatch.Event{e}
+			}),
+		},
+	},
+	{
+		Name:   "ignores-resource-version",
+		Breaks: []string{"resume/future-rv", "resume/list-future-rv", "resume/match-rules"},
+		Defect: defect{
+			Handler: onQuery(func(q url.Values) { q.Del("resourceVersion"); q.Del("resourceVersionMatch") }),
+		},
+	},
+	{
+		Name: "accepts-invalid-versions", Breaks: []string{"resume/bad-rv"},
+		Defect: defect{Handler: onQuery(func(q url.Values) {
+			if _, err := listwatch.ParseVersion(q.Get("resourceVersion")); err != nil {
+				q.Del("resourceVersion")
+			}
+		})},
+	},
+	{
+		Name: "versions-have-a-leading-zero", Breaks: []string{"resume/rv-comparable"},
+		Defect: defect{Source: onData(`"resourceVersion":"`, `"resourceVersion":"0`)},
+	},
+	{
+		Name: "ignores-last-event-id", Breaks: []string{"resume/last-event-id"},
+		Defect: defect{
+			Handler: onRequest(func(r *http.Request) { r.Header.Del("Last-Event-Id") }),
+		},
+	},
+	{
+		Name: "prefers-the-url-to-last-event-id", Breaks: []string{"resume/last-event-id"},
+		Defect: defect{
+			Handler: onRequest(func(r *http.Request) {
+				if r.URL.Query().Has("resourceVersion") {
+					r.Header.Del("Last-Event-Id")
+				}
+			}),
+		},
+	},
+	{
+		Name: "client-hides-error-codes", Breaks: []string{"resume/rv-opaque-client", "resume/store-reset"},
+		Defect: defect{
+			Client: func(r *client.Remote) listwatch.Source { return &withoutErrorCodes{Remote: r} },
+		},
+	},
+}
+
+// lenient is a source that treats an expired version as the newest one.
+type lenient struct{ listwatch.Source }
+
+// Describe returns the description of the wrapped source.
+func (l *lenient) Describe() listwatch.Description { return listwatch.Describe(l.Source) }
+
+// Watch starts at the newest version if the requested version has expired.
+func (l *lenient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := l.Source.Watch(ctx, q)
+	if err == nil {
+		return &lenientWatcher{Watcher: w, from: l.Source, query: q}, nil
+	}
+	if !errors.Is(err, listwatch.Expired) {
+		return nil, err
+	}
+	return l.Source.Watch(ctx, l.now(q))
+}
+
+func (l *lenient) now(q listwatch.Query) listwatch.Query {
+	q.Start, q.Version, q.InitialEvents = listwatch.StartNewest, 0, listwatch.InitialEventsNo
+	return q
+}
+
+type lenientWatcher struct {
+	listwatch.Watcher
+	from  listwatch.Source
+	query listwatch.Query
+}
+
+// Next continues at the newest version if the history has expired.
+func (w *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := w.Watcher.Next(ctx, dst)
+	if !errors.Is(err, listwatch.Expired) {
+		return n, err
+	}
+	next, err := w.from.Watch(ctx, (&lenient{}).now(w.query))
+	if err != nil {
+		return 0, err
+	}
+	_ = w.Watcher.Close()
+	w.Watcher = next
+	return w.Watcher.Next(ctx, dst)
+}
