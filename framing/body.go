@@ -2,12 +2,14 @@ package framing
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/jsonscan"
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
@@ -18,7 +20,7 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 		return dst, err
 	}
 	dst = append(dst, `{"type":`...)
-	dst = appendQuoted(dst, e.Type)
+	dst = rawjson.AppendString(dst, e.Type)
 	dst = append(dst, `,"object":`...)
 	dst = append(dst, e.Object...)
 	return append(dst, '}'), nil
@@ -28,8 +30,7 @@ func appendBody(dst []byte, e WatchEvent) ([]byte, error) {
 // compacts an object that contains line breaks.
 func appendLine(dst []byte, e WatchEvent) ([]byte, error) {
 	if hasLineBreak(e.Object) {
-		var s jsonscan.Scanner
-		object, err := s.Compact(bytes.Clone(e.Object))
+		object, err := rawjson.Compact(e.Object)
 		if err != nil {
 			return dst, encodeError(listwatch.Invalid, "the object", err)
 		}
@@ -54,51 +55,88 @@ func (w WatchEvent) check() error {
 	return nil
 }
 
+// lenient accepts what encoding/json accepts: a name may occur twice, and an escape may be half of
+// a surrogate pair.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // A bodyReader converts the JSON text of an event to a WatchEvent.
 type bodyReader struct {
-	scanner jsonscan.Scanner
-	text    []byte // the text of the current event; the buffer is reused
+	decoder jsontext.Decoder // its buffer is reused
+	source  eventSource
 }
 
-// begin prepares b for the next event. A large buffer is released and not reused.
-func (b *bodyReader) begin() {
-	if cap(b.text) > maxKeptBuffer {
-		b.text = nil
+// An eventSource is the io.Reader of a bodyReader's decoder.
+type eventSource struct {
+	in  *input
+	err error // the last error of in
+}
+
+// Read implements [io.Reader].
+func (s *eventSource) Read(p []byte) (int, error) {
+	w, err := s.in.available()
+	if s.err = err; err != nil {
+		return 0, err
 	}
-	b.text = b.text[:0]
-	b.scanner.Reset()
+	n := copy(p, w)
+	s.in.take(n)
+	return n, nil
 }
 
-// readStream reads one object from the input, up to its closing bracket. The caller must call begin
-// first.
-func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
-	for !b.scanner.Done() {
-		w, err := in.available()
-		if err != nil {
-			return WatchEvent{}, err
-		}
-		var n int
-		b.text, n, err = b.scanner.Scan(b.text, w)
-		in.take(n)
-		if err != nil {
-			return WatchEvent{}, corrupt(fmt.Sprintf("invalid JSON at byte %d of the event", in.used+1), err)
-		}
+// reuse returns buf without its content, or nil if it is too large to be kept.
+func reuse(buf []byte) []byte {
+	if cap(buf) > maxKeptBuffer {
+		return nil
 	}
-	return b.event(b.text)
+	return buf[:0]
 }
 
-// readText reads b.text, which must be one JSON object.
-func (b *bodyReader) readText() (WatchEvent, error) {
-	text, err := b.scanner.Compact(b.text)
+// readText reads text, which must be one JSON object.
+func readText(text []byte) (WatchEvent, error) {
+	// Messages of kube-apiserver and the data of SSE end with a newline.
+	text = bytes.TrimRight(text, "\n")
+	if v := jsontext.Value(text); v.IsValid(lenient) && rawjson.IsCompact(text) {
+		return readCompact(text)
+	}
+	compact, err := rawjson.Compact(text)
 	if err != nil {
 		return WatchEvent{}, corrupt("", err)
 	}
-	return b.event(text)
+	return readCompact(compact)
 }
 
-// event reads the members of a compact object in any order. It ignores unknown members, for forward
-// compatibility.
-func (b *bodyReader) event(text []byte) (WatchEvent, error) {
+// readStream reads one object from in, up to its closing bracket.
+func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
+	source := &b.source
+	*source = eventSource{in: in}
+	start := in.used
+	b.decoder.Reset(source, lenient)
+	text, err := b.decoder.ReadValue()
+	end := b.decoder.InputOffset()
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		end = syntax.ByteOffset
+		err = corrupt(fmt.Sprintf("invalid JSON at byte %d of the event", end+1), syntax.Err)
+	}
+	if source.err != nil {
+		return WatchEvent{}, source.err
+	}
+	// The decoder has read further than the event. The rest is still in the buffer of in.
+	in.untake(in.used - start - int(end))
+	if err != nil {
+		return WatchEvent{}, err
+	}
+	if !rawjson.IsCompact(text) {
+		return readText(text)
+	}
+	e, err := readCompact(text)
+	if end > maxKeptBuffer {
+		b.decoder = jsontext.Decoder{}
+	}
+	return e, err
+}
+
+// readCompact reads the members of an event, which is compact and valid JSON, in any order. It
+// ignores unknown members, for forward compatibility.
+func readCompact(text []byte) (WatchEvent, error) {
 	if !utf8.Valid(text) {
 		return WatchEvent{}, corrupt("the event is not valid UTF-8", nil)
 	}
@@ -140,27 +178,4 @@ func typeName(raw []byte) (string, error) {
 		return TypeError, nil
 	}
 	return rawjson.String(raw)
-}
-
-// appendQuoted appends text, which must be valid UTF-8, as a JSON string with the fewest possible
-// escapes.
-func appendQuoted[T string | []byte](dst []byte, text T) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := range len(text) {
-		c := text[i]
-		if jsonscan.IsPlain[c] {
-			continue
-		}
-		dst = append(dst, text[start:i]...)
-		start = i + 1
-		if k := strings.IndexByte("\"\\\b\f\n\r\t", c); k >= 0 {
-			dst = append(dst, '\\', `"\bfnrt`[k])
-		} else {
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	dst = append(dst, text[start:]...)
-	return append(dst, '"')
 }

@@ -6,20 +6,23 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/listwatch/listwatch/internal/jsonscan"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 var errNotUTF8 = errors.New("not valid UTF-8")
 
 // A cborReader converts CBOR items to compact JSON text.
 type cborReader struct {
-	body bodyReader  // its text is the JSON so far
+	text []byte      // the JSON so far; the buffer is reused
 	open []cborLevel // a stack of the open arrays and maps
 	raw  []byte      // a reused buffer for strings that span chunks or reads
 	// maxJSON is the maximum length of the JSON. Zero means no limit. A caller that limits the
 	// length of the CBOR need not limit the JSON, which is at most nine times as long.
 	maxJSON int
 }
+
+// maxDepth is the maximum nesting depth of an event, as in encoding/json.
+const maxDepth = 10_000
 
 // A cborLevel is an open array or map.
 type cborLevel struct {
@@ -41,26 +44,24 @@ func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
 	if err := c.readItem(in); err != nil {
 		return WatchEvent{}, err
 	}
-	if c.body.text[0] != '{' {
+	if c.text[0] != '{' {
 		return WatchEvent{}, corrupt("CBOR: the event must be a map", nil)
 	}
-	return c.body.event(c.body.text)
+	return readCompact(c.text)
 }
 
 // readItem converts one item to JSON.
 func (c *cborReader) readItem(in *input) error {
-	c.body.begin()
+	c.text = reuse(c.text)
 	c.open = c.open[:0]
-	if cap(c.raw) > maxKeptBuffer {
-		c.raw = nil
-	}
+	c.raw = reuse(c.raw)
 	h, err := c.head(in)
 	if err == nil {
 		err = c.item(in, h)
 	}
 	for err == nil && len(c.open) > 0 {
 		err = c.step(in)
-		if err == nil && c.maxJSON > 0 && len(c.body.text) > c.maxJSON {
+		if err == nil && c.maxJSON > 0 && len(c.text) > c.maxJSON {
 			err = tooLarge(c.maxJSON)
 		}
 	}
@@ -91,9 +92,9 @@ func (c *cborReader) step(in *input) error {
 	isName := l.isMap() && l.items%2 == 0
 	switch {
 	case l.isMap() && !isName:
-		c.body.text = append(c.body.text, ':')
+		c.text = append(c.text, ':')
 	case l.items > 0:
-		c.body.text = append(c.body.text, ',')
+		c.text = append(c.text, ',')
 	}
 	l.items++
 	h, err := c.head(in)
@@ -111,7 +112,7 @@ func (c *cborReader) close() {
 	if c.open[len(c.open)-1].isMap() {
 		end = '}'
 	}
-	c.body.text = append(c.body.text, end)
+	c.text = append(c.text, end)
 	c.open = c.open[:len(c.open)-1]
 }
 
@@ -153,9 +154,9 @@ func readHead(in *input) (h cborHead, err error) {
 func (c *cborReader) item(in *input, h cborHead) (err error) {
 	switch h.major {
 	case cborUint:
-		c.body.text = strconv.AppendUint(c.body.text, h.n, 10)
+		c.text = strconv.AppendUint(c.text, h.n, 10)
 	case cborNegative:
-		c.body.text = appendNegative(c.body.text, h.n)
+		c.text = appendNegative(c.text, h.n)
 	case cborBytes, cborText:
 		var raw []byte
 		if raw, err = c.content(in, h); err != nil {
@@ -164,7 +165,7 @@ func (c *cborReader) item(in *input, h cborHead) (err error) {
 		if !utf8.Valid(raw) {
 			return corrupt("CBOR: string", errNotUTF8)
 		}
-		c.body.text = appendQuoted(c.body.text, raw)
+		c.text = rawjson.AppendString(c.text, raw)
 	case cborArray, cborMap:
 		return c.push(in, h)
 	case cborTag:
@@ -176,8 +177,8 @@ func (c *cborReader) item(in *input, h cborHead) (err error) {
 }
 
 func (c *cborReader) push(in *input, h cborHead) error {
-	if len(c.open) >= jsonscan.MaxDepth {
-		return corrupt("CBOR", jsonscan.ErrDepth)
+	if len(c.open) >= maxDepth {
+		return corrupt(fmt.Sprintf("CBOR: exceeded max depth of %d levels", maxDepth), nil)
 	}
 	bracket := byte('[')
 	if h.major == cborMap {
@@ -193,7 +194,7 @@ func (c *cborReader) push(in *input, h cborHead) error {
 			h.n *= 2
 		}
 	}
-	c.body.text = append(c.body.text, bracket)
+	c.text = append(c.text, bracket)
 	c.open = append(c.open, cborLevel{head: h})
 	return nil
 }

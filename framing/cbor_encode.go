@@ -1,15 +1,20 @@
 package framing
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"math"
-	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/jsonscan"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
+
+var errNotObject = errors.New("must be a JSON object")
 
 // A cborForm is a way to represent JSON values that CBOR can represent in several ways.
 type cborForm struct {
@@ -46,8 +51,8 @@ func (form cborForm) appendObject(dst, src []byte) ([]byte, error) {
 			dst = appendHead(dst, major, uint64(counts[0]))
 			counts = counts[1:]
 		case '"':
-			end = stringEnd(src, i)
-			dst = form.appendString(dst, src[i+1:end-1])
+			end = rawjson.StringEnd(src, i)
+			dst = form.appendString(dst, src[i:end])
 		case 't':
 			end, dst = i+len("true"), append(dst, cborSimple<<5|cborTrue)
 		case 'f':
@@ -69,7 +74,11 @@ func checkObject(src []byte) error {
 	if !utf8.Valid(src) {
 		return errNotUTF8
 	}
-	return jsonscan.Validate(src)
+	if v := jsontext.Value(src); v.Kind() != '{' || !v.IsValid(lenient) {
+		_, err := rawjson.Compact(src)
+		return cmp.Or(err, errNotObject)
+	}
+	return nil
 }
 
 // countItems appends the number of elements or members of each array and object of src, in the
@@ -79,7 +88,7 @@ func countItems(counts []int, src []byte) []int {
 	open := fixed[:0] // a stack of indices into counts
 	for i := 0; i < len(src); i++ {
 		c := src[i]
-		if jsonscan.IsSpace(c) || c == ':' {
+		if c <= ' ' || c == ':' {
 			continue
 		}
 		if c == '}' || c == ']' {
@@ -98,27 +107,16 @@ func countItems(counts []int, src []byte) []int {
 			open = append(open, len(counts))
 			counts = append(counts, 0)
 		case '"':
-			i = stringEnd(src, i) - 1
+			i = rawjson.StringEnd(src, i) - 1
 		}
 	}
 	return counts
 }
 
-// stringEnd returns the index after the string that starts at src[i].
-func stringEnd(src []byte, i int) int {
-	for i++; ; i++ {
-		i += jsonscan.PlainLength(src[i:])
-		if src[i] == '"' {
-			return i + 1
-		}
-		i++ // skip the escaped character
-	}
-}
-
 func numberEnd(src []byte, i int) int {
 	for i < len(src) {
 		switch c := src[i]; {
-		case jsonscan.IsDigit(c), c == '-', c == '+', c == '.', c == 'e', c == 'E':
+		case c >= '0' && c <= '9', c == '-', c == '+', c == '.', c == 'e', c == 'E':
 			i++
 		default:
 			return i
@@ -149,73 +147,21 @@ func (form cborForm) appendText(dst []byte, text string) []byte {
 	return append(appendHead(dst, form.text, uint64(len(text))), text...)
 }
 
-// appendString appends a JSON string as CBOR. raw holds the string without its quotes.
-func (form cborForm) appendString(dst, raw []byte) []byte {
-	if n := jsonscan.PlainLength(raw); n == len(raw) {
-		return append(appendHead(dst, form.text, uint64(n)), raw...)
+// appendString appends a JSON string, with its quotes, as CBOR. An unpaired surrogate becomes
+// U+FFFD.
+func (form cborForm) appendString(dst, quoted []byte) []byte {
+	if raw := quoted[1 : len(quoted)-1]; bytes.IndexByte(raw, '\\') < 0 {
+		return append(appendHead(dst, form.text, uint64(len(raw))), raw...)
 	}
 	// Reserve room for the longest head, because the size of the head depends on the length of
 	// the decoded text.
 	var room [9]byte
 	start := len(dst)
 	dst = append(dst, room[:]...)
-	dst = appendUnescaped(dst, raw)
+	dst, _ = jsontext.AppendUnquote(dst, quoted) // the error reports a surrogate that was replaced
 	text := dst[start+len(room):]
 	head := appendHead(room[:0], form.text, uint64(len(text)))
 	copy(dst[start:], head)
 	n := copy(dst[start+len(head):], text)
 	return dst[:start+len(head)+n]
-}
-
-// appendUnescaped decodes a JSON string and appends the result. raw holds the string without its
-// quotes. An unpaired surrogate becomes U+FFFD.
-func appendUnescaped(dst, raw []byte) []byte {
-	for len(raw) > 0 {
-		n := jsonscan.PlainLength(raw)
-		dst = append(dst, raw[:n]...)
-		if raw = raw[n:]; len(raw) == 0 {
-			break
-		}
-		switch c := raw[1]; c { // raw[0] is a backslash
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			var r rune
-			r, raw = escapedRune(raw)
-			dst = utf8.AppendRune(dst, r)
-			continue
-		default:
-			dst = append(dst, c)
-		}
-		raw = raw[2:]
-	}
-	return dst
-}
-
-// escapedRune decodes the \uXXXX at the start of raw, or the surrogate pair of two such
-// escapes, and returns the rest.
-func escapedRune(raw []byte) (rune, []byte) {
-	r, rest := hexRune(raw), raw[6:]
-	if utf16.IsSurrogate(r) && len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
-		if both := utf16.DecodeRune(r, hexRune(rest)); both != utf8.RuneError {
-			return both, rest[6:]
-		}
-	}
-	return r, rest // AppendRune writes U+FFFD for a surrogate
-}
-
-func hexRune(raw []byte) rune {
-	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
-	if err != nil {
-		return utf8.RuneError
-	}
-	return rune(n)
 }

@@ -63,13 +63,13 @@ func (c *cborReader) simple(h cborHead) error {
 	var f float64
 	switch h.info {
 	case cborFalse:
-		c.body.text = append(c.body.text, "false"...)
+		c.text = append(c.text, "false"...)
 		return nil
 	case cborTrue:
-		c.body.text = append(c.body.text, "true"...)
+		c.text = append(c.text, "true"...)
 		return nil
 	case cborNull:
-		c.body.text = append(c.body.text, "null"...)
+		c.text = append(c.text, "null"...)
 		return nil
 	case infoUint16:
 		f = halfFloat(uint16(h.n))
@@ -83,7 +83,7 @@ func (c *cborReader) simple(h cborHead) error {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return corrupt("CBOR: NaN and infinity have no JSON form", nil)
 	}
-	c.body.text = appendFloat(c.body.text, f)
+	c.text = appendFloat(c.text, f)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func halfFloat(bits uint16) float64 {
 func (c *cborReader) tagged(in *input, tag uint64) (err error) {
 	switch tag {
 	case tagBignum, tagNegativeBignum:
-		c.body.text, err = c.bignum(in, c.body.text, tag)
+		c.text, err = c.bignum(in, c.text, tag)
 		return err
 	case tagDecimal:
 		return c.decimal(in)
@@ -128,9 +128,9 @@ func (c *cborReader) tagged(in *input, tag uint64) (err error) {
 		if err != nil {
 			return err
 		}
-		c.body.text = append(c.body.text, '"')
-		c.body.text = base64.StdEncoding.AppendEncode(c.body.text, raw)
-		c.body.text = append(c.body.text, '"')
+		c.text = append(c.text, '"')
+		c.text = base64.StdEncoding.AppendEncode(c.text, raw)
+		c.text = append(c.text, '"')
 		return nil
 	}
 	return corrupt(fmt.Sprintf("CBOR: unknown tag %d", tag), nil)
@@ -183,7 +183,7 @@ func (c *cborReader) decimal(in *input) error {
 			return corrupt(notTwo, nil)
 		}
 	}
-	c.body.text = appendScaled(c.body.text, mantissa, exponent)
+	c.text = appendScaled(c.text, mantissa, exponent)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (c CBORSeq) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) {
 // DecodeMessage implements [MessageFramer].
 func (CBORSeq) DecodeMessage(message []byte) (WatchEvent, error) {
 	text := make([]byte, 0, len(message)+len(message)/2) // enough for most messages
-	return rejectRest(decodeMessage(message, &cborReader{body: bodyReader{text: text}, open: make([]cborLevel, 0, 16)}))
+	return rejectRest(decodeMessage(message, &cborReader{text: text, open: make([]cborLevel, 0, 16)}))
 }
 
 // Binary implements [MessageFramer].
@@ -129,12 +129,12 @@ func CBORToJSON(body []byte, limit int) ([]byte, error) {
 		if err == io.EOF {
 			return nil, invalidBody("it ends within an item")
 		}
-		if len(c.body.text) > limit {
+		if len(c.text) > limit {
 			return nil, ErrTooLarge
 		}
 		return nil, invalidBody(listwatch.StatusOf(err).Message)
 	}
-	text := c.body.text
+	text := c.text
 	if in.pos < len(body) {
 		return nil, invalidBody("it has data after the first item")
 	}

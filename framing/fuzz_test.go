@@ -2,6 +2,7 @@ package framing
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -10,7 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/jsonscan"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // fuzzDecoder checks the properties of a decoder for arbitrary bytes: it does not panic,
@@ -147,8 +148,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Add("A\r\nB", []byte("{\n\"a\":\r[1.50e-7, 123456789012345678901]}"))
 	f.Fuzz(func(t *testing.T, typ string, object []byte) {
-		var s jsonscan.Scanner
-		text, invalid := s.Compact(bytes.Clone(object))
+		text, invalid := rawjson.Compact(object)
 		for _, framer := range allFramers {
 			out, err := framer.AppendEvent(nil, WatchEvent{Type: typ, Object: object})
 			if err != nil || invalid != nil {
@@ -182,7 +182,7 @@ func FuzzCBORToJSON(f *testing.F) {
 			}
 			return
 		}
-		if len(object) > limit || jsonscan.Validate(object) != nil {
+		if len(object) > limit || !json.Valid(object) {
 			t.Fatalf("got %s, want a JSON object of at most %d bytes", object, limit)
 		}
 		item, err := AppendCBOR(nil, object)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // allFramers lists the framings that eachFramer tests.
@@ -85,7 +87,7 @@ func genString() *rapid.Generator[string] {
 			`""`, `"a"`, `"\u0000"`, `"\u00e9\\\/\b\f\n\r\t\""`, `"\ud83d\ude00"`, `"😀"`, `"<&>"`, `"` + "\u2028\u2029\uFEFF" + `"`, `"data: x"`,
 			`"\r\n\u001e"`, `"type"`, `"object"`, `"]}{["`,
 		}),
-		rapid.Map(rapid.String(), func(s string) string { return string(appendQuoted(nil, strings.ToValidUTF8(s, "?"))) }),
+		rapid.Map(rapid.String(), func(s string) string { return string(rawjson.AppendString(nil, strings.ToValidUTF8(s, "?"))) }),
 	)
 }
 

@@ -55,6 +55,13 @@ func (in *input) take(n int) {
 	in.used += n
 }
 
+// untake gives back the last n bytes taken. They are still in the buffer if available was not
+// called since they were taken.
+func (in *input) untake(n int) {
+	in.pos -= n
+	in.used -= n
+}
+
 // skip consumes n available bytes that do not belong to an event.
 func (in *input) skip(n int) { in.pos += n }
 

@@ -1,9 +1,11 @@
 package framing
 
 import (
+	"bytes"
+	"errors"
 	"io"
 
-	"github.com/listwatch/listwatch/internal/jsonscan"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // JSON is application/json, the framing of Kubernetes: each event is one JSON object
@@ -35,8 +37,11 @@ func (JSON) AppendMessage(dst []byte, e WatchEvent) ([]byte, error) { return app
 // DecodeMessage implements [MessageFramer]. It accepts white space around the event,
 // because kube-apiserver ends its messages with a newline.
 func (JSON) DecodeMessage(message []byte) (WatchEvent, error) {
-	e, rest, err := decodeMessage(message, &jsonReader{bodyReader{text: make([]byte, 0, len(message))}})
-	return rejectRest(e, jsonscan.TrimSpace(rest), err)
+	e, err := readText(message)
+	if errors.Is(err, rawjson.ErrIncomplete) {
+		err = truncated()
+	}
+	return e, err
 }
 
 // Binary implements [MessageFramer].
@@ -51,7 +56,6 @@ func (j *jsonReader) readEvent(in *input) (WatchEvent, error) {
 	if err := skipSpace(in); err != nil {
 		return WatchEvent{}, err
 	}
-	j.body.begin()
 	return j.body.readStream(in)
 }
 
@@ -62,10 +66,13 @@ func skipSpace(in *input) error {
 		if err != nil {
 			return err
 		}
-		rest := jsonscan.TrimSpace(w)
+		rest := trimSpace(w)
 		in.skip(len(w) - len(rest))
 		if len(rest) > 0 {
 			return nil
 		}
 	}
 }
+
+// trimSpace returns text without leading space.
+func trimSpace(text []byte) []byte { return bytes.TrimLeft(text, " \n\r\t") }

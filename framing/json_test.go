@@ -111,7 +111,7 @@ func TestLengthPrefixedEvents(t *testing.T) {
 	}
 	for stream, want := range map[string]string{
 		"\x00\x00\x00\x00" + string(got[1:]): "length 0", "\x00\x00\x00\x00": "length 0", "\xff\xff\xff\xff{": "16777216 bytes",
-		"\x00\x00\x00\x1b" + body: "incomplete JSON", "\x00\x00\x00\x1d" + body + "x": "unexpected data", "\x00\x00\x00\x01\n": "incomplete JSON",
+		"\x00\x00\x00\x1b" + body: "incomplete JSON", "\x00\x00\x00\x1d" + body + "x": "after top-level value", "\x00\x00\x00\x01\n": "incomplete JSON",
 	} {
 		if _, err := (LengthPrefixed{}).NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want Corrupt with %q", stream, err, want)

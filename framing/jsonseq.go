@@ -54,9 +54,8 @@ func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
 }
 
 func (j *jsonSeqReader) element(in *input) (WatchEvent, error) {
-	j.body.begin()
 	e, err := j.body.readStream(in)
-	if err != nil && !j.body.scanner.Done() {
+	if err != nil {
 		if c, fault := peek(in); fault == nil && c == recordSeparator {
 			err = corrupt("an element of the sequence is incomplete", nil)
 		}

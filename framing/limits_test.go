@@ -135,7 +135,7 @@ func TestDepthIsLimited(t *testing.T) {
 		return []byte(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}")
 	}
 	eachFramer(t, func(t *testing.T, f Framer) {
-		deepest := WatchEvent{Type: "ADDED", Object: nested(10_000)}
+		deepest := WatchEvent{Type: "ADDED", Object: nested(maxDepth - 1)} // and the event
 		stream, _ := encode(t, f, deepest)
 		got, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode()
 		if err != nil {
@@ -153,7 +153,7 @@ func TestDepthIsLimited(t *testing.T) {
 		} else {
 			stream, _ = encode(t, f, e)
 		}
-		if _, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "10000") {
+		if _, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "exceeded max depth") {
 			t.Errorf("got %v, want Corrupt with the maximum depth", err)
 		}
 	})

@@ -40,7 +40,9 @@ func (LengthPrefixed) NewDecoder(r io.Reader, limit int) Decoder {
 	return newDecoder(r, limit, &prefixedReader{})
 }
 
-type prefixedReader struct{ body bodyReader }
+type prefixedReader struct {
+	text []byte // the text of the current event; the buffer is reused
+}
 
 func (p *prefixedReader) readEvent(in *input) (WatchEvent, error) {
 	var n uint32
@@ -54,10 +56,9 @@ func (p *prefixedReader) readEvent(in *input) (WatchEvent, error) {
 	if n == 0 {
 		return WatchEvent{}, corrupt("the event has length 0", nil)
 	}
-	p.body.begin()
 	var err error
-	if p.body.text, err = in.appendBytes(p.body.text, uint64(n)); err != nil {
+	if p.text, err = in.appendBytes(reuse(p.text), uint64(n)); err != nil {
 		return WatchEvent{}, err
 	}
-	return p.body.readText()
+	return readText(p.text)
 }

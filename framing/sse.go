@@ -115,10 +115,10 @@ type sseDecoder struct {
 func (d *sseDecoder) LastEventID() string { return d.lines.lastID }
 
 type sseReader struct {
-	body    bodyReader // its text is the data so far, with a newline after each line
-	line    []byte     // the current line; the buffer is reused
-	started bool       // the first line has been read
-	skipLF  bool       // the last line ended with CR, so a following LF belongs to it
+	text    []byte // the data so far, with a newline after each line; the buffer is reused
+	line    []byte // the current line; the buffer is reused
+	started bool   // the first line has been read
+	skipLF  bool   // the last line ended with CR, so a following LF belongs to it
 
 	// These fields describe the current block, which ends at a blank line.
 	pending bool   // the block has data, an event or an id
@@ -129,7 +129,7 @@ type sseReader struct {
 }
 
 func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
-	s.body.begin()
+	s.text = reuse(s.text)
 	s.pending, s.hasID = false, false
 	for {
 		if err := s.readLine(in); err != nil {
@@ -143,7 +143,7 @@ func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
 			continue
 		}
 		s.lastID = s.id
-		if len(s.body.text) > 0 {
+		if len(s.text) > 0 {
 			return s.dispatch()
 		}
 		s.pending, s.hasID = false, false
@@ -153,7 +153,7 @@ func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
 
 // dispatch returns the event of a complete block.
 func (s *sseReader) dispatch() (WatchEvent, error) {
-	e, err := s.body.readText()
+	e, err := readText(s.text)
 	if err == nil && s.hasID {
 		// An id that is not a version is ignored, because the object contains its version.
 		e.Version, _ = listwatch.ParseVersion(s.id)
@@ -164,10 +164,7 @@ func (s *sseReader) dispatch() (WatchEvent, error) {
 // readLine reads a line into s.line, without the terminating LF, CR or CRLF. After a CR it
 // does not wait for the next byte.
 func (s *sseReader) readLine(in *input) error {
-	if cap(s.line) > maxKeptBuffer {
-		s.line = nil
-	}
-	s.line = s.line[:0]
+	s.line = reuse(s.line)
 	for {
 		w, err := in.available()
 		if err != nil {
@@ -214,7 +211,7 @@ func (s *sseReader) field(line []byte) {
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) { // a comment has an empty name
 	case "data":
-		s.body.text = append(append(s.body.text, value...), '\n')
+		s.text = append(append(s.text, value...), '\n')
 		s.pending = true
 	case "event":
 		s.pending = true

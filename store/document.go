@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -192,14 +191,8 @@ func (d *document) setString(name, value string) {
 	d.members = slices.Insert(d.members, 0, rawjson.Member{Name: name, Key: quote(name), Value: quote(value)})
 }
 
-// quote returns s as JSON.
-func quote(s string) []byte {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		panic("store: encode a string: " + err.Error())
-	}
-	return raw
-}
+// quote returns s as a JSON string.
+func quote(s string) []byte { return rawjson.AppendString(nil, s) }
 
 // render returns the JSON of d before and after the value of metadata.resourceVersion.
 func (d *document) render() (before, after []byte) {

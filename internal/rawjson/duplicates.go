@@ -76,7 +76,7 @@ func (s *duplicateScan) object(i int) (end int) {
 	s.path = append(s.path, pathStep{})
 	var index map[string]int // maps names to indices of seen; nil until there are many members
 	for i++; s.doc[i] != '}'; {
-		start, after := i, stringEnd(s.doc, i)
+		start, after := i, StringEnd(s.doc, i)
 		name := decoded(s.doc[i:after])
 		s.path[depth].name = name
 		at := s.find(base, name, index)
@@ -175,7 +175,7 @@ func Depth(doc []byte) int {
 	for i := 0; i < len(doc); i++ {
 		switch doc[i] {
 		case '"':
-			i = stringEnd(doc, i) - 1
+			i = StringEnd(doc, i) - 1
 		case '{', '[':
 			depth++
 			most = max(most, depth)

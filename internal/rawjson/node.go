@@ -33,7 +33,7 @@ func (n *Node) member(name string) *Node {
 		n.parse()
 	}
 	for i := len(n.members) - 1; i >= 0; i-- {
-		if m := &n.members[i]; isString(m.key, name) {
+		if m := &n.members[i]; IsString(m.key, name) {
 			return &m.Node
 		}
 	}

@@ -21,7 +21,7 @@ func TestCompactRemovesOnlySpace(t *testing.T) {
 
 func TestCompactReportsThePosition(t *testing.T) {
 	for src, want := range map[string]string{
-		"":             "unexpected end",
+		"":             "incomplete JSON",
 		`{"a":1,}`:     "at byte 8",
 		`{} {}`:        "at byte 4",
 		"\"\xff\"":     "UTF-8",
@@ -31,7 +31,7 @@ func TestCompactReportsThePosition(t *testing.T) {
 		"{\"a\":01}":   "at byte 7",
 		"{'a':1}":      "at byte 2",
 		"[1 2]":        "at byte 4",
-		`"\x"`:         "at byte 3",
+		`"\x"`:         "at byte 2",
 		"//c\n{}":      "at byte 1",
 		"{\"a\" \"b\"": "at byte 6",
 	} {

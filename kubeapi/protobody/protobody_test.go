@@ -174,7 +174,7 @@ func TestMalformedBodiesAreRejected(t *testing.T) {
 		{thing(bytesField(2, bytesField(1, "\xff"))), "b: name: not valid UTF-8"},
 		{thing(bytesField(3, varintField(1, math.MaxInt64))), "c: not a time of RFC 3339"},
 		{thing(bytesField(3, varintField(1, math.MinInt64))), "c: not a time of RFC 3339"},
-		{thing(bytesField(4, bytesField(1, `{"a":`))), "d: unexpected end of JSON"},
+		{thing(bytesField(4, bytesField(1, `{"a":`))), "d: incomplete JSON"},
 		{thing(bytesField(5, varintField(1, 2))), "e: neither a number nor a string: 2"},
 		{thing(bytesField(6, bytesField(1, "\xff"))), "f: not valid UTF-8"},
 		{thing(bytesField(6, bytesField(1, "k"), bytesField(2, "\xff"))), `f: "k": not valid UTF-8`},
