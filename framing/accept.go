@@ -2,6 +2,7 @@ package framing
 
 import (
 	"fmt"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -21,23 +22,13 @@ type MediaRange struct {
 	Q int
 }
 
-// String returns m in the syntax of an Accept header. The order of the parameters is random.
+// String returns m in the syntax of an Accept header, with its parameters sorted by name.
 func (m MediaRange) String() string {
-	var s strings.Builder
-	s.WriteString(m.Type + "/" + m.Subtype)
-	for name, value := range m.Params {
-		s.WriteString(";" + name + "=")
-		p := httpheader.Parser{Rest: value}
-		if token, err := p.Token(""); err == nil && token == value {
-			s.WriteString(value)
-			continue
-		}
-		s.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`)
-	}
+	s := mime.FormatMediaType(m.Type+"/"+m.Subtype, m.Params)
 	if m.Q < 1000 {
-		fmt.Fprintf(&s, ";q=0.%03d", max(m.Q, 0))
+		s += fmt.Sprintf("; q=0.%03d", max(m.Q, 0))
 	}
-	return s.String()
+	return s
 }
 
 // ParseAccept parses the values of the Accept headers of a request, in their order. It returns
@@ -190,10 +181,14 @@ func isImplied(name, value string) bool {
 
 // notAcceptable returns the error for a 406 response, which lists the available media types
 // (RFC 9110 15.5.7).
-func notAcceptable(accept, available []string) error {
+func notAcceptable(accept []MediaRange, available []string) error {
+	ranges := make([]string, len(accept))
+	for i, m := range accept {
+		ranges[i] = m.String()
+	}
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,
 		Message: fmt.Sprintf("no media type that Accept %s allows is available; available: %s",
-			excerpt([]byte(strings.Join(accept, ", "))), strings.Join(available, ", ")),
+			excerpt([]byte(strings.Join(ranges, ", "))), strings.Join(available, ", ")),
 	}
 }

@@ -114,11 +114,11 @@ func TestKubernetesDecodesBase64InCBOR(t *testing.T) {
 }
 
 func TestEventsInCBORForKubernetes(t *testing.T) {
-	framer, err := Default().Negotiate([]string{"application/json;q=0.9,application/cbor;q=1"}, false)
+	framer, err := negotiate("application/json;q=0.9,application/cbor;q=1")
 	if err != nil || framer != Framer(CBORSeq{Kubernetes: true}) || framer.MediaType() != "application/cbor-seq" {
 		t.Fatalf("got %#v and %v, want CBORSeq for Kubernetes", framer, err)
 	}
-	if exact, err := Default().Negotiate([]string{"application/cbor-seq, application/cbor"}, false); err != nil || exact != Framer(CBORSeq{}) {
+	if exact, err := negotiate("application/cbor-seq, application/cbor"); err != nil || exact != Framer(CBORSeq{}) {
 		t.Errorf("got %#v and %v, want the exact form for application/cbor-seq", exact, err)
 	}
 	event := WatchEvent{Type: "ADDED", Object: []byte(`{"a":"x","n":1}`)}
@@ -176,4 +176,12 @@ func TestCBORBodiesAreBoundedInMemory(t *testing.T) {
 	if got, err := CBORToJSON(exact, len(`{"a":"b"}`)); err != nil || string(got) != `{"a":"b"}` {
 		t.Errorf("got %s and %v at exactly the limit", got, err)
 	}
+}
+
+func negotiate(accept string) (Framer, error) {
+	ranges, err := ParseAccept([]string{accept})
+	if err != nil {
+		return nil, err
+	}
+	return Default().Negotiate(ranges, false)
 }

@@ -8,7 +8,11 @@ import (
 )
 
 func ExampleRegistry_Negotiate() {
-	accept := []string{"application/json;q=0.5, text/event-stream"}
+	accept, err := framing.ParseAccept([]string{"application/json;q=0.5, text/event-stream"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	f, err := framing.Default().Negotiate(accept, false)
 	if err != nil {
 		fmt.Println(err)

@@ -209,9 +209,13 @@ func FuzzAccept(f *testing.F) {
 	f.Add(`a/b;x="1,2;\"3\\";y=z, ,*;q=.2`)
 	f.Add("text/event-stream")
 	f.Fuzz(func(t *testing.T, accept string) {
+		Default().Lookup(accept)
 		ranges, err := ParseAccept([]string{accept})
 		if err != nil && !errors.Is(err, listwatch.Unsupported) {
 			t.Fatalf("got %v, want Unsupported", err)
+		}
+		if err != nil {
+			return
 		}
 		for _, m := range ranges {
 			if m.Q < 0 || m.Q > 1000 || m.Type == "" || m.Subtype == "" || m.Type == "*" && m.Subtype != "*" {
@@ -219,7 +223,7 @@ func FuzzAccept(f *testing.F) {
 			}
 		}
 		for _, messages := range []bool{false, true} {
-			framer, err := Default().Negotiate([]string{accept}, messages)
+			framer, err := Default().Negotiate(ranges, messages)
 			if (framer == nil) == (err == nil) {
 				t.Fatalf("got %v and %v", framer, err)
 			}
@@ -227,6 +231,5 @@ func FuzzAccept(f *testing.F) {
 				t.Fatalf("got error %v, want code Invalid or Unsupported", err)
 			}
 		}
-		Default().Lookup(accept)
 	})
 }

@@ -108,7 +108,8 @@ func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 }
 
 // Negotiate returns the framer that the Accept headers of a request prefer (RFC 9110 12.5.1).
-// If messages is true, only a [MessageFramer] is considered.
+// accept are the media ranges in these headers; see [ParseAccept]. If messages is true, only a
+// [MessageFramer] is considered.
 //
 // The weight of a framer is the weight of the most specific range that matches it. Weight zero
 // excludes the framer. Among equal weights, the more specific range wins, then the range listed
@@ -118,14 +119,10 @@ func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 // and stream=watch matches no framer, because it requests another representation.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
-// media types. An invalid Accept header has the same code and status; see [ParseAccept].
-func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
-	ranges, err := ParseAccept(accept)
-	if err != nil {
-		return nil, err
-	}
-	if len(ranges) == 0 {
-		ranges = []MediaRange{{Type: "*", Subtype: "*", Q: 1000}}
+// media types.
+func (r *Registry) Negotiate(accept []MediaRange, messages bool) (Framer, error) {
+	if len(accept) == 0 {
+		accept = []MediaRange{{Type: "*", Subtype: "*", Q: 1000}}
 	}
 	var best Framer
 	var bestRank acceptRank
@@ -135,7 +132,7 @@ func (r *Registry) Negotiate(accept []string, messages bool) (Framer, error) {
 			continue
 		}
 		available = append(available, f.MediaType())
-		if r := rankOf(f.MediaType(), ranges); r.q > 0 && (best == nil || r.better(bestRank)) {
+		if r := rankOf(f.MediaType(), accept); r.q > 0 && (best == nil || r.better(bestRank)) {
 			best, bestRank = f, r
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-// Negotiate chooses the framing of a stream by the Accept headers of r, and the content coding by
-// Accept-Encoding. There is no content coding if envelope is for messages. Negotiate sets
+// Negotiate chooses the framing of a stream by o.Accept, and the content coding by the
+// Accept-Encoding headers of r. There is no content coding if envelope is for messages. Negotiate sets
 // Content-Type, Content-Encoding and Vary in w. It also sets the headers that keep proxies from
 // caching, modifying and buffering the stream, except for those headers that the caller has already
 // set. An error is a *listwatch.Error. After an error only Vary has been set.
@@ -23,7 +23,14 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 	if !slices.Contains(h.Values("Vary"), "Accept") {
 		h.Add("Vary", "Accept")
 	}
-	f, err := offer.Negotiate(r.Header.Values("Accept"), envelope.Messages)
+	accept := o.Accept
+	if accept == nil {
+		var err error
+		if accept, err = framing.ParseAccept(r.Header.Values("Accept")); err != nil {
+			return nil, listwatch.AsError(err)
+		}
+	}
+	f, err := offer.Negotiate(accept, envelope.Messages)
 	if err != nil {
 		return nil, listwatch.AsError(err)
 	}

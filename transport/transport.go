@@ -54,6 +54,9 @@ type Server interface {
 type Options struct {
 	// Framings are the framings that the server offers. If nil, framing.Default() is used.
 	Framings *framing.Registry
+	// Accept are the media ranges that the client accepts. If nil, they are taken from the Accept
+	// headers of the request.
+	Accept []framing.MediaRange
 	// WriteTimeout is the time after which a stream ends if its peer accepts no byte of pending
 	// data. If zero, DefaultWriteTimeout is used. A negative value means no limit. A transport
 	// may take up to three times as long.

@@ -43,12 +43,19 @@ func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepres
 // chooseBody chooses the representation and the media type of a response that is not a stream.
 // Representations other than the objects themselves are available only in JSON.
 func chooseBody(r *http.Request, offer RepresentationFunc, list bool) (ListRepresentation, string, error) {
-	representation, _, err := chooseRepresentation(r, bodyForms, offer, list)
+	accept, err := framing.ParseAccept(r.Header.Values("Accept"))
+	if err != nil {
+		return nil, "", err
+	}
+	representation, _, err := chooseRepresentation(accept, bodyForms, offer, list)
 	if err != nil || representation != nil {
 		return representation, jsonType, err
 	}
-	mediaType, err := BodyType(r.Header.Values("Accept"))
-	return nil, mediaType, err
+	f, err := bodyForms.Negotiate(accept, false)
+	if err != nil {
+		return nil, "", err
+	}
+	return nil, f.MediaType(), nil
 }
 
 // The media types of responses that are not streams.
@@ -76,53 +83,58 @@ func newRegistry(framers ...framing.Framer) *framing.Registry {
 // BodyType returns the media type of a response that is not a stream, for the given values of
 // Accept headers: application/json, or application/cbor if the headers prefer it. If they exclude
 // both, the error has code Unsupported and status 406.
-func BodyType(accept []string) (string, error) {
-	f, err := bodyForms.Negotiate(accept, false)
+func BodyType(accept []string) (string, error) { return negotiateBody(accept, bodyForms) }
+
+// RequireJSON returns an error with code Unsupported and status 406 if the given values of
+// Accept headers exclude JSON.
+func RequireJSON(accept []string) error {
+	_, err := negotiateBody(accept, jsonOnly)
+	return err
+}
+
+func negotiateBody(accept []string, forms *framing.Registry) (mediaType string, err error) {
+	ranges, err := framing.ParseAccept(accept)
+	if err != nil {
+		return "", err
+	}
+	f, err := forms.Negotiate(ranges, false)
 	if err != nil {
 		return "", err
 	}
 	return f.MediaType(), nil
 }
 
-// RequireJSON returns an error with code Unsupported and status 406 if the given values of
-// Accept headers exclude JSON.
-func RequireJSON(accept []string) error {
-	_, err := jsonOnly.Negotiate(accept, false)
-	return err
-}
-
-// chooseRepresentation returns the representation that r prefers. It returns nil if r
-// prefers the objects themselves or nothing matches. The returned request is a copy of r
-// for the negotiation of the framing: its Accept header holds only the ranges of that
-// representation, without the representation's parameters.
+// chooseRepresentation returns the representation that accept prefers, and the ranges that remain
+// for the negotiation of its framing. These are the ranges of that representation, without the
+// parameters that request it. If accept prefers the objects themselves or nothing matches,
+// chooseRepresentation returns nil and accept.
 func chooseRepresentation(
-	r *http.Request, framings *framing.Registry, offer RepresentationFunc, list bool,
-) (ListRepresentation, *http.Request, error) {
-	ranges, err := framing.ParseAccept(r.Header.Values("Accept"))
-	if err != nil || offer == nil {
-		return nil, r, err
+	accept []framing.MediaRange, framings *framing.Registry, offer RepresentationFunc, list bool,
+) (ListRepresentation, []framing.MediaRange, error) {
+	if offer == nil {
+		return nil, accept, nil
 	}
-	for _, m := range byPreference(ranges) {
+	for _, m := range byPreference(accept) {
 		plain := withoutRepresentation(m)
-		f, err := framings.Negotiate([]string{plain.String()}, false)
+		f, err := framings.Negotiate([]framing.MediaRange{plain}, false)
 		if err != nil {
 			continue
 		}
 		if len(plain.Params) == len(m.Params) {
-			break // r prefers the objects themselves
+			break // the client prefers the objects themselves
 		}
 		if f == framing.Framer(cborBody{}) {
 			continue
 		}
 		representation, err := offer(m.Params, list)
 		if err != nil {
-			return nil, r, err
+			return nil, nil, err
 		}
 		if representation != nil {
-			return representation, withAcceptOf(r, ranges, m), nil
+			return representation, rangesOf(accept, m), nil
 		}
 	}
-	return nil, r, nil
+	return nil, accept, nil
 }
 
 // byPreference sorts ranges by weight, then by the number of wildcards, and otherwise keeps the
@@ -146,21 +158,17 @@ func withoutRepresentation(m framing.MediaRange) framing.MediaRange {
 	return m
 }
 
-// withAcceptOf returns a copy of r whose Accept header holds only the members of ranges that
-// request the same representation as chosen, without the parameters that request it.
-func withAcceptOf(r *http.Request, ranges []framing.MediaRange, chosen framing.MediaRange) *http.Request {
-	var accept []string
-	for _, m := range ranges {
+// rangesOf returns the elements of accept that request the same representation as chosen, without
+// the parameters that request it.
+func rangesOf(accept []framing.MediaRange, chosen framing.MediaRange) (ranges []framing.MediaRange) {
+	for _, m := range accept {
 		same := true
 		for _, name := range representationParams {
 			same = same && m.Params[name] == chosen.Params[name]
 		}
 		if same {
-			accept = append(accept, withoutRepresentation(m).String())
+			ranges = append(ranges, withoutRepresentation(m))
 		}
 	}
-	r = r.WithContext(r.Context()) // a copy
-	r.Header = r.Header.Clone()
-	r.Header["Accept"] = accept
-	return r
+	return ranges
 }

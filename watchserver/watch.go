@@ -56,7 +56,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 }
 
 func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q request, info Request) (*stream, *transport.Stream, error) {
-	representation, r, err := chooseRepresentation(r, s.framings(), e.Represent, false)
+	accept, err := framing.ParseAccept(r.Header.Values("Accept"))
+	if err != nil {
+		return nil, nil, err
+	}
+	representation, accept, err := chooseRepresentation(accept, s.framings(), e.Represent, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +72,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		watcher = failedPoller{err}
 	}
 	o := s.transportOptions()
-	o.Segments = e.SharedCompression.allows(q.Query, e.Source)
+	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	out, transportName, err := s.accept(w, r, o)
 	if err != nil {
 		watcher.Close()

@@ -74,7 +74,8 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *t
 	}
 	subprotocol, f := chooseSubprotocol(r.Header, o.Framings)
 	if f != nil {
-		r = &http.Request{Header: http.Header{"Accept": {f.MediaType()}}}
+		// The error is nil, because the media types of a registry are valid.
+		o.Accept, _ = framing.ParseAccept([]string{f.MediaType()})
 	}
 	encoder, err := transport.Negotiate(w, r, o, e)
 	return subprotocol, encoder, err
