@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.Ku
 
 // setupNeeds returns the abilities that the setup of c needs.
 func setupNeeds(c harness.Case) harness.Ability {
-	if c.Setup != (harness.Setup{}) {
+	if !reflect.ValueOf(c.Setup).IsZero() {
 		return harness.Configurable
 	}
 	return 0
