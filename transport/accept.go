@@ -10,10 +10,10 @@ import (
 )
 
 // Negotiate chooses the framing of a stream by o.Accept, and the content coding by the
-// Accept-Encoding headers of r. There is no content coding if envelope is for messages. Negotiate sets
-// Content-Type, Content-Encoding and Vary in w. It also sets the headers that keep proxies from
-// caching, modifying and buffering the stream, except for those headers that the caller has already
-// set. An error is a *listwatch.Error. After an error only Vary has been set.
+// Accept-Encoding headers of r. There is no content coding if envelope is for messages. Negotiate
+// sets Content-Type, Content-Encoding and Vary in w. It also sets the headers that keep proxies
+// from caching, modifying and buffering the stream, except for those headers that the caller has
+// already set. An error is a *listwatch.Error. After an error only Vary has been set.
 func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (*Encoder, error) {
 	offer := o.Framings
 	if offer == nil {
