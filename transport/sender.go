@@ -3,29 +3,22 @@ package transport
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A responseSender is a [Sender] over an http.ResponseWriter. Its stream ends when the
+// A responseLink is the [Link] of a stream over an http.ResponseWriter. The stream ends when the
 // handler returns.
-type responseSender struct {
+type responseLink struct {
+	Conn
 	// Immutable after construction.
-	w            http.ResponseWriter
-	rc           *http.ResponseController
-	guard        writeGuard
-	closeTimeout time.Duration // the time that Close waits for Send; negative means no limit
-	cancel       context.CancelFunc
-	unreadBody   bool // the request has a body, which the server does not read
-
-	closed   atomic.Bool
-	finished chan struct{} // closed when the first Close no longer uses w
-	closeErr error         // the result of Close; written before finished is closed
-	writing  connio.Lock   // held while w is used
-	coding   *StreamCoding // owned by the holder of the lock writing
+	w          http.ResponseWriter
+	rc         *http.ResponseController
+	guard      writeGuard
+	unreadBody bool // the request has a body, which the server does not read
 }
 
 // OpenResponse responds to r with status 200 and the headers of w, which are sent
@@ -47,11 +40,9 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	}
 	rc := http.NewResponseController(w)
 	timeout := o.WriteTimeoutOrDefault()
-	s := &responseSender{
-		w: w, rc: rc, guard: newWriteGuard(w, r, timeout), closeTimeout: timeout, finished: make(chan struct{}),
-		coding: encoder.NewStreamCoding(),
-	}
-	if s.unreadBody = r.ContentLength != 0; s.unreadBody && r.ProtoMajor == 1 {
+	s := &responseLink{w: w, rc: rc, guard: newWriteGuard(rc, r, timeout), unreadBody: r.ContentLength != 0}
+	s.Init(s, timeout, encoder)
+	if s.unreadBody && r.ProtoMajor == 1 {
 		// Otherwise net/http would parse the rest of the body as the next request.
 		w.Header().Set("Connection", "close")
 	}
@@ -62,97 +53,157 @@ func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *En
 	// Without full duplex, net/http would read the request's body before it sends the
 	// headers.
 	_ = rc.EnableFullDuplex()
-	ctx, cancel := context.WithCancel(r.Context())
-	s.cancel = cancel
 	w.WriteHeader(http.StatusOK)
-	if err := s.begin(); err != nil {
-		s.cancel() // the headers may have been sent, so return a stream, although a broken one
-	}
-	onDone := func(f func()) { context.AfterFunc(ctx, f) }
-	return &Stream{Sender: s, Encoder: encoder, OnDone: onDone, Segments: o.Segments}, nil
+	// After an error the headers may have been sent, so return a stream, although a broken one.
+	s.Open(nil)
+	context.AfterFunc(r.Context(), s.setDone)
+	return &Stream{Sender: s, Encoder: encoder, OnDone: s.OnDone, Segments: o.Segments}, nil
 }
 
-func (s *responseSender) begin() error {
-	if header := s.coding.Header(); header != nil {
-		if err := s.write(header); err != nil {
-			return err
-		}
-	}
-	return s.flush()
+// Close implements [Sender]. Each call waits for the first one, because the handler may return
+// after it.
+func (r *responseLink) Close(end End) error {
+	_ = r.Conn.Close(end)
+	return r.Wait()
 }
 
-// Send implements [Sender].
-func (s *responseSender) Send(frames [][]byte) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if s.closed.Load() {
-		return connio.ErrSenderClosed
+// WriteFrames implements [Link].
+func (r *responseLink) WriteFrames(frames [][]byte) error {
+	defer r.guard.end()
+	if err := connio.WriteBatched(frames, r.write); err != nil {
+		return err
 	}
-	s.coding.Apply(frames)
-	err := connio.WriteBatched(frames, s.write)
-	if err == nil {
-		err = s.flush()
+	r.guard.begin()
+	return r.rc.Flush()
+}
+
+func (r *responseLink) write(p []byte) error {
+	r.guard.begin()
+	_, err := r.w.Write(p)
+	return err
+}
+
+// Interrupt implements [Link].
+func (r *responseLink) Interrupt() error {
+	if err := r.rc.SetWriteDeadline(connio.LongAgo); err != nil {
+		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}
 	}
-	s.guard.end()
-	if err != nil {
+	return nil
+}
+
+// End implements [Link]. net/http writes the end of the response when the handler returns.
+func (r *responseLink) End(end End, trailer []byte) error {
+	if r.unreadBody {
+		// Otherwise net/http would wait for the rest of the body.
+		_ = r.rc.SetReadDeadline(connio.LongAgo)
+	}
+	if end == Abort {
+		return r.guard.abort()
+	}
+	defer r.guard.end()
+	r.guard.begin() // the deadline also applies to what the handler leaves to net/http
+	if len(trailer) == 0 {
+		return nil
+	}
+	if err := r.write(trailer); err != nil {
 		return connio.SendError(err)
 	}
 	return nil
 }
 
-func (s *responseSender) write(p []byte) error {
-	s.guard.begin()
-	_, err := s.w.Write(p)
-	return err
+// A writeGuard makes the writes of one response fail if the peer accepts no data.
+type writeGuard interface {
+	// begin is called before each write, and end after the last write of a batch. A write fails if
+	// it is still in progress when the timeout has passed since the call of begin.
+	begin()
+	end()
+	// abort ends the response so that the client does not consider it complete. When abort
+	// is called, no write is in progress, and the write deadline is in the past.
+	abort() error
 }
 
-func (s *responseSender) flush() error {
-	s.guard.begin()
-	defer s.guard.end()
-	return s.rc.Flush()
+func newWriteGuard(rc *http.ResponseController, r *http.Request, timeout time.Duration) writeGuard {
+	if r.ProtoMajor == 1 {
+		return &connGuard{rc: rc, deadline: connio.WriteDeadline{SetFunc: rc.SetWriteDeadline, Timeout: timeout}}
+	}
+	return &streamGuard{rc: rc, timeout: timeout}
 }
 
-// Close implements [Sender]; see [OpenResponse].
-func (s *responseSender) Close(end End) error {
-	if s.closed.Swap(true) {
-		<-s.finished // wait for the other call, because the handler may return after this one
-		return s.closeErr
-	}
-	if s.unreadBody {
-		_ = s.rc.SetReadDeadline(longAgo) // otherwise net/http would wait for the rest of the body
-	}
-	if end != Abort && s.writing.LockWithin(s.closeTimeout) {
-		s.closeErr = s.complete()
-		s.writing.Unlock()
-	} else {
-		s.closeErr = s.abort()
-	}
-	close(s.finished)
-	s.cancel()
-	return s.closeErr
+// A connGuard is for HTTP/1, where no other response shares the connection and its write
+// deadline.
+type connGuard struct {
+	rc       *http.ResponseController
+	deadline connio.WriteDeadline
 }
 
-// complete writes the trailer of the content coding. net/http writes the end of the
-// response when the handler returns.
-func (s *responseSender) complete() error {
-	defer s.guard.end()
-	if trailer := s.coding.Trailer(); trailer != nil {
-		if err := s.write(trailer); err != nil {
-			return connio.SendError(err)
-		}
-		return nil
+func (g *connGuard) begin() { g.deadline.Arm() }
+
+// end does not remove the deadline, because a deadline that expires between two writes has
+// no effect.
+func (g *connGuard) end() {}
+
+// abort closes the connection without a last chunk. The client sees a reset, which is the
+// only way to signal an incomplete response in HTTP/1.0.
+func (g *connGuard) abort() error {
+	conn, _, err := g.rc.Hijack()
+	if err != nil {
+		return err
 	}
-	s.guard.begin()
+	connio.Reset(conn)
 	return nil
 }
 
-func (s *responseSender) abort() error {
-	if err := s.rc.SetWriteDeadline(longAgo); err != nil {
-		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}
-	}
-	s.writing.Lock() // does not wait long, because the deadline makes a write in progress fail
-	defer s.writing.Unlock()
-	return s.guard.abort()
+// A streamGuard is for HTTP/2. It uses a timer that runs only during writes. The write
+// deadline of net/http cannot be used: when it expires, net/http resets the stream even if
+// no write is in progress. Moving the deadline before each write would prevent that, but
+// costs more than the write.
+type streamGuard struct {
+	// Immutable after construction.
+	rc      *http.ResponseController
+	timeout time.Duration // negative means no limit
+
+	mu sync.Mutex
+	// Guarded by mu.
+	timer *time.Timer // nil before the first call of begin
+	// until is the time at which the current write fails, or zero if no write is in progress.
+	until time.Time
 }
 
-var longAgo = time.Unix(1, 0)
+func (g *streamGuard) begin() {
+	if g.timeout < 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = time.Now().Add(g.timeout)
+	if g.timer == nil {
+		g.timer = time.AfterFunc(g.timeout, g.expire)
+	} else {
+		g.timer.Reset(g.timeout)
+	}
+}
+
+func (g *streamGuard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.until = time.Time{}
+}
+
+// expire resets the stream. It holds mu, so that it never uses the response after a call of end,
+// because the handler may have returned by then.
+func (g *streamGuard) expire() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until.IsZero() || time.Now().Before(g.until) {
+		return // the timer belongs to a write that has finished
+	}
+	// If this fails, the timeout of the connection still applies.
+	_ = g.rc.SetWriteDeadline(connio.LongAgo)
+}
+
+// abort does nothing: net/http has already sent RST_STREAM, because the deadline is in the
+// past.
+func (g *streamGuard) abort() error { return nil }

@@ -11,9 +11,8 @@
 // package:
 //
 //   - Accept calls [Negotiate], and then [OpenResponse] for a stream over an
-//     http.ResponseWriter. A transport that writes to a connection implements [Sender]
-//     itself. It passes its frames to a [StreamCoding], or it passes the request through
-//     [WithoutCompression] before Negotiate. A transport whose responses are short ends a
+//     http.ResponseWriter. A transport that writes to a connection implements [Link] and
+//     embeds a [Conn], which is its [Sender]. A transport whose responses are short ends a
 //     stream with Stream.Finish.
 //   - Dial calls [DialHTTP] for a response over net/http. A client without net/http chooses
 //     the framing by [Request.FramerFor], decodes with its Decoder, and returns the errors

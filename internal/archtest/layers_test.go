@@ -41,7 +41,15 @@ var layers = []layer{
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
-	{"transports, stores and caches", []string{"transport/*", "transport/websocket/*", "store/*", "watchcache"}},
+	{"WebSocket libraries", []string{"transport/websocket/library"}},
+	{"transports, stores and caches", []string{
+		"transport/*",
+		"transport/websocket/*",
+		"transport/websocket/gorilla",
+		"transport/websocket/nhooyr",
+		"store/*",
+		"watchcache",
+	}},
 	{"server and client", []string{"watchserver", "client"}},
 	{"reports of a server about a request", []string{"watchserver/echo"}},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "kubeapi/...", "internal/servertest", "internal/collectiontest"}},
@@ -92,9 +100,14 @@ var limits = []limit{
 		[]string{"transport/*", "transport/websocket/*", "transport/websocket/internal/wswatch"},
 		append([]string{
 			".", "framing", "transport", "transport/internal/connio", "transport/h2/internal/loop", "transport/websocket/internal/wswatch",
-			"internal/testhttp", "internal/h2websocket",
+			"transport/websocket/library", "internal/testhttp", "internal/h2websocket",
 		}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",
+	},
+	{
+		[]string{"transport/websocket/gorilla", "transport/websocket/nhooyr"},
+		[]string{"transport", "transport/websocket/library"},
+		"an adapter of a WebSocket library needs exported names only",
 	},
 	{
 		[]string{"transport/h2/internal/loop"},

@@ -22,17 +22,14 @@ func canHijack(w http.ResponseWriter, r *http.Request) bool {
 		r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Header.Get("Expect") == ""
 }
 
-// startStream writes status 200 and the headers to conn and returns the stream. If the
-// write fails, it closes the stream.
+// startStream writes status 200 and the headers to conn and returns the stream.
 func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, o transport.Options) *transport.Stream {
 	connio.TuneTCP(conn)
-	s := newStream(conn, o.WriteTimeoutOrDefault())
-	coding := encoder.NewStreamCoding()
-	if s.Send([][]byte{append(responseHeader(header), coding.Header()...)}) == nil {
-		// Set coding only now, because it applies to frames but not to the headers.
-		s.coding = coding
+	s := newStream(conn, o.WriteTimeoutOrDefault(), encoder)
+	s.Open(responseHeader(header))
+	return &transport.Stream{
+		Sender: s, Encoder: encoder, OnDone: s.OnDone, Serve: s.serve, Detached: o.Detach, Segments: o.Segments,
 	}
-	return &transport.Stream{Sender: s, Encoder: encoder, OnDone: s.done.OnSet, Serve: s.serve, Detached: o.Detach, Segments: o.Segments}
 }
 
 // connectionHeaders are the headers that describe the connection and the transfer coding.

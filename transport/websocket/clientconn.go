@@ -38,14 +38,17 @@ type clientConn struct {
 	plain   bytes.Buffer // the decompressed message
 	history messageHistory
 
-	writing connio.Lock
-	ended   bool // a close frame was written, or a write failed; guarded by the lock writing
+	writing chan struct{} // has an element while a frame is written
+	// ended is true if a close frame was written or a write has failed. The goroutine that writes a
+	// frame owns it.
+	ended bool
 }
 
 func newClientConn(c net.Conn, body io.ReadWriteCloser, agreed agreement, request *wswatch.Request) *clientConn {
 	return &clientConn{
-		conn: c, body: body, request: request, keepsHistory: agreed.sharesHistory, frames: newFrameReader(false, agreed.deflate, request.Limit),
-		buffer: make([]byte, clientBuffer),
+		conn: c, body: body, request: request, keepsHistory: agreed.sharesHistory,
+		frames: newFrameReader(false, agreed.deflate, request.Limit),
+		buffer: make([]byte, clientBuffer), writing: make(chan struct{}, 1),
 	}
 }
 
@@ -124,10 +127,12 @@ func (c *clientConn) Cut() {
 // write writes a frame, unless a write has failed or a close frame was written before. After a
 // failed write, the next read fails too.
 func (c *clientConn) write(frame []byte, timeout time.Duration) {
-	if !c.writing.LockWithin(timeout) {
+	select {
+	case c.writing <- struct{}{}:
+	case <-time.After(timeout):
 		return
 	}
-	defer c.writing.Unlock()
+	defer func() { <-c.writing }()
 	if c.ended {
 		return
 	}

@@ -54,22 +54,19 @@ func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Opti
 	sender := newStream(conn, early, agreed.deflate, o)
 	sender.open(switchingProtocols(r, w.Header(), subprotocol, extensions), o)
 	stream := &transport.Stream{
-		Sender: sender, Encoder: encoder, OnDone: sender.done.OnSet, Serve: sender.serve, Detached: o.Detach, Segments: agreed.sharesHistory,
+		Sender: sender, Encoder: encoder, OnDone: sender.OnDone, Serve: sender.serve,
+		Detached: o.Detach, Segments: agreed.sharesHistory,
 	}
-	if c, ok := conn.(scheduler); ok {
-		stream.Sender = scheduledStream{sender, c}
+	if sender.tunnel != nil {
+		stream.Sender = scheduledStream{sender}
 	}
 	return stream, nil
 }
 
-// A scheduler is the connection of a WebSocket over HTTP/2, which shares the HTTP/2 connection with
-// other streams. Go calls f when this WebSocket may send.
-type scheduler interface{ Go(f func()) }
-
-// A scheduledStream is a stream over a scheduler.
-type scheduledStream struct {
-	*stream
-	scheduler
-}
+// A scheduledStream is a stream over a tunnel.
+type scheduledStream struct{ *stream }
 
 var _ transport.Scheduler = scheduledStream{}
+
+// Go implements [transport.Scheduler].
+func (s scheduledStream) Go(f func()) { s.tunnel.Go(f) }

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -24,57 +25,46 @@ const (
 
 // A stream is a watch being served. Its only goroutine is the one that calls serve.
 type stream struct {
+	transport.Conn
 	// Immutable after open.
-	conn    connection
+	conn    net.Conn
+	tunnel  connio.Tunnel // conn, if it is a stream of HTTP/2; otherwise nil
 	deflate bool
 	pings   *time.Timer
 
 	early []byte // the bytes that the client sent with the handshake; owned by serve
+	// reply is the close frame with which serve ends the stream, set before it calls Close.
+	reply atomic.Pointer[wswatch.CloseFrame]
 
-	done   connio.Done
-	closed atomic.Bool // Close was called
-	// closing is set when serve ends the connection with a close frame. Then nothing else may close
-	// the connection.
-	closing atomic.Bool
-	sent    atomic.Int64 // the number of bytes written
-	pinged  atomic.Bool  // a ping is not answered yet
-
-	writing connio.Lock
-	// Guarded by the lock writing.
-	writer connio.FrameWriter
-	ended  bool // a close frame was written, or a write failed
-
-	sentAtPing int64 // the value of sent at the last ping; owned by ping
+	writer     connio.FrameWriter // owned by the Conn
+	writing    atomic.Bool        // WriteFrames is running
+	sent       atomic.Int64       // the number of bytes written
+	pinged     atomic.Bool        // a ping is not answered yet
+	sentAtPing int64              // the value of sent at the last ping; owned by ping
 }
 
-var _ transport.Sender = (*stream)(nil)
+var _ transport.Link = (*stream)(nil)
 
 // newStream returns a stream over c. early holds the bytes that the client has sent with the
 // handshake.
-func newStream(c connection, early []byte, deflate bool, o transport.Options) *stream {
-	return &stream{
-		conn: c, early: early, deflate: deflate,
-		writer: connio.NewFrameWriter(c, o.WriteTimeoutOrDefault()),
-	}
+func newStream(c net.Conn, early []byte, deflate bool, o transport.Options) *stream {
+	timeout := o.WriteTimeoutOrDefault()
+	s := &stream{conn: c, early: early, deflate: deflate, writer: connio.NewFrameWriter(c, timeout)}
+	s.tunnel, _ = c.(connio.Tunnel)
+	// All watchers share the compressed messages, so a connection has no state of compression.
+	s.Init(s, timeout, nil)
+	return s
 }
 
 // open writes the response to the handshake and starts the pings. If the write fails, serve finds
 // that the connection is closed.
 func (s *stream) open(response []byte, o transport.Options) {
-	_ = s.Send([][]byte{response})
+	s.Open(response)
 	s.pings = wswatch.StartPings(o.PingIntervalOrDefault(), s.ping)
 }
 
-// Send implements [transport.Sender].
-func (s *stream) Send(frames [][]byte) error {
-	if s.done.IsSet() {
-		return connio.ErrSenderClosed // do not wait for a close frame that is being written
-	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if s.ended {
-		return connio.ErrSenderClosed
-	}
+// WriteFrames implements [transport.Link].
+func (s *stream) WriteFrames(frames [][]byte) (err error) {
 	if len(frames) == 0 {
 		return nil
 	}
@@ -82,44 +72,44 @@ func (s *stream) Send(frames [][]byte) error {
 	for _, f := range frames {
 		n += len(f)
 	}
-	if err := s.writer.WriteFrames(frames); err != nil {
-		s.ended = true
-		s.end()
-		return connio.SendError(err)
+	s.writing.Store(true)
+	if s.tunnel != nil {
+		s.writer.Arm()
+		err = s.tunnel.WriteFrames(frames)
+	} else {
+		err = s.writer.WriteFrames(frames)
 	}
 	s.sent.Add(int64(n))
+	s.writing.Store(false)
+	return err
+}
+
+// Interrupt implements [transport.Link].
+func (s *stream) Interrupt() error {
+	connio.Cut(s.conn)
 	return nil
 }
 
-// Close implements [transport.Sender]. The caller of serve waits for the answer of the client and
+// End implements [transport.Link]. A clean end is a close frame, after which nothing else is
+// written (rfc6455#section-5.5.1). The caller of serve waits for the answer of the client and
 // closes the connection.
-func (s *stream) Close(end transport.End) error {
-	if s.closed.Swap(true) {
+func (s *stream) End(end transport.End, _ []byte) error {
+	if f := s.reply.Load(); f != nil {
+		// serve has set a deadline for the write, and closes the connection.
+		if end != transport.Abort {
+			_, _ = s.conn.Write(appendClose(nil, f.Code, f.Reason, false))
+		}
 		return nil
 	}
 	code := wswatch.CloseNormal
 	if end == transport.GoingAway {
 		code = wswatch.CloseGoingAway
 	}
-	s.done.Set()
-	if s.closing.Load() {
-		return nil
-	}
-	if end == transport.Abort || s.writeClose(s.writer.Timeout(), code, "") != nil {
-		s.end()
-		return nil
+	if end == transport.Abort || s.writer.Write(appendClose(nil, code, "", false)) != nil {
+		return s.Interrupt()
 	}
 	_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
 	return nil
-}
-
-// end ends the stream. It closes the connection at once, unless serve is sending the client a close
-// frame, which takes at most closeWait.
-func (s *stream) end() {
-	s.done.Set()
-	if !s.closing.Load() {
-		connio.Cut(s.conn)
-	}
 }
 
 // serve reads until the connection ends, and then closes it, as the server must after the close
@@ -128,19 +118,25 @@ func (s *stream) serve() {
 	err := s.read()
 	closed, isClosed := errors.AsType[*wswatch.CloseFrame](err)
 	violation, isViolation := errors.AsType[*wswatch.Violation](err)
-	// Set closing before done: a sender that sees done may call Close, which cuts the connection
-	// unless closing is set. The close frame below would then be lost.
-	s.closing.Store(isClosed || isViolation)
-	s.done.Set()
-	s.pings.Stop()
 	switch {
 	case isClosed:
-		_ = s.writeClose(closeWait, closed.Code, "")
+		s.answer(wswatch.CloseFrame{Code: closed.Code})
 	case isViolation:
-		_ = s.writeClose(closeWait, violation.Code, violation.Reason)
+		s.answer(wswatch.CloseFrame{Code: violation.Code, Reason: violation.Reason})
 		connio.Linger(s.conn, closeWait)
+	default:
+		s.Disconnect()
 	}
+	s.pings.Stop()
 	_ = s.conn.Close()
+}
+
+// answer closes the stream with a close frame, unless it was closed before. A Send in progress has
+// closeWait to finish.
+func (s *stream) answer(f wswatch.CloseFrame) {
+	s.reply.Store(&f)
+	_ = s.conn.SetWriteDeadline(time.Now().Add(closeWait))
+	_ = s.Close(transport.Finished)
 }
 
 // read reads until the connection ends. It returns the reason: the close frame of the client, a
@@ -183,38 +179,19 @@ func (s *stream) read() error {
 	}
 }
 
-// writeClose waits for the frames that are being written, and then writes a close frame. After a
-// close frame, nothing else is written (rfc6455#section-5.5.1).
-func (s *stream) writeClose(timeout time.Duration, code int, reason string) error {
-	if !s.writing.LockWithin(timeout) {
-		return connio.ErrSenderClosed
-	}
-	defer s.writing.Unlock()
-	if s.ended {
-		return nil
-	}
-	s.ended = true
-	if timeout >= 0 {
-		_ = s.conn.SetWriteDeadline(time.Now().Add(timeout))
-	}
-	_, err := s.conn.Write(appendClose(nil, code, reason, false))
-	return err
-}
-
 // ping sends a ping. If the client has not answered the previous ping, it ends the stream instead.
 // It returns false if the stream has ended.
 func (s *stream) ping() bool {
-	if s.done.IsSet() {
-		return false // do not cut the connection: the close frame may be on its way
-	}
 	sent := s.sent.Load()
 	switch {
-	case s.writing.IsHeld(): // no ping is needed: the write in progress has a deadline
+	case s.writing.Load(): // no ping is needed: the write in progress has a deadline
 	case s.pinged.Swap(true) && sent-s.sentAtPing < minProgress:
-		s.end()
+		_ = s.Close(transport.Abort)
 		return false
 	default:
-		_ = s.Send([][]byte{appendControl(nil, opPing, nil, false)})
+		if s.Send([][]byte{appendControl(nil, opPing, nil, false)}) != nil {
+			return false
+		}
 	}
 	s.sentAtPing = sent
 	return true

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/base64"
-	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -12,16 +12,9 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A connection carries a WebSocket. Every net.Conn is one.
-type connection interface {
-	io.ReadWriteCloser
-	SetReadDeadline(t time.Time) error
-	SetWriteDeadline(t time.Time) error
-}
-
 // hijack hijacks the connection of w, or its stream over HTTP/2. It returns the bytes that the
 // client has sent after the request, and does not keep the buffers of net/http.
-func hijack(w http.ResponseWriter) (c connection, early []byte, err error) {
+func hijack(w http.ResponseWriter) (c net.Conn, early []byte, err error) {
 	conn, buffers, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, nil, wswatch.ErrNoHijack(err)

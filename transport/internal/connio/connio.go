@@ -1,6 +1,5 @@
-// Package connio contains code that several transports use to write to a connection: a lock
-// with a timeout, a write deadline that is moved rarely, batched writes, and socket
-// options.
+// Package connio contains code that several transports use to write to a connection: a write
+// deadline that is moved rarely, batched writes, and socket options.
 package connio
 
 import (
@@ -8,94 +7,10 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/listwatch/listwatch"
 )
-
-// A Lock is a mutex that is held during I/O. Unlike a sync.Mutex it supports a timeout, and
-// testing/synctest treats a goroutine that waits for it as durably blocked. The zero value is
-// unlocked.
-type Lock struct {
-	mu sync.Mutex
-	// Guarded by mu.
-	held    bool
-	waiting []chan struct{} // each is closed when its waiter holds the lock
-}
-
-// Lock waits for the lock and takes it.
-func (l *Lock) Lock() {
-	if turn := l.request(); turn != nil {
-		<-turn
-	}
-}
-
-// IsHeld reports whether the lock is held.
-func (l *Lock) IsHeld() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held
-}
-
-// request takes the lock if it is free. Otherwise it returns the channel to wait for.
-func (l *Lock) request() (turn chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.held {
-		l.held = true
-		return nil
-	}
-	turn = make(chan struct{})
-	l.waiting = append(l.waiting, turn)
-	return turn
-}
-
-// LockWithin takes the lock and returns true. It returns false if the lock is not free within
-// timeout. A negative timeout means no limit.
-func (l *Lock) LockWithin(timeout time.Duration) bool {
-	turn := l.request()
-	if turn == nil {
-		return true
-	}
-	var late <-chan time.Time
-	if timeout >= 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case <-turn:
-		return true
-	case <-late:
-		return !l.giveUp(turn)
-	}
-}
-
-// giveUp stops waiting for the channel turn. It returns false if this channel was closed before. In
-// that case the caller holds the lock.
-func (l *Lock) giveUp(turn chan struct{}) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.waiting, turn)
-	if i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
-	}
-	return i >= 0
-}
-
-// Unlock releases the lock.
-func (l *Lock) Unlock() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.held, l.waiting = false, nil
-		return
-	}
-	close(l.waiting[0])
-	l.waiting = l.waiting[1:]
-}
 
 // A Reader reads from a connection. It may have a buffer.
 type Reader interface {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"net"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,23 +74,6 @@ func TestWriteDeadlineMovesSeldom(t *testing.T) {
 	})
 }
 
-func TestLockWithinGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lock := new(Lock)
-		if !lock.LockWithin(0) {
-			t.Fatal("LockWithin did not take a free lock")
-		}
-		start := time.Now()
-		if lock.LockWithin(time.Minute) || time.Since(start) != time.Minute {
-			t.Errorf("waited %v for a lock that was held, want 1m", time.Since(start))
-		}
-		time.AfterFunc(time.Hour, lock.Unlock)
-		if !lock.LockWithin(-1) {
-			t.Error("LockWithin without a limit gave up")
-		}
-	})
-}
-
 type wrappedTCP struct{ *net.TCPConn }
 
 func (c wrappedTCP) TCP() *net.TCPConn { return c.TCPConn }
@@ -136,30 +117,6 @@ func TestVectorsReachASlowReader(t *testing.T) {
 		}
 		if err := <-sent; err != nil || !bytes.Equal(got, want) {
 			t.Errorf("WriteFrames: equal bytes: %v, error: %v", bytes.Equal(got, want), err)
-		}
-	})
-}
-
-func TestLockIsTakenInTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var lock Lock
-		lock.Lock()
-		var order []int
-		var group sync.WaitGroup
-		for i := range 3 {
-			group.Go(func() {
-				lock.Lock()
-				order = append(order, i)
-				lock.Unlock()
-			})
-			synctest.Wait()
-		}
-		go lock.LockWithin(time.Second) // gives up before its turn
-		time.Sleep(time.Minute)
-		lock.Unlock()
-		group.Wait()
-		if !slices.Equal(order, []int{0, 1, 2}) || lock.IsHeld() {
-			t.Errorf("the lock was taken in the order %v, and is held: %v", order, lock.IsHeld())
 		}
 	})
 }

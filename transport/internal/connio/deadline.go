@@ -2,6 +2,9 @@ package connio
 
 import "time"
 
+// LongAgo is a deadline that interrupts a read or write in progress.
+var LongAgo = time.Unix(1, 0)
+
 // A WriteDeadline limits the duration of writes by the write deadline of a connection.
 // Moving a deadline costs more than a small write, so it is moved only if it is less than
 // Timeout away. A deadline that expires between two writes has no effect, because each

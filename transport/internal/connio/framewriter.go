@@ -23,14 +23,9 @@ const (
 // FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer
-	stream   frameStream // conn, if it is a stream of HTTP/2
-	vector   bool        // conn supports writev
+	vector   bool // conn supports writev
 	deadline WriteDeadline
 }
-
-// A frameStream keeps frames that its peer does not accept yet, without copying them. Its writes
-// fail if they have not finished by the deadline.
-type frameStream interface{ WriteFrames(frames [][]byte) error }
 
 // NewFrameWriter returns a FrameWriter for conn. A negative timeout means no limit.
 func NewFrameWriter(conn interface {
@@ -39,21 +34,16 @@ func NewFrameWriter(conn interface {
 }, timeout time.Duration,
 ) FrameWriter {
 	_, tcp := TCP(conn)
-	stream, _ := conn.(frameStream)
-	return FrameWriter{conn: conn, stream: stream, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
+	return FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
 }
 
-// Timeout returns the timeout.
-func (w *FrameWriter) Timeout() time.Duration { return w.deadline.Timeout }
+// Arm prepares the write deadline for a write that does not use w.
+func (w *FrameWriter) Arm() { w.deadline.Arm() }
 
 // WriteFrames writes frames in one write if possible. It may overwrite the slice, but not the
 // frames, which must never change again. With TLS no vector is used, because each frame in a vector
 // would become a TLS record and a system call.
 func (w *FrameWriter) WriteFrames(frames [][]byte) error {
-	if w.stream != nil {
-		w.deadline.Arm()
-		return w.stream.WriteFrames(frames)
-	}
 	if len(frames) > 1 && w.vector {
 		total := 0
 		for _, f := range frames {

@@ -24,11 +24,24 @@ func TuneTCP(conn net.Conn) {
 	}
 }
 
+// A Tunnel is the connection of a WebSocket that is hijacked from HTTP/2. It shares the HTTP/2
+// connection with other streams.
+type Tunnel interface {
+	net.Conn
+	// Go calls f when the tunnel may send. See transport.Scheduler.
+	Go(f func())
+	// WriteFrames writes frames, which must never change again. It keeps those that its peer does
+	// not accept yet, without copying them. A write fails if it has not finished by the deadline.
+	WriteFrames(frames [][]byte) error
+	// Abort resets the stream.
+	Abort()
+}
+
 // Cut closes conn without a TLS alert, which would block if the peer does not read. It aborts a
-// stream of HTTP/2.
+// Tunnel.
 func Cut(conn io.Closer) {
-	if s, ok := conn.(interface{ Abort() }); ok {
-		s.Abort()
+	if t, ok := conn.(Tunnel); ok {
+		t.Abort()
 		return
 	}
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
@@ -50,6 +63,20 @@ func Linger(conn interface {
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(wait))
 	_, _ = io.Copy(io.Discard, conn)
+}
+
+// CloseWrite closes the writing side of conn and, with TLS, of the underlying connection. After a
+// failure the peer sees the end of conn only when conn is closed.
+func CloseWrite(conn net.Conn) {
+	type halfCloser interface{ CloseWrite() error }
+	if c, ok := conn.(halfCloser); ok {
+		_ = c.CloseWrite()
+	}
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		if c, ok := t.NetConn().(halfCloser); ok {
+			_ = c.CloseWrite()
+		}
+	}
 }
 
 // TCP returns conn if it is a TCP connection, or the result of its method TCP. A wrapper has this

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // makeUpgrade turns an extended CONNECT for WebSocket into the request by which an HTTP/1.1 client
@@ -129,8 +131,7 @@ func (t *tunnel) Write(p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// WriteFrames writes frames, which must never change again. A connio.FrameWriter uses it instead of
-// Write.
+// WriteFrames implements connio.Tunnel.
 func (t *tunnel) WriteFrames(frames [][]byte) error {
 	if t.isAccepted {
 		return t.send(frames, true)
@@ -165,7 +166,7 @@ func (t *tunnel) Close() error {
 // CloseWrite is like Close: the client need not send anything more either.
 func (t *tunnel) CloseWrite() error { return t.Close() }
 
-// Abort sends RST_STREAM.
+// Abort implements connio.Tunnel. It sends RST_STREAM.
 func (t *tunnel) Abort() { t.end(true) }
 
 func (t *tunnel) end(reset bool) {
@@ -209,4 +210,4 @@ func (t *tunnel) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-var _ net.Conn = (*tunnel)(nil)
+var _ connio.Tunnel = (*tunnel)(nil)

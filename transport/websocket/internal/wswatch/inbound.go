@@ -2,7 +2,6 @@ package wswatch
 
 import (
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -29,28 +28,6 @@ func (i *Inbound) Add(n int64) error {
 	}
 	return nil
 }
-
-// DiscardMessages calls the function next for each message and discards the message, until an error
-// occurs. It returns the error.
-func DiscardMessages(next func() (io.Reader, error)) error {
-	var inbound Inbound
-	for {
-		message, err := next()
-		if err != nil {
-			return err
-		}
-		n, err := io.Copy(io.Discard, message)
-		if err == nil {
-			err = inbound.Add(n + minFrame)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// minFrame is the minimum size of a frame of a client: two bytes and the mask.
-const minFrame = 2 + 4
 
 // StartPings calls ping after each interval until ping returns false or the timer is stopped. If
 // interval is negative, StartPings never calls ping.

@@ -1,8 +1,6 @@
 package wswatch
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -131,18 +129,3 @@ func (r *Request) agreedFraming(h http.Header) framing.MessageFramer {
 
 // MaxScratch is the maximum size of a buffer that a client keeps between two messages.
 const MaxScratch = 64 << 10
-
-// ReadMessage empties b and reads a message into it. If the message has more than Limit bytes, it
-// returns a [*Violation].
-func (r *Request) ReadMessage(b *bytes.Buffer, message io.Reader) ([]byte, error) {
-	if b.Cap() > MaxScratch {
-		*b = bytes.Buffer{}
-	}
-	b.Reset()
-	if n, err := b.ReadFrom(io.LimitReader(message, max(r.Limit, r.Limit+1))); err != nil {
-		return nil, err
-	} else if n > r.Limit {
-		return nil, ErrTooBig(r.Limit)
-	}
-	return b.Bytes(), nil
-}

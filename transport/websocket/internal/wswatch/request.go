@@ -81,20 +81,6 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *t
 	return subprotocol, encoder, err
 }
 
-// messages is the envelope for the WebSocket libraries, which make the frames themselves.
-var messages = &transport.Envelope{Messages: true}
-
-// Prepare does all checks and the negotiation that must precede the upgrade by a library.
-func Prepare(w http.ResponseWriter, r *http.Request, o transport.Options, allowOrigins []string) (string, *transport.Encoder, error) {
-	if err := CheckRequest(w, r, allowOrigins); err != nil {
-		return "", nil, err
-	}
-	if _, ok := w.(http.Hijacker); !ok {
-		return "", nil, ErrNoHijack(nil)
-	}
-	return Negotiate(w, r, o, messages)
-}
-
 // WithoutHandshake returns a copy of h without the headers that describe the handshake or a
 // body.
 func WithoutHandshake(h http.Header) http.Header {
