@@ -1,6 +1,10 @@
 package listwatch
 
-import "time"
+import (
+	"cmp"
+	"math/rand/v2"
+	"time"
+)
 
 // Backoff configures the delay between reconnect attempts. Each delay is random, so that clients
 // that were disconnected together do not reconnect together. The upper bound of the delay is Min at
@@ -16,4 +20,18 @@ type Backoff struct {
 	// Healthy is the lifetime of a stream after which earlier failures no longer count. If zero,
 	// 2 minutes is used. If negative, any stream that was opened resets the failures.
 	Healthy time.Duration
+}
+
+// Delay returns the random delay after a failure that follows the given number of failures.
+// Healthy has no effect on it.
+func (b Backoff) Delay(failures int) time.Duration {
+	bound := max(cmp.Or(b.Min, 800*time.Millisecond), 1)
+	limit := max(cmp.Or(b.Max, 30*time.Second), bound)
+	for range failures {
+		if bound >= limit {
+			break
+		}
+		bound *= 2
+	}
+	return 1 + rand.N(min(bound, limit))
 }

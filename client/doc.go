@@ -34,10 +34,12 @@
 //
 // # Source files
 //
-// httpclient.go chooses the clients of net/http, and query.go writes URLs. exchange.go performs
-// requests that are not watches: list.go and listbody.go read lists, and collection.go reads and
-// writes single objects. follower.go starts a watch and the goroutine that keeps it open,
-// response.go reads one response, fallback.go chooses the transport, and policy.go decides which
-// failures the reader must handle. watcher.go is the queue between the goroutine and the reader.
-// The goroutine ends after Close of the Watcher.
+// connect.go opens single connections: response.go reads one response, fallback.go chooses the
+// transport, idle.go detects a silent server, and policy.go decides which failures a new connection
+// can repair. watch.go follows the connections with the loop of internal/reflector, whose goroutine
+// fills the queue in watcher.go; it ends after Close of the Watcher.
+//
+// exchange.go performs requests that are not watches: list.go and listbody.go read lists, and
+// collection.go reads and writes single objects. query.go writes URLs, and httpclient.go chooses
+// the clients of net/http.
 package client

@@ -60,7 +60,9 @@ type failedDial struct {
 // dial sends r over the first transport that works. It demotes the transports that it tried before
 // without success. If all transports fail, it demotes none, because the reason is then not the
 // transport.
-func (f *fallback) dial(ctx context.Context, r *transport.Request, trace *Trace) (transport.Receiver, *candidate, error) {
+func (f *fallback) dial(
+	ctx context.Context, r *transport.Request, trace *Trace,
+) (transport.Receiver, *candidate, error) {
 	var failed []failedDial
 	for _, c := range f.order() {
 		receiver, err := c.client.Dial(ctx, r)
@@ -96,18 +98,24 @@ func isTransportFailure(name string, err error) bool {
 }
 
 // protocolRefusals are the statuses by which a server refuses the transport and not the request.
-var protocolRefusals = []int{http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported}
+var protocolRefusals = []int{
+	http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
+}
 
 // upgradeRefusals are the statuses by which servers and proxies refuse an upgrade. If such a
 // status concerns the request instead of the upgrade, the attempt over the next transport
 // fails with the same status.
-var upgradeRefusals = append([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed}, protocolRefusals...)
+var upgradeRefusals = append([]int{
+	http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed,
+}, protocolRefusals...)
 
 // mostTelling returns the most informative error: an error that the server sent, otherwise an error
 // of code Unavailable, otherwise the first error.
 func mostTelling(failed []failedDial) error {
 	if len(failed) == 0 {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport"}
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport",
+		}
 	}
 	err := failed[0].err
 	for _, d := range failed {

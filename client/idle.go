@@ -24,7 +24,8 @@ type idleTimer struct {
 }
 
 var errIdle = &listwatch.Error{
-	Code: listwatch.Unavailable, Op: "receive", Message: "the server was silent for longer than the idle timeout", Err: context.DeadlineExceeded,
+	Code: listwatch.Unavailable, Op: "receive",
+	Message: "the server was silent for longer than the idle timeout", Err: context.DeadlineExceeded,
 }
 
 // newIdleTimer returns a timer that calls onExpiry when the timeout has passed without a reset. If

@@ -58,7 +58,9 @@ func listError(err error) error {
 	return e
 }
 
-func (r *Remote) listOnce(ctx context.Context, u *url.URL, h http.Header) (page listwatch.Page, epoch string, err error) {
+func (r *Remote) listOnce(
+	ctx context.Context, u *url.URL, h http.Header,
+) (page listwatch.Page, epoch string, err error) {
 	err = r.do(ctx, http.MethodGet, u, h, nil, func(h http.Header, body io.Reader) error {
 		epoch = h.Get(transport.EpochHeader)
 		b := newListBody(body, int64(r.limit()), r.listLimit())

@@ -14,7 +14,8 @@ import (
 // queryParams are the parameters that come from a Query. If Remote.URL contains them, they
 // are ignored.
 var queryParams = []string{
-	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "limit", "continue", "pretty",
+	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks",
+	"limit", "continue", "pretty",
 }
 
 // params are the parameters of one request.

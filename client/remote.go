@@ -218,7 +218,8 @@ func (r *Remote) parseURL() (*url.URL, error) {
 			scheme, host = u.Scheme, u.Host
 		}
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "Remote.URL has scheme " + strconv.Quote(scheme) + " and host " + strconv.Quote(host) +
+			Code: listwatch.Invalid,
+			Message: "Remote.URL has scheme " + strconv.Quote(scheme) + " and host " + strconv.Quote(host) +
 				", want a URL like https://example.com/things",
 		}
 	}

@@ -7,16 +7,15 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A watcher is the queue between the reader and the goroutine of a follower. The goroutine
-// waits while the queue is full, so a slow reader slows down the server.
+// A watcher is the queue between the reader of a watch and the goroutine of its Reflector. The
+// goroutine waits while the queue is full, so a slow reader slows down the server.
 type watcher struct {
 	// Immutable after construction.
 
-	// cancel ends the goroutine of the follower.
+	// cancel ends the goroutine.
 	cancel context.CancelFunc
 	// ready has capacity 1. It holds a token when the queue has an event or has ended.
 	ready chan struct{}
@@ -28,6 +27,9 @@ type watcher struct {
 	queue []listwatch.Event
 	// bytes is the size of the objects in the queue.
 	bytes int
+	// isOpen is true once Watch has returned the watcher. Before that, there is no reader who could
+	// make room.
+	isOpen bool
 	// taken is true if the reader has received an event.
 	taken bool
 	// err is the error that Next returns after the queued events. It is nil while the watch is
@@ -37,7 +39,7 @@ type watcher struct {
 
 var _ reflector.Releaser = (*watcher)(nil)
 
-// The limits of the queue. It accepts at least one event, however large.
+// The limits of the queue. It accepts at least one batch of events, however large.
 const (
 	queueEvents = 256
 	queueBytes  = 1 << 20
@@ -83,36 +85,61 @@ func (w *watcher) take(dst []listwatch.Event) (int, error) {
 // isFull reports whether the queue has reached a limit. The caller must hold w.mu.
 func (w *watcher) isFull() bool { return len(w.queue) >= queueEvents || w.bytes >= queueBytes }
 
-// push appends e to the queue. It returns false if the queue is full after that. The caller
-// must then wait for room.
-func (w *watcher) push(e listwatch.Event) (hasRoom bool) {
+// open lets waitForRoom wait.
+func (w *watcher) open() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isOpen = true
+}
+
+// push appends e to the queue, even if it is full.
+func (w *watcher) push(e listwatch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return true // the watcher is closed and drops e
+		return // the watcher is closed and drops e
 	}
 	w.queue = append(w.queue, e)
 	w.bytes += len(e.Object.Data)
 	if len(w.queue) == 1 {
 		signal(w.ready)
 	}
-	return !w.isFull()
+}
+
+// waitForRoom waits until the queue is not full, or the watcher is closed.
+func (w *watcher) waitForRoom() {
+	for w.mustWait() {
+		<-w.room
+	}
+}
+
+func (w *watcher) mustWait() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isOpen && w.isFull()
 }
 
 // Release implements [reflector.Releaser].
-func (w *watcher) Release(events []listwatch.Event) {
-	var buffers [64][]byte
-	var labels [len(buffers)]map[string]string
-	for len(events) > 0 {
-		n := min(len(events), len(buffers))
-		for i, e := range events[:n] {
-			buffers[i], e.Object.Data = e.Object.Data, nil
-			labels[i], e.Object.Labels = e.Object.Labels, nil
-		}
-		pool.PutBuffers(buffers[:n]...)
-		pool.PutMaps(labels[:n]...)
-		events = events[n:]
+func (w *watcher) Release(events []listwatch.Event) { release(events) }
+
+// restart is called before the state is requested again. The watch can only start over if the
+// reader has not received any event. Otherwise the new state may lack objects that the reader has
+// received, and only the reader can drop them. If the initial events were cut short, the error
+// quotes the cause and does not wrap it, because a wrapped io.EOF would look like a clean end.
+func (w *watcher) restart(cause error, at *reflector.ResumePoint) error {
+	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
+	switch {
+	case at.Synced:
+		expired.Message = "the server no longer has version " + at.Version.String() +
+			": it has an older state, or an unrelated one"
+		expired.Err = cause
+	case !w.reset():
+		expired.Message = "the connection ended within the initial events, so the state is incomplete; watch again (" +
+			cause.Error() + ")"
+	default:
+		return nil
 	}
+	return expired
 }
 
 // reset empties the queue. If the reader has received an event already, it returns false and does
@@ -145,6 +172,7 @@ func (w *watcher) Close() error {
 	defer w.mu.Unlock()
 	w.queue, w.bytes, w.err = nil, 0, io.EOF
 	signal(w.ready)
+	signal(w.room)
 	return nil
 }
 

@@ -87,6 +87,14 @@ type Positioner interface {
 	LastEventID() string
 }
 
+// A Buffered is a [Decoder], or a transport.Receiver, that can return events without waiting.
+type Buffered interface {
+	// Buffered returns the next event if it has arrived completely. Otherwise ok is false, and the
+	// next call of Decode or Receive waits for the event, or returns an error. Only the reader of
+	// the stream may call Buffered.
+	Buffered() (e WatchEvent, ok bool)
+}
+
 // DefaultLimit is the default maximum size of one event in bytes. It is larger than the largest
 // object of etcd.
 const DefaultLimit = 16 << 20

@@ -154,6 +154,24 @@ func (d *decoder) Decode() (WatchEvent, error) {
 	return e, nil
 }
 
+// Buffered implements [Buffered]. It decodes without reading from the stream. If the buffered bytes
+// are no complete event, or an invalid one, it restores the input, and the next Decode reads the
+// same bytes again.
+func (d *decoder) Buffered() (e WatchEvent, ok bool) {
+	if d.err != nil || d.in.pos == len(d.in.buf) {
+		return WatchEvent{}, false
+	}
+	before := d.in
+	d.in.r, d.in.err, d.in.used = nil, nil, 0
+	e, err := d.events.readEvent(&d.in)
+	if err != nil {
+		d.in = before
+		return WatchEvent{}, false
+	}
+	d.in.r, d.in.err = before.r, before.err
+	return e, true
+}
+
 // decodeMessage decodes one event from message, and returns the rest of the message.
 func decodeMessage(message []byte, events eventReader) (e WatchEvent, rest []byte, err error) {
 	d := decoder{in: input{buf: message, limit: math.MaxInt}, events: events}

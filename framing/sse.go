@@ -114,6 +114,15 @@ type sseDecoder struct {
 // LastEventID implements [Positioner].
 func (d *sseDecoder) LastEventID() string { return d.lines.lastID }
 
+// Buffered implements [Buffered].
+func (d *sseDecoder) Buffered() (e WatchEvent, ok bool) {
+	before := *d.lines
+	if e, ok = d.decoder.Buffered(); !ok {
+		*d.lines = before // the buffers may be overwritten, because readEvent resets them
+	}
+	return e, ok
+}
+
 type sseReader struct {
 	text    []byte // the data so far, with a newline after each line; the buffer is reused
 	line    []byte // the current line; the buffer is reused

@@ -107,6 +107,50 @@ func TestReadBoundariesDoNotMatter(t *testing.T) {
 	})
 }
 
+// If a read ends within an event, Buffered must not return this event, and must not lose its bytes.
+func TestBufferedReturnsCompleteEventsOnly(t *testing.T) {
+	events := sampleEvents()
+	eachFramer(t, func(t *testing.T, f Framer) {
+		stream, ends := encode(t, f, events...)
+		for at := 1; at < len(stream); at++ {
+			arrived := 0
+			for arrived < len(ends) && minBytesToDecode(f, ends[arrived]) <= at {
+				arrived++
+			}
+			d := f.NewDecoder(io.MultiReader(bytes.NewReader(stream[:at]), bytes.NewReader(stream[at:])), 0)
+			got := decodeBatch(t, d)
+			if arrived > 0 && len(got) != arrived {
+				t.Fatalf("split at %d: the first batch has %d events, want %d", at, len(got), arrived)
+			}
+			for len(got) < len(events) {
+				got = append(got, decodeBatch(t, d)...)
+			}
+			for i := range got {
+				checkSame(t, f, events[i], got[i])
+			}
+			if _, ok := d.(Buffered).Buffered(); ok {
+				t.Fatalf("split at %d: Buffered returned an event after the last one", at)
+			}
+			if _, err := d.Decode(); err != io.EOF {
+				t.Fatalf("split at %d: got %v, want EOF", at, err)
+			}
+		}
+	})
+}
+
+// decodeBatch returns the next event and the events that have arrived with it.
+func decodeBatch(t *testing.T, d Decoder) (batch []WatchEvent) {
+	t.Helper()
+	e, err := d.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ok := true; ok; e, ok = d.(Buffered).Buffered() {
+		batch = append(batch, e)
+	}
+	return batch
+}
+
 // Conformance case framing/truncated-final.
 func TestTruncationIsNotACleanEnd(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {

@@ -67,9 +67,11 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if sink.decode == nil {
 		sink.decode, sink.releases = defaultDecoder[T]()
 	}
+	source, policy := reflector.Direct(r.Source)
+	q := listwatch.Query{Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields}
 	f := &reflector.Reflector{
-		Source: r.Source, Sink: sink, Query: r.Query, PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
-		Release: sink.releases,
+		Source: source, Policy: policy, Sink: sink, Query: q, Release: sink.releases,
+		PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
 	}
 	return f.Run(ctx)
 }

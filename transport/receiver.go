@@ -13,7 +13,10 @@ import (
 	"github.com/listwatch/listwatch/framing"
 )
 
-var _ framing.Positioner = (*responseReceiver)(nil)
+var (
+	_ framing.Positioner = (*responseReceiver)(nil)
+	_ framing.Buffered   = (*responseReceiver)(nil)
+)
 
 // A responseReceiver reads a stream from the body of a response.
 type responseReceiver struct {
@@ -82,6 +85,14 @@ func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
 		return framing.WatchEvent{}, c.err
 	}
 	return e, nil
+}
+
+// Buffered implements [framing.Buffered].
+func (c *responseReceiver) Buffered() (framing.WatchEvent, bool) {
+	if b, ok := c.decoder.(framing.Buffered); ok && c.err == nil {
+		return b.Buffered()
+	}
+	return framing.WatchEvent{}, false
 }
 
 // streamError converts an error of the decoder to the error of Receive. The decoder sees every end

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -25,7 +24,7 @@ type WatchEnd struct {
 	Lived time.Duration
 	// Received is the number of events received.
 	Received int
-	// Rejected is true if an event was out of order or the Sink did not accept it.
+	// Rejected is true if the Sink did not accept an event.
 	Rejected bool
 	// Err is the reason for the end, or io.EOF after a clean end.
 	Err error
@@ -44,32 +43,24 @@ func (e WatchEnd) IsClean() bool { return e.Err == io.EOF }
 
 // A backoff counts consecutive failures. It is not safe for concurrent use.
 type backoff struct {
-	doublings int
+	failures int
 }
 
 // delay returns the time to wait before the next watch, given how the last one ended.
 func (b *backoff) delay(c listwatch.Backoff, end WatchEnd) time.Duration {
 	if end.Opened && end.Lived >= cmp.Or(c.Healthy, 2*time.Minute) {
-		b.doublings = 0
+		b.failures = 0
 	}
-	bound := max(cmp.Or(c.Min, 800*time.Millisecond), 1)
 	if end.IsClean() && !end.IsBrief() {
-		return jitter(bound)
+		return c.Delay(0)
 	}
-	longest := max(cmp.Or(c.Max, 30*time.Second), bound)
-	for i := 0; i < b.doublings && bound < longest; i++ {
-		bound *= 2
-	}
-	b.doublings++
-	wait := jitter(min(bound, longest)) + listwatch.AsError(end.Err).RetryAfter()
+	wait := c.Delay(b.failures) + listwatch.AsError(end.Err).RetryAfter()
+	b.failures++
 	if end.IsBrief() {
 		wait += MinDelayAfterBrief
 	}
 	return wait
 }
-
-// jitter returns a random duration up to d.
-func jitter(d time.Duration) time.Duration { return 1 + rand.N(d) }
 
 // Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {

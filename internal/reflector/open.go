@@ -23,7 +23,7 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 	if r.watchList().Unsupported() {
 		return r.listAndWatch(ctx)
 	}
-	q.Start, q.Version, q.InitialEvents = r.Start, r.StartVersion, listwatch.InitialEventsYes
+	q.Start, q.Version, q.InitialEvents = r.Query.Start, r.Query.Version, listwatch.InitialEventsYes
 	w, err := r.Source.Watch(ctx, q)
 	switch {
 	case err == nil:
@@ -49,10 +49,10 @@ func (r *Reflector) selection() listwatch.Query {
 }
 
 func (r *Reflector) watchList() *WatchListSupport {
-	if r.WatchList == nil {
-		r.WatchList = new(WatchListSupport)
+	if r.Policy.WatchList == nil {
+		r.Policy.WatchList = new(WatchListSupport)
 	}
-	return r.WatchList
+	return r.Policy.WatchList
 }
 
 // listAndWatch passes the state to the sink page by page, and opens a watch of the changes
@@ -73,7 +73,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 	}
 	r.Resume = ResumePoint{}
 	synced := listwatch.NewBookmark(listwatch.Describe(r.Source), version, true)
-	if err := r.take([]listwatch.Event{synced}, nil); err != nil {
+	if _, err := r.take([]listwatch.Event{synced}, nil); err != nil {
 		r.requestState(version)
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 func (r *Reflector) list(ctx context.Context, limit int) (listwatch.Version, error) {
 	r.Sink.Begin()
 	q := r.selection()
-	q.Start, q.Version, q.Limit = r.Start, r.StartVersion, limit
+	q.Start, q.Version, q.Limit = r.Query.Start, r.Query.Version, limit
 	version := listwatch.Version(math.MaxUint64)
 	for page, err := range Pages(ctx, r.Source, q) {
 		if err != nil {

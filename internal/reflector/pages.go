@@ -18,14 +18,16 @@ func Pages(ctx context.Context, source listwatch.Source, q listwatch.Query) iter
 			page, err := source.List(ctx, q)
 			if err == nil && q.Continue != "" && page.Continue == q.Continue && firstKey(page) == first {
 				err = &listwatch.Error{
-					Code: listwatch.Corrupt, Op: "list", Message: fmt.Sprintf("the continue token %q leads to the same page again", q.Continue),
+					Code: listwatch.Corrupt, Op: "list",
+					Message: fmt.Sprintf("the continue token %q leads to the same page again", q.Continue),
 				}
 			}
 			if !yield(page, err) || err != nil || page.Continue == "" {
 				return
 			}
 			first = firstKey(page)
-			q.Start, q.Version, q.Match, q.Continue = listwatch.StartNewest, 0, listwatch.MatchNotOlderThan, page.Continue
+			q.Start, q.Version, q.Match = listwatch.StartNewest, 0, listwatch.MatchNotOlderThan
+			q.Continue = page.Continue
 		}
 	}
 }

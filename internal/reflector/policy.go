@@ -18,9 +18,9 @@ type Action uint8
 const (
 	// Retry opens the next watch.
 	Retry Action = iota
-	// RetryOnce opens the next watch. If the Policy chooses RetryOnce a second time, Run returns
-	// the error of the watch instead. Progress starts the count again: a complete state, a later
-	// event or bookmark, or a watch that lived for a second and ended with Retry.
+	// RetryOnce opens the next watch. If the Policy chooses RetryOnce a second time, the action is
+	// Stop instead. Progress starts the count again: a complete state, a later event or bookmark,
+	// or a watch that lived for a second and ended with Retry.
 	RetryOnce
 	// AwaitVersion opens the next watch. After the source has lagged for [LagTolerance], the action
 	// is the same as RelistNewest.
@@ -30,34 +30,59 @@ const (
 	// RelistNewest requests the newest state of the source, even if its version is below the
 	// version of the newest event received, as when versions have started over.
 	RelistNewest
-	// Stop ends Run with the error of the watch.
+	// Stop means that the Policy knows no way to resume. Run then returns the error of the watch if
+	// [Reflector.Restart] is set, and otherwise applies the rules for any Source.
 	Stop
 )
 
-// A Policy decides how a Reflector continues after a failure. The zero Policy never ends Run:
-// it relists if the history has expired, or if an event was malformed or rejected by the Sink.
+// A Policy is what a Source knows about the failures of its watches. A Reflector with the zero
+// Policy applies the rules for any Source: it relists if the history has expired, or if an event
+// was malformed or rejected by the Sink.
 type Policy struct {
 	// Decide returns the next action after the end of a watch, which the WatchEnd describes. The
-	// ResumePoint is the position at which the next watch would resume.
+	// ResumePoint is the position at which the next watch would resume. Decide is not called if the
+	// Sink rejected an event. It may be nil.
 	Decide func(end WatchEnd, at *ResumePoint) Action
-	// Restart is called before the state is requested again. The ResumePoint is the position up to
-	// which the Sink has received events. The new state replaces these events. If Restart returns
-	// an error, Run returns that error. Restart may be nil.
-	Restart func(cause error, at *ResumePoint) error
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
 	// that the Source does not support them. If MayRefuseWatchList is nil, every
 	// [listwatch.Unsupported] and [listwatch.Invalid] may mean that.
 	MayRefuseWatchList func(err error) bool
-	// UncheckedInitialEvents disables the checks of initial events. If false, a change
-	// among the initial events, and a clean end before Synced, are failures.
-	UncheckedInitialEvents bool
+	// WatchList remembers whether the Source can stream its state. All Reflectors of the Source
+	// may share it. If nil, the Reflector uses its own.
+	WatchList *WatchListSupport
+	// Lost is called before the delay after a failure, unless Run ends. err is the error of the
+	// watch, or io.EOF after a clean end. Lost may be nil.
+	Lost func(err error, wait time.Duration)
 }
 
-func (p *Policy) decide(end WatchEnd, at *ResumePoint) Action {
-	if p.Decide != nil {
-		return p.Decide(end, at)
+// Direct returns the Source that a Reflector should follow in place of s, and its Policy. For a
+// client.Remote, which reconnects itself, it returns a Source whose watchers are single
+// connections. So one loop recovers from their failures, and events pass one queue less. For any
+// other Source it returns s and the zero Policy.
+//
+// The Remote is recognized by its method Connect, whose result has a Policy and unwraps to s. A
+// wrapper is never replaced by what it wraps, because it may change requests and events: Direct
+// does not look through Unwrap, and a wrapper that embeds a Remote, and so inherits Connect, is not
+// what the result of Connect unwraps to.
+func Direct(s listwatch.Source) (listwatch.Source, Policy) {
+	if remote, ok := s.(connector); ok {
+		if c, ok := remote.Connect(0).(connections); ok && c.Unwrap() == s {
+			return c, c.Policy()
+		}
 	}
-	return defaultAction(end, at)
+	return s, Policy{}
+}
+
+// A connector is a client.Remote. If the timeout is zero, it does not limit the connections.
+type connector interface {
+	Connect(timeout time.Duration) listwatch.Source
+}
+
+// connections is the result of Connect.
+type connections interface {
+	listwatch.Source
+	Unwrap() listwatch.Source
+	Policy() Policy
 }
 
 func defaultAction(end WatchEnd, at *ResumePoint) Action {
@@ -92,63 +117,4 @@ func (p *Policy) mayRefuseWatchList(err error) bool {
 func mayRefuseWatchList(err error) bool {
 	code := listwatch.CodeOf(err)
 	return code == listwatch.Unsupported || code == listwatch.Invalid
-}
-
-// handle applies the action that the policy chooses for end. It returns the error that ends
-// Run, or nil.
-func (r *Reflector) handle(end WatchEnd) error {
-	if r.Resume.Advanced && r.Resume.Synced {
-		r.repeats, r.laggingSince = 0, time.Time{}
-	}
-	r.Resume.Advanced = false
-	action := r.Policy.decide(end, &r.Resume)
-	switch action {
-	case Stop:
-		return end.Err
-	case Retry:
-		if end.HasLived() {
-			r.repeats = 0
-		}
-	case RetryOnce:
-		if r.repeats++; r.repeats > 1 {
-			return end.Err
-		}
-	case AwaitVersion:
-		if r.laggingSince.IsZero() {
-			r.laggingSince = time.Now()
-		} else if time.Since(r.laggingSince) > LagTolerance {
-			action = RelistNewest
-		}
-	}
-	if action != Relist && action != RelistNewest && r.Resume.Synced {
-		return nil
-	}
-	return r.restart(action, end.Err)
-}
-
-// restart makes the next watch begin with the state.
-func (r *Reflector) restart(action Action, cause error) error {
-	if r.Policy.Restart != nil {
-		if err := r.Policy.Restart(cause, &r.Resume); err != nil {
-			return err
-		}
-	}
-	switch {
-	case action == RelistNewest:
-		r.requestState(0)
-	case action == Relist && r.Resume.Synced:
-		r.requestState(r.Resume.Newest())
-	}
-	r.laggingSince = time.Time{}
-	return nil
-}
-
-// requestState makes the next watch begin with a state that is not older than v. If v is zero, the
-// watch begins with the newest state.
-func (r *Reflector) requestState(v listwatch.Version) {
-	r.Resume = ResumePoint{}
-	r.Start, r.StartVersion = listwatch.StartAt, v
-	if v == 0 {
-		r.Start = listwatch.StartNewest
-	}
 }

@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"time"
@@ -38,13 +37,9 @@ type Reflector struct {
 	// Source and Sink must be set.
 	Source listwatch.Source
 	Sink   Sink
-	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
-	// ignored.
+	// Query selects objects by its Namespace, Name, Labels and Fields, and the first state that is
+	// requested by its Start and Version. Its other fields are ignored.
 	Query listwatch.Query
-	// Start and StartVersion select the first state that is requested, like the fields of
-	// [listwatch.Query]. The zero values request the newest state.
-	Start        listwatch.Start
-	StartVersion listwatch.Version
 	// Resume is the position at which the first watch continues. If zero, the watch begins
 	// with the state.
 	Resume ResumePoint
@@ -54,26 +49,31 @@ type Reflector struct {
 	// PageSize is the number of objects in a page when the state is listed. If zero,
 	// [DefaultPageSize] is used. A negative value requests all objects at once.
 	PageSize int
-	// BatchSize is the number of events read at once. If zero, 64 is used.
-	BatchSize int
 	// Backoff configures the delay between watches.
 	Backoff listwatch.Backoff
-	// Policy decides how Run continues after a failure. With the zero Policy, Run ends only
-	// with its context.
+	// Policy is the Policy of the Source; see [Direct].
 	Policy Policy
-	// WatchList remembers whether the Source can stream its state. Several Reflectors of
-	// one Source may share it. If nil, this Reflector uses its own.
-	WatchList *WatchListSupport
-	// Lost is called before each delay. err is the reason why the watch ended or could not
-	// be opened, or io.EOF after a clean end. relist is true if the state will be requested
-	// again. Lost may be nil.
+	// Lost is called before each delay, unless Policy.Lost is called and the next watch resumes.
+	// err is the reason why the watch ended or could not be opened, or io.EOF after a clean end.
+	// relist is true if the state will be requested again. Lost may be nil.
 	Lost func(err error, wait time.Duration, relist bool)
+	// Restart is set if the events have a reader who must handle some failures. It is called before
+	// the state is requested again. The ResumePoint is the position up to which the Sink has
+	// received events. The new state replaces these events. If Restart returns an error, Run
+	// returns that error. The initial events are then not checked: a change among them is passed to
+	// the Sink, and a clean end before Synced is no failure. If Restart is nil, Run ends only with
+	// its context.
+	Restart func(cause error, at *ResumePoint) error
 
 	// watcher is the watch that Open has opened and Run has not read yet. It is nil if there is no
 	// such watch.
-	watcher listwatch.Watcher
-	backoff backoff
+	watcher  listwatch.Watcher
+	failures failures
+}
 
+// failures counts what went wrong since the last progress.
+type failures struct {
+	backoff backoff
 	// repeats is the number of failures with the action RetryOnce since the last progress.
 	repeats int
 	// laggingSince is the time when the source first reported that it lags. It is zero if the
@@ -86,10 +86,11 @@ type Reflector struct {
 // DefaultPageSize is the page size of client-go.
 const DefaultPageSize = 500
 
-const defaultBatchSize = 64
+// batchSize is the number of events that are read at once.
+const batchSize = 64
 
-// Run follows the Source until ctx ends, and then returns the error of ctx. If the Policy
-// stops it, Run returns the error of the watch or of Restart.
+// Run follows the Source until ctx ends, and then returns the error of ctx. If Restart is set and
+// the reader must handle a failure, Run returns the error of the watch or of Restart.
 func (r *Reflector) Run(ctx context.Context) error {
 	defer func() {
 		if r.watcher != nil { // ctx ended before the watch of Open was read
@@ -101,16 +102,93 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := r.handle(end); err != nil {
+		action, isPolicy := r.decide(end)
+		if action == Stop {
+			return end.Err
+		}
+		if err := r.prepare(action, end.Err); err != nil {
 			return err
 		}
-		wait := r.backoff.delay(r.Backoff, end)
-		if r.Lost != nil {
-			r.Lost(end.Err, wait, !r.Resume.Synced)
-		}
+		wait := r.failures.backoff.delay(r.Backoff, end)
+		r.lost(end.Err, wait, isPolicy)
 		Sleep(ctx, wait)
 	}
 	return ctx.Err()
+}
+
+// decide returns the action after end, and whether the Policy chose it.
+func (r *Reflector) decide(end WatchEnd) (action Action, isPolicy bool) {
+	if r.Resume.Advanced && r.Resume.Synced {
+		r.failures.repeats, r.failures.laggingSince = 0, time.Time{}
+	}
+	r.Resume.Advanced = false
+	action = Stop
+	if r.Policy.Decide != nil && !end.Rejected {
+		action = r.Policy.Decide(end, &r.Resume)
+	}
+	if action == RetryOnce {
+		if r.failures.repeats++; r.failures.repeats > 1 {
+			action = Stop
+		}
+	}
+	isPolicy = action != Stop
+	if !isPolicy && r.Restart == nil {
+		action = defaultAction(end, &r.Resume)
+	}
+	if action == Retry && end.HasLived() {
+		r.failures.repeats = 0
+	}
+	return action, isPolicy
+}
+
+// prepare makes the next watch begin as action requires. cause is the error of the last watch.
+func (r *Reflector) prepare(action Action, cause error) error {
+	if action == AwaitVersion {
+		if r.failures.laggingSince.IsZero() {
+			r.failures.laggingSince = time.Now()
+		} else if time.Since(r.failures.laggingSince) > LagTolerance {
+			action = RelistNewest
+		}
+	}
+	if action != Relist && action != RelistNewest && r.Resume.Synced {
+		return nil
+	}
+	if r.Restart != nil {
+		if err := r.Restart(cause, &r.Resume); err != nil {
+			return err
+		}
+	}
+	switch {
+	case action == RelistNewest:
+		r.requestState(0)
+	case action == Relist && r.Resume.Synced:
+		r.requestState(r.Resume.Newest())
+	}
+	r.failures.laggingSince = time.Time{}
+	return nil
+}
+
+// requestState makes the next watch begin with a state that is not older than v. If v is zero, the
+// watch begins with the newest state.
+func (r *Reflector) requestState(v listwatch.Version) {
+	r.Resume = ResumePoint{}
+	r.Query.Start, r.Query.Version = listwatch.StartAt, v
+	if v == 0 {
+		r.Query.Start = listwatch.StartNewest
+	}
+}
+
+// lost calls the hooks before the delay.
+func (r *Reflector) lost(err error, wait time.Duration, isPolicy bool) {
+	if r.Policy.Lost != nil {
+		r.Policy.Lost(err, wait)
+		if isPolicy && r.Resume.Synced {
+			return
+		}
+	}
+	if r.Lost != nil {
+		r.Lost(err, wait, !r.Resume.Synced)
+	}
 }
 
 // watch opens a watch unless Open has done so, and reads it to its end.
@@ -126,11 +204,11 @@ func (r *Reflector) watch(ctx context.Context) WatchEnd {
 	opened := time.Now()
 	end := r.read(ctx, w)
 	end.Opened, end.Lived = true, time.Since(opened)
-	if end.Err == io.EOF && !r.Resume.Synced && !r.Policy.UncheckedInitialEvents {
+	if end.Err == io.EOF && !r.Resume.Synced && r.Restart == nil {
 		// An incomplete state is useless and may have been expensive to send, so this
 		// counts as a failure.
 		end.Err = &listwatch.Error{Code: listwatch.Unavailable, Op: "read the initial events", Err: io.ErrUnexpectedEOF}
-		if r.truncated++; r.truncated >= maxTruncated {
+		if r.failures.truncated++; r.failures.truncated >= maxTruncated {
 			r.watchList().MarkUnsupported()
 		}
 	}
@@ -139,7 +217,7 @@ func (r *Reflector) watch(ctx context.Context) WatchEnd {
 
 // read passes the events of w to the sink until w ends or an event is rejected.
 func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd) {
-	events := make([]listwatch.Event, cmp.Or(r.BatchSize, defaultBatchSize))
+	events := make([]listwatch.Event, batchSize)
 	var release func([]listwatch.Event)
 	if w, ok := w.(Releaser); ok && r.Release {
 		release = w.Release
@@ -147,8 +225,7 @@ func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd
 	for {
 		n, err := w.Next(ctx, events)
 		end.Received += n
-		if rejected := r.take(events[:n], release); rejected != nil {
-			end.Rejected, end.Err = true, rejected
+		if end.Rejected, end.Err = r.take(events[:n], release); end.Err != nil {
 			return end
 		}
 		clear(events[:n])
@@ -160,13 +237,12 @@ func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd
 }
 
 // take passes new events to the sink, and then to release if it is not nil. It stops at the
-// first event that is out of order.
-func (r *Reflector) take(events []listwatch.Event, release func([]listwatch.Event)) error {
-	admitted, rejected := events[:0], error(nil)
+// first event that is out of order. rejected is true if err is an error of the sink.
+func (r *Reflector) take(events []listwatch.Event, release func([]listwatch.Event)) (rejected bool, err error) {
+	admitted := events[:0]
 	for _, e := range events {
-		pass, err := r.admit(&e)
-		if err != nil {
-			rejected = err
+		var pass bool
+		if pass, err = r.admit(&e); err != nil {
 			break
 		}
 		if pass {
@@ -174,24 +250,25 @@ func (r *Reflector) take(events []listwatch.Event, release func([]listwatch.Even
 		}
 	}
 	if len(admitted) == 0 {
-		return rejected
+		return false, err
 	}
 	if err := r.Sink.Take(admitted); err != nil {
-		return err
+		return true, err
 	}
 	if release != nil {
 		release(admitted)
 	}
-	return rejected
+	return false, err
 }
 
 // admit records e and reports whether the sink receives it.
 func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 	isChange := e.Type == listwatch.Modified || e.Type == listwatch.Deleted
-	if isChange && !r.Resume.Synced && !r.Policy.UncheckedInitialEvents {
+	if isChange && !r.Resume.Synced && r.Restart == nil {
 		return false, &listwatch.Error{
 			Code: listwatch.Corrupt, Op: "read the initial events",
-			Message: e.Type.String() + " " + e.Object.Key.String() + " was received before the end of the initial events",
+			Message: e.Type.String() + " " + e.Object.Key.String() +
+				" was received before the end of the initial events",
 		}
 	}
 	if err := listwatch.CheckVersion(r.Source, e.Version); err != nil {
@@ -199,7 +276,7 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 	}
 	pass, err = r.Resume.Admit(e)
 	if pass && e.Type == listwatch.Synced {
-		r.truncated = 0
+		r.failures.truncated = 0
 	}
 	return pass, err
 }

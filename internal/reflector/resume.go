@@ -65,7 +65,8 @@ func (p *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 	default:
 		return false, &listwatch.Error{
 			Code: listwatch.Corrupt, Op: "read an event",
-			Message: fmt.Sprintf("%s %s at version %d was received after version %d", e.Type, e.Object.Key, e.Version, p.Newest()),
+			Message: fmt.Sprintf("%s %s at version %d was received after version %d",
+				e.Type, e.Object.Key, e.Version, p.Newest()),
 		}
 	}
 	p.Advanced, p.Confirmed = true, true

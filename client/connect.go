@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// Connect returns the Source of single connections to r, for a program that reconnects itself.
+// The informers and relays of this module follow it in place of r, so that one loop recovers from
+// failures, and not two.
+//
+// Its lists are those of r. A watch is one response of the server: the Watcher ends when the
+// response does, also with io.EOF, and the program resumes with another watch. The watch must
+// begin with initial events or at a version. The error has the code [listwatch.Expired] if the
+// epoch of the server differs from the epoch of the previous list or watch, unless the watch begins
+// with initial events. When the context of Next ends, the connection is closed.
+//
+// If timeout is not zero, the server is asked to end each watch after that time, in seconds, and
+// the watches are not reported to Trace. Otherwise Trace.Opened is called; Trace.Lost is a matter
+// of the program.
+func (r *Remote) Connect(timeout time.Duration) listwatch.Source {
+	r.init()
+	c := &connections{remote: r, trace: r.Trace, epoch: r.epoch()}
+	if timeout != 0 {
+		c.trace, c.timeoutSeconds = nil, strconv.Itoa(int(timeout/time.Second))
+	}
+	return c
+}
+
+// connections is the Source of single connections; see [Remote.Connect].
+type connections struct {
+	// Immutable after construction.
+	remote         *Remote
+	trace          *Trace
+	timeoutSeconds string // overrides the parameter of the URL unless it is empty
+
+	mu sync.Mutex
+	// Guarded by mu.
+
+	// epoch is the epoch of the version to resume from. It is empty if the epoch is not known.
+	epoch string
+	// refresh is true if the next request needs fresh credentials.
+	refresh bool
+	// unproductive is the number of consecutive responses without an event.
+	unproductive int
+}
+
+// Describe implements [listwatch.Describer].
+func (c *connections) Describe() listwatch.Description { return c.remote.Describe() }
+
+// Unwrap returns the Remote.
+func (c *connections) Unwrap() listwatch.Source { return c.remote }
+
+// Policy returns what the Remote knows about failures; see [reflector.Direct].
+func (c *connections) Policy() reflector.Policy {
+	return reflector.Policy{
+		Decide: c.decide, MayRefuseWatchList: mayRefuseWatchList,
+		WatchList: &c.remote.state.watchList, Lost: c.trace.lost,
+	}
+}
+
+// List implements [listwatch.Source].
+func (c *connections) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	page, epoch, err := c.remote.list(ctx, q)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.epoch = epoch
+	}
+	return page, err
+}
+
+// Watch implements [listwatch.Source].
+func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	err := checkQuery(q, true)
+	if err == nil && !q.SendsInitialEvents() && q.Start != listwatch.StartAt {
+		err = &listwatch.Error{
+			Code: listwatch.Invalid, Op: "watch", Message: "a watch without initial events needs a version to start at",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.remote.parseURL()
+	if err != nil {
+		return nil, err
+	}
+	p, from := paramsOf(u, q), q.Version
+	if c.timeoutSeconds != "" {
+		p.Set("timeoutSeconds", c.timeoutSeconds)
+	}
+	if q.SendsInitialEvents() {
+		from = 0
+		p.watchInitial(q)
+	} else {
+		p.watch(q.Version)
+	}
+	resp, err := c.open(ctx, p.url(u), q.SendsInitialEvents())
+	if err != nil {
+		return nil, err
+	}
+	c.trace.opened(resp.candidate.client.Name(), from)
+	return resp, nil
+}
+
+// open sends a request for a watch and returns its response. ctx bounds only the request.
+func (c *connections) open(ctx context.Context, u *url.URL, initial bool) (*response, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	idle := newIdleTimer(c.remote.idle(), cancel)
+	resp := &response{connections: c, opened: time.Now(), cancel: cancel, idle: idle}
+	resp.reading.initial = initial
+	stop := context.AfterFunc(ctx, cancel)
+	err := c.dial(life, resp, u)
+	if err == nil {
+		err = c.checkEpoch(resp.receiver.Header(), initial)
+	}
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err == nil {
+		return resp, nil
+	}
+	_ = resp.Close() // the error of the request matters more
+	if resp.idle.expired.Load() {
+		err = errIdle
+	}
+	return nil, err
+}
+
+func (c *connections) dial(ctx context.Context, resp *response, u *url.URL) error {
+	c.mu.Lock()
+	refresh := c.refresh
+	c.refresh = false
+	c.mu.Unlock()
+	r := c.remote
+	req := &transport.Request{
+		URL: u, Framings: r.Framings, Codings: r.codings(), Limit: r.limit(), Activity: resp.idle.reset,
+	}
+	return r.authorized(ctx, refresh, func(h http.Header) (err error) {
+		req.Header = h
+		resp.receiver, resp.candidate, err = r.state.fallback.dial(ctx, req, c.trace)
+		return err
+	})
+}
+
+// checkEpoch returns an error if the epoch in the header h is not the epoch of the version to
+// resume from. A watch with initial events resumes from no version.
+func (c *connections) checkEpoch(h http.Header, initial bool) error {
+	epoch := h.Get(transport.EpochHeader)
+	c.mu.Lock()
+	before := c.epoch
+	if epoch != "" || initial {
+		c.epoch = epoch
+	}
+	c.mu.Unlock()
+	if epoch == "" {
+		return nil // a proxy may have removed the header, so this is no error
+	}
+	c.remote.learnEpoch(epoch)
+	if initial || before == "" || before == epoch {
+		return nil
+	}
+	return &listwatch.Error{
+		Code: listwatch.Expired, Op: "watch",
+		Message: "the versions of the server have started over: its epoch was " + before + " and is " + epoch,
+	}
+}
+
+// ended records why a response has ended. It demotes the transport of the response if that
+// transport may be the reason.
+func (c *connections) ended(resp *response, err error) {
+	if err == error(errIdle) && resp.reading.initial {
+		// Some servers silently ignore sendInitialEvents and only wait for changes. So the
+		// next attempt sends a list request to get the initial state.
+		c.remote.state.watchList.MarkUnsupported()
+	}
+	received := resp.reading.received
+	end := reflector.WatchEnd{Opened: true, Lived: time.Since(resp.opened), Received: received, Err: err}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refresh = c.refresh || listwatch.CodeOf(err) == listwatch.Unauthorized
+	if received > 0 || end.IsClean() && !end.IsBrief() {
+		c.unproductive = 0
+	} else {
+		c.unproductive++
+	}
+	if resp.reading.malformed || c.unproductive >= maxUnproductive {
+		c.unproductive = 0
+		c.remote.state.fallback.demote(resp.candidate)
+	}
+}
+
+// maxUnproductive is the number of consecutive responses without an event after which a
+// transport is demoted.
+const maxUnproductive = 2

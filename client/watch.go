@@ -1,0 +1,110 @@
+package client
+
+import (
+	"context"
+	"io"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/reflector"
+)
+
+// Watch sends the first request and returns its error, if any. ctx bounds only that request.
+// The Watcher recovers from later failures; the package comment lists the errors that it
+// returns.
+//
+// If the server refuses to send initial events (KEP-3157), the Remote lists the objects instead,
+// and the watch begins at the version of the list. The reader sees no difference. For the next
+// hour, every Watch of the Remote that needs the state begins with such a list.
+//
+// A Watch without initial events and with StartNewest or StartAny first lists one object and
+// starts at the version of that list, because a watch without a version could not be
+// resumed.
+//
+// If Start is StartAt and the epoch of the server has changed, the error is [listwatch.Expired]. A
+// Query does not name an epoch, so the Remote assumes that the version belongs to the newest epoch
+// that the server has reported so far.
+func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if err := checkQuery(q, true); err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w := newWatcher(cancel)
+	stop := context.AfterFunc(ctx, cancel)
+	f, err := r.follow(life, q, w)
+	if !stop() && err == nil {
+		_ = f.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, watchError(err)
+	}
+	w.open()
+	go func() { // ends after Close of w, which does not wait for it
+		err := f.Run(life)
+		if life.Err() != nil || isNoContent(err) {
+			err = io.EOF
+		}
+		w.end(err)
+		cancel()
+	}()
+	return w, nil
+}
+
+func watchError(err error) error {
+	e := listwatch.AsError(err)
+	if e.Op == "" {
+		c := *e
+		c.Op = "watch"
+		return &c
+	}
+	return e
+}
+
+// follow returns a Reflector that passes the events of q to w, and opens its first watch.
+func (r *Remote) follow(ctx context.Context, q listwatch.Query, w *watcher) (*reflector.Reflector, error) {
+	source, policy := reflector.Direct(r)
+	f := &reflector.Reflector{
+		Source: source, Policy: policy, Sink: &queueSink{w, q.Bookmarks}, Query: q,
+		PageSize: -1, Backoff: r.Backoff, Restart: w.restart,
+	}
+	switch {
+	case q.SendsInitialEvents():
+	case q.Start == listwatch.StartAt:
+		f.Resume = reflector.ResumePoint{Synced: true, Version: q.Version}
+	default:
+		// A watch without a start version could not be resumed before its first event, so list
+		// one object to learn a version.
+		page, err := source.List(ctx, listwatch.Query{Namespace: q.Namespace, Name: q.Name, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		f.Resume = reflector.ResumePoint{Synced: true, Confirmed: true, Version: page.Version}
+	}
+	return f, f.Open(ctx)
+}
+
+// A queueSink passes the events of a Reflector to the queue of a watcher.
+type queueSink struct {
+	watcher   *watcher
+	bookmarks bool // the reader has requested bookmarks
+}
+
+// Begin implements [reflector.Sink]. If the state is requested again, [watcher.restart] has emptied
+// the queue.
+func (s *queueSink) Begin() {}
+
+// Take implements [reflector.Sink]. It waits while the queue is full.
+func (s *queueSink) Take(events []listwatch.Event) error {
+	for _, e := range events {
+		isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
+		if !isBookmark || s.bookmarks {
+			s.watcher.push(e)
+		}
+	}
+	s.watcher.waitForRoom()
+	return nil
+}
