@@ -67,13 +67,21 @@ type bodyReader struct {
 
 // An eventSource is the io.Reader of a bodyReader's decoder.
 type eventSource struct {
-	in  *input
-	err error // the last error of in
+	in       *input
+	sequence bool  // a record separator within the event means that the event is incomplete
+	err      error // the last error
 }
 
 // Read implements [io.Reader].
 func (s *eventSource) Read(p []byte) (int, error) {
 	w, err := s.in.available()
+	if err == nil && s.sequence {
+		if next := bytes.IndexByte(w, recordSeparator); next == 0 {
+			err = corrupt("an element of the sequence is incomplete", nil)
+		} else if next > 0 {
+			w = w[:next]
+		}
+	}
 	if s.err = err; err != nil {
 		return 0, err
 	}
@@ -107,7 +115,7 @@ func readText(text []byte) (WatchEvent, error) {
 // readStream reads one object from in, up to its closing bracket.
 func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	source := &b.source
-	*source = eventSource{in: in}
+	source.in, source.err = in, nil
 	start := in.used
 	b.decoder.Reset(source, lenient)
 	text, err := b.decoder.ReadValue()
@@ -119,8 +127,9 @@ func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	if source.err != nil {
 		return WatchEvent{}, source.err
 	}
-	// The decoder has read further than the event. The rest is still in the buffer of in.
-	in.untake(in.used - start - int(end))
+	// The decoder has read further than the event. The rest is still in the buffer of in, unless
+	// the fault began in an earlier part.
+	in.untake(min(in.used-start-int(end), in.pos))
 	if err != nil {
 		return WatchEvent{}, err
 	}

@@ -32,7 +32,7 @@ func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 			t.Fatalf("got %v, want EOF or Corrupt", err)
 		}
 		bytewise, bytewiseErr := decodeAll(framer.NewDecoder(iotest.OneByteReader(bytes.NewReader(stream)), limit))
-		if len(bytewise) != len(events) || bytewiseErr.Error() != err.Error() {
+		if len(bytewise) != len(events) || faultOf(bytewiseErr) != faultOf(err) {
 			t.Fatalf("got %d events and %v at once, %d and %v byte by byte", len(events), err, len(bytewise), bytewiseErr)
 		}
 		for i, e := range events {
@@ -42,6 +42,13 @@ func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 			fuzzEvent(t, framer, e, limit)
 		}
 	})
+}
+
+// faultOf returns the text of err without the rejected input, of which a decoder that reads byte by
+// byte has only the beginning.
+func faultOf(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "of the event: invalid")
+	return text
 }
 
 // fuzzEvent checks an event returned by a decoder.

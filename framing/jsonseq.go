@@ -26,7 +26,7 @@ func (JSONSeq) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 
 // NewDecoder implements [Framer].
 func (JSONSeq) NewDecoder(r io.Reader, limit int) Decoder {
-	return newDecoder(r, limit, &jsonSeqReader{})
+	return newDecoder(r, limit, &jsonSeqReader{bodyReader{source: eventSource{sequence: true}}})
 }
 
 type jsonSeqReader struct{ body bodyReader }
@@ -43,7 +43,7 @@ func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
 			return WatchEvent{}, err
 		}
 		if c != recordSeparator { // RFC 7464 2.1: several RS in a row start one element
-			return j.element(in)
+			return j.body.readStream(in)
 		}
 		in.take(1)
 	}
@@ -51,16 +51,6 @@ func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
 		return WatchEvent{}, err
 	}
 	return WatchEvent{}, corrupt("an element of the sequence starts with "+excerpt([]byte{c})+", must be RS", nil)
-}
-
-func (j *jsonSeqReader) element(in *input) (WatchEvent, error) {
-	e, err := j.body.readStream(in)
-	if err != nil {
-		if c, fault := peek(in); fault == nil && c == recordSeparator {
-			err = corrupt("an element of the sequence is incomplete", nil)
-		}
-	}
-	return e, err
 }
 
 // peek returns the next byte without consuming it.
