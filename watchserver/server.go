@@ -123,7 +123,7 @@ type Limits struct {
 	URLBytes int
 	// HeaderBytes is the maximum size of the request's headers. Larger headers are refused
 	// with status 431. The default is [DefaultHeaderBytes]. http.Server.MaxHeaderBytes
-	// limits how many bytes are read at all.
+	// limits how many bytes are read at all, by default 128 KiB with h2.Configure.
 	HeaderBytes int
 	// BatchBytes is the maximum number of bytes of events in one write. An event that is
 	// larger is written on its own. The default is [DefaultBatchBytes].

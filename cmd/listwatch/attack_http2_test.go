@@ -42,6 +42,7 @@ var http2Attacks = []attack{
 		}
 		return h2Frame(h2Continuation, 0, 1, bytes.Repeat([]byte{0x82}, 1000))
 	})},
+	{"HTTP/2 cookie crumbs", h2Flood(func(i uint32) []byte { return h2Frame(h2Headers, 5, 2*i+1, h2Crumbs) })},
 }
 
 // h2Flood returns an attack on eight connections. On each of them it calls next with 0, 1, 2 and so
@@ -87,6 +88,7 @@ const (
 var (
 	h2Request = []byte("\x82\x86\x84\x41\x09localhost")
 	h2List    = []byte("\x82\x86\x04\x0c/api/v1/pods\x41\x09localhost")
+	h2Crumbs  = append(append(bytes.Clone(h2Request), "\x60\x02ab"...), bytes.Repeat([]byte{0xbe}, 14_000)...)
 	h2Create  = []byte("\x83\x86\x04\x25/api/v1/namespaces/default/configmaps\x41\x09localhost")
 )
 

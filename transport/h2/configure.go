@@ -44,6 +44,8 @@ func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Confi
 //   - 10 s for a client to send the headers of a request, and 5 min until an idle connection is
 //     closed. The loop gives a client at least the ReadHeaderTimeout for its first bytes and for
 //     the acknowledgment of SETTINGS.
+//   - At most 128 KiB of headers in a request. A watchserver refuses more than 64 KiB by default,
+//     with a Status, which needs this margin.
 //
 // Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it for
 // itself.
@@ -56,6 +58,7 @@ func (c Config) Configure(srv *http.Server) {
 	}
 	setDefault(&srv.ReadHeaderTimeout, 10*time.Second)
 	setDefault(&srv.IdleTimeout, 5*time.Minute)
+	setDefault(&srv.MaxHeaderBytes, 128<<10)
 
 	var h http.HTTP2Config
 	if srv.HTTP2 != nil {

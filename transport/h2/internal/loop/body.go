@@ -72,15 +72,20 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 	st := c.streams.find(f.StreamID)
 	if st == nil || st.remoteClosed {
 		c.grant(n)
-		if st == nil && c.isRemembered(f.StreamID) {
-			return c.charge(costFrame)
+		if f.StreamID <= c.lastID && !c.cut.take(f.StreamID, n) {
+			return c.streamError(f.StreamID, http2.ErrCodeStreamClosed)
 		}
-		return c.streamError(f.StreamID, http2.ErrCodeStreamClosed)
 	}
 	if n == 0 && !f.StreamEnded() || len(f.Data()) == 0 && n > 0 {
-		if err := c.charge(costFrame); err != nil {
+		if err := c.budget.charge(costFrame); err != nil {
 			return err
 		}
+	}
+	if st == nil {
+		if f.StreamEnded() {
+			c.cut.end(f.StreamID)
+		}
+		return nil
 	}
 	if err := c.receiveBody(st, f.Data(), n); err != nil || st.err != nil || !f.StreamEnded() {
 		return err

@@ -8,10 +8,12 @@ import (
 
 // A budget limits the work that a client may cause without using the service. It holds up to
 // budgetSize units and regains budgetRate units each second. Honest clients never come near the
-// limit.
+// limit, at any rate of requests.
 type budget struct {
 	used     int
 	refilled time.Time
+	// explained is the number of frames that will be free, because streams and data explain them.
+	explained int64
 }
 
 const (
@@ -26,13 +28,14 @@ const (
 	// freeContinuations is the number of CONTINUATION frames of a header block that cost nothing.
 	freeContinuations = 8
 	// bytesPerUnit is the number of decoded bytes of a header block that cost one unit. HPACK can
-	// expand one byte to the size of its table.
-	bytesPerUnit = 16 << 10
+	// expand one byte to the size of its table. Twice the encoded bytes and freeBytes are free: a
+	// request refers to an entry of the table only once.
+	bytesPerUnit = 8 << 10
+	freeBytes    = 16 << 10
 )
 
 // charge takes n units from the budget. It returns an error if the client has exceeded the budget.
-func (c *conn) charge(n int) error {
-	b := &c.budget
+func (b *budget) charge(n int) error {
 	if b.used += n; b.used <= budgetSize {
 		return nil
 	}
@@ -46,30 +49,29 @@ func (c *conn) charge(n int) error {
 	return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that do nothing"}
 }
 
-// An allowance determines how many WINDOW_UPDATE and PRIORITY frames are free. An honest client
-// sends more of these frames if the connection carries more streams and data.
-type allowance struct {
-	opened        int   // the streams that the client has opened
-	sent          int64 // the bytes of DATA that the server has sent
-	windowUpdates int64
-	priorities    int
-}
+// The numbers of frames that an honest client may send besides its requests.
+const (
+	// framesPerStream are, for each stream, its priority, changes of the priority, its window, a
+	// reset that crosses the end of the response, and a PING by which some clients then test the
+	// connection.
+	framesPerStream = 6
+	// framesPerData are, for each DATA frame that the server sends, a WINDOW_UPDATE for the stream
+	// and one for the connection, and a PING by which gRPC measures the round-trip time.
+	framesPerData = 3
+	// bytesPerFrame: for large DATA frames, a client sends a WINDOW_UPDATE for every 2 KiB or more.
+	bytesPerFrame = 256
+	// maxExplained bounds the frames that a client can save up.
+	maxExplained = 64 << 10
+)
 
-// chargeWindowUpdate charges a WINDOW_UPDATE, unless the amount of data sent explains the frame.
-// Honest clients send one WINDOW_UPDATE for every 2 KiB of data or more.
-func (c *conn) chargeWindowUpdate() error {
-	a := &c.allowance
-	if a.windowUpdates++; a.windowUpdates <= 100+2*int64(a.opened)+a.sent/256 {
+// explain makes n frames free.
+func (b *budget) explain(n int64) { b.explained = min(b.explained+n, maxExplained) }
+
+// chargeUnexplained charges a frame that is free as long as streams and data explain it.
+func (b *budget) chargeUnexplained() error {
+	if b.explained > 0 {
+		b.explained--
 		return nil
 	}
-	return c.charge(costFrame)
-}
-
-// chargePriority charges a PRIORITY, unless the number of streams opened explains the frame.
-func (c *conn) chargePriority() error {
-	a := &c.allowance
-	if a.priorities++; a.priorities <= 100+2*a.opened {
-		return nil
-	}
-	return c.charge(costFrame)
+	return b.charge(costFrame)
 }

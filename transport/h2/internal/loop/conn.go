@@ -56,13 +56,11 @@ type conn struct {
 	ready   queue
 	// blocked holds the streams that wait for a window to open, and the times at which they are
 	// reset.
-	blocked        map[*stream]time.Time
-	sendWindow     int64  // the bytes that the server may send on the connection
-	peerWindow     int64  // the initial window of a stream, which the client has set
-	peerFrame      uint32 // the maximum size of a frame that the client accepts
-	allowance      allowance
-	remembered     [32]uint32 // streams that this end has reset, for which frames may still arrive
-	nextRemembered int        // the index in remembered that is used next
+	blocked    map[*stream]time.Time
+	sendWindow int64  // the bytes that the server may send on the connection
+	peerWindow int64  // the initial window of a stream, which the client has set
+	peerFrame  uint32 // the maximum size of a frame that the client accepts
+	cut        cutStreams
 
 	encoder     *hpack.Encoder
 	encoded     []byte // the block that encoder writes; nil while no block is encoded
@@ -332,20 +330,4 @@ func (c *conn) refuse() {
 		c.close()
 	}
 	c.wakeWriter()
-}
-
-// remember notes that this end has reset or completed a stream for which the client may still send
-// frames.
-func (c *conn) remember(id uint32) {
-	c.remembered[c.nextRemembered%len(c.remembered)] = id
-	c.nextRemembered++
-}
-
-func (c *conn) isRemembered(id uint32) bool {
-	for _, f := range c.remembered {
-		if f == id {
-			return true
-		}
-	}
-	return false
 }

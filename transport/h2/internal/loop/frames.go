@@ -102,13 +102,13 @@ func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
 		if f.StreamDep == f.StreamID {
 			return connError{http2.ErrCodeProtocol, "a stream depends on itself"}
 		}
-		return c.chargePriority()
+		return c.budget.chargeUnexplained()
 	case *http2.PushPromiseFrame:
 		return connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
 	default:
-		// GOAWAY, after which the client closes the connection, or an unknown frame, which must be
-		// ignored.
-		return c.charge(costFrame)
+		// PRIORITY_UPDATE, GOAWAY, after which the client closes the connection, or an unknown
+		// frame, which must be ignored. Browsers send some unknown frames on purpose.
+		return c.budget.chargeUnexplained()
 	}
 }
 
@@ -118,16 +118,15 @@ func (c *conn) streamError(id uint32, code http2.ErrCode) error {
 		st.abort(code, errMalformed)
 	} else {
 		c.out.reset(id, code)
-		c.remember(id)
 		c.wakeWriter()
 	}
-	return c.charge(costFrame)
+	return c.budget.charge(costFrame)
 }
 
 func (c *conn) receiveSettings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		if c.timers.settingsAckBy.IsZero() {
-			return c.charge(costFrame)
+			return c.budget.charge(costFrame)
 		}
 		c.timers.settingsAckBy = time.Time{}
 		c.headers.decoder.SetAllowedMaxDynamicTableSize(c.settings.decoderTable)
@@ -139,7 +138,7 @@ func (c *conn) receiveSettings(f *http2.SettingsFrame) error {
 	}
 	c.out.frame(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	c.unblockAll()
-	return c.charge(costSettings + f.NumSettings()/costSettings)
+	return c.budget.charge(costSettings + f.NumSettings()/costSettings)
 }
 
 func (c *conn) applySetting(s http2.Setting) error {
@@ -166,6 +165,7 @@ func (c *conn) receivePing(f *http2.PingFrame) error {
 	switch {
 	case !f.IsAck():
 		c.out.ping(true, f.Data)
+		return c.budget.chargeUnexplained()
 	case f.Data == goAwayPing && c.goAwayState == goAwayWarned:
 		c.refuse()
 		return nil
@@ -173,7 +173,7 @@ func (c *conn) receivePing(f *http2.PingFrame) error {
 		c.timers.pingAckBy = time.Time{}
 		return nil
 	}
-	return c.charge(costFrame)
+	return c.budget.charge(costFrame)
 }
 
 func (c *conn) receiveReset(f *http2.RSTStreamFrame) error {
@@ -182,12 +182,17 @@ func (c *conn) receiveReset(f *http2.RSTStreamFrame) error {
 	}
 	if st := c.streams.find(f.StreamID); st != nil {
 		st.fail(errReset)
+		return c.budget.charge(costFrame)
 	}
-	return c.charge(costFrame)
+	c.cut.end(f.StreamID)
+	return c.budget.chargeUnexplained()
 }
 
-// isIdle reports whether the client has not opened the stream yet.
-func (c *conn) isIdle(id uint32) bool { return id > c.lastID || id%2 == 0 }
+// isIdle reports whether the client has not opened the stream yet. After the last GOAWAY, new
+// streams are ignored, but not idle: their frames may be under way (RFC 9113, section 6.8).
+func (c *conn) isIdle(id uint32) bool {
+	return id%2 == 0 || id > c.lastID && c.goAwayState != goAwayRefused
+}
 
 func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {
 	n := int64(f.Increment)
@@ -200,7 +205,7 @@ func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {
 		if wasEmpty {
 			c.unblockAll()
 		}
-		return c.chargeWindowUpdate()
+		return c.budget.chargeUnexplained()
 	}
 	if c.isIdle(f.StreamID) {
 		return connError{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened"}
@@ -212,5 +217,5 @@ func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {
 		st.credit += n
 		c.unblock(st)
 	}
-	return c.chargeWindowUpdate()
+	return c.budget.chargeUnexplained()
 }

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +122,36 @@ func (c *conn) check(t *testing.T) {
 			t.Errorf("stream %d is blocked, but it is ready or has a window", st.id)
 		}
 	}
+}
+
+// FuzzHeaderBlock decodes a header block after another one, which may have filled HPACK's table,
+// and makes a request of it. Whatever the block contains, the memory that this allocates is limited
+// by the configured size of a header list and by the length of the block.
+func FuzzHeaderBlock(f *testing.F) {
+	f.Add([]byte{}, repeated(2_000, "cookie", "ab"))
+	f.Add(repeated(1, "x", strings.Repeat("x", 3_900)), bytes.Repeat([]byte{0x80 | 62}, 1_000))
+	f.Add(repeated(1, "trailer", strings.Repeat("a,", 1_000)), append(bytes.Clone(request), bytes.Repeat([]byte{0x80 | 62}, 500)...))
+	f.Add(h2peer.HeaderBlock(":a", "", ":b", "", ":c", ""), h2peer.HeaderBlock(":path", "", ":path", "/"))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		hs := &http.Server{MaxHeaderBytes: 4 << 10}
+		client, server := net.Pipe()
+		defer client.Close()
+		c := newConn(&Server{ExtendedConnect: true}, hs, server, nil, nil)
+		b := &c.headers
+		if b.add(first, true) != nil {
+			return
+		}
+		*b = headerBlock{decoder: b.decoder, limit: b.limit}
+		before := allocated()
+		if b.add(second, true) != nil {
+			return
+		}
+		r, err := c.newRequest(b)
+		if got, limit := allocated()-before, uint64(64<<10+20*min(b.size, b.limit)+20*len(second)); got > limit {
+			t.Errorf("a block of %d bytes, %d decoded, allocated %d bytes, want %d at most", len(second), b.size, got, limit)
+		}
+		if b.invalid == nil && err == nil && !b.tooLarge && r.URL == nil {
+			t.Errorf("the request has no URL: %+v", r)
+		}
+	})
 }

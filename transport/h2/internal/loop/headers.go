@@ -3,7 +3,6 @@ package loop
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -23,23 +22,20 @@ type headerBlock struct {
 	stream        uint32
 	end           bool // END_STREAM
 	selfDependent bool
-	fields        []hpack.HeaderField
-	regular       bool // a field that is no pseudo-header has occurred
+	pseudo        pseudoHeaders
+	fields        []hpack.HeaderField // without the pseudo-headers
 	size, encoded int
-	charged       int // the part of size that was charged to the budget
+	charged       int // the units of the budget that were charged for size
 	continuations int
 	tooLarge      bool
 	invalid       error // the first violation of RFC 9113, section 8.2
 }
 
 var (
-	errFieldName   = errors.New("a field name is invalid")
-	errFieldValue  = errors.New("a field value is invalid")
-	errPseudoOrder = errors.New("a pseudo-header follows a field or occurs twice")
-	errPseudo      = errors.New("the pseudo-headers are incomplete or unknown")
-	errConnField   = errors.New("a field is specific to HTTP/1.1 connections")
-	errLength      = errors.New("content-length is invalid")
-	errTarget      = errors.New("the request target is invalid")
+	errFieldName  = errors.New("a field name is invalid")
+	errFieldValue = errors.New("a field value is invalid")
+	errConnField  = errors.New("a field is specific to HTTP/1.1 connections")
+	errLength     = errors.New("content-length is invalid")
 )
 
 func (b *headerBlock) init(c *conn) {
@@ -78,11 +74,11 @@ func (c *conn) chargeBlock() error {
 		b.continuations--
 		cost = costFrame
 	}
-	if units := (b.size - b.charged) / bytesPerUnit; units > 0 {
-		b.charged += units * bytesPerUnit
-		cost += units
+	if units := (b.size - 2*b.encoded - freeBytes) / bytesPerUnit; units > b.charged {
+		cost += units - b.charged
+		b.charged = units
 	}
-	return c.charge(cost)
+	return c.budget.charge(cost)
 }
 
 // emit receives the decoded fields. Beyond the limit it only counts their size.
@@ -94,8 +90,9 @@ func (b *headerBlock) emit(f hpack.HeaderField) {
 	if b.tooLarge || b.invalid != nil {
 		return
 	}
-	b.invalid = b.check(f)
-	b.fields = append(b.fields, f)
+	if b.invalid = b.check(f); b.invalid == nil && !f.IsPseudo() {
+		b.fields = append(b.fields, f)
+	}
 }
 
 func (b *headerBlock) check(f hpack.HeaderField) error {
@@ -103,12 +100,11 @@ func (b *headerBlock) check(f hpack.HeaderField) error {
 		return errFieldValue
 	}
 	if f.IsPseudo() {
-		if b.regular || b.pseudo(f.Name) != "" {
+		if len(b.fields) > 0 {
 			return errPseudoOrder
 		}
-		return nil
+		return b.pseudo.set(f)
 	}
-	b.regular = true
 	if !httpguts.ValidHeaderFieldName(f.Name) || strings.ToLower(f.Name) != f.Name {
 		return errFieldName
 	}
@@ -123,20 +119,13 @@ func (b *headerBlock) check(f hpack.HeaderField) error {
 	return nil
 }
 
-func (b *headerBlock) pseudo(name string) string {
-	for _, f := range b.fields {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
-}
+// release drops the fields of a block that has been handled.
+func (b *headerBlock) release() { b.fields, b.pseudo = nil, pseudoHeaders{} }
 
 // receiveBlock handles a complete header block: the head of a request, or its trailers.
 func (c *conn) receiveBlock() error {
 	b := &c.headers
-	fields := b.fields
-	b.fields = nil
+	defer b.release()
 	if b.stream%2 == 0 {
 		return connError{http2.ErrCodeProtocol, "a client must open streams with odd numbers"}
 	}
@@ -144,44 +133,66 @@ func (c *conn) receiveBlock() error {
 		return connError{http2.ErrCodeProtocol, "a stream depends on itself"}
 	}
 	if st := c.streams.find(b.stream); st != nil {
-		return c.receiveTrailers(st, fields)
+		return c.receiveTrailers(st)
 	}
 	if b.stream <= c.lastID {
-		if c.isRemembered(b.stream) {
-			return c.charge(costFrame)
-		}
-		return connError{http2.ErrCodeStreamClosed, "HEADERS for a stream that is closed"}
+		return c.receiveLateTrailers()
 	}
+	c.budget.explain(framesPerStream)
 	if c.goAwayState == goAwayRefused {
-		return c.charge(costFrame)
+		if (b.stream-c.lastID)/2 <= c.settings.streams { // the stream may have been under way
+			return nil
+		}
+		return c.budget.charge(costFrame)
 	}
 	c.lastID = b.stream
-	c.allowance.opened++
 	if b.invalid != nil {
-		return c.streamError(b.stream, http2.ErrCodeProtocol)
+		return c.rejectStream(http2.ErrCodeProtocol)
 	}
 	if len(c.streams) >= int(c.settings.streams) {
-		return c.streamError(b.stream, http2.ErrCodeRefusedStream)
+		return c.rejectStream(http2.ErrCodeRefusedStream)
 	}
-	r, err := c.newRequest(fields)
+	r, err := c.newRequest(b)
 	if err != nil {
-		return c.streamError(b.stream, http2.ErrCodeProtocol)
+		return c.rejectStream(http2.ErrCodeProtocol)
 	}
 	c.openExchange(c.addStream(b.stream), r, b)
 	return nil
 }
 
-func (c *conn) receiveTrailers(st *stream, fields []hpack.HeaderField) error {
+// rejectStream resets the stream that the current header block would open.
+func (c *conn) rejectStream(code http2.ErrCode) error {
+	b := &c.headers
+	if !b.end {
+		c.cut.add(cutStream{b.stream, firstWindow}, int(c.settings.streams))
+	}
+	return c.streamError(b.stream, code)
+}
+
+// receiveLateTrailers handles a header block for a stream that is closed.
+func (c *conn) receiveLateTrailers() error {
+	b := &c.headers
+	if c.cut.find(b.stream) == nil {
+		return connError{http2.ErrCodeStreamClosed, "HEADERS for a stream that is closed"}
+	}
+	if !b.end {
+		return c.budget.charge(costFrame)
+	}
+	c.cut.end(b.stream)
+	return nil
+}
+
+func (c *conn) receiveTrailers(st *stream) error {
 	b := &c.headers
 	switch {
 	case st.remoteClosed:
 		return c.streamError(st.id, http2.ErrCodeStreamClosed)
-	case !b.end, b.invalid != nil, len(fields) > 0 && fields[0].IsPseudo(), st.ex != nil && st.ex.upgrade:
+	case !b.end, b.invalid != nil, b.pseudo.seen != 0, st.ex != nil && st.ex.upgrade:
 		// After CONNECT there are no trailers either (RFC 9113, section 8.5).
 		return c.streamError(st.id, http2.ErrCodeProtocol)
 	}
 	if st.ex != nil && !b.tooLarge {
-		for _, f := range fields {
+		for _, f := range b.fields {
 			st.ex.body.trailer.Add(f.Name, f.Value)
 		}
 	}
@@ -189,49 +200,25 @@ func (c *conn) receiveTrailers(st *stream, fields []hpack.HeaderField) error {
 }
 
 // newRequest returns the request of a header block, without its body and context.
-func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
-	var method, scheme, authority, path, protocol string
-	pseudo := map[string]*string{
-		":method": &method, ":scheme": &scheme, ":authority": &authority, ":path": &path, protocolField: &protocol,
-	}
-	for len(fields) > 0 && fields[0].IsPseudo() {
-		p, ok := pseudo[fields[0].Name]
-		if !ok {
-			return nil, errPseudo
-		}
-		*p = fields[0].Value
-		fields = fields[1:]
-	}
+func (c *conn) newRequest(b *headerBlock) (*http.Request, error) {
+	p := &b.pseudo
 	r := &http.Request{
-		Method: method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(fields)),
-		Host: authority, RequestURI: path, RemoteAddr: c.remote, TLS: c.tls,
+		Method: p.method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(b.fields)),
+		Host: p.authority, RequestURI: p.path, RemoteAddr: c.remote, TLS: c.tls,
 	}
-	switch {
-	case c.headers.tooLarge: // the handler responds without a look at the request
-	case !httpguts.ValidHeaderFieldName(method):
-		return nil, errPseudo
-	case method == http.MethodConnect && protocol == "":
-		if path != "" || scheme != "" || authority == "" {
-			return nil, errPseudo
-		}
-		r.URL, r.RequestURI = &url.URL{Host: authority}, authority
-	case protocol != "" && (method != http.MethodConnect || !c.settings.extendedConnect):
-		return nil, errPseudo
-	case path == "" || scheme != "https" && scheme != "http":
-		return nil, errPseudo
-	default:
-		var err error
-		if r.URL, err = url.ParseRequestURI(path); err != nil || path[0] != '/' && (path != "*" || method != http.MethodOptions) {
-			return nil, errTarget
-		}
+	if b.tooLarge {
+		return r, nil // the handler responds without a look at the request
 	}
-	if err := setFields(r, fields); err != nil || protocol == "" {
+	if err := p.setTarget(r, c.settings.extendedConnect); err != nil {
+		return nil, err
+	}
+	if err := setFields(r, b.fields); err != nil || p.protocol == "" {
 		return r, err
 	}
 	if r.ContentLength >= 0 {
 		return nil, errLength // a tunnel has no content (RFC 9110, section 9.3.6)
 	}
-	r.Header[protocolField] = []string{protocol}
+	r.Header[protocolField] = []string{p.protocol}
 	return r, nil
 }
 
@@ -239,11 +226,11 @@ func (c *conn) newRequest(fields []hpack.HeaderField) (*http.Request, error) {
 func setFields(r *http.Request, fields []hpack.HeaderField) error {
 	for _, f := range fields {
 		name := http.CanonicalHeaderKey(f.Name)
-		if crumbs := r.Header[name]; f.Name == "cookie" && crumbs != nil {
-			crumbs[0] += "; " + f.Value // a client may split the cookies: RFC 9113, section 8.2.3
-			continue
-		}
 		r.Header[name] = append(r.Header[name], f.Value)
+	}
+	// A client may split the cookies: RFC 9113, section 8.2.3.
+	if crumbs := r.Header["Cookie"]; len(crumbs) > 1 {
+		r.Header["Cookie"] = []string{strings.Join(crumbs, "; ")}
 	}
 	if hosts, ok := r.Header["Host"]; ok {
 		if r.Host == "" {

@@ -152,7 +152,7 @@ func (st *stream) emit(o *outgoing) bool {
 		o.take(&c.out, int(n), c.writer.SupportsVector())
 		st.credit -= n
 		c.sendWindow -= n
-		c.allowance.sent += n
+		c.budget.explain(framesPerData + n/bytesPerFrame)
 		if last {
 			st.closeLocal()
 			return true
@@ -198,10 +198,23 @@ func (o *outgoing) take(out *output, n int, vector bool) {
 func (st *stream) closeLocal() {
 	if !st.remoteClosed {
 		// The client need not send the rest of its request (RFC 9113, section 8.1).
-		st.c.out.reset(st.id, http2.ErrCodeNo)
-		st.c.remember(st.id)
+		st.reset(http2.ErrCodeNo)
 	}
 	st.fail(errClosed)
+}
+
+// reset sends RST_STREAM.
+func (st *stream) reset(code http2.ErrCode) {
+	c := st.c
+	c.out.reset(st.id, code)
+	if st.remoteClosed {
+		return
+	}
+	window := c.settings.streamWindow
+	if st.ex != nil {
+		window = st.ex.body.window.open
+	}
+	c.cut.add(cutStream{st.id, window}, int(c.settings.streams))
 }
 
 // abort sends RST_STREAM and ends the stream.
@@ -210,8 +223,7 @@ func (st *stream) abort(code http2.ErrCode, err error) {
 		return
 	}
 	c := st.c
-	c.out.reset(st.id, code)
-	c.remember(st.id)
+	st.reset(code)
 	if c.settings.countError != nil {
 		c.settings.countError("stream_" + code.String())
 	}

@@ -27,10 +27,6 @@ func makeUpgrade(r *http.Request) {
 	r.Header.Set("Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
 }
 
-// protocolField is the pseudo-header with the protocol of an extended CONNECT. It is also the key
-// of this protocol in the http.Header of the request.
-const protocolField = ":protocol"
-
 // unknownProtocol responds to an extended CONNECT for anything but WebSocket (RFC 9220, section 3).
 func unknownProtocol(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(":protocol %q: must be websocket", r.Header[protocolField][0]), http.StatusNotImplemented)

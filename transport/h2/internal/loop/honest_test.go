@@ -1,0 +1,173 @@
+package loop
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
+)
+
+// Clients that do nothing wrong must never meet the budget, at any rate. In these tests the clock
+// stands still, so the budget regains nothing.
+func TestHonestClientsMeetNoBudget(t *testing.T) {
+	const n = 20_000
+	early := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	tests := []struct {
+		name    string
+		handler http.HandlerFunc
+		request func(p *h2peer.Peer, id uint32)
+	}{
+		{"uploads that are answered early", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(post(p, id))
+			p.ReadUntil(h2peer.IsReset(id))
+			for i := range 12 {
+				p.Must(p.Framer.WriteData(id, i == 11, make([]byte, 4<<10)))
+			}
+		}},
+		{"trailers after an early answer", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(post(p, id))
+			p.ReadUntil(h2peer.IsReset(id))
+			p.Must(p.Framer.WriteData(id, false, make([]byte, 1<<10)))
+			p.Must(p.Request(id, "sum", "42")) // HEADERS with END_STREAM
+		}},
+		{"resets after an early answer", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(post(p, id))
+			p.ReadUntil(h2peer.IsReset(id))
+			p.Must(p.Framer.WriteData(id, false, make([]byte, 1<<10)))
+			p.Must(p.Framer.WriteRSTStream(id, http2.ErrCodeCancel))
+		}},
+		{"resets that cross the end, with a PING", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(headers(p.Framer, int(id/2), true))
+			p.ReadUntil(h2peer.IsHeaders(id))
+			p.Must(p.Framer.WriteRSTStream(id, http2.ErrCodeCancel))
+			p.Must(p.Framer.WritePing(false, [8]byte{}))
+		}},
+		{"priorities", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(headers(p.Framer, int(id/2), true))
+			p.Must(p.Framer.WritePriority(id, http2.PriorityParam{Weight: 1}))
+			for range 2 {
+				p.Must(p.Framer.WritePriorityUpdate(id, "u=1"))
+			}
+			p.Must(p.Framer.WriteRawFrame(0x0b+0x1f, 0, id, nil)) // a browser's GREASE
+			p.ReadUntil(h2peer.IsHeaders(id))
+		}},
+		{"large headers", early, func(p *h2peer.Peer, id uint32) {
+			if id%20 == 1 {
+				p.Must(writeBlock(p, id, append(bytes.Clone(request), h2peer.HeaderBlock("authorization", strings.Repeat("!", 40<<10))...)))
+				p.ReadUntil(h2peer.IsHeaders(id))
+			}
+		}},
+		{"small messages of gRPC", func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(flushing{w}, r.Body)
+		}, func(p *h2peer.Peer, id uint32) {
+			if id == 1 {
+				p.Must(post(p, 1))
+			}
+			p.Must(p.Framer.WriteData(1, false, []byte("message")))
+			for got := len(p.Data[1]); len(p.Data[1]) == got; {
+				p.Read()
+			}
+			p.Must(p.Framer.WriteWindowUpdate(1, 7))
+			p.Must(p.Framer.WriteWindowUpdate(0, 7))
+			p.Must(p.Framer.WritePing(false, [8]byte{}))
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, tt.handler, false)
+				p := h2peer.Client(t, f.dial(t))
+				for i := range n {
+					tt.request(p, uint32(2*i+1))
+				}
+			})
+		})
+	}
+}
+
+// post writes the HEADERS of a request whose body follows.
+func post(p *h2peer.Peer, id uint32) error { return headers(p.Framer, int(id/2), false) }
+
+// flushing flushes after each Write.
+type flushing struct{ w http.ResponseWriter }
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err == nil {
+		err = http.NewResponseController(f.w).Flush()
+	}
+	return n, err
+}
+
+// Frames of streams that the client opened before it received the last GOAWAY must not end the
+// streams that the server still serves.
+func TestLateStreamsSurviveGoAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, f := openWatches(t, 1)
+		down := make(chan error, 1)
+		go func() { down <- f.http.Shutdown(t.Context()) }()
+		for p.ReadUntil(h2peer.Is[*http2.GoAwayFrame]).(*http2.GoAwayFrame).LastStreamID != 1 {
+			continue
+		}
+		for id := uint32(3); id < 3+2*500; id += 2 {
+			p.Must(post(p, id))
+			p.Must(p.Framer.WriteWindowUpdate(id, 1<<10))
+			// Together, the DATA frames exceed the connection's window.
+			p.Must(p.Framer.WriteData(id, false, make([]byte, 8<<10)))
+			p.Must(p.Framer.WritePriority(id, http2.PriorityParam{Weight: 1}))
+			if id%4 == 1 {
+				p.Must(p.Framer.WriteRSTStream(id, http2.ErrCodeCancel))
+			} else {
+				p.Must(p.Request(id, "sum", "42"))
+			}
+		}
+		synctest.Wait()
+		all[0].Close([]byte("end"))
+		p.ReadUntil(h2peer.IsEnd(1))
+		if string(p.Data[1]) != "end" {
+			t.Errorf("got %q, want the end of the watch", p.Data[1])
+		}
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that has ended its stream knows that nothing may follow.
+func TestFramesBehindTheClientsEndAreErrors(t *testing.T) {
+	end := map[string]func(p *h2peer.Peer) error{
+		"RST_STREAM": func(p *h2peer.Peer) error { return p.Framer.WriteRSTStream(1, http2.ErrCodeCancel) },
+		"END_STREAM": func(p *h2peer.Peer) error { return p.Framer.WriteData(1, true, nil) },
+		"the window": func(p *h2peer.Peer) error {
+			for range 16 {
+				if err := p.Framer.WriteData(1, false, make([]byte, 4<<10)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	for name, end := range end {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, func(http.ResponseWriter, *http.Request) {}, false)
+				p := h2peer.Client(t, f.dial(t))
+				p.Must(post(p, 1))
+				if r := p.ReadUntil(h2peer.IsReset(1)).(*http2.RSTStreamFrame); r.ErrCode != http2.ErrCodeNo {
+					t.Errorf("got %v, want NO_ERROR", r)
+				}
+				p.Must(end(p))
+				p.Must(p.Framer.WriteData(1, false, []byte("x")))
+				if r := p.ReadUntil(h2peer.IsReset(1)).(*http2.RSTStreamFrame); r.ErrCode != http2.ErrCodeStreamClosed {
+					t.Errorf("got %v, want STREAM_CLOSED", r)
+				}
+			})
+		})
+	}
+}
