@@ -79,15 +79,15 @@ func newPageMux[R any](t *testing.T, page []byte, received func(R)) *http.ServeM
 }
 
 // awaitReport returns the next report, which must be of the given stage.
-func (o *reportServer) awaitReport(ctx context.Context, t *testing.T, stage string) pageReport {
+func (r *reportServer) awaitReport(ctx context.Context, t *testing.T, stage string) pageReport {
 	t.Helper()
 	select {
-	case r := <-o.reports:
-		if r.Stage != stage {
+	case got := <-r.reports:
+		if got.Stage != stage {
 			t.Fatalf("the page reported stage %q, want %q; it saw %d events over EventSource and %d over WebSocket",
-				r.Stage, stage, len(r.EventSource), len(r.WebSocket))
+				got.Stage, stage, len(got.EventSource), len(got.WebSocket))
 		}
-		return r
+		return got
 	case <-ctx.Done():
 		t.Fatalf("the page did not report stage %q: %v", stage, ctx.Err())
 	}
@@ -102,26 +102,26 @@ type resettableListener struct {
 	acceptedConns []net.Conn // guarded by mu
 }
 
-func (c *resettableListener) Accept() (net.Conn, error) {
-	conn, err := c.Listener.Accept()
+func (r *resettableListener) Accept() (net.Conn, error) {
+	conn, err := r.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.acceptedConns = append(c.acceptedConns, conn)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.acceptedConns = append(r.acceptedConns, conn)
 	return conn, nil
 }
 
 // reset resets all connections.
-func (c *resettableListener) reset() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.acceptedConns {
+func (r *resettableListener) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, conn := range r.acceptedConns {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 		conn.Close()
 	}
-	c.acceptedConns = nil
+	r.acceptedConns = nil
 }

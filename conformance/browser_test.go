@@ -72,9 +72,9 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 // shareHistory opens one more watch in each of the two wire forms that the page uses, because the
 // server compresses events with a shared history only if several watches share it. The watches
 // end with the test.
-func (s *browserFixture) shareHistory(t *testing.T) {
+func (b *browserFixture) shareHistory(t *testing.T) {
 	t.Helper()
-	r := transport.Request{URL: &s.url, Codings: []string{"gzip"}, Framings: []framing.Framer{framing.SSE{}}}
+	r := transport.Request{URL: &b.url, Codings: []string{"gzip"}, Framings: []framing.Framer{framing.SSE{}}}
 	for _, client := range []transport.Client{&chunked.Client{}, &websocket.Client{}} {
 		receiver, err := client.Dial(t.Context(), &r)
 		if err != nil {
@@ -95,30 +95,30 @@ func (s *browserFixture) shareHistory(t *testing.T) {
 }
 
 // pageURL returns the URL of the page on the server o. The page opens watches of this fixture.
-func (s *browserFixture) pageURL(o *reportServer) string {
-	return o.url + "/page?" + url.Values{"watch": {s.url.String()}}.Encode()
+func (b *browserFixture) pageURL(o *reportServer) string {
+	return o.url + "/page?" + url.Values{"watch": {b.url.String()}}.Encode()
 }
 
-func (s *browserFixture) write(ctx context.Context, t *testing.T, n int) {
+func (b *browserFixture) write(ctx context.Context, t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		if err := s.writer.write(ctx); err != nil {
+		if err := b.writer.write(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func (s *browserFixture) writeSentinel(ctx context.Context, t *testing.T, name string) {
+func (b *browserFixture) writeSentinel(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
-	if err := s.writer.put(ctx, listwatch.Key{Name: name}, map[string]string{"tier": "gold"}, objectSize); err != nil {
+	if err := b.writer.put(ctx, listwatch.Key{Name: name}, map[string]string{"tier": "gold"}, objectSize); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // eventsAfter returns the events that a page must see for the writes after a version.
-func (s *browserFixture) eventsAfter(after listwatch.Version) []string {
+func (b *browserFixture) eventsAfter(after listwatch.Version) []string {
 	var texts []string
-	for _, w := range s.log.history() {
+	for _, w := range b.log.history() {
 		if eventType, object := w.expectedEvent(selectors[0]); eventType != "" && w.version > after {
 			texts = append(texts, eventJSON(eventType, object.data))
 		}
@@ -127,17 +127,17 @@ func (s *browserFixture) eventsAfter(after listwatch.Version) []string {
 }
 
 // initialEvents returns the events of the current objects, ordered by name.
-func (s *browserFixture) initialEvents() []string {
+func (b *browserFixture) initialEvents() []string {
 	var keys []listwatch.Key
-	for key, at := range s.writer.owned {
+	for key, at := range b.writer.owned {
 		if selectors[0].matches(at.labels) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b listwatch.Key) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(keys, func(a, other listwatch.Key) int { return cmp.Compare(a.Name, other.Name) })
 	var texts []string
 	for _, key := range keys {
-		texts = append(texts, eventJSON("ADDED", s.writer.owned[key].data))
+		texts = append(texts, eventJSON("ADDED", b.writer.owned[key].data))
 	}
 	return texts
 }

@@ -41,10 +41,10 @@ var target = conformance.Target{
 // A flagStore implements conformance.Store.
 type flagStore struct{ flags *store.Collection }
 
-func (s flagStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	o, err := s.flags.Replace(ctx, key, data)
+func (f flagStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	o, err := f.flags.Replace(ctx, key, data)
 	if listwatch.CodeOf(err) == listwatch.NotFound {
-		o, err = s.flags.Create(ctx, data)
+		o, err = f.flags.Create(ctx, data)
 	}
 	if err != nil {
 		return 0, err
@@ -52,8 +52,8 @@ func (s flagStore) Put(ctx context.Context, key listwatch.Key, data []byte) (lis
 	return o.Version, nil
 }
 
-func (s flagStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	o, err := s.flags.Delete(ctx, key, listwatch.Preconditions{})
+func (f flagStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	o, err := f.flags.Delete(ctx, key, listwatch.Preconditions{})
 	if err != nil {
 		return 0, err
 	}

@@ -169,15 +169,15 @@ func (m *matrix) writeAs(ctx context.Context, w *writer) error {
 
 // verifyAll verifies the order and completeness of all events, and that enough cuts
 // occurred.
-func (w *matrixWatcher) verifyAll(history []*recordedWrite) error {
-	if err := verifyOrder(history, w.selector, w.versions); err != nil {
+func (m *matrixWatcher) verifyAll(history []*recordedWrite) error {
+	if err := verifyOrder(history, m.selector, m.versions); err != nil {
 		return err
 	}
-	if w.counts.ownCellEvents < minEvents {
-		return fmt.Errorf("%d events arrived in the watcher's own cell, want at least %d", w.counts.ownCellEvents, minEvents)
+	if m.counts.ownCellEvents < minEvents {
+		return fmt.Errorf("%d events arrived in the watcher's own cell, want at least %d", m.counts.ownCellEvents, minEvents)
 	}
-	if w.counts.cuts < minCuts {
-		return fmt.Errorf("the watcher was cut off %d times, want at least %d", w.counts.cuts, minCuts)
+	if m.counts.cuts < minCuts {
+		return fmt.Errorf("the watcher was cut off %d times, want at least %d", m.counts.cuts, minCuts)
 	}
 	return nil
 }

@@ -52,13 +52,13 @@ type watchCounts struct {
 	timedOutDials    int // dials that were repeated
 }
 
-func (t *watchCounts) add(o watchCounts) {
-	t.ownCellEvents += o.ownCellEvents
-	t.cuts += o.cuts
-	t.cutsInEvent += o.cutsInEvent
-	t.replayedEvents += o.replayedEvents
-	t.replayingResumes += o.replayingResumes
-	t.timedOutDials += o.timedOutDials
+func (w *watchCounts) add(o watchCounts) {
+	w.ownCellEvents += o.ownCellEvents
+	w.cuts += o.cuts
+	w.cutsInEvent += o.cutsInEvent
+	w.replayedEvents += o.replayedEvents
+	w.replayingResumes += o.replayingResumes
+	w.timedOutDials += o.timedOutDials
 }
 
 // A session in the watcher's own cell is cut after a random number of bytes: at least
@@ -82,25 +82,25 @@ func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
 }
 
 // otherCell returns a random cell of another transport.
-func (w *matrixWatcher) otherCell() cell {
+func (m *matrixWatcher) otherCell() cell {
 	for {
-		c := w.matrix.cells[w.rand.IntN(len(w.matrix.cells))]
-		if c.client.transport != w.home.client.transport {
+		c := m.matrix.cells[m.rand.IntN(len(m.matrix.cells))]
+		if c.client.transport != m.home.client.transport {
 			return c
 		}
 	}
 }
 
 // run watches the history to its end.
-func (w *matrixWatcher) run(ctx context.Context) error {
-	defer w.matrix.throttle.finished(w.number)
-	for i, l := range w.sessions {
-		done, err := w.runSession(ctx, l)
+func (m *matrixWatcher) run(ctx context.Context) error {
+	defer m.matrix.throttle.finished(m.number)
+	for i, l := range m.sessions {
+		done, err := m.runSession(ctx, l)
 		switch {
 		case err != nil:
-			return fmt.Errorf("session %d, %s, after version %d: %w", i, l.cell, w.lastVersion, err)
-		case done && i < len(w.sessions)-1:
-			return fmt.Errorf("the history was too short: it ended in session %d of %d", i, len(w.sessions))
+			return fmt.Errorf("session %d, %s, after version %d: %w", i, l.cell, m.lastVersion, err)
+		case done && i < len(m.sessions)-1:
+			return fmt.Errorf("the history was too short: it ended in session %d of %d", i, len(m.sessions))
 		}
 	}
 	return nil
@@ -108,49 +108,49 @@ func (w *matrixWatcher) run(ctx context.Context) error {
 
 // runSession runs one session. done reports whether the session has received the sentinel;
 // if not, it was cut off.
-func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bool, err error) {
-	s := w.matrix.servers[serverKey{l.cell.server.name, l.cell.tls}]
+func (m *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bool, err error) {
+	s := m.matrix.servers[serverKey{l.cell.server.name, l.cell.tls}]
 	cut := &cutter{after: l.cutAfter, reset: l.reset}
 	client := l.cell.client.newClient(transport.Network{Dial: cut.dial, TLS: s.ClientTLS})
 	if c, ok := client.(interface{ CloseIdleConnections() }); ok {
 		defer c.CloseIdleConnections()
 	}
-	resumed, head := w.counts.cuts > 0, w.matrix.log.newestVersion()
-	r := w.request(s, l.cell.framing)
+	resumed, head := m.counts.cuts > 0, m.matrix.log.newestVersion()
+	r := m.request(s, l.cell.framing)
 	l.cell.addTo(r)
-	receiver, err := w.dial(ctx, client, r)
+	receiver, err := m.dial(ctx, client, r)
 	if err != nil && cut.fired.Load() && listwatch.CodeOf(err) == listwatch.Unavailable {
 		// The client of net/http reads ahead, so it may reach the cut before Dial returns.
-		w.counts.cuts++
+		m.counts.cuts++
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	defer receiver.Close()
-	w.matrix.markOpened(w.number)
+	m.matrix.markOpened(m.number)
 	if err := l.cell.verifyResponse(receiver.Header()); err != nil {
 		return false, err
 	}
-	before, size := w.counts.replayedEvents, 0
+	before, size := m.counts.replayedEvents, 0
 	for {
 		e, err := receiver.Receive()
 		if err != nil {
-			return false, w.verifyCut(cut, err)
+			return false, m.verifyCut(cut, err)
 		}
 		size += len(e.Object)
-		done, err := w.verifyEvent(ctx, l, e)
+		done, err := m.verifyEvent(ctx, l, e)
 		if err != nil {
 			return false, err
 		}
 		if done {
 			return true, l.verifyCompression(size, cut.bytesRead.Load())
 		}
-		if resumed && w.lastVersion <= head {
-			if w.counts.replayedEvents == before {
-				w.counts.replayingResumes++
+		if resumed && m.lastVersion <= head {
+			if m.counts.replayedEvents == before {
+				m.counts.replayingResumes++
 			}
-			w.counts.replayedEvents++
+			m.counts.replayedEvents++
 		}
 	}
 }
@@ -158,21 +158,21 @@ func (w *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 // dial is like c.Dial, but repeats a dial that has timed out, and counts the repetitions. The
 // clients limit the time for the TLS handshake and the response headers, and no option changes
 // that. The many watchers that connect at the same time exceed these limits on a busy machine.
-func (w *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transport.Request) (transport.Receiver, error) {
+func (m *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transport.Request) (transport.Receiver, error) {
 	for {
 		receiver, err := c.Dial(ctx, r)
 		var timeout interface{ Timeout() bool }
 		if err == nil || ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() {
 			return receiver, err
 		}
-		w.counts.timedOutDials++
+		m.counts.timedOutDials++
 	}
 }
 
 // verifyCompression returns an error if a compressed session did not read fewer bytes than its
 // events contain. It does not check sessions whose events have at most 256 KiB.
-func (l watchSession) verifyCompression(events int, read int64) error {
-	if l.cell.isCompressed() && events > 256<<10 && read >= int64(events) {
+func (w watchSession) verifyCompression(events int, read int64) error {
+	if w.cell.isCompressed() && events > 256<<10 && read >= int64(events) {
 		return fmt.Errorf("compressed events of %d bytes took %d bytes on the wire", events, read)
 	}
 	return nil
@@ -180,19 +180,19 @@ func (l watchSession) verifyCompression(events int, read int64) error {
 
 // request returns a request for the events after lastVersion. With the SSE framing, the request
 // resumes like an EventSource, by Last-Event-ID.
-func (w *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *transport.Request {
+func (m *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *transport.Request {
 	header := make(http.Header)
-	q := url.Values{"labelSelector": {w.selector.text}}
-	if framer == framing.Framer(framing.SSE{}) && w.lastVersion != 0 {
-		header.Set("Last-Event-ID", w.lastVersion.String())
+	q := url.Values{"labelSelector": {m.selector.text}}
+	if framer == framing.Framer(framing.SSE{}) && m.lastVersion != 0 {
+		header.Set("Last-Event-ID", m.lastVersion.String())
 	} else {
-		q.Set("resourceVersion", max(w.lastVersion, w.matrix.start).String())
+		q.Set("resourceVersion", max(m.lastVersion, m.matrix.start).String())
 	}
 	return &transport.Request{URL: s.WatchURL("/things", q.Encode()), Header: header, Framings: []framing.Framer{framer}}
 }
 
 // verifyEvent verifies one event. done reports whether the event belongs to the sentinel.
-func (w *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
+func (m *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
 	if e.Type == framing.TypeError {
 		return false, fmt.Errorf("got an ERROR event: %w", listwatch.ParseStatus(e.Object))
 	}
@@ -203,20 +203,20 @@ func (w *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e frami
 	if _, hasID := l.cell.framing.(framing.SSE); hasID && e.Version != a.version {
 		return false, fmt.Errorf("got SSE id %d for version %d", e.Version, a.version)
 	}
-	write, err := w.matrix.log.await(ctx, a.version)
+	write, err := m.matrix.log.await(ctx, a.version)
 	if err != nil {
 		return false, err
 	}
-	if err := write.verify(a, w.selector, l.cell.isCBOR()); err != nil {
+	if err := write.verify(a, m.selector, l.cell.isCBOR()); err != nil {
 		return false, err
 	}
-	w.lastVersion = a.version
-	w.versions = append(w.versions, a.version)
+	m.lastVersion = a.version
+	m.versions = append(m.versions, a.version)
 	if !l.onOtherCell {
-		w.counts.ownCellEvents++
+		m.counts.ownCellEvents++
 	}
-	if len(w.versions)%64 == 0 {
-		w.matrix.throttle.advance(w.number, a.version)
+	if len(m.versions)%64 == 0 {
+		m.matrix.throttle.advance(m.number, a.version)
 	}
 	return write.key == sentinel, nil
 }
@@ -234,16 +234,16 @@ func findVersion(object []byte) listwatch.Version {
 }
 
 // verifyCut verifies that err is the error of a cut, and counts the cut.
-func (w *matrixWatcher) verifyCut(cut *cutter, err error) error {
+func (m *matrixWatcher) verifyCut(cut *cutter, err error) error {
 	if !cut.fired.Load() {
 		return fmt.Errorf("the stream ended without a cut: %w", err)
 	}
 	if errors.Is(err, io.EOF) || listwatch.CodeOf(err) != listwatch.Unavailable {
 		return fmt.Errorf("the cut (reset %v, after %d bytes) returned %w, want an error of code Unavailable and not io.EOF", cut.reset, cut.after, err)
 	}
-	w.counts.cuts++
+	m.counts.cuts++
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		w.counts.cutsInEvent++
+		m.counts.cutsInEvent++
 	}
 	return nil
 }

@@ -32,17 +32,17 @@ type objectContent struct {
 	verified atomic.Pointer[[sha256.Size]byte]
 }
 
-// hasValue reports whether object, a JSON text, has the same value as c.
-func (c *objectContent) hasValue(object []byte) (bool, error) {
+// hasValue reports whether object, a JSON text, has the same value as o.
+func (o *objectContent) hasValue(object []byte) (bool, error) {
 	sum := sha256.Sum256(object)
-	if verified := c.verified.Load(); verified != nil && *verified == sum {
+	if verified := o.verified.Load(); verified != nil && *verified == sum {
 		return true, nil
 	}
 	value, err := appendExact(nil, object)
-	if err != nil || sha256.Sum256(value) != c.valueSum {
+	if err != nil || sha256.Sum256(value) != o.valueSum {
 		return false, err
 	}
-	c.verified.Store(&sum)
+	o.verified.Store(&sum)
 	return true, nil
 }
 
@@ -68,18 +68,18 @@ var selectors = []selector{
 	{"tier!=bronze,!canary", func(l map[string]string) bool { _, canary := l["canary"]; return l["tier"] != "bronze" && !canary }},
 }
 
-// expectedEvent returns the event that a watcher of s must see for w. The type is empty if the
+// expectedEvent returns the event that a watcher of s must see for r. The type is empty if the
 // watcher must see no event.
-func (w *recordedWrite) expectedEvent(s selector) (eventType string, object *objectContent) {
-	was := w.before != nil && s.matches(w.before)
-	is := w.after != nil && s.matches(w.after)
+func (r *recordedWrite) expectedEvent(s selector) (eventType string, object *objectContent) {
+	was := r.before != nil && s.matches(r.before)
+	is := r.after != nil && s.matches(r.after)
 	switch {
 	case was && is:
-		return "MODIFIED", w.now
+		return "MODIFIED", r.now
 	case is:
-		return "ADDED", w.now
+		return "ADDED", r.now
 	case was:
-		return "DELETED", w.last
+		return "DELETED", r.last
 	}
 	return "", nil
 }
@@ -92,25 +92,25 @@ type receivedEvent struct {
 }
 
 // verify compares the received event a with the event that a watcher with selector s must receive
-// for the write w. It compares JSON values if byValue is true, and bytes otherwise.
-func (w *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error {
-	eventType, object := w.expectedEvent(s)
+// for the write r. It compares JSON values if byValue is true, and bytes otherwise.
+func (r *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error {
+	eventType, object := r.expectedEvent(s)
 	if eventType == "" {
-		return fmt.Errorf("got %s of %s at version %d, want no event: labels %v before and %v after do not match %q", a.eventType, w.key, w.version, w.before, w.after, s.text)
+		return fmt.Errorf("got %s of %s at version %d, want no event: labels %v before and %v after do not match %q", a.eventType, r.key, r.version, r.before, r.after, s.text)
 	}
 	if a.eventType != eventType {
 		return fmt.Errorf("%s at version %d: got type %s, want %s (labels %v before, %v after, selector %q)",
-			w.key, w.version, a.eventType, eventType, w.before, w.after, s.text)
+			r.key, r.version, a.eventType, eventType, r.before, r.after, s.text)
 	}
 	if !byValue {
 		if bytes.Equal(a.object, object.data) {
 			return nil
 		}
-		return fmt.Errorf("%s %s at version %d: %s", eventType, w.key, w.version, firstDifference(a.object, object.data))
+		return fmt.Errorf("%s %s at version %d: %s", eventType, r.key, r.version, firstDifference(a.object, object.data))
 	}
 	same, err := object.hasValue(a.object)
 	if err != nil {
-		return fmt.Errorf("%s %s at version %d: invalid JSON: %w", eventType, w.key, w.version, err)
+		return fmt.Errorf("%s %s at version %d: invalid JSON: %w", eventType, r.key, r.version, err)
 	}
 	if same {
 		return nil
@@ -118,7 +118,7 @@ func (w *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error 
 	// Ignore errors: both texts have been parsed before, in hasValue and newObjectContent.
 	got, _ := appendExact(nil, a.object)
 	want, _ := appendExact(nil, object.data)
-	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, w.key, w.version, firstDifference(got, want))
+	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, r.key, r.version, firstDifference(got, want))
 }
 
 func firstDifference(got, want []byte) string {

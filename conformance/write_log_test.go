@@ -29,66 +29,66 @@ func newWriteLog() *writeLog {
 	}
 }
 
-func (l *writeLog) add(w *recordedWrite) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.writes[w.version] = w
-	l.newest = max(l.newest, w.version)
+func (w *writeLog) add(write *recordedWrite) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes[write.version] = write
+	w.newest = max(w.newest, write.version)
 	for i, s := range selectors {
-		if eventType, _ := w.expectedEvent(s); eventType != "" {
-			l.visible[i]++
+		if eventType, _ := write.expectedEvent(s); eventType != "" {
+			w.visible[i]++
 		}
 	}
-	if c := l.awaited[w.version]; c != nil {
+	if c := w.awaited[write.version]; c != nil {
 		close(c)
-		delete(l.awaited, w.version)
+		delete(w.awaited, write.version)
 	}
 }
 
 // fewestVisible returns the smallest number of events that any selector sees.
-func (l *writeLog) fewestVisible() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Min(l.visible)
+func (w *writeLog) fewestVisible() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Min(w.visible)
 }
 
 // newestVersion returns the newest acknowledged version.
-func (l *writeLog) newestVersion() listwatch.Version {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.newest
+func (w *writeLog) newestVersion() listwatch.Version {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.newest
 }
 
 // await returns the write of version v. It waits if necessary, because an event may arrive
 // before its writer has recorded the write.
-func (l *writeLog) await(ctx context.Context, v listwatch.Version) (*recordedWrite, error) {
-	l.mu.Lock()
-	w, c := l.writes[v], l.awaited[v]
-	if w == nil && c == nil {
+func (w *writeLog) await(ctx context.Context, v listwatch.Version) (*recordedWrite, error) {
+	w.mu.Lock()
+	write, c := w.writes[v], w.awaited[v]
+	if write == nil && c == nil {
 		c = make(chan struct{})
-		l.awaited[v] = c
+		w.awaited[v] = c
 	}
-	l.mu.Unlock()
-	if w != nil {
-		return w, nil
+	w.mu.Unlock()
+	if write != nil {
+		return write, nil
 	}
 	select {
 	case <-c:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("no writer recorded version %d: %w", v, ctx.Err())
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.writes[v], nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writes[v], nil
 }
 
 // history returns all writes in order.
-func (l *writeLog) history() []*recordedWrite {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (w *writeLog) history() []*recordedWrite {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var all []*recordedWrite
-	for _, w := range l.writes {
-		all = append(all, w)
+	for _, write := range w.writes {
+		all = append(all, write)
 	}
 	slices.SortFunc(all, func(a, b *recordedWrite) int { return cmp.Compare(a.version, b.version) })
 	return all

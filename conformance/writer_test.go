@@ -197,34 +197,34 @@ func newThrottle(watchers int) *throttle {
 	return p
 }
 
-func (p *throttle) advance(watcher int, v listwatch.Version) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.positions[watcher] = v
-	p.moved.Broadcast()
+func (t *throttle) advance(watcher int, v listwatch.Version) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.positions[watcher] = v
+	t.moved.Broadcast()
 }
 
 // finished removes a watcher from the throttle.
-func (p *throttle) finished(watcher int) { p.advance(watcher, math.MaxUint64) }
+func (t *throttle) finished(watcher int) { t.advance(watcher, math.MaxUint64) }
 
 // wait waits until no watcher is more than maxLag behind v.
-func (p *throttle) wait(ctx context.Context, v listwatch.Version) error {
+func (t *throttle) wait(ctx context.Context, v listwatch.Version) error {
 	defer context.AfterFunc(ctx, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.moved.Broadcast()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.moved.Broadcast()
 	})()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for ctx.Err() == nil && p.slowest()+maxLag < v {
-		p.moved.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ctx.Err() == nil && t.slowest()+maxLag < v {
+		t.moved.Wait()
 	}
 	return ctx.Err()
 }
 
-func (p *throttle) slowest() listwatch.Version {
+func (t *throttle) slowest() listwatch.Version {
 	slowest := listwatch.Version(math.MaxUint64 - maxLag)
-	for _, v := range p.positions {
+	for _, v := range t.positions {
 		slowest = min(slowest, v)
 	}
 	return slowest

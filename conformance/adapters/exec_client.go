@@ -99,21 +99,21 @@ type execClient struct {
 
 // transportClient replaces one of this module's transport clients with the client under
 // test.
-func (c *execClient) transportClient(replaced transport.Client) transport.Client {
-	return &execTransport{c, replaced.Name(), networkOf(replaced)}
+func (e *execClient) transportClient(replaced transport.Client) transport.Client {
+	return &execTransport{e, replaced.Name(), networkOf(replaced)}
 }
 
 // source replaces this module's resuming client with the client under test. It returns nil
 // if the client under test cannot resume.
-func (c *execClient) source(replaced *client.Remote) listwatch.Source {
-	if !slices.Contains(c.can, "resume") {
+func (e *execClient) source(replaced *client.Remote) listwatch.Source {
+	if !slices.Contains(e.can, "resume") {
 		return nil
 	}
-	return &execSource{c, replaced}
+	return &execSource{e, replaced}
 }
 
 // watch asks the client to watch u over a network, and returns the receiver of its replies.
-func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execReceiver, error) {
+func (e *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execReceiver, error) {
 	if u.Scheme == "https" {
 		return nil, harness.MissingAbility("the control hook has no request that names the CA to trust")
 	}
@@ -121,8 +121,8 @@ func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*ex
 	if err != nil {
 		return nil, err
 	}
-	s := &execReceiver{hookProcess: c.hookProcess, replies: newReplyQueue(), forwarder: relay}
-	id, stop := c.subscribe(func(line json.RawMessage) {
+	s := &execReceiver{hookProcess: e.hookProcess, replies: newReplyQueue(), forwarder: relay}
+	id, stop := e.subscribe(func(line json.RawMessage) {
 		var a clientReply
 		if err := json.Unmarshal(line, &a); err != nil {
 			a = clientReply{Error: fmt.Sprintf("reply %s: %v", line, err)}
@@ -131,10 +131,10 @@ func (c *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*ex
 	})
 	s.release = sync.OnceValue(func() error {
 		stop()
-		return errors.Join(c.send(map[string]any{"close": map[string]int{"id": id}}), relay.close())
+		return errors.Join(e.send(map[string]any{"close": map[string]int{"id": id}}), relay.close())
 	})
 	r.ID, r.URL, r.ResourceVersion = id, u.String(), u.Query().Get("resourceVersion")
-	if err := c.send(map[string]any{"watch": r}); err != nil {
+	if err := e.send(map[string]any{"watch": r}); err != nil {
 		stop()
 		return nil, errors.Join(err, relay.close())
 	}
@@ -149,28 +149,28 @@ type execTransport struct {
 }
 
 // Name returns the name of the transport.
-func (d *execTransport) Name() string { return d.name }
+func (e *execTransport) Name() string { return e.name }
 
 // Dial asks the client to watch. If the client lacks an ability, the error is a
 // [harness.MissingAbility].
-func (d *execTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	ability := transportAbilities[d.name]
+func (e *execTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	ability := transportAbilities[e.name]
 	if err := checkFramings(r.Framings); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(d.can, ability) || len(r.Codings) > 0 {
+	if !slices.Contains(e.can, ability) || len(r.Codings) > 0 {
 		return nil, harness.MissingAbility("the client does not support this transport or compression")
 	}
 	request := watchRequest{Transport: ability, Headers: map[string]string{}, Limit: r.Limit}
 	for name := range r.Header {
 		request.Headers[name] = r.Header.Get(name)
 	}
-	s, err := d.watch(d.network, r.URL, request)
+	s, err := e.watch(e.network, r.URL, request)
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
-	first, err := s.replies.next(ctx, d.hookProcess)
+	first, err := s.replies.next(ctx, e.hookProcess)
 	if err == nil && first.Status/100 != 2 && first.Status != http.StatusSwitchingProtocols {
 		err = replyError(first)
 	}
@@ -226,19 +226,19 @@ type execReceiver struct {
 }
 
 // Receive returns the next event that the client reported.
-func (s *execReceiver) Receive() (framing.WatchEvent, error) { return s.receive(context.Background()) }
+func (e *execReceiver) Receive() (framing.WatchEvent, error) { return e.receive(context.Background()) }
 
-func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) {
+func (e *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) {
 	for {
-		a, err := s.replies.next(ctx, s.hookProcess)
+		a, err := e.replies.next(ctx, e.hookProcess)
 		switch {
 		case err != nil:
 			return framing.WatchEvent{}, err
 		case a.Event != nil:
 			return framing.WatchEvent{Type: a.Event.Type, Object: a.Event.Object}, nil
 		case a.Status/100 == 2 || a.Status == http.StatusSwitchingProtocols:
-			if s.onOpen != nil { // a resuming client reports each stream that it opens
-				s.onOpen(a.Transport)
+			if e.onOpen != nil { // a resuming client reports each stream that it opens
+				e.onOpen(a.Transport)
 			}
 			continue
 		case a.End:
@@ -247,19 +247,19 @@ func (s *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) 
 			err = replyError(a)
 		}
 		// The caller needs the reason for the end, not a failure to release the watch.
-		_ = s.end(err)
+		_ = e.end(err)
 		return framing.WatchEvent{}, err
 	}
 }
 
 // Header returns the response headers that the client reported.
-func (s *execReceiver) Header() http.Header { return s.header }
+func (e *execReceiver) Header() http.Header { return e.header }
 
 // Close asks the client to close the watch.
-func (s *execReceiver) Close() error { return s.end(io.EOF) }
+func (e *execReceiver) Close() error { return e.end(io.EOF) }
 
 // end closes the watch. A waiting Receive returns the cause.
-func (s *execReceiver) end(cause error) error {
-	s.replies.close(cause)
-	return s.release()
+func (e *execReceiver) end(cause error) error {
+	e.replies.close(cause)
+	return e.release()
 }

@@ -18,16 +18,16 @@ type execSource struct {
 }
 
 // List is not supported.
-func (s *execSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+func (e *execSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
 	return listwatch.Page{}, harness.MissingAbility("the control hook has no lists")
 }
 
 // Watch asks the client to watch and to resume until the watch is closed.
-func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	if err := checkFramings(s.replaced.Framings); err != nil {
+func (e *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if err := checkFramings(e.replaced.Framings); err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(s.replaced.URL)
+	u, err := url.Parse(e.replaced.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -48,25 +48,25 @@ func (s *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 		query.Set("allowWatchBookmarks", "true")
 	}
 	u.RawQuery = query.Encode()
-	names := s.transports()
-	if len(names) == 0 || len(names) == 1 && len(s.replaced.Transports) > 1 {
+	names := e.transports()
+	if len(names) == 0 || len(names) == 1 && len(e.replaced.Transports) > 1 {
 		return nil, harness.MissingAbility("the client has no other transport")
 	}
-	stream, err := s.watch(s.replaced.Network, u, watchRequest{Resume: true, Limit: s.replaced.MaxObjectBytes, Transports: names})
+	stream, err := e.watch(e.replaced.Network, u, watchRequest{Resume: true, Limit: e.replaced.MaxObjectBytes, Transports: names})
 	if err != nil {
 		return nil, err
 	}
-	if trace := s.replaced.Trace; trace != nil && trace.Opened != nil {
+	if trace := e.replaced.Trace; trace != nil && trace.Opened != nil {
 		stream.onOpen = func(name string) { trace.Opened(name, q.Version) }
 	}
 	return &execWatcher{stream}, nil
 }
 
 // transports returns the transports of the replaced client that the client under test supports.
-func (s *execSource) transports() []string {
+func (e *execSource) transports() []string {
 	var names []string
-	for _, t := range s.replaced.Transports {
-		if name := transportAbilities[t.Name()]; slices.Contains(s.can, name) && !slices.Contains(names, name) {
+	for _, t := range e.replaced.Transports {
+		if name := transportAbilities[t.Name()]; slices.Contains(e.can, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -77,12 +77,12 @@ func (s *execSource) transports() []string {
 type execWatcher struct{ *execReceiver }
 
 // Next returns the next event. It never returns more than one.
-func (w *execWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	e, err := w.receive(ctx)
+func (e *execWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	event, err := e.receive(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if dst[0], err = e.Event(); err != nil {
+	if dst[0], err = event.Event(); err != nil {
 		return 0, err
 	}
 	return 1, nil
@@ -100,24 +100,24 @@ type replyQueue struct {
 
 func newReplyQueue() *replyQueue { return &replyQueue{ready: make(chan struct{}, 1)} }
 
-func (q *replyQueue) add(a clientReply) {
-	q.mu.Lock()
-	q.replies = append(q.replies, a)
-	q.mu.Unlock()
-	q.wake()
+func (r *replyQueue) add(a clientReply) {
+	r.mu.Lock()
+	r.replies = append(r.replies, a)
+	r.mu.Unlock()
+	r.wake()
 }
 
-func (q *replyQueue) wake() {
+func (r *replyQueue) wake() {
 	select {
-	case q.ready <- struct{}{}:
+	case r.ready <- struct{}{}:
 	default:
 	}
 }
 
 // next waits for the next reply of h.
-func (q *replyQueue) next(ctx context.Context, h *hookProcess) (clientReply, error) {
+func (r *replyQueue) next(ctx context.Context, h *hookProcess) (clientReply, error) {
 	for {
-		a, ok, closed := q.take()
+		a, ok, closed := r.take()
 		switch {
 		case ok:
 			return a, nil
@@ -125,9 +125,9 @@ func (q *replyQueue) next(ctx context.Context, h *hookProcess) (clientReply, err
 			return a, closed
 		}
 		select {
-		case <-q.ready:
+		case <-r.ready:
 		case <-h.done:
-			if a, ok, _ := q.take(); ok {
+			if a, ok, _ := r.take(); ok {
 				return a, nil
 			}
 			return a, h.failure()
@@ -137,25 +137,25 @@ func (q *replyQueue) next(ctx context.Context, h *hookProcess) (clientReply, err
 	}
 }
 
-func (q *replyQueue) take() (a clientReply, ok bool, closed error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.replies) == 0 {
-		return a, false, q.closed
+func (r *replyQueue) take() (a clientReply, ok bool, closed error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.replies) == 0 {
+		return a, false, r.closed
 	}
-	a = q.replies[0]
-	q.replies = q.replies[1:]
+	a = r.replies[0]
+	r.replies = r.replies[1:]
 	return a, true, nil
 }
 
 // close closes the queue with a cause, and reports whether it was open.
-func (q *replyQueue) close(cause error) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed != nil {
+func (r *replyQueue) close(cause error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
 		return false
 	}
-	q.closed, q.replies = cause, nil
-	q.wake()
+	r.closed, r.replies = cause, nil
+	r.wake()
 	return true
 }

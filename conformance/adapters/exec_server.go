@@ -87,66 +87,66 @@ type execServer struct {
 	hasStats bool
 }
 
-func (s *execServer) prepare(ctx context.Context, t *harness.Target) error {
-	if s.hello.CA != "" {
+func (e *execServer) prepare(ctx context.Context, t *harness.Target) error {
+	if e.hello.CA != "" {
 		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM([]byte(s.hello.CA)) {
+		if !roots.AppendCertsFromPEM([]byte(e.hello.CA)) {
 			return invalidf(`"ca" must contain a certificate in PEM`)
 		}
-		s.options.TLS = &tls.Config{RootCAs: roots}
+		e.options.TLS = &tls.Config{RootCAs: roots}
 	}
-	if s.hello.Kind == "" {
+	if e.hello.Kind == "" {
 		return invalidf(`"kind" is missing: the first line must name the kind of the objects`)
 	}
-	u, err := parseURL(s.hello.URL)
+	u, err := parseURL(e.hello.URL)
 	if err != nil {
 		return err
 	}
 	t.Ping = func(ctx context.Context) error {
-		if err := s.failure(); err != nil {
+		if err := e.failure(); err != nil {
 			return err
 		}
 		return ping(ctx, u)
 	}
-	return probeVariants(ctx, t, s.instance(u, ""))
+	return probeVariants(ctx, t, e.instance(u, ""))
 }
 
-func (s *execServer) instance(u *url.URL, at string) *harness.Instance {
+func (e *execServer) instance(u *url.URL, at string) *harness.Instance {
 	return &harness.Instance{
-		URL: u, Kind: s.hello.Kind, KubernetesPath: s.hello.Root, Network: s.options.network(), Store: &execStore{s, at},
-		OpenWatches: func() int { return s.watches(at) },
-		Compact:     func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
-		Drain:       func(ctx context.Context) error { return s.do(ctx, serverRequest{Do: "drain", At: at}, nil) },
+		URL: u, Kind: e.hello.Kind, KubernetesPath: e.hello.Root, Network: e.options.network(), Store: &execStore{e, at},
+		OpenWatches: func() int { return e.watches(at) },
+		Compact:     func(ctx context.Context) error { return e.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
+		Drain:       func(ctx context.Context) error { return e.do(ctx, serverRequest{Do: "drain", At: at}, nil) },
 	}
 }
 
 // watches returns the number of open watches, or -1 if the server does not report this number.
-func (s *execServer) watches(at string) int {
+func (e *execServer) watches(at string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	var a serverReply
 	stats := struct{ Watches int }{-1}
-	if s.do(ctx, serverRequest{Do: "stats", At: at}, &a) != nil || json.Unmarshal(a.Stats, &stats) != nil {
+	if e.do(ctx, serverRequest{Do: "stats", At: at}, &a) != nil || json.Unmarshal(a.Stats, &stats) != nil {
 		return -1
 	}
 	return stats.Watches
 }
 
-func (s *execServer) do(ctx context.Context, r serverRequest, a *serverReply) error {
+func (e *execServer) do(ctx context.Context, r serverRequest, a *serverReply) error {
 	if a == nil {
 		a = new(serverReply)
 	}
-	return s.request(ctx, func(id int) any { r.ID = id; return r }, a)
+	return e.request(ctx, func(id int) any { r.ID = id; return r }, a)
 }
 
 // open creates a collection for a case. If the command cannot create collections, open returns the
 // one collection that all cases share.
-func (s *execServer) open(t harness.T, _ harness.Setup) *harness.Instance {
+func (e *execServer) open(t harness.T, _ harness.Setup) *harness.Instance {
 	t.Helper()
-	a := serverReply{URL: s.hello.URL}
-	opens := s.canOpen()
+	a := serverReply{URL: e.hello.URL}
+	opens := e.canOpen()
 	if opens {
-		if err := s.do(t.Context(), serverRequest{Do: "open"}, &a); err != nil {
+		if err := e.do(t.Context(), serverRequest{Do: "open"}, &a); err != nil {
 			t.Fatalf("open a collection: %v", err)
 		}
 	}
@@ -157,21 +157,21 @@ func (s *execServer) open(t harness.T, _ harness.Setup) *harness.Instance {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
 		defer cancel()
-		if s.hasStats && t.Failed() {
+		if e.hasStats && t.Failed() {
 			var now serverReply
-			err := s.do(ctx, serverRequest{Do: "stats", At: a.At}, &now)
+			err := e.do(ctx, serverRequest{Do: "stats", At: a.At}, &now)
 			t.Logf("server stats: %s %v", now.Stats, err)
 		}
 		if opens {
-			if err := s.do(ctx, serverRequest{Do: "close", At: a.At}, nil); err != nil {
+			if err := e.do(ctx, serverRequest{Do: "close", At: a.At}, nil); err != nil {
 				t.Logf("close the collection: %v", err)
 			}
 		}
 	})
-	return s.instance(u, a.At)
+	return e.instance(u, a.At)
 }
 
-func (s *execServer) canOpen() bool { return slices.Contains(s.hello.Can, "open") }
+func (e *execServer) canOpen() bool { return slices.Contains(e.hello.Can, "open") }
 
 // An execStore writes to a collection through the control hook.
 type execStore struct {
@@ -180,19 +180,19 @@ type execStore struct {
 }
 
 // Put creates or replaces an object.
-func (s *execStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	return s.write(ctx, serverRequest{Do: "put", Key: &hookKey{key.Namespace, key.Name}, Object: data})
+func (e *execStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	return e.write(ctx, serverRequest{Do: "put", Key: &hookKey{key.Namespace, key.Name}, Object: data})
 }
 
 // Delete deletes an object.
-func (s *execStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	return s.write(ctx, serverRequest{Do: "delete", Key: &hookKey{key.Namespace, key.Name}})
+func (e *execStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	return e.write(ctx, serverRequest{Do: "delete", Key: &hookKey{key.Namespace, key.Name}})
 }
 
-func (s *execStore) write(ctx context.Context, r serverRequest) (listwatch.Version, error) {
-	r.At = s.at
+func (e *execStore) write(ctx context.Context, r serverRequest) (listwatch.Version, error) {
+	r.At = e.at
 	var a serverReply
-	if err := s.do(ctx, r, &a); err != nil {
+	if err := e.do(ctx, r, &a); err != nil {
 		return 0, err
 	}
 	return listwatch.ParseVersion(a.Version)

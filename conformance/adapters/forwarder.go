@@ -64,42 +64,42 @@ func newForwarder(n transport.Network, u *url.URL) (*tcpForwarder, *url.URL, err
 	return r, &here, nil
 }
 
-func (r *tcpForwarder) accept() {
+func (t *tcpForwarder) accept() {
 	for {
-		near, err := r.listener.Accept()
+		near, err := t.listener.Accept()
 		if err != nil {
 			return
 		}
-		if !r.track(near) {
+		if !t.track(near) {
 			return
 		}
-		r.done.Go(func() { r.forward(near) })
+		t.done.Go(func() { t.forward(near) })
 	}
 }
 
 // track registers c, so that it is closed with the forwarder. It returns false if the
 // forwarder is already closed.
-func (r *tcpForwarder) track(c net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+func (t *tcpForwarder) track(c net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		c.Close()
 		return false
 	}
-	r.conns = append(r.conns, c)
+	t.conns = append(t.conns, c)
 	return true
 }
 
-func (r *tcpForwarder) forward(near net.Conn) {
-	far, err := r.dial(context.Background(), "tcp", r.to)
+func (t *tcpForwarder) forward(near net.Conn) {
+	far, err := t.dial(context.Background(), "tcp", t.to)
 	if err != nil {
 		reset(near)
 		return
 	}
-	if !r.track(far) {
+	if !t.track(far) {
 		return
 	}
-	r.done.Go(func() {
+	t.done.Go(func() {
 		copyHalf(far, near)
 	})
 	copyHalf(near, far)
@@ -129,15 +129,15 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-func (r *tcpForwarder) close() error {
-	r.mu.Lock()
-	r.closed = true
-	conns := r.conns
-	r.mu.Unlock()
-	errs := []error{r.listener.Close()}
+func (t *tcpForwarder) close() error {
+	t.mu.Lock()
+	t.closed = true
+	conns := t.conns
+	t.mu.Unlock()
+	errs := []error{t.listener.Close()}
 	for _, c := range conns {
 		c.Close()
 	}
-	r.done.Wait()
+	t.done.Wait()
 	return errors.Join(errs...)
 }

@@ -63,88 +63,88 @@ func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, e
 	return c, nil
 }
 
-func (c *KubeServer) prepare(ctx context.Context, resource string) error {
+func (k *KubeServer) prepare(ctx context.Context, resource string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
-	if err := c.chooseResource(ctx, resource); err != nil {
+	if err := k.chooseResource(ctx, resource); err != nil {
 		return err
 	}
-	c.Target = harness.Target{
-		Name: c.rest.base.Host, Patience: c.options.Timeout, Open: c.openInstance,
+	k.Target = harness.Target{
+		Name: k.rest.base.Host, Patience: k.options.Timeout, Open: k.openInstance,
 		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
-		Ping:      func(ctx context.Context) error { return ping(ctx, c.rest.base) },
-		Notes:     []string{"the cases use the resource " + c.resource.String()},
+		Ping:      func(ctx context.Context) error { return ping(ctx, k.rest.base) },
+		Notes:     []string{"the cases use the resource " + k.resource.String()},
 	}
-	if c.definition != "" {
-		c.Target.Abilities |= harness.FieldSelectors
-		c.Target.Notes[0] += ", a custom resource created for this run"
+	if k.definition != "" {
+		k.Target.Abilities |= harness.FieldSelectors
+		k.Target.Notes[0] += ", a custom resource created for this run"
 	}
 	// Probe the variants in a namespace, because the cases will watch namespaces.
-	namespace := c.nextNamespace()
-	if err := c.createNamespace(ctx, namespace); err != nil {
+	namespace := k.nextNamespace()
+	if err := k.createNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	instance := c.instanceIn(namespace)
-	err := errors.Join(probeVariants(ctx, &c.Target, instance), c.deleteNamespace(ctx, namespace))
-	c.header = instance.Header
+	instance := k.instanceIn(namespace)
+	err := errors.Join(probeVariants(ctx, &k.Target, instance), k.deleteNamespace(ctx, namespace))
+	k.header = instance.Header
 	return err
 }
 
 // Close removes everything that the run created, including the namespaces of interrupted cases.
-func (c *KubeServer) Close() error {
-	defer c.rest.close()
+func (k *KubeServer) Close() error {
+	defer k.rest.close()
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	c.mu.Lock()
-	left := slices.Collect(maps.Keys(c.open))
-	c.mu.Unlock()
-	if len(left) > 0 || c.definition != "" {
-		if err := ping(ctx, c.rest.base); err != nil {
+	k.mu.Lock()
+	left := slices.Collect(maps.Keys(k.open))
+	k.mu.Unlock()
+	if len(left) > 0 || k.definition != "" {
+		if err := ping(ctx, k.rest.base); err != nil {
 			return &listwatch.Error{
-				Code: listwatch.Unavailable, Message: "the server no longer responds; objects that the run " + c.run + " created may be left", Err: err,
+				Code: listwatch.Unavailable, Message: "the server no longer responds; objects that the run " + k.run + " created may be left", Err: err,
 			}
 		}
 	}
 	var errs []error
 	for _, namespace := range left {
-		errs = append(errs, c.deleteNamespace(ctx, namespace))
+		errs = append(errs, k.deleteNamespace(ctx, namespace))
 	}
-	return errors.Join(append(errs, c.removeDefinition(ctx))...)
+	return errors.Join(append(errs, k.removeDefinition(ctx))...)
 }
 
 // chooseResource determines the resource to work on.
-func (c *KubeServer) chooseResource(ctx context.Context, name string) error {
-	core, err := c.discover(ctx, resource{version: "v1", plural: "namespaces"})
+func (k *KubeServer) chooseResource(ctx context.Context, name string) error {
+	core, err := k.discover(ctx, resource{version: "v1", plural: "namespaces"})
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
-	c.createsNamespaces = core != nil
+	k.createsNamespaces = core != nil
 	if name != "" {
-		return c.useResource(ctx, name)
+		return k.useResource(ctx, name)
 	}
-	found, err := c.discover(ctx, resource{version: "v1", plural: "configmaps"})
+	found, err := k.discover(ctx, resource{version: "v1", plural: "configmaps"})
 	switch {
 	case err != nil && !errors.Is(err, listwatch.NotFound):
 		return err
-	case found == nil || c.publishesCA(ctx):
-		return c.define(ctx)
+	case found == nil || k.publishesCA(ctx):
+		return k.define(ctx)
 	}
-	c.resource = *found
+	k.resource = *found
 	return nil
 }
 
 // publishesCA reports whether a controller writes a ConfigMap into every namespace, as
 // kube-controller-manager does.
-func (c *KubeServer) publishesCA(ctx context.Context) bool {
-	return c.rest.do(ctx, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil, nil, nil) == nil
+func (k *KubeServer) publishesCA(ctx context.Context) bool {
+	return k.rest.do(ctx, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil, nil, nil) == nil
 }
 
-func (c *KubeServer) useResource(ctx context.Context, name string) error {
+func (k *KubeServer) useResource(ctx context.Context, name string) error {
 	r, err := parseResource(name)
 	if err != nil {
 		return err
 	}
-	found, err := c.discover(ctx, r)
+	found, err := k.discover(ctx, r)
 	switch {
 	case err != nil:
 		return err
@@ -153,13 +153,13 @@ func (c *KubeServer) useResource(ctx context.Context, name string) error {
 	case !found.namespaced:
 		return invalidf("%s has no namespaces, but each case needs its own: use another resource", r)
 	}
-	c.resource = *found
+	k.resource = *found
 	return nil
 }
 
 // discover returns r with the properties that the server reports, or nil if the server has
 // no such resource.
-func (c *KubeServer) discover(ctx context.Context, r resource) (*resource, error) {
+func (k *KubeServer) discover(ctx context.Context, r resource) (*resource, error) {
 	// The response is an APIResourceList (Kubernetes, "The Kubernetes API", Discovery).
 	var list struct {
 		Resources []struct {
@@ -167,7 +167,7 @@ func (c *KubeServer) discover(ctx context.Context, r resource) (*resource, error
 			Namespaced bool
 		}
 	}
-	if err := c.rest.do(ctx, "GET", r.apiPath(), nil, nil, &list); err != nil {
+	if err := k.rest.do(ctx, "GET", r.apiPath(), nil, nil, &list); err != nil {
 		return nil, err
 	}
 	for _, found := range list.Resources {

@@ -12,21 +12,21 @@ import (
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // define creates a custom resource for this run and waits until it is served.
-func (c *KubeServer) define(ctx context.Context) error {
-	suffix := strings.TrimPrefix(c.run, "conformance-")
+func (k *KubeServer) define(ctx context.Context) error {
+	suffix := strings.TrimPrefix(k.run, "conformance-")
 	r := resource{
 		group: "conformance.example.com", version: "v1", plural: "things" + suffix,
 		kind: "Thing" + suffix, namespaced: true,
 	}
 	name := r.String()
-	if err := c.rest.do(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
+	if err := k.rest.do(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
 		if errors.Is(err, listwatch.NotFound) {
 			return invalidf("the server has neither ConfigMaps nor custom resources: set --resource to one of its resources")
 		}
 		return err
 	}
-	c.definition = name
-	return c.awaitServed(ctx, r)
+	k.definition = name
+	return k.awaitServed(ctx, r)
 }
 
 // definition returns a CustomResourceDefinition for r whose objects may have any spec
@@ -50,14 +50,14 @@ func definition(name string, r resource) map[string]any {
 }
 
 // awaitServed waits until the objects of r can be listed.
-func (c *KubeServer) awaitServed(ctx context.Context, r resource) error {
+func (k *KubeServer) awaitServed(ctx context.Context, r resource) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
-		found, err := c.discover(ctx, r)
+		found, err := k.discover(ctx, r)
 		if err == nil && found != nil {
-			if err = c.rest.do(ctx, "GET", r.path("default"), nil, nil, nil); err == nil {
-				c.resource = *found
+			if err = k.rest.do(ctx, "GET", r.path("default"), nil, nil, nil); err == nil {
+				k.resource = *found
 				return nil
 			}
 		}
@@ -67,14 +67,14 @@ func (c *KubeServer) awaitServed(ctx context.Context, r resource) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return &listwatch.Error{Code: listwatch.Unavailable, Message: "the custom resource " + c.definition + " is not served", Err: context.Cause(ctx)}
+			return &listwatch.Error{Code: listwatch.Unavailable, Message: "the custom resource " + k.definition + " is not served", Err: context.Cause(ctx)}
 		}
 	}
 }
 
-func (c *KubeServer) removeDefinition(ctx context.Context) error {
-	if c.definition == "" {
+func (k *KubeServer) removeDefinition(ctx context.Context) error {
+	if k.definition == "" {
 		return nil
 	}
-	return c.rest.do(ctx, "DELETE", definitionsPath+"/"+c.definition, nil, nil, nil)
+	return k.rest.do(ctx, "DELETE", definitionsPath+"/"+k.definition, nil, nil, nil)
 }

@@ -31,21 +31,21 @@ type object struct {
 
 // Put creates or replaces an object. A replacement contains the previous version, which
 // servers require for custom resources.
-func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	body, err := s.body(key, data)
+func (k *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	body, err := k.body(key, data)
 	if err != nil {
 		return 0, err
 	}
 	const tries = 100 // another writer of the case may change the same object between two attempts
 	for range tries {
 		var version string
-		if version, err = s.write(ctx, key.Name, body); err == nil {
+		if version, err = k.write(ctx, key.Name, body); err == nil {
 			return listwatch.ParseVersion(version)
 		}
 		if !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.Conflict) && !errors.Is(err, listwatch.NotFound) {
 			return 0, err
 		}
-		if err := s.refresh(ctx, key.Name); err != nil {
+		if err := k.refresh(ctx, key.Name); err != nil {
 			return 0, err
 		}
 	}
@@ -53,35 +53,35 @@ func (s *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 }
 
 // write creates the object, or replaces it if it is known to exist.
-func (s *kubeStore) write(ctx context.Context, name string, body map[string]any) (version string, err error) {
-	method, at := "POST", s.resource.path(s.namespace)
+func (k *kubeStore) write(ctx context.Context, name string, body map[string]any) (version string, err error) {
+	method, at := "POST", k.resource.path(k.namespace)
 	metadata := body["metadata"].(map[string]any)
 	delete(metadata, "resourceVersion")
-	if last := s.version(name); last != "" {
+	if last := k.version(name); last != "" {
 		method, at = "PUT", at+"/"+name
 		metadata["resourceVersion"] = last
 	}
 	var written object
-	if err := s.rest.do(ctx, method, at, nil, body, &written); err != nil {
+	if err := k.rest.do(ctx, method, at, nil, body, &written); err != nil {
 		return "", err
 	}
-	s.setVersion(name, written.Metadata.ResourceVersion)
+	k.setVersion(name, written.Metadata.ResourceVersion)
 	return written.Metadata.ResourceVersion, nil
 }
 
 // refresh fetches the current version of an object.
-func (s *kubeStore) refresh(ctx context.Context, name string) error {
+func (k *kubeStore) refresh(ctx context.Context, name string) error {
 	var now object
-	err := s.rest.do(ctx, "GET", s.resource.path(s.namespace)+"/"+name, nil, nil, &now)
+	err := k.rest.do(ctx, "GET", k.resource.path(k.namespace)+"/"+name, nil, nil, &now)
 	if err != nil && !errors.Is(err, listwatch.NotFound) {
 		return err
 	}
-	s.setVersion(name, now.Metadata.ResourceVersion)
+	k.setVersion(name, now.Metadata.ResourceVersion)
 	return nil
 }
 
 // body converts data, an object with metadata and a spec, to the object that the store sends.
-func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error) {
+func (k *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error) {
 	if key.Namespace != "default" {
 		return nil, fmt.Errorf("the case writes to %s, but may only write to namespace default", key)
 	}
@@ -95,9 +95,9 @@ func (s *kubeStore) body(key listwatch.Key, data []byte) (map[string]any, error)
 	if in.Metadata == nil {
 		return nil, fmt.Errorf("%s has no metadata", data)
 	}
-	in.Metadata["namespace"] = s.namespace
-	body := map[string]any{"apiVersion": s.resource.apiVersion(), "kind": s.resource.kind, "metadata": in.Metadata}
-	if s.resource.String() == "configmaps" {
+	in.Metadata["namespace"] = k.namespace
+	body := map[string]any{"apiVersion": k.resource.apiVersion(), "kind": k.resource.kind, "metadata": in.Metadata}
+	if k.resource.String() == "configmaps" {
 		body["data"] = stringValues(in.Spec)
 	} else {
 		body["spec"] = in.Spec
@@ -128,25 +128,25 @@ func keyRune(r rune) rune {
 
 // Delete deletes an object. The response to a DELETE may lack the version of the deletion,
 // so Delete reads it from a watch.
-func (s *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	before := s.version(key.Name)
+func (k *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	before := k.version(key.Name)
 	if before == "" {
 		return 0, &listwatch.Error{Code: listwatch.NotFound, Message: key.String()}
 	}
-	if err := s.rest.do(ctx, "DELETE", s.resource.path(s.namespace)+"/"+key.Name, nil, nil, nil); err != nil {
+	if err := k.rest.do(ctx, "DELETE", k.resource.path(k.namespace)+"/"+key.Name, nil, nil, nil); err != nil {
 		return 0, err
 	}
-	s.setVersion(key.Name, "")
-	return s.deletedAt(ctx, key.Name, before)
+	k.setVersion(key.Name, "")
+	return k.deletedAt(ctx, key.Name, before)
 }
 
 // deletedAt returns the version at which an object was deleted. The parameter before is an older
 // version of the object.
-func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwatch.Version, error) {
+func (k *kubeStore) deletedAt(ctx context.Context, name, before string) (listwatch.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	query := url.Values{"watch": {"1"}, "resourceVersion": {before}, "fieldSelector": {"metadata.name=" + name}}
-	resp, err := s.rest.send(ctx, "GET", s.resource.path(s.namespace), query, nil)
+	resp, err := k.rest.send(ctx, "GET", k.resource.path(k.namespace), query, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -171,14 +171,14 @@ func (s *kubeStore) deletedAt(ctx context.Context, name, before string) (listwat
 	}
 }
 
-func (s *kubeStore) version(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.versions[name]
+func (k *kubeStore) version(name string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.versions[name]
 }
 
-func (s *kubeStore) setVersion(name, version string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.versions[name] = version
+func (k *kubeStore) setVersion(name, version string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.versions[name] = version
 }

@@ -72,10 +72,10 @@ type kubeconfigFile struct {
 }
 
 // apply adds the credentials to o and returns the URL of the server.
-func (f *kubeconfigFile) apply(o *Options) (string, error) {
+func (k *kubeconfigFile) apply(o *Options) (string, error) {
 	cluster, user := "", ""
-	for _, c := range f.Contexts {
-		if c.Name == f.CurrentContext {
+	for _, c := range k.Contexts {
+		if c.Name == k.CurrentContext {
 			cluster, user = c.Context.Cluster, c.Context.User
 		}
 	}
@@ -86,22 +86,22 @@ func (f *kubeconfigFile) apply(o *Options) (string, error) {
 	if o.Header = o.Header.Clone(); o.Header == nil {
 		o.Header = http.Header{}
 	}
-	server, err := f.cluster(cluster, config)
+	server, err := k.cluster(cluster, config)
 	if err != nil {
 		return "", err
 	}
 	o.TLS = config
-	return server, f.user(user, config, o.Header)
+	return server, k.user(user, config, o.Header)
 }
 
-func (f *kubeconfigFile) cluster(name string, config *tls.Config) (string, error) {
-	for _, c := range f.Clusters {
+func (k *kubeconfigFile) cluster(name string, config *tls.Config) (string, error) {
+	for _, c := range k.Clusters {
 		if c.Name != name {
 			continue
 		}
 		config.InsecureSkipVerify = config.InsecureSkipVerify || c.Cluster.Insecure
 		config.ServerName = c.Cluster.ServerName
-		ca, err := f.readData("certificate-authority", c.Cluster.CAData, c.Cluster.CAFile)
+		ca, err := k.readData("certificate-authority", c.Cluster.CAData, c.Cluster.CAFile)
 		if err != nil {
 			return "", err
 		}
@@ -113,11 +113,11 @@ func (f *kubeconfigFile) cluster(name string, config *tls.Config) (string, error
 		}
 		return c.Cluster.Server, nil
 	}
-	return "", invalidf("current-context %q does not refer to a cluster in the file", f.CurrentContext)
+	return "", invalidf("current-context %q does not refer to a cluster in the file", k.CurrentContext)
 }
 
-func (f *kubeconfigFile) user(name string, config *tls.Config, header http.Header) error {
-	for _, u := range f.Users {
+func (k *kubeconfigFile) user(name string, config *tls.Config, header http.Header) error {
+	for _, u := range k.Users {
 		if u.Name != name {
 			continue
 		}
@@ -127,24 +127,24 @@ func (f *kubeconfigFile) user(name string, config *tls.Config, header http.Heade
 		token := []byte(u.User.Token)
 		if len(token) == 0 && u.User.TokenFile != "" {
 			var err error
-			if token, err = f.readData("token", "", u.User.TokenFile); err != nil {
+			if token, err = k.readData("token", "", u.User.TokenFile); err != nil {
 				return err
 			}
 		}
 		if len(token) > 0 {
 			header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		}
-		return f.certificate(config, u.User.CertData, u.User.CertFile, u.User.KeyData, u.User.KeyFile)
+		return k.certificate(config, u.User.CertData, u.User.CertFile, u.User.KeyData, u.User.KeyFile)
 	}
 	return nil
 }
 
-func (f *kubeconfigFile) certificate(config *tls.Config, certData, certFile, keyData, keyFile string) error {
-	cert, err := f.readData("client-certificate", certData, certFile)
+func (k *kubeconfigFile) certificate(config *tls.Config, certData, certFile, keyData, keyFile string) error {
+	cert, err := k.readData("client-certificate", certData, certFile)
 	if err != nil || cert == nil {
 		return err
 	}
-	key, err := f.readData("client-key", keyData, keyFile)
+	key, err := k.readData("client-key", keyData, keyFile)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (f *kubeconfigFile) certificate(config *tls.Config, certData, certFile, key
 
 // readData returns the decoded base64 data, or the content of a file whose name is relative to the
 // kubeconfig. It returns nil if data and file are both empty.
-func (f *kubeconfigFile) readData(what, data, file string) ([]byte, error) {
+func (k *kubeconfigFile) readData(what, data, file string) ([]byte, error) {
 	switch {
 	case data != "":
 		raw, err := base64.StdEncoding.DecodeString(data)
@@ -169,9 +169,9 @@ func (f *kubeconfigFile) readData(what, data, file string) ([]byte, error) {
 	case file == "":
 		return nil, nil
 	case !filepath.IsAbs(file):
-		file = filepath.Join(f.dir, file)
+		file = filepath.Join(k.dir, file)
 	}
 	content, err := os.ReadFile(file)
-	f.contents = append(f.contents, content)
+	k.contents = append(k.contents, content)
 	return content, err
 }

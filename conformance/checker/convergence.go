@@ -23,39 +23,39 @@ func newConvergence(h *History, p *projection) convergence {
 }
 
 // update records the progress of the watcher at a time.
-func (g *convergence) update(w *verifier, at time.Duration) {
-	for w.phase == following && g.reachedCount < len(g.targets) && w.high >= g.targets[g.reachedCount] {
-		g.took = append(g.took, max(0, at-g.heals[g.reachedCount].At))
-		g.reachedCount++
+func (c *convergence) update(w *verifier, at time.Duration) {
+	for w.phase == following && c.reachedCount < len(c.targets) && w.high >= c.targets[c.reachedCount] {
+		c.took = append(c.took, max(0, at-c.heals[c.reachedCount].At))
+		c.reachedCount++
 	}
 }
 
 // finish reports a watcher that reached the version of the last heal too late, or never.
-func (g *convergence) finish(w *verifier) {
-	for g.reachedCount < len(g.targets) && g.targets[g.reachedCount] == 0 {
-		g.took = append(g.took, 0)
-		g.reachedCount++
+func (c *convergence) finish(w *verifier) {
+	for c.reachedCount < len(c.targets) && c.targets[c.reachedCount] == 0 {
+		c.took = append(c.took, 0)
+		c.reachedCount++
 	}
-	w.check.summary.converged = append(w.check.summary.converged, g.took...)
-	if len(g.heals) == 0 {
+	w.check.summary.converged = append(w.check.summary.converged, c.took...)
+	if len(c.heals) == 0 {
 		return
 	}
-	last := g.heals[len(g.heals)-1]
+	last := c.heals[len(c.heals)-1]
 	limit := w.check.history.Meta.ConvergenceTimeout
 	want := fmt.Sprintf("everything up to version %d", last.Version)
 	switch {
-	case g.reachedCount < len(g.heals):
-		due := g.targets[len(g.targets)-1] - 1
+	case c.reachedCount < len(c.heals):
+		due := c.targets[len(c.targets)-1] - 1
 		w.report(Converged, want+": "+w.describe(due), w.progress())
-	case limit > 0 && g.took[len(g.took)-1] > limit:
-		w.report(Converged, want+" within "+limit.String(), "the last event after "+roundDuration(g.took[len(g.took)-1]))
+	case limit > 0 && c.took[len(c.took)-1] > limit:
+		w.report(Converged, want+" within "+limit.String(), "the last event after "+roundDuration(c.took[len(c.took)-1]))
 	}
 }
 
 // progress describes how far the watcher got.
-func (w *verifier) progress() string {
-	if !w.started || w.high == 0 {
+func (v *verifier) progress() string {
+	if !v.started || v.high == 0 {
 		return "no event"
 	}
-	return "the last event was " + w.describe(w.high-1)
+	return "the last event was " + v.describe(v.high-1)
 }

@@ -87,16 +87,16 @@ func NewHistoryWriter(w io.Writer, m Meta) (*HistoryWriter, error) {
 }
 
 // Write appends a line.
-func (w *HistoryWriter) Write(e Entry) error {
-	if err := w.enc.Encode(e); err != nil {
+func (h *HistoryWriter) Write(e Entry) error {
+	if err := h.enc.Encode(e); err != nil {
 		return fileError("write", err)
 	}
 	return nil
 }
 
 // Close flushes the file.
-func (w *HistoryWriter) Close() error {
-	if err := errors.Join(w.buf.Flush(), w.zip.Close()); err != nil {
+func (h *HistoryWriter) Close() error {
+	if err := errors.Join(h.buf.Flush(), h.zip.Close()); err != nil {
 		return fileError("write", err)
 	}
 	return nil
@@ -139,28 +139,28 @@ func NewHistoryReader(r io.Reader) (*HistoryReader, error) {
 }
 
 // Meta returns the metadata from the header.
-func (r *HistoryReader) Meta() Meta { return r.meta }
+func (h *HistoryReader) Meta() Meta { return h.meta }
 
 // Read returns the next line, or [io.EOF] at the end of the file. All other errors have
 // code Corrupt; for a truncated file, the error wraps [io.ErrUnexpectedEOF].
-func (r *HistoryReader) Read() (Entry, error) {
+func (h *HistoryReader) Read() (Entry, error) {
 	var e Entry
-	if !r.lines.Scan() {
-		if err := r.lines.Err(); err != nil {
-			return e, r.corrupt("", err)
+	if !h.lines.Scan() {
+		if err := h.lines.Err(); err != nil {
+			return e, h.corrupt("", err)
 		}
 		return e, io.EOF
 	}
-	r.line++
-	if err := json.Unmarshal(r.lines.Bytes(), &e); err != nil {
-		return Entry{}, r.corrupt("", err)
+	h.line++
+	if err := json.Unmarshal(h.lines.Bytes(), &e); err != nil {
+		return Entry{}, h.corrupt("", err)
 	}
 	return e, nil
 }
 
-func (r *HistoryReader) corrupt(message string, cause error) error {
+func (h *HistoryReader) corrupt(message string, cause error) error {
 	if message == "" {
-		message = fmt.Sprintf("line %d", r.line)
+		message = fmt.Sprintf("line %d", h.line)
 	}
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "read a history", Message: message, Err: cause}
 }

@@ -43,15 +43,15 @@ func (c *checker) verifyExpired(w *verifier) {
 
 // serverPosition returns the newest version that the server has certainly sent on the
 // session's last connection.
-func (w *verifier) serverPosition() listwatch.Version {
-	at := max(w.session.Request.Version, w.initialVersion, w.lastChange, w.lastBookmark)
-	if at == 0 && !w.session.Request.AnyVersion {
-		at = w.newestAcknowledged()
+func (v *verifier) serverPosition() listwatch.Version {
+	at := max(v.session.Request.Version, v.initialVersion, v.lastChange, v.lastBookmark)
+	if at == 0 && !v.session.Request.AnyVersion {
+		at = v.newestAcknowledged()
 	}
-	if n := len(w.session.Connections); n > 0 && w.session.Connections[n-1].From != 0 {
+	if n := len(v.session.Connections); n > 0 && v.session.Connections[n-1].From != 0 {
 		// The watcher may have received later versions. For this connection, only From is certain,
 		// the version from which the client resumed.
-		at = min(at, w.session.Connections[n-1].From)
+		at = min(at, v.session.Connections[n-1].From)
 	}
 	return at
 }

@@ -51,26 +51,26 @@ func Guarantees() []Guarantee {
 }
 
 // ID returns the short name, "W1" to "W14".
-func (r Guarantee) ID() string { return fmt.Sprintf("W%d", uint8(r)) }
+func (g Guarantee) ID() string { return fmt.Sprintf("W%d", uint8(g)) }
 
-// Name returns one or two words for r, such as "ordered".
-func (r Guarantee) Name() string {
-	if r < Ordered || r > InformerExact {
+// Name returns one or two words for g, such as "ordered".
+func (g Guarantee) Name() string {
+	if g < Ordered || g > InformerExact {
 		return "unknown"
 	}
-	return guarantees[r].name
+	return guarantees[g].name
 }
 
 // Text returns the guarantee as a sentence.
-func (r Guarantee) Text() string {
-	if r < Ordered || r > InformerExact {
+func (g Guarantee) Text() string {
+	if g < Ordered || g > InformerExact {
 		return "unknown guarantee"
 	}
-	return guarantees[r].sentence
+	return guarantees[g].sentence
 }
 
 // String returns the ID and the name.
-func (r Guarantee) String() string { return r.ID() + " " + r.Name() }
+func (g Guarantee) String() string { return g.ID() + " " + g.Name() }
 
 // MarshalText returns the ID.
-func (r Guarantee) MarshalText() ([]byte, error) { return []byte(r.ID()), nil }
+func (g Guarantee) MarshalText() ([]byte, error) { return []byte(g.ID()), nil }

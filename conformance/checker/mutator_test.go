@@ -28,49 +28,49 @@ type eventRef struct {
 	index   int
 }
 
-func (p eventRef) event() *ReceivedEvent { return &p.session.Events[p.index] }
-func (p eventRef) remove()               { p.session.Events = slices.Delete(p.session.Events, p.index, p.index+1) }
+func (e eventRef) event() *ReceivedEvent { return &e.session.Events[e.index] }
+func (e eventRef) remove()               { e.session.Events = slices.Delete(e.session.Events, e.index, e.index+1) }
 
-func (p eventRef) insert(f ReceivedEvent) {
-	f.ReceivedAt = p.session.Events[min(p.index, len(p.session.Events)-1)].ReceivedAt
-	p.session.Events = slices.Insert(p.session.Events, p.index, f)
+func (e eventRef) insert(f ReceivedEvent) {
+	f.ReceivedAt = e.session.Events[min(e.index, len(e.session.Events)-1)].ReceivedAt
+	e.session.Events = slices.Insert(e.session.Events, e.index, f)
 }
 
-// afterInitialEvents reports whether p follows the initial events. In a session without a SYNCED
+// afterInitialEvents reports whether e follows the initial events. In a session without a SYNCED
 // event, the first change marks the end of the initial events, and only events after that change
 // follow them.
-func (p eventRef) afterInitialEvents() bool {
-	if !p.session.Request.InitialEvents {
+func (e eventRef) afterInitialEvents() bool {
+	if !e.session.Request.InitialEvents {
 		return true
 	}
-	for i := range p.index {
-		if f := p.session.Events[i]; f.Type == Synced || !f.Initial {
+	for i := range e.index {
+		if f := e.session.Events[i]; f.Type == Synced || !f.Initial {
 			return true
 		}
 	}
 	return false
 }
 
-func (p eventRef) hasObject() bool {
-	t := p.event().Type
+func (e eventRef) hasObject() bool {
+	t := e.event().Type
 	return t == Added || t == Modified || t == Deleted
 }
 
-// isChange reports whether p is a change after the initial events.
-func (p eventRef) isChange() bool {
-	return p.hasObject() && !p.event().Initial && p.afterInitialEvents()
+// isChange reports whether e is a change after the initial events.
+func (e eventRef) isChange() bool {
+	return e.hasObject() && !e.event().Initial && e.afterInitialEvents()
 }
 
-// neighbor returns the event at p.index+offset, and whether it exists and is a change.
-func (p eventRef) neighbor(offset int) (n eventRef, ok bool) {
-	n = eventRef{p.session, p.index + offset}
+// neighbor returns the event at e.index+offset, and whether it exists and is a change.
+func (e eventRef) neighbor(offset int) (n eventRef, ok bool) {
+	n = eventRef{e.session, e.index + offset}
 	return n, n.index >= 0 && n.index < len(n.session.Events) && n.isChange()
 }
 
-// isFirst reports whether only initial events precede p.
-func (p eventRef) isFirst() bool {
-	for i := range p.index {
-		if f := p.session.Events[i]; !f.Initial {
+// isFirst reports whether only initial events precede e.
+func (e eventRef) isFirst() bool {
+	for i := range e.index {
+		if f := e.session.Events[i]; !f.Initial {
 			return false
 		}
 	}

@@ -21,8 +21,8 @@ type observedState struct {
 	bounded     bool
 }
 
-func (c *observedState) covers(key Key) bool {
-	return (c.after == Key{} || key.compare(c.after) > 0) && (!c.bounded || key.compare(c.upTo) <= 0)
+func (o *observedState) covers(key Key) bool {
+	return (o.after == Key{} || key.compare(o.after) > 0) && (!o.bounded || key.compare(o.upTo) <= 0)
 }
 
 // verifyItem verifies a single item: a write must have produced it, and the selection must contain

@@ -24,40 +24,40 @@ func (r *Recorder) Collection(c *store.Collection) *RecordedCollection {
 }
 
 // Create calls [store.Collection.Create] and records the write.
-func (c *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
-	began := c.recorder.Elapsed()
-	o, err := c.things.Create(ctx, data)
+func (r *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
+	began := r.recorder.Elapsed()
+	o, err := r.things.Create(ctx, data)
 	if err == nil {
-		c.recorder.RecordWrite(began, Write{Version: o.Version, Key: Key(o.Key), After: c.recorder.ObjectState(o)})
+		r.recorder.RecordWrite(began, Write{Version: o.Version, Key: Key(o.Key), After: r.recorder.ObjectState(o)})
 	}
 	return o, err
 }
 
 // Update calls [store.Collection.Update] and records the write, unless nothing changed.
-func (c *RecordedCollection) Update(
+func (r *RecordedCollection) Update(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
-	began := c.recorder.Elapsed()
+	began := r.recorder.Elapsed()
 	// before is the replaced object, which the last call of change received.
 	var before *listwatch.Object
-	o, err := c.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
+	o, err := r.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
 		before = old
 		return change(old)
 	})
 	if err == nil && o.Version != before.Version {
-		c.recorder.RecordWrite(began, Write{
-			Version: o.Version, Key: Key(o.Key), Before: c.recorder.DeletedState(before, o.Version), After: c.recorder.ObjectState(o),
+		r.recorder.RecordWrite(began, Write{
+			Version: o.Version, Key: Key(o.Key), Before: r.recorder.DeletedState(before, o.Version), After: r.recorder.ObjectState(o),
 		})
 	}
 	return o, err
 }
 
 // Delete calls [store.Collection.Delete] and records the write.
-func (c *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
-	began := c.recorder.Elapsed()
-	o, err := c.things.Delete(ctx, key, p)
+func (r *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
+	began := r.recorder.Elapsed()
+	o, err := r.things.Delete(ctx, key, p)
 	if err == nil {
-		c.recorder.RecordWrite(began, Write{Version: o.Version, Key: Key(o.Key), Before: c.recorder.ObjectState(o)})
+		r.recorder.RecordWrite(began, Write{Version: o.Version, Key: Key(o.Key), Before: r.recorder.ObjectState(o)})
 	}
 	return o, err
 }

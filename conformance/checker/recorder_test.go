@@ -34,12 +34,12 @@ func newRecordedStore(t testing.TB) *recordedStore {
 	return &recordedStore{db, things, rec, rec.Collection(things)}
 }
 
-func (s *recordedStore) put(t testing.TB, name, tier string, n int) {
+func (r *recordedStore) put(t testing.TB, name, tier string, n int) {
 	t.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
-	_, err := s.writes.Create(t.Context(), data)
+	_, err := r.writes.Create(t.Context(), data)
 	if errors.Is(err, listwatch.AlreadyExists) {
-		_, err = s.writes.Update(t.Context(), listwatch.Key{Name: name}, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = r.writes.Update(t.Context(), listwatch.Key{Name: name}, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -131,17 +131,17 @@ func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
 }
 
 // putOrDelete writes or deletes an object. Concurrent writers may use the same name.
-func (s *recordedStore) putOrDelete(t *testing.T, name, tier string, n int) {
+func (r *recordedStore) putOrDelete(t *testing.T, name, tier string, n int) {
 	key := listwatch.Key{Name: name}
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
-	_, err := s.things.Get(t.Context(), key)
+	_, err := r.things.Get(t.Context(), key)
 	switch {
 	case err != nil:
-		_, err = s.writes.Create(t.Context(), data)
+		_, err = r.writes.Create(t.Context(), data)
 	case n%5 == 0:
-		_, err = s.writes.Delete(t.Context(), key, listwatch.Preconditions{})
+		_, err = r.writes.Delete(t.Context(), key, listwatch.Preconditions{})
 	default:
-		_, err = s.writes.Update(t.Context(), key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = r.writes.Update(t.Context(), key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if err != nil && !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.NotFound) {
 		t.Error(err)

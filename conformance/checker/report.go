@@ -164,16 +164,16 @@ func counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (w *verifier) report(r Guarantee, want, got string) { w.check.add(w.violation(r, want, got)) }
+func (v *verifier) report(r Guarantee, want, got string) { v.check.add(v.violation(r, want, got)) }
 
-func (w *verifier) violation(r Guarantee, want, got string) Violation {
-	v := Violation{
-		Guarantee: r, Watcher: w.session.Watcher, Session: w.sessionNumber, Transport: w.session.Transport, Event: w.eventIndex, Want: want, Got: got,
+func (v *verifier) violation(r Guarantee, want, got string) Violation {
+	found := Violation{
+		Guarantee: r, Watcher: v.session.Watcher, Session: v.sessionNumber, Transport: v.session.Transport, Event: v.eventIndex, Want: want, Got: got,
 	}
-	if w.eventIndex >= 0 {
-		v.At = w.session.Events[w.eventIndex].ReceivedAt
+	if v.eventIndex >= 0 {
+		found.At = v.session.Events[v.eventIndex].ReceivedAt
 	}
-	return v
+	return found
 }
 
 func describe(e *ReceivedEvent) string { return describeEvent(e.Type, e.Key, e.Version, e.Fingerprint) }

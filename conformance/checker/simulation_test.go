@@ -155,20 +155,20 @@ func (s *simulation) writeKey(key Key, began time.Duration) {
 	s.history.HandlerCalls = append(s.history.HandlerCalls, HandlerCall{"informer", eventType, key, s.version})
 }
 
-func (o *simObject) state() *ObjectState {
-	if o == nil {
+func (s *simObject) state() *ObjectState {
+	if s == nil {
 		return nil
 	}
-	s := &ObjectState{Labels: map[string]string{"tier": o.tier}, Fingerprint: o.fingerprint}
-	if isOdd(o) {
-		s.Tags = []string{"odd"}
+	state := &ObjectState{Labels: map[string]string{"tier": s.tier}, Fingerprint: s.fingerprint}
+	if isOdd(s) {
+		state.Tags = []string{"odd"}
 	}
-	return s
+	return state
 }
 
-// deletedFingerprint returns the fingerprint of o in a DELETED event of version v.
-func (o *simObject) deletedFingerprint(v listwatch.Version) Fingerprint {
-	return o.fingerprint ^ Fingerprint(v)<<1
+// deletedFingerprint returns the fingerprint of s in a DELETED event of version v.
+func (s *simObject) deletedFingerprint(v listwatch.Version) Fingerprint {
+	return s.fingerprint ^ Fingerprint(v)<<1
 }
 
 func (s *simulation) compact() {
@@ -390,7 +390,7 @@ func (s *simulation) expire(c *simClient) {
 
 // knowsPosition reports whether the client can tell which version it has reached. Without
 // bookmarks, it needs a change to know that the initial events are complete.
-func (c *simClient) knowsPosition() bool {
-	return c.session.Request.Version != 0 && !c.session.Request.InitialEvents ||
-		slices.ContainsFunc(c.session.Events, func(f ReceivedEvent) bool { return !f.Initial })
+func (s *simClient) knowsPosition() bool {
+	return s.session.Request.Version != 0 && !s.session.Request.InitialEvents ||
+		slices.ContainsFunc(s.session.Events, func(f ReceivedEvent) bool { return !f.Initial })
 }

@@ -45,27 +45,27 @@ const (
 	Synced   = EventType(listwatch.Synced)
 )
 
-// String returns the name of t, such as "ADDED".
-func (t EventType) String() string {
-	if t == Synced {
+// String returns the name of e, such as "ADDED".
+func (e EventType) String() string {
+	if e == Synced {
 		return "SYNCED"
 	}
-	return listwatch.EventType(t).String()
+	return listwatch.EventType(e).String()
 }
 
-// MarshalText returns the name of t. An unknown type is an error.
-func (t EventType) MarshalText() ([]byte, error) {
-	if t < Added || t > Synced {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("unknown event type %d", t)}
+// MarshalText returns the name of e. An unknown type is an error.
+func (e EventType) MarshalText() ([]byte, error) {
+	if e < Added || e > Synced {
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("unknown event type %d", e)}
 	}
-	return []byte(t.String()), nil
+	return []byte(e.String()), nil
 }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (t *EventType) UnmarshalText(text []byte) error {
+func (e *EventType) UnmarshalText(text []byte) error {
 	for known := Added; known <= Synced; known++ {
 		if known.String() == string(text) {
-			*t = known
+			*e = known
 			return nil
 		}
 	}
@@ -82,18 +82,18 @@ func FingerprintOf(data []byte) Fingerprint {
 	return Fingerprint(max(binary.BigEndian.Uint64(sum[:8]), 1))
 }
 
-// String returns p in the format of MarshalText.
-func (p Fingerprint) String() string { return fmt.Sprintf("%016x", uint64(p)) }
+// String returns f in the format of MarshalText.
+func (f Fingerprint) String() string { return fmt.Sprintf("%016x", uint64(f)) }
 
 // MarshalText implements [encoding.TextMarshaler].
-func (p Fingerprint) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (f Fingerprint) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (p *Fingerprint) UnmarshalText(text []byte) error {
+func (f *Fingerprint) UnmarshalText(text []byte) error {
 	v, err := strconv.ParseUint(string(text), 16, 64)
 	if err != nil || len(text) != 16 {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fingerprint %.20q: must be 16 hexadecimal digits", text)}
 	}
-	*p = Fingerprint(v)
+	*f = Fingerprint(v)
 	return nil
 }

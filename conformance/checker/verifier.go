@@ -62,141 +62,141 @@ func (g *gap) contains(position int) bool {
 }
 
 // run verifies all sessions of a watcher, given by their numbers.
-func (w *verifier) run(numbers []int) {
+func (v *verifier) run(numbers []int) {
 	for _, n := range numbers {
-		w.beginSession(n)
-		for i := range w.session.Events {
-			w.eventIndex = i
-			w.verifyEvent(&w.session.Events[i])
+		v.beginSession(n)
+		for i := range v.session.Events {
+			v.eventIndex = i
+			v.verifyEvent(&v.session.Events[i])
 		}
-		w.eventIndex = -1
-		w.endSession()
+		v.eventIndex = -1
+		v.endSession()
 	}
-	w.reportGaps()
-	w.convergence.finish(w)
+	v.reportGaps()
+	v.convergence.finish(v)
 }
 
-func (w *verifier) beginSession(number int) {
-	w.sessionNumber, w.session = number, w.check.history.Sessions[number]
-	w.phase, w.initialItems, w.lastChange, w.lastBookmark, w.initialVersion, w.atStart = opening, nil, 0, 0, 0, true
-	w.seenBefore, w.firstPosition = w.newestSeen, 0
+func (v *verifier) beginSession(number int) {
+	v.sessionNumber, v.session = number, v.check.history.Sessions[number]
+	v.phase, v.initialItems, v.lastChange, v.lastBookmark, v.initialVersion, v.atStart = opening, nil, 0, 0, 0, true
+	v.seenBefore, v.firstPosition = v.newestSeen, 0
 }
 
 // begin starts the verification of a session: at the first event, or, if the session has a known
 // starting point but no events, when it ends.
-func (w *verifier) begin() {
-	request := w.session.Request
+func (v *verifier) begin() {
+	request := v.session.Request
 	switch {
 	case request.InitialEvents:
-		w.reportGaps()
-		w.phase = initial
+		v.reportGaps()
+		v.phase = initial
 		return
 	case request.Version != 0:
-		w.resume(request.Version)
-		w.check.verifyServedBelowFloor(w)
+		v.resume(request.Version)
+		v.check.verifyServedBelowFloor(v)
 	default:
-		w.reportGaps()
-		w.next = w.projection.firstAfter(w.newestAcknowledged())
-		w.high, w.started = w.next, true
+		v.reportGaps()
+		v.next = v.projection.firstAfter(v.newestAcknowledged())
+		v.high, v.started = v.next, true
 	}
-	w.phase = following
+	v.phase = following
 }
 
 // resume sets the expected position of a session that starts after a version.
-func (w *verifier) resume(at listwatch.Version) {
-	w.next = w.projection.firstAfter(at)
+func (v *verifier) resume(at listwatch.Version) {
+	v.next = v.projection.firstAfter(at)
 	switch {
-	case !w.started || w.listed[at]:
-		w.reportGaps()
-		w.high = w.next
-	case w.next > w.high:
+	case !v.started || v.listed[at]:
+		v.reportGaps()
+		v.high = v.next
+	case v.next > v.high:
 		// The request skips events that the watcher has not received. They may still
 		// arrive late.
-		w.openGap(w.high, w.next, Resumable, fmt.Sprintf("a session that resumes after version %d", at))
-		w.high = w.next
+		v.openGap(v.high, v.next, Resumable, fmt.Sprintf("a session that resumes after version %d", at))
+		v.high = v.next
 	}
-	w.started = true
+	v.started = true
 }
 
 // newestAcknowledged returns the version that a watch from the newest state must include.
-func (w *verifier) newestAcknowledged() listwatch.Version {
-	return w.check.writes.acked.before(w.session.Opened)
+func (v *verifier) newestAcknowledged() listwatch.Version {
+	return v.check.writes.acked.before(v.session.Opened)
 }
 
-func (w *verifier) verifyEvent(e *ReceivedEvent) {
-	if w.phase == opening {
-		w.begin()
+func (v *verifier) verifyEvent(e *ReceivedEvent) {
+	if v.phase == opening {
+		v.begin()
 	}
-	if w.phase == initial && !w.session.Request.Bookmarks && !e.Initial {
-		w.endInitialWithoutBookmark(e)
+	if v.phase == initial && !v.session.Request.Bookmarks && !e.Initial {
+		v.endInitialWithoutBookmark(e)
 	}
 	switch {
 	case e.Type == Synced:
-		w.verifySynced(e)
-	case w.phase == initial:
-		w.verifyInitial(e)
+		v.verifySynced(e)
+	case v.phase == initial:
+		v.verifyInitial(e)
 	case e.Type == Bookmark:
-		w.verifyBookmark(e)
+		v.verifyBookmark(e)
 	default:
-		w.verifyChange(e)
+		v.verifyChange(e)
 	}
-	w.convergence.update(w, e.ReceivedAt)
+	v.convergence.update(v, e.ReceivedAt)
 }
 
 // verifyChange verifies an event after the initial events.
-func (w *verifier) verifyChange(e *ReceivedEvent) {
-	w.check.summary.Events++
-	w.newestSeen = max(w.newestSeen, e.Version)
-	position := w.match(e)
+func (v *verifier) verifyChange(e *ReceivedEvent) {
+	v.check.summary.Events++
+	v.newestSeen = max(v.newestSeen, e.Version)
+	position := v.match(e)
 	if position < 0 {
 		return
 	}
-	w.adjustStart(position)
+	v.adjustStart(position)
 	switch {
-	case position > w.next:
-		w.openGap(w.next, position, Reliable, describe(e))
+	case position > v.next:
+		v.openGap(v.next, position, Reliable, describe(e))
 		fallthrough
-	case position == w.next:
-		w.next = position + 1
-		if position < w.high && !w.fillGap(position, e) {
-			w.report(Unique, "no event that was received before", describe(e))
+	case position == v.next:
+		v.next = position + 1
+		if position < v.high && !v.fillGap(position, e) {
+			v.report(Unique, "no event that was received before", describe(e))
 		}
 	default:
-		w.verifyOldEvent(position, e)
+		v.verifyOldEvent(position, e)
 	}
-	w.high = max(w.high, w.next)
-	w.lastChange, w.atStart = max(w.lastChange, e.Version), false
+	v.high = max(v.high, v.next)
+	v.lastChange, v.atStart = max(v.lastChange, e.Version), false
 }
 
 // match compares e with the write that caused it. It returns the position of the expected
 // event, or a negative number if no write caused e.
-func (w *verifier) match(e *ReceivedEvent) int {
-	write, others := w.check.writes.find(e.Version, e.Key)
+func (v *verifier) match(e *ReceivedEvent) int {
+	write, others := v.check.writes.find(e.Version, e.Key)
 	switch {
 	case write < 0 && others == 1:
 		// The version has only one write, so the event is for that write and has a wrong key.
-		from, _ := w.check.writes.indexRange(e.Version)
-		position := int(w.projection.positions[from]) - 1
-		w.report(ContentExact, "key "+w.check.writes.all[from].Key.String(), describe(e))
+		from, _ := v.check.writes.indexRange(e.Version)
+		position := int(v.projection.positions[from]) - 1
+		v.report(ContentExact, "key "+v.check.writes.all[from].Key.String(), describe(e))
 		return position
 	case write < 0 && others > 0:
-		w.report(ContentExact, "the key of a write of that version", describe(e))
+		v.report(ContentExact, "the key of a write of that version", describe(e))
 		return -1
 	case write < 0:
-		w.report(NoPhantom, "no event: no write has that version", describe(e))
+		v.report(NoPhantom, "no event: no write has that version", describe(e))
 		return -1
 	}
-	if began := w.check.writes.all[write].Began; e.ReceivedAt != 0 && e.ReceivedAt < began {
-		w.report(NoPhantom, fmt.Sprintf("no event before the write was requested at %v", began), describe(e))
+	if began := v.check.writes.all[write].Began; e.ReceivedAt != 0 && e.ReceivedAt < began {
+		v.report(NoPhantom, fmt.Sprintf("no event before the write was requested at %v", began), describe(e))
 	}
-	position := int(w.projection.positions[write]) - 1
+	position := int(v.projection.positions[write]) - 1
 	if position < 0 {
-		w.report(NoPhantom, "no event: that write does not concern the selection", describe(e))
+		v.report(NoPhantom, "no event: that write does not concern the selection", describe(e))
 		return -1
 	}
-	want, payload := w.projection.events[position].eventType, w.projection.fingerprintAt(position)
+	want, payload := v.projection.events[position].eventType, v.projection.fingerprintAt(position)
 	if e.Type != want || payload != 0 && e.Fingerprint != 0 && e.Fingerprint != payload {
-		w.report(ContentExact, w.describe(position), describe(e))
+		v.report(ContentExact, v.describe(position), describe(e))
 	}
 	return position
 }
@@ -204,41 +204,41 @@ func (w *verifier) match(e *ReceivedEvent) int {
 // adjustStart moves the expected position to the first event of a watch without initial events. A
 // watch from the newest version may start at any write between its request and its response, and a
 // watch whose request accepts any version may start anywhere.
-func (w *verifier) adjustStart(position int) {
-	a := w.session.Request
-	if !w.atStart || a.InitialEvents || a.Version != 0 {
+func (v *verifier) adjustStart(position int) {
+	a := v.session.Request
+	if !v.atStart || a.InitialEvents || a.Version != 0 {
 		return
 	}
 	if a.AnyVersion {
-		w.next, w.high = position, position
+		v.next, v.high = position, position
 	}
-	for w.next < position && w.check.writes.all[w.projection.events[w.next].write].Began <= w.session.Ready {
-		w.next++
+	for v.next < position && v.check.writes.all[v.projection.events[v.next].write].Began <= v.session.Ready {
+		v.next++
 	}
-	w.high = max(w.high, w.next)
-	w.firstPosition = w.next
+	v.high = max(v.high, v.next)
+	v.firstPosition = v.next
 }
 
 // verifyOldEvent verifies an event at a position that the session has already passed.
-func (w *verifier) verifyOldEvent(position int, e *ReceivedEvent) {
+func (v *verifier) verifyOldEvent(position int, e *ReceivedEvent) {
 	got := describe(e)
 	switch {
-	case w.fillGap(position, e):
-	case e.Version <= w.session.Request.Version && !w.session.Request.InitialEvents:
-		w.report(Resumable, fmt.Sprintf("no event up to version %d, the requested version", w.session.Request.Version), got)
-	case e.Version <= w.initialVersion:
-		w.report(Bookmarkable, fmt.Sprintf("no event up to version %d, the version of the initial events", w.initialVersion), got)
-	case position < w.firstPosition:
-		w.report(w.guaranteeForLate(e, false), "no event older than the first event of the session", got)
+	case v.fillGap(position, e):
+	case e.Version <= v.session.Request.Version && !v.session.Request.InitialEvents:
+		v.report(Resumable, fmt.Sprintf("no event up to version %d, the requested version", v.session.Request.Version), got)
+	case e.Version <= v.initialVersion:
+		v.report(Bookmarkable, fmt.Sprintf("no event up to version %d, the version of the initial events", v.initialVersion), got)
+	case position < v.firstPosition:
+		v.report(v.guaranteeForLate(e, false), "no event older than the first event of the session", got)
 	default:
-		w.report(Unique, "no event that was received before", got)
+		v.report(Unique, "no event that was received before", got)
 	}
 }
 
 // fillGap removes a position from its gap and reports the late event e. It returns false if the
 // position is in no gap.
-func (w *verifier) fillGap(position int, e *ReceivedEvent) bool {
-	for _, g := range w.gaps {
+func (v *verifier) fillGap(position int, e *ReceivedEvent) bool {
+	for _, g := range v.gaps {
 		if !g.contains(position) {
 			continue
 		}
@@ -246,7 +246,7 @@ func (w *verifier) fillGap(position int, e *ReceivedEvent) bool {
 			g.late = make(map[int]bool)
 		}
 		g.late[position] = true
-		w.report(w.guaranteeForLate(e, g.startsWithinVersion), w.describe(position)+" at its position", describe(e)+fmt.Sprintf(", after version %d", max(w.lastChange, w.lastBookmark)))
+		v.report(v.guaranteeForLate(e, g.startsWithinVersion), v.describe(position)+" at its position", describe(e)+fmt.Sprintf(", after version %d", max(v.lastChange, v.lastBookmark)))
 		return true
 	}
 	return false
@@ -254,11 +254,11 @@ func (w *verifier) fillGap(position int, e *ReceivedEvent) bool {
 
 // guaranteeForLate returns the guarantee that a late event e breaks. withinVersion reports
 // that e belongs to a transaction of which an event had already arrived.
-func (w *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guarantee {
+func (v *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guarantee {
 	switch {
-	case withinVersion || e.Version == w.lastChange:
+	case withinVersion || e.Version == v.lastChange:
 		return Atomic
-	case e.Version <= w.lastBookmark:
+	case e.Version <= v.lastBookmark:
 		return Bookmarkable
 	}
 	return Ordered
@@ -266,20 +266,20 @@ func (w *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guaran
 
 // openGap records that the positions p with from <= p < to were skipped. got describes the event or
 // bookmark that arrived instead.
-func (w *verifier) openGap(from, to int, guarantee Guarantee, got string) {
-	if request := w.session.Request; guarantee == Reliable && w.atStart && request.Version != 0 && !request.InitialEvents {
+func (v *verifier) openGap(from, to int, guarantee Guarantee, got string) {
+	if request := v.session.Request; guarantee == Reliable && v.atStart && request.Version != 0 && !request.InitialEvents {
 		guarantee = Resumable
-		if w.check.startsBelowFloor(w.session) {
+		if v.check.startsBelowFloor(v.session) {
 			guarantee = ExpiryJustified
 		}
 	}
-	g := &gap{from: from, to: to, violation: w.violation(guarantee, "", got), startsWithinVersion: w.projection.versionAt(from) == w.lastChange}
-	w.gaps = append(w.gaps, g)
+	g := &gap{from: from, to: to, violation: v.violation(guarantee, "", got), startsWithinVersion: v.projection.versionAt(from) == v.lastChange}
+	v.gaps = append(v.gaps, g)
 }
 
 // reportGaps reports the missing positions of all gaps.
-func (w *verifier) reportGaps() {
-	for _, g := range w.gaps {
+func (v *verifier) reportGaps() {
+	for _, g := range v.gaps {
 		first, missing := -1, 0
 		for position := g.from; position < g.to; position++ {
 			if g.late[position] {
@@ -292,39 +292,39 @@ func (w *verifier) reportGaps() {
 		if missing == 0 {
 			continue
 		}
-		v := g.violation
-		v.Want = w.describe(first)
+		found := g.violation
+		found.Want = v.describe(first)
 		if missing > 1 {
-			v.Want += fmt.Sprintf(" and %d more", missing-1)
+			found.Want += fmt.Sprintf(" and %d more", missing-1)
 		}
-		w.check.add(v)
+		v.check.add(found)
 	}
-	w.gaps = nil
+	v.gaps = nil
 }
 
-func (w *verifier) endSession() {
-	s := w.session
+func (v *verifier) endSession() {
+	s := v.session
 	switch {
 	case s.End.Expired:
-	case w.phase == opening && w.listed[s.Request.Version]:
-		w.begin() // no events arrived, but the list provided a state
+	case v.phase == opening && v.listed[s.Request.Version]:
+		v.begin() // no events arrived, but the list provided a state
 	case s.End.Error != "" && s.End.Error != cleanEnd:
-	case w.phase == opening && s.Request.Version == 0 && !s.Request.InitialEvents:
-		w.begin() // the session had no event; it started at the newest version
-	case w.phase != following && s.Request.InitialEvents && !s.Request.Bookmarks:
+	case v.phase == opening && s.Request.Version == 0 && !s.Request.InitialEvents:
+		v.begin() // the session had no event; it started at the newest version
+	case v.phase != following && s.Request.InitialEvents && !s.Request.Bookmarks:
 		// Without bookmarks, the watcher cannot know whether the initial state is complete.
 		// Assume that it is.
-		w.high, w.started, w.phase = max(w.high, w.projection.firstAfter(w.newestAcknowledged())), true, following
+		v.high, v.started, v.phase = max(v.high, v.projection.firstAfter(v.newestAcknowledged())), true, following
 	}
-	w.convergence.update(w, max(s.Opened, s.Ready))
-	if w.session.End.Expired {
-		w.check.verifyExpired(w)
+	v.convergence.update(v, max(s.Opened, s.Ready))
+	if v.session.End.Expired {
+		v.check.verifyExpired(v)
 	}
 }
 
 // describe describes the expected event at position n.
-func (w *verifier) describe(n int) string {
-	s := w.projection.events[n]
-	write := &w.check.writes.all[s.write]
-	return describeEvent(s.eventType, write.Key, write.Version, w.projection.fingerprintAt(n))
+func (v *verifier) describe(n int) string {
+	s := v.projection.events[n]
+	write := &v.check.writes.all[s.write]
+	return describeEvent(s.eventType, write.Key, write.Version, v.projection.fingerprintAt(n))
 }

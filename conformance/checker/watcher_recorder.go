@@ -60,18 +60,18 @@ type recordedSource struct {
 	transport string
 }
 
-func (s *recordedSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	began := s.recorder.recorder.Elapsed()
-	page, err := s.source.List(ctx, q)
+func (r *recordedSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	began := r.recorder.recorder.Elapsed()
+	page, err := r.source.List(ctx, q)
 	if err == nil && q.Continue == "" {
-		s.recorder.recorder.RecordList(s.recorder.name, began, q, page)
+		r.recorder.recorder.RecordList(r.recorder.name, began, q, page)
 	}
 	return page, err
 }
 
-func (s *recordedSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	log := s.recorder.OpenSession(q, s.transport)
-	w, err := s.source.Watch(ctx, q)
+func (r *recordedSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	log := r.recorder.OpenSession(q, r.transport)
+	w, err := r.source.Watch(ctx, q)
 	if err != nil {
 		log.End(err)
 		return nil, err
@@ -173,20 +173,20 @@ type recordedWatcher struct {
 	session *SessionRecorder
 }
 
-func (w *recordedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	n, err := w.Watcher.Next(ctx, dst)
+func (r *recordedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := r.Watcher.Next(ctx, dst)
 	for _, e := range dst[:n] {
-		w.session.Event(e)
+		r.session.Event(e)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.session.End(err)
+		r.session.End(err)
 	}
 	return n, err
 }
 
-func (w *recordedWatcher) Close() error {
-	w.session.End(nil)
-	return w.Watcher.Close()
+func (r *recordedWatcher) Close() error {
+	r.session.End(nil)
+	return r.Watcher.Close()
 }
 
 // Receiver calls Ready, and returns a receiver that reads from r and records its events and its

@@ -49,24 +49,24 @@ func newWriteLog(h *History) (*writeLog, error) {
 	return l, nil
 }
 
-func (l *writeLog) checkWrite(i int, exists bool) error {
-	w := &l.all[i]
+func (w *writeLog) checkWrite(i int, exists bool) error {
+	write := &w.all[i]
 	message := ""
 	switch {
-	case w.Version == 0:
+	case write.Version == 0:
 		message = "has no version"
-	case w.Before == nil && w.After == nil:
+	case write.Before == nil && write.After == nil:
 		message = "has neither Before nor After"
-	case i > 0 && l.all[i-1].Version == w.Version && l.all[i-1].Key == w.Key:
+	case i > 0 && w.all[i-1].Version == write.Version && w.all[i-1].Key == write.Key:
 		message = "is recorded twice"
-	case exists && w.Before == nil:
+	case exists && write.Before == nil:
 		message = "has no Before, but the object exists"
-	case !exists && w.Before != nil:
+	case !exists && write.Before != nil:
 		message = "has a Before, but the object does not exist"
 	default:
 		return nil
 	}
-	return invalid(fmt.Sprintf("the write of %s at version %d %s", w.Key, w.Version, message))
+	return invalid(fmt.Sprintf("the write of %s at version %d %s", write.Key, write.Version, message))
 }
 
 func invalid(message string) error {
@@ -75,13 +75,13 @@ func invalid(message string) error {
 
 // indexRange returns the range of indexes of the writes with version v. The range is empty
 // if there are no such writes.
-func (l *writeLog) indexRange(v listwatch.Version) (from, to int32) {
-	from, ok := l.firstIndex[v]
+func (w *writeLog) indexRange(v listwatch.Version) (from, to int32) {
+	from, ok := w.firstIndex[v]
 	if !ok {
 		return 0, 0
 	}
 	to = from + 1
-	for int(to) < len(l.all) && l.all[to].Version == v {
+	for int(to) < len(w.all) && w.all[to].Version == v {
 		to++
 	}
 	return from, to
@@ -89,10 +89,10 @@ func (l *writeLog) indexRange(v listwatch.Version) (from, to int32) {
 
 // find returns the index of the write of key at version v, or -1. others is the number of
 // writes of other keys at v.
-func (l *writeLog) find(v listwatch.Version, key Key) (write int32, others int32) {
-	from, to := l.indexRange(v)
+func (w *writeLog) find(v listwatch.Version, key Key) (write int32, others int32) {
+	from, to := w.indexRange(v)
 	for i := from; i < to; i++ {
-		if l.all[i].Key == key {
+		if w.all[i].Key == key {
 			return i, to - from - 1
 		}
 	}
@@ -100,11 +100,11 @@ func (l *writeLog) find(v listwatch.Version, key Key) (write int32, others int32
 }
 
 // newest returns the version of the last write.
-func (l *writeLog) newest() listwatch.Version {
-	if len(l.all) == 0 {
+func (w *writeLog) newest() listwatch.Version {
+	if len(w.all) == 0 {
 		return 0
 	}
-	return l.all[len(l.all)-1].Version
+	return w.all[len(w.all)-1].Version
 }
 
 // versionsByTime maps a time to the newest version at that time.
@@ -119,30 +119,30 @@ type versionAtTime struct {
 	newest listwatch.Version
 }
 
-func (t *versionsByTime) add(at time.Duration, v listwatch.Version) {
-	t.points = append(t.points, versionAtTime{at, v})
+func (v *versionsByTime) add(at time.Duration, version listwatch.Version) {
+	v.points = append(v.points, versionAtTime{at, version})
 }
 
-// sort prepares t for lookups.
-func (t *versionsByTime) sort() {
-	slices.SortStableFunc(t.points, func(a, b versionAtTime) int { return cmp.Compare(a.at, b.at) })
-	newest := t.base
-	for i := range t.points {
-		newest = max(newest, t.points[i].newest)
-		t.points[i].newest = newest
+// sort prepares v for lookups.
+func (v *versionsByTime) sort() {
+	slices.SortStableFunc(v.points, func(a, b versionAtTime) int { return cmp.Compare(a.at, b.at) })
+	newest := v.base
+	for i := range v.points {
+		newest = max(newest, v.points[i].newest)
+		v.points[i].newest = newest
 	}
 }
 
 // upTo returns the newest version at a time, including changes at exactly that time. With a
 // fake clock, many changes have the same time and an unknown order, so callers choose
 // between upTo and before.
-func (t *versionsByTime) upTo(at time.Duration) listwatch.Version { return t.before(at + 1) }
+func (v *versionsByTime) upTo(at time.Duration) listwatch.Version { return v.before(at + 1) }
 
 // before is like upTo, but excludes changes at exactly the given time.
-func (t *versionsByTime) before(at time.Duration) listwatch.Version {
-	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].at >= at })
+func (v *versionsByTime) before(at time.Duration) listwatch.Version {
+	i := sort.Search(len(v.points), func(i int) bool { return v.points[i].at >= at })
 	if i == 0 {
-		return t.base
+		return v.base
 	}
-	return t.points[i-1].newest
+	return v.points[i-1].newest
 }

@@ -39,42 +39,42 @@ func newProxiedConn(p *Proxy, client net.Conn, number int) *proxiedConn {
 }
 
 // run forwards bytes until both directions have ended.
-func (pc *proxiedConn) run(server net.Conn) {
-	pc.mu.Lock()
-	if pc.closed { // the proxy was closed during the dial
-		pc.mu.Unlock()
+func (p *proxiedConn) run(server net.Conn) {
+	p.mu.Lock()
+	if p.closed { // the proxy was closed during the dial
+		p.mu.Unlock()
 		_ = server.Close()
 		return
 	}
-	pc.server = server
-	if pc.planned.Kind != None && pc.planned.Wait > 0 {
-		pc.timers = append(pc.timers, time.AfterFunc(pc.planned.Wait, pc.startIfDue))
+	p.server = server
+	if p.planned.Kind != None && p.planned.Wait > 0 {
+		p.timers = append(p.timers, time.AfterFunc(p.planned.Wait, p.startIfDue))
 	}
-	now := pc.planned.Wait <= 0
-	pc.mu.Unlock()
+	now := p.planned.Wait <= 0
+	p.mu.Unlock()
 	if now {
-		pc.startIfDue()
+		p.startIfDue()
 	}
 	toServer := make(chan struct{})
 	go func() { // run waits for this goroutine below
 		defer close(toServer)
-		pc.pump(pc.server, pc.client, false)
+		p.pump(p.server, p.client, false)
 	}()
-	pc.pump(pc.client, pc.server, true)
+	p.pump(p.client, p.server, true)
 	<-toServer
-	pc.close(false)
+	p.close(false)
 }
 
 // pump forwards bytes from src to dst. fromServer reports whether src is the server.
-func (pc *proxiedConn) pump(dst, src net.Conn, fromServer bool) {
+func (p *proxiedConn) pump(dst, src net.Conn, fromServer bool) {
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := src.Read(buf)
-		if n > 0 && !pc.forward(dst, buf[:n], fromServer) {
+		if n > 0 && !p.forward(dst, buf[:n], fromServer) {
 			return
 		}
 		if err != nil {
-			pc.propagateClose(dst, err)
+			p.propagateClose(dst, err)
 			return
 		}
 	}
@@ -83,9 +83,9 @@ func (pc *proxiedConn) pump(dst, src net.Conn, fromServer bool) {
 // propagateClose ends a direction after a read or write has failed with err: it half-closes dst
 // after io.EOF, and resets both connections after any other error. A Stall delays this, and
 // HalfOpen prevents it.
-func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
+func (p *proxiedConn) propagateClose(dst net.Conn, err error) {
 	for {
-		active, changed, closed := pc.current()
+		active, changed, closed := p.current()
 		switch {
 		case closed:
 			return
@@ -96,71 +96,71 @@ func (pc *proxiedConn) propagateClose(dst net.Conn, err error) {
 			// Do not close the other end: it must detect the fault by a timeout.
 			return
 		case !errors.Is(err, io.EOF):
-			pc.close(true)
+			p.close(true)
 			return
 		}
 		if c, ok := dst.(interface{ CloseWrite() error }); ok {
 			_ = c.CloseWrite() // fails only if that end is already closed
 			return
 		}
-		pc.close(false)
+		p.close(false)
 		return
 	}
 }
 
 // current returns the active fault, a channel that is closed when that fault changes, and whether
 // the connection is closed.
-func (pc *proxiedConn) current() (active Fault, changed chan struct{}, closed bool) {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	return pc.active, pc.changed, pc.closed
+func (p *proxiedConn) current() (active Fault, changed chan struct{}, closed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active, p.changed, p.closed
 }
 
 // forward writes p to dst as the active fault allows. It returns false if the connection is
 // closed.
-func (pc *proxiedConn) forward(dst net.Conn, p []byte, fromServer bool) bool {
-	for len(p) > 0 {
-		active, changed, closed := pc.current()
-		n := len(p)
+func (p *proxiedConn) forward(dst net.Conn, data []byte, fromServer bool) bool {
+	for len(data) > 0 {
+		active, changed, closed := p.current()
+		n := len(data)
 		switch {
 		case closed:
 			return false
 		case active.Kind == HalfOpen:
 			return true
 		case active.Kind == Stall:
-			pc.record()
+			p.record()
 			<-changed
 			continue
 		case active.Kind == Drip:
-			pc.record()
+			p.record()
 			n = min(n, max(active.ChunkSize, 1))
 			fallthrough
 		case active.Kind == Latency:
-			pc.record()
-			if !pc.wait(active.ChunkDelay, changed) {
+			p.record()
+			if !p.wait(active.ChunkDelay, changed) {
 				continue
 			}
 		case fromServer:
-			n = pc.allowance(n)
+			n = p.allowance(n)
 		}
 		if n == 0 {
-			pc.startIfDue()
+			p.startIfDue()
 			continue
 		}
-		if _, err := dst.Write(p[:n]); err != nil {
-			pc.propagateClose(dst, err)
+		if _, err := dst.Write(data[:n]); err != nil {
+			p.propagateClose(dst, err)
 			return false
 		}
-		p = p[n:]
+		data = data[n:]
 		if fromServer {
-			pc.countPassed(n)
+			p.countPassed(n)
 		}
 	}
 	return true
 }
 
 // wait sleeps for d. It returns false if the active fault changes first.
-func (pc *proxiedConn) wait(d time.Duration, changed chan struct{}) bool {
+func (p *proxiedConn) wait(d time.Duration, changed chan struct{}) bool {
 	if d <= 0 {
 		return true
 	}
@@ -176,145 +176,145 @@ func (pc *proxiedConn) wait(d time.Duration, changed chan struct{}) bool {
 
 // allowance returns how many of the next n bytes from the server may pass before the
 // planned fault starts. Zero means that the planned fault is due now.
-func (pc *proxiedConn) allowance(n int) int {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	if pc.planned.Kind == None || pc.started || !pc.due {
+func (p *proxiedConn) allowance(n int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.planned.Kind == None || p.started || !p.due {
 		return n
 	}
-	return int(min(int64(n), max(0, pc.planned.ServerBytes-pc.passed)))
+	return int(min(int64(n), max(0, p.planned.ServerBytes-p.passed)))
 }
 
 // countPassed counts n forwarded bytes from the server, and starts the planned fault if it
 // is due.
-func (pc *proxiedConn) countPassed(n int) {
-	pc.mu.Lock()
-	pc.passed += int64(n)
-	due := pc.due && !pc.started && pc.passed >= pc.planned.ServerBytes
-	pc.mu.Unlock()
+func (p *proxiedConn) countPassed(n int) {
+	p.mu.Lock()
+	p.passed += int64(n)
+	due := p.due && !p.started && p.passed >= p.planned.ServerBytes
+	p.mu.Unlock()
 	if due {
-		pc.startIfDue()
+		p.startIfDue()
 	}
 }
 
 // startIfDue starts the planned fault if enough bytes have passed and it has not started yet. It
 // must not be called before planned.Wait has passed.
-func (pc *proxiedConn) startIfDue() {
-	pc.mu.Lock()
-	pc.due = true
-	f := pc.planned
-	started := !pc.started && f.Kind != None && pc.passed >= f.ServerBytes && pc.startLocked(f)
-	pc.mu.Unlock()
+func (p *proxiedConn) startIfDue() {
+	p.mu.Lock()
+	p.due = true
+	f := p.planned
+	started := !p.started && f.Kind != None && p.passed >= f.ServerBytes && p.startLocked(f)
+	p.mu.Unlock()
 	if started {
-		pc.takeEffect(f)
+		p.takeEffect(f)
 	}
 }
 
 // start makes f the active fault.
-func (pc *proxiedConn) start(f Fault) {
-	pc.mu.Lock()
-	started := pc.startLocked(f)
-	pc.mu.Unlock()
+func (p *proxiedConn) start(f Fault) {
+	p.mu.Lock()
+	started := p.startLocked(f)
+	p.mu.Unlock()
 	if started {
-		pc.takeEffect(f)
+		p.takeEffect(f)
 	}
 }
 
 // startLocked is like start, but does not call takeEffect. It reports whether f is active. The
 // caller must hold mu.
-func (pc *proxiedConn) startLocked(f Fault) bool {
-	if pc.server == nil {
-		pc.planned = f // run starts it when the server is connected
+func (p *proxiedConn) startLocked(f Fault) bool {
+	if p.server == nil {
+		p.planned = f // run starts it when the server is connected
 	}
-	if pc.closed || pc.server == nil || pc.active.Kind == HalfOpen {
+	if p.closed || p.server == nil || p.active.Kind == HalfOpen {
 		return false
 	}
-	pc.started, pc.recorded = true, false
-	pc.setLocked(f)
+	p.started, p.recorded = true, false
+	p.setLocked(f)
 	if f.Duration > 0 {
-		current := pc.changed
-		pc.timers = append(pc.timers, time.AfterFunc(f.Duration, func() { pc.stopIfUnchanged(current) }))
+		current := p.changed
+		p.timers = append(p.timers, time.AfterFunc(f.Duration, func() { p.stopIfUnchanged(current) }))
 	}
 	return true
 }
 
 // takeEffect closes the connections or reports f, if f is a fault that does so as soon as it is
 // active.
-func (pc *proxiedConn) takeEffect(f Fault) {
+func (p *proxiedConn) takeEffect(f Fault) {
 	switch f.Kind {
 	case Reset, Cut:
-		pc.record()
-		pc.close(f.Kind == Reset)
+		p.record()
+		p.close(f.Kind == Reset)
 	case HalfOpen:
-		pc.record()
+		p.record()
 	}
 }
 
 // record reports the active fault as an injection, unless it has already been reported.
-func (pc *proxiedConn) record() {
-	pc.mu.Lock()
-	b := Injection{pc.active.Kind, pc.number, pc.passed}
-	first := !pc.recorded && b.Kind != None
-	pc.recorded = true
-	pc.mu.Unlock()
+func (p *proxiedConn) record() {
+	p.mu.Lock()
+	b := Injection{p.active.Kind, p.number, p.passed}
+	first := !p.recorded && b.Kind != None
+	p.recorded = true
+	p.mu.Unlock()
 	if first {
-		pc.proxy.recordInjection(b)
+		p.proxy.recordInjection(b)
 	}
 }
 
 // stop ends the active fault, unless it is HalfOpen, which cannot be undone.
-func (pc *proxiedConn) stop() {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	pc.stopLocked()
+func (p *proxiedConn) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopLocked()
 }
 
 // stopIfUnchanged is called when the Duration of a fault has passed. It ends the active fault if
-// pc.changed is still the given channel. Otherwise another fault is active now.
-func (pc *proxiedConn) stopIfUnchanged(changed chan struct{}) {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	if pc.changed == changed {
-		pc.stopLocked()
+// p.changed is still the given channel. Otherwise another fault is active now.
+func (p *proxiedConn) stopIfUnchanged(changed chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == changed {
+		p.stopLocked()
 	}
 }
 
 // stopLocked is like stop. The caller must hold mu.
-func (pc *proxiedConn) stopLocked() {
-	if !pc.closed && pc.active.Kind != HalfOpen {
-		pc.setLocked(Fault{})
+func (p *proxiedConn) stopLocked() {
+	if !p.closed && p.active.Kind != HalfOpen {
+		p.setLocked(Fault{})
 	}
 }
 
 // heal ends the active fault and cancels the planned one.
-func (pc *proxiedConn) heal() {
-	pc.mu.Lock()
-	pc.started = true
-	pc.mu.Unlock()
-	pc.stop()
+func (p *proxiedConn) heal() {
+	p.mu.Lock()
+	p.started = true
+	p.mu.Unlock()
+	p.stop()
 }
 
 // setLocked makes f the active fault and wakes all waiters. The caller must hold mu.
-func (pc *proxiedConn) setLocked(f Fault) {
-	pc.active = f
-	close(pc.changed)
-	pc.changed = make(chan struct{})
+func (p *proxiedConn) setLocked(f Fault) {
+	p.active = f
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 // close closes both connections. Only the first call has an effect.
-func (pc *proxiedConn) close(withReset bool) {
-	pc.mu.Lock()
-	if pc.closed {
-		pc.mu.Unlock()
+func (p *proxiedConn) close(withReset bool) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
 		return
 	}
-	pc.closed = true
-	close(pc.changed)
-	for _, t := range pc.timers {
+	p.closed = true
+	close(p.changed)
+	for _, t := range p.timers {
 		t.Stop()
 	}
-	conns := []net.Conn{pc.client, pc.server}
-	pc.mu.Unlock()
+	conns := []net.Conn{p.client, p.server}
+	p.mu.Unlock()
 	for _, c := range conns {
 		switch {
 		case c == nil:

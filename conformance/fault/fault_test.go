@@ -66,12 +66,12 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-func (fx *fixture) start(t *testing.T) {
+func (f *fixture) start(t *testing.T) {
 	done := make(chan error, 1)
-	go func() { done <- fx.Serve() }()
+	go func() { done <- f.Serve() }()
 	t.Cleanup(func() {
-		fx.Close()
-		fx.server.Close()
+		f.Close()
+		f.server.Close()
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
 		}
@@ -79,13 +79,13 @@ func (fx *fixture) start(t *testing.T) {
 }
 
 // connect opens a connection through the proxy and returns both ends.
-func (fx *fixture) connect(t *testing.T) (client, server net.Conn) {
+func (f *fixture) connect(t *testing.T) (client, server net.Conn) {
 	t.Helper()
-	client, err := fx.dial(t.Context())
+	client, err := f.dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if server, err = fx.server.Accept(); err != nil {
+	if server, err = f.server.Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

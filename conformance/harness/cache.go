@@ -139,18 +139,18 @@ type NotificationLog struct {
 }
 
 // Add appends a notification.
-func (l *NotificationLog) Add(t Notification) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.notifications = append(l.notifications, t)
+func (n *NotificationLog) Add(t Notification) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notifications = append(n.notifications, t)
 }
 
 // Take returns the notifications since the last call.
-func (l *NotificationLog) Take() []Notification {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	taken := l.notifications
-	l.notifications = nil
+func (n *NotificationLog) Take() []Notification {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	taken := n.notifications
+	n.notifications = nil
 	return taken
 }
 

@@ -43,38 +43,38 @@ func (e *Env) Put(name string, labels ...string) listwatch.Version {
 }
 
 // TryPut is like Put but returns the error, so that any goroutine may call it.
-func (d *Collection) TryPut(name string, labels ...string) (listwatch.Version, error) {
+func (c *Collection) TryPut(name string, labels ...string) (listwatch.Version, error) {
 	set := map[string]string{}
 	for i := 0; i < len(labels); i += 2 {
 		set[labels[i]] = labels[i+1]
 	}
-	return d.TryPutSpec(name, set, map[string]any{"phase": set["phase"]})
+	return c.TryPutSpec(name, set, map[string]any{"phase": set["phase"]})
 }
 
 // TryPutSpec is like TryPut but takes the spec of the object. It adds a counter to the spec, so
 // that every write changes the object.
-func (d *Collection) TryPutSpec(name string, labels map[string]string, spec map[string]any) (listwatch.Version, error) {
-	d.Use(Writes)
-	spec["n"] = d.nextCount()
+func (c *Collection) TryPutSpec(name string, labels map[string]string, spec map[string]any) (listwatch.Version, error) {
+	c.Use(Writes)
+	spec["n"] = c.nextCount()
 	key := KeyOf(name)
 	m := listwatch.Metadata{Name: key.Name, Namespace: key.Namespace, Labels: labels}
 	body, err := json.Marshal(map[string]any{"metadata": m, "spec": spec})
 	if err != nil {
 		return 0, err
 	}
-	v, err := d.Objects.Put(context.Background(), key, body)
+	v, err := c.Objects.Put(context.Background(), key, body)
 	if err != nil {
 		return 0, err
 	}
-	return d.Record(Write{v, name, labels}), nil
+	return c.Record(Write{v, name, labels}), nil
 }
 
 // nextCount returns a number that differs in each call, so that every write changes its object.
-func (d *Collection) nextCount() int {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	d.counter++
-	return d.counter
+func (c *Collection) nextCount() int {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.counter++
+	return c.counter
 }
 
 // Delete deletes an object and returns the version of the deletion.
@@ -89,31 +89,31 @@ func (e *Env) Delete(name string) listwatch.Version {
 }
 
 // TryDelete is like Delete but returns the error, so that any goroutine may call it.
-func (d *Collection) TryDelete(name string) (listwatch.Version, error) {
-	d.Use(Writes)
-	v, err := d.Objects.Delete(context.Background(), KeyOf(name))
+func (c *Collection) TryDelete(name string) (listwatch.Version, error) {
+	c.Use(Writes)
+	v, err := c.Objects.Delete(context.Background(), KeyOf(name))
 	if err != nil {
 		return 0, err
 	}
-	return d.Record(Write{v, name, nil}), nil
+	return c.Record(Write{v, name, nil}), nil
 }
 
 // Record adds a write to the history and returns its version.
-func (d *Collection) Record(w Write) listwatch.Version {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	d.History = append(d.History, w)
+func (c *Collection) Record(w Write) listwatch.Version {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.History = append(c.History, w)
 	return w.Version
 }
 
 // Newest returns the version of the last write.
-func (d *Collection) Newest() listwatch.Version {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	if len(d.History) == 0 {
+func (c *Collection) Newest() listwatch.Version {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if len(c.History) == 0 {
 		return 0
 	}
-	return d.History[len(d.History)-1].Version
+	return c.History[len(c.History)-1].Version
 }
 
 // KeyOf returns the key for a name or namespace/name. If the namespace is missing,
@@ -160,12 +160,12 @@ func (e *Env) TryPutJSON(name, spec string) (listwatch.Version, error) {
 
 // NextWriteAfter returns the version of the first write after v, or 0 if there is none. It requires
 // that the writes were made one after another.
-func (d *Collection) NextWriteAfter(v listwatch.Version) listwatch.Version {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	i := sort.Search(len(d.History), func(i int) bool { return d.History[i].Version > v })
-	if i == len(d.History) {
+func (c *Collection) NextWriteAfter(v listwatch.Version) listwatch.Version {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	i := sort.Search(len(c.History), func(i int) bool { return c.History[i].Version > v })
+	if i == len(c.History) {
 		return 0
 	}
-	return d.History[i].Version
+	return c.History[i].Version
 }

@@ -43,29 +43,29 @@ func (e *Env) WithConnections() (*Env, *Connections) {
 	return e.WithRoute(&Route{&s, e.NewClient(&s, e.Variant)}), ws
 }
 
-func (ws *Connections) add(c net.Conn) *Connection {
-	w := &Connection{Conn: c}
+func (c *Connections) add(conn net.Conn) *Connection {
+	w := &Connection{Conn: conn}
 	w.remaining.Store(unlimited)
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.open = append(ws.open, w)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = append(c.open, w)
 	return w
 }
 
 // Count returns the number of connections opened so far.
-func (ws *Connections) Count() int {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return len(ws.open)
+func (c *Connections) Count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
 }
 
 // ResetAll resets all connections. If unreachable is true, dials fail until AllowDials is
 // called.
-func (ws *Connections) ResetAll(unreachable bool) {
-	ws.unreachable.Store(unreachable)
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, w := range ws.open {
+func (c *Connections) ResetAll(unreachable bool) {
+	c.unreachable.Store(unreachable)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.open {
 		w.Reset()
 	}
 }
@@ -74,39 +74,39 @@ func (ws *Connections) ResetAll(unreachable bool) {
 // break a stream resets all connections, because the connection that Last returns may be idle: an
 // HTTP client may dial a connection and then use an earlier one that has become free in the
 // meantime.
-func (ws *Connections) ResetAllAfter(n int64) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, w := range ws.open {
+func (c *Connections) ResetAllAfter(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.open {
 		w.ResetAfter(n)
 	}
 }
 
 // DialTimes returns the times of all dials.
-func (ws *Connections) DialTimes() []time.Time {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return slices.Clone(ws.dialTimes)
+func (c *Connections) DialTimes() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.dialTimes)
 }
 
 // AllowDials lets dials succeed again.
-func (ws *Connections) AllowDials() { ws.unreachable.Store(false) }
+func (c *Connections) AllowDials() { c.unreachable.Store(false) }
 
 // Last returns the connection that was opened last.
-func (ws *Connections) Last() *Connection {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return ws.open[len(ws.open)-1]
+func (c *Connections) Last() *Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[len(c.open)-1]
 }
 
 // MaxBytesRead returns the largest number of bytes that were read from one connection. Cases do not
 // count the bytes of the connection that Last returns, because that connection may be idle; see
 // ResetAllAfter.
-func (ws *Connections) MaxBytesRead() int64 {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
+func (c *Connections) MaxBytesRead() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var n int64
-	for _, w := range ws.open {
+	for _, w := range c.open {
 		n = max(n, w.bytesRead())
 	}
 	return n
@@ -121,13 +121,13 @@ type Connection struct {
 }
 
 // Read resets the connection once the bytes allowed by ResetAfter have been read.
-func (w *Connection) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
+func (c *Connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
 	if n > 0 {
-		w.Reads.Add(1)
+		c.Reads.Add(1)
 	}
-	if left := w.remaining.Add(-int64(n)); left <= 0 {
-		w.Reset()
+	if left := c.remaining.Add(-int64(n)); left <= 0 {
+		c.Reset()
 		if n = max(0, n+int(left)); n == 0 {
 			return 0, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 		}
@@ -142,23 +142,23 @@ const unlimited = 1 << 60
 
 // bytesRead returns the number of bytes read. The result is meaningless after a call of
 // ResetAfter.
-func (w *Connection) bytesRead() int64 { return unlimited - w.remaining.Load() }
+func (c *Connection) bytesRead() int64 { return unlimited - c.remaining.Load() }
 
 // ResetAfter resets the connection after n more bytes have been read.
-func (w *Connection) ResetAfter(n int64) { w.remaining.Store(n) }
+func (c *Connection) ResetAfter(n int64) { c.remaining.Store(n) }
 
 // Reset resets the connection, so that both ends get a connection reset error.
-func (w *Connection) Reset() {
-	w.remaining.Store(0)
-	if c, ok := innermost(w.Conn).(interface{ SetLinger(int) error }); ok {
-		_ = c.SetLinger(0) // fails if the connection is already closed
+func (c *Connection) Reset() {
+	c.remaining.Store(0)
+	if tcp, ok := innermost(c.Conn).(interface{ SetLinger(int) error }); ok {
+		_ = tcp.SetLinger(0) // fails if the connection is already closed
 	}
-	_ = w.Close()
+	_ = c.Close()
 }
 
 // Stall starts or ends a stall, during which no bytes pass in either direction. It works
 // only on connections in memory.
-func (w *Connection) Stall(stalled bool) { stallConn(w.Conn, stalled) }
+func (c *Connection) Stall(stalled bool) { stallConn(c.Conn, stalled) }
 
 func stallConn(c net.Conn, stalled bool) { innermost(c).(interface{ Stall(bool) }).Stall(stalled) }
 
@@ -176,9 +176,9 @@ func innermost(c net.Conn) net.Conn {
 // EndStall ends a stall and resets the connection, so that both ends get an error. Call it even
 // if the case has failed: a synctest bubble cannot end while goroutines wait for a stalled
 // connection.
-func (w *Connection) EndStall() {
-	w.Stall(false)
-	w.Reset()
+func (c *Connection) EndStall() {
+	c.Stall(false)
+	c.Reset()
 }
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -210,21 +210,21 @@ type SplitConn struct {
 }
 
 // Read reads at most NextSize bytes.
-func (c *SplitConn) Read(p []byte) (int, error) {
-	if c.NextSize != nil {
-		p = p[:min(len(p), c.NextSize(c.read))]
+func (s *SplitConn) Read(p []byte) (int, error) {
+	if s.NextSize != nil {
+		p = p[:min(len(p), s.NextSize(s.read))]
 	}
 	var n int
 	var err error
-	if c.Held != nil {
-		n, err = c.Held.readFrom(c.Conn, p)
+	if s.Held != nil {
+		n, err = s.Held.readFrom(s.Conn, p)
 	} else {
-		n, err = c.Conn.Read(p)
+		n, err = s.Conn.Read(p)
 	}
-	if c.Tee != nil {
-		_, _ = c.Tee.Write(p[:n])
+	if s.Tee != nil {
+		_, _ = s.Tee.Write(p[:n])
 	}
-	c.read += n
+	s.read += n
 	return n, err
 }
 

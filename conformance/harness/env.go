@@ -81,10 +81,10 @@ type unsupportedSkipper struct {
 }
 
 // Dial implements transport.Client.
-func (s *unsupportedSkipper) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	receiver, err := s.Client.Dial(ctx, r)
+func (u *unsupportedSkipper) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	receiver, err := u.Client.Dial(ctx, r)
 	if missing, ok := errors.AsType[MissingAbility](err); ok {
-		s.t.Skipf("%s", missing)
+		u.t.Skipf("%s", missing)
 	}
 	return receiver, err
 }
@@ -180,15 +180,15 @@ type usage struct {
 }
 
 // Use records that the case uses the ability a.
-func (d *Collection) Use(a Ability) {
-	d.usage.mu.Lock()
-	defer d.usage.mu.Unlock()
-	d.usage.used |= a
+func (c *Collection) Use(a Ability) {
+	c.usage.mu.Lock()
+	defer c.usage.mu.Unlock()
+	c.usage.used |= a
 }
 
 // UsedAbilities returns the abilities that the case has used so far.
-func (d *Collection) UsedAbilities() Ability {
-	d.usage.mu.Lock()
-	defer d.usage.mu.Unlock()
-	return d.usage.used
+func (c *Collection) UsedAbilities() Ability {
+	c.usage.mu.Lock()
+	defer c.usage.mu.Unlock()
+	return c.usage.used
 }

@@ -48,26 +48,26 @@ func (e *Env) ServeSequence(steps ...http.HandlerFunc) (*HandlerSequence, *Route
 }
 
 // ServeHTTP calls the next handler.
-func (s *HandlerSequence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.requestTimes = append(s.requestTimes, time.Now())
-	step := s.Handlers[min(len(s.requestTimes), len(s.Handlers))-1]
-	s.mu.Unlock()
+func (h *HandlerSequence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.requestTimes = append(h.requestTimes, time.Now())
+	step := h.Handlers[min(len(h.requestTimes), len(h.Handlers))-1]
+	h.mu.Unlock()
 	step(w, r)
 }
 
 // RequestTimes returns the arrival times of all requests.
-func (s *HandlerSequence) RequestTimes() []time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requestTimes)
+func (h *HandlerSequence) RequestTimes() []time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.requestTimes)
 }
 
 // Accept returns a handler that accepts a watch and calls f with its stream. The watch ends
 // when f returns.
-func (w Variant) Accept(o transport.Options, f func(*transport.Stream)) http.HandlerFunc {
+func (v Variant) Accept(o transport.Options, f func(*transport.Stream)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		stream, err := w.Server.Accept(rw, r, o)
+		stream, err := v.Server.Accept(rw, r, o)
 		if err != nil {
 			watchserver.WriteError(rw, r, err)
 			return
@@ -88,16 +88,16 @@ func sendEvents(s *transport.Stream, events ...listwatch.Event) {
 }
 
 // SendThenEnd returns a handler that sends events and ends the watch cleanly.
-func (w Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
-	return w.Accept(transport.Options{}, func(s *transport.Stream) {
+func (v Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
+	return v.Accept(transport.Options{}, func(s *transport.Stream) {
 		sendEvents(s, events...)
 		_ = s.Sender.Close(transport.Finished)
 	})
 }
 
 // SendError returns a handler that ends the watch with an ERROR event.
-func (w Variant) SendError(cause error) http.HandlerFunc {
-	return w.Accept(transport.Options{}, func(s *transport.Stream) {
+func (v Variant) SendError(cause error) http.HandlerFunc {
+	return v.Accept(transport.Options{}, func(s *transport.Stream) {
 		if frame, err := s.Encoder.Error(cause); err == nil {
 			_ = s.Sender.Send([][]byte{frame})
 		}
@@ -107,8 +107,8 @@ func (w Variant) SendError(cause error) http.HandlerFunc {
 
 // SendThenHold returns a handler that sends events, and aborts the watch when the given
 // channel is closed.
-func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) http.HandlerFunc {
-	return w.Accept(transport.Options{}, func(s *transport.Stream) {
+func (v Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) http.HandlerFunc {
+	return v.Accept(transport.Options{}, func(s *transport.Stream) {
 		sendEvents(s, events...)
 		select {
 		case <-until:
@@ -122,8 +122,8 @@ func (w Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) 
 
 // SendThenFallSilent returns a handler that sends events and then nothing more, not even
 // pings.
-func (w Variant) SendThenFallSilent(events ...listwatch.Event) http.HandlerFunc {
-	return w.Accept(transport.Options{PingInterval: -1}, func(s *transport.Stream) {
+func (v Variant) SendThenFallSilent(events ...listwatch.Event) http.HandlerFunc {
+	return v.Accept(transport.Options{PingInterval: -1}, func(s *transport.Stream) {
 		sendEvents(s, events...)
 		<-s.Done()
 		_ = s.Sender.Close(transport.Abort)

@@ -23,11 +23,11 @@ func Diff(want, got []SeenEvent) error {
 
 // EventsAfter returns the events that a watch without a selector receives for the history
 // after v. It requires that the writes were made one after another.
-func (d *Collection) EventsAfter(v listwatch.Version) []SeenEvent {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
+func (c *Collection) EventsAfter(v listwatch.Version) []SeenEvent {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	state := map[string]map[string]string{}
-	all := Project(d.History, state, func(map[string]string) bool { return true })
+	all := Project(c.History, state, func(map[string]string) bool { return true })
 	return slices.DeleteFunc(all, func(s SeenEvent) bool { return s.Version <= v })
 }
 
@@ -50,10 +50,10 @@ func (m *Model) Advance(v listwatch.Version) {
 }
 
 // StateAt returns the objects that existed at version v, with their versions.
-func (d *Collection) StateAt(v listwatch.Version) map[string]listwatch.Version {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	m := &Model{History: d.History, State: map[string]listwatch.Version{}}
+func (c *Collection) StateAt(v listwatch.Version) map[string]listwatch.Version {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	m := &Model{History: c.History, State: map[string]listwatch.Version{}}
 	m.Advance(v)
 	return m.State
 }

@@ -38,23 +38,23 @@ func (e *Env) DialHTTP2(settings ...http2.Setting) *HTTP2Conn {
 }
 
 // Must ends the case if err is not nil.
-func (p *HTTP2Conn) Must(err error) {
-	p.Helper()
+func (h *HTTP2Conn) Must(err error) {
+	h.Helper()
 	if err != nil {
-		p.Fatal(err)
+		h.Fatal(err)
 	}
 }
 
 // Watch opens a stream with a watch request.
-func (p *HTTP2Conn) Watch(stream uint32, query string) {
-	p.Helper()
-	p.Must(p.Request(stream, "watch=1&"+query))
+func (h *HTTP2Conn) Watch(stream uint32, query string) {
+	h.Helper()
+	h.Must(h.Request(stream, "watch=1&"+query))
 }
 
 // Request opens a stream with a GET request and does not wait for the response.
-func (p *HTTP2Conn) Request(stream uint32, query string) error {
-	return p.Framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: stream, EndHeaders: true, EndStream: true, BlockFragment: p.HTTP2RequestFields(query),
+func (h *HTTP2Conn) Request(stream uint32, query string) error {
+	return h.Framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, EndHeaders: true, EndStream: true, BlockFragment: h.HTTP2RequestFields(query),
 	})
 }
 
@@ -81,30 +81,30 @@ func EncodeFields(fields ...string) []byte {
 }
 
 // NextFrame returns the next frame. The frame is valid until the next call.
-func (p *HTTP2Conn) NextFrame() http2.Frame {
-	p.Helper()
-	f, err := p.Framer.ReadFrame()
-	p.Must(err)
+func (h *HTTP2Conn) NextFrame() http2.Frame {
+	h.Helper()
+	f, err := h.Framer.ReadFrame()
+	h.Must(err)
 	switch f := f.(type) {
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			p.Must(p.Framer.WriteSettingsAck())
+			h.Must(h.Framer.WriteSettingsAck())
 		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
-			p.Must(p.Framer.WritePing(true, f.Data))
+			h.Must(h.Framer.WritePing(true, f.Data))
 		}
 	case *http2.DataFrame:
-		p.Data[f.StreamID] = append(p.Data[f.StreamID], f.Data()...)
+		h.Data[f.StreamID] = append(h.Data[f.StreamID], f.Data()...)
 	}
 	return f
 }
 
 // ReadUntil reads frames until match returns true, and returns the matching frame.
-func (p *HTTP2Conn) ReadUntil(match func(http2.Frame) bool) http2.Frame {
-	p.Helper()
+func (h *HTTP2Conn) ReadUntil(match func(http2.Frame) bool) http2.Frame {
+	h.Helper()
 	for {
-		if f := p.NextFrame(); match(f) {
+		if f := h.NextFrame(); match(f) {
 			return f
 		}
 	}
@@ -114,20 +114,20 @@ func (p *HTTP2Conn) ReadUntil(match func(http2.Frame) bool) http2.Frame {
 // windows of the streams limit the server. The default window of 65,535 bytes (RFC 9113,
 // section 6.9.2) has no room for one event on each of the streams that a connection may
 // have.
-func (p *HTTP2Conn) OpenConnectionWindow() {
-	p.Helper()
-	p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
+func (h *HTTP2Conn) OpenConnectionWindow() {
+	h.Helper()
+	h.Must(h.Framer.WriteWindowUpdate(0, 1<<30))
 }
 
 // AwaitServer waits until the server has processed everything sent so far and has written its
 // responses. To find out, AwaitServer sends two pings, because the acknowledgment of the first one
 // may overtake the responses.
-func (p *HTTP2Conn) AwaitServer() {
-	p.Helper()
+func (h *HTTP2Conn) AwaitServer() {
+	h.Helper()
 	for i := range byte(2) {
 		ping := [8]byte{'b', i}
-		p.Must(p.Framer.WritePing(false, ping))
-		p.ReadUntil(func(f http2.Frame) bool {
+		h.Must(h.Framer.WritePing(false, ping))
+		h.ReadUntil(func(f http2.Frame) bool {
 			ack, ok := f.(*http2.PingFrame)
 			return ok && ack.IsAck() && ack.Data == ping
 		})
@@ -135,14 +135,14 @@ func (p *HTTP2Conn) AwaitServer() {
 }
 
 // EventCount returns the number of complete events received on a stream.
-func (p *HTTP2Conn) EventCount(stream uint32) int { return bytes.Count(p.Data[stream], []byte("\n")) }
+func (h *HTTP2Conn) EventCount(stream uint32) int { return bytes.Count(h.Data[stream], []byte("\n")) }
 
 // WantEvents reads until n events of a stream have been received.
-func (p *HTTP2Conn) WantEvents(stream uint32, n int) {
-	p.Helper()
-	for p.EventCount(stream) < n {
-		if f := p.NextFrame(); IsResetOf(stream)(f) {
-			p.Fatalf("stream %d was reset after %d bytes, want %d events", stream, len(p.Data[stream]), n)
+func (h *HTTP2Conn) WantEvents(stream uint32, n int) {
+	h.Helper()
+	for h.EventCount(stream) < n {
+		if f := h.NextFrame(); IsResetOf(stream)(f) {
+			h.Fatalf("stream %d was reset after %d bytes, want %d events", stream, len(h.Data[stream]), n)
 		}
 	}
 }

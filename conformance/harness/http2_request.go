@@ -47,11 +47,11 @@ func (e *Env) RequestHTTP2(c net.Conn, method, target string, header []string) *
 
 const streamID = 1
 
-func (r *http2Request) send(c net.Conn, scheme, method, target string, header []string) error {
+func (h *http2Request) send(c net.Conn, scheme, method, target string, header []string) error {
 	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
 		return err
 	}
-	if err := r.framer.WriteSettings(); err != nil {
+	if err := h.framer.WriteSettings(); err != nil {
 		return err
 	}
 	var block bytes.Buffer
@@ -71,7 +71,7 @@ func (r *http2Request) send(c net.Conn, scheme, method, target string, header []
 			field(name, header[i+1])
 		}
 	}
-	return writeHead(r.framer, block.Bytes())
+	return writeHead(h.framer, block.Bytes())
 }
 
 // minMaxFrameSize is the frame size that every peer must accept (RFC 9113, section 4.2).
@@ -91,34 +91,34 @@ func writeHead(f *http2.Framer, block []byte) error {
 	return err
 }
 
-func (r *http2Request) readHeaders() (*http2.MetaHeadersFrame, error) {
+func (h *http2Request) readHeaders() (*http2.MetaHeadersFrame, error) {
 	for {
-		f, err := r.readFrame()
+		f, err := h.readFrame()
 		if err != nil {
 			return nil, err
 		}
-		if h, ok := f.(*http2.MetaHeadersFrame); ok {
-			r.ended = h.StreamEnded()
-			return h, nil
+		if headers, ok := f.(*http2.MetaHeadersFrame); ok {
+			h.ended = headers.StreamEnded()
+			return headers, nil
 		}
 	}
 }
 
 // readFrame reads a frame, acknowledges SETTINGS and PING frames, and turns RST_STREAM and
 // GOAWAY frames into errors.
-func (r *http2Request) readFrame() (http2.Frame, error) {
-	f, err := r.framer.ReadFrame()
+func (h *http2Request) readFrame() (http2.Frame, error) {
+	f, err := h.framer.ReadFrame()
 	if err != nil {
 		return nil, err
 	}
 	switch f := f.(type) {
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			err = r.framer.WriteSettingsAck()
+			err = h.framer.WriteSettingsAck()
 		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
-			err = r.framer.WritePing(true, f.Data)
+			err = h.framer.WritePing(true, f.Data)
 		}
 	case *http2.RSTStreamFrame:
 		err = fmt.Errorf("the server reset the stream: %v", f.ErrCode)
@@ -129,12 +129,12 @@ func (r *http2Request) readFrame() (http2.Frame, error) {
 }
 
 // Read returns the payload of DATA frames, and sends WINDOW_UPDATE frames for it.
-func (r *http2Request) Read(p []byte) (int, error) {
-	for len(r.data) == 0 {
-		if r.ended {
+func (h *http2Request) Read(p []byte) (int, error) {
+	for len(h.data) == 0 {
+		if h.ended {
 			return 0, io.EOF
 		}
-		f, err := r.readFrame()
+		f, err := h.readFrame()
 		if err != nil {
 			return 0, err
 		}
@@ -142,17 +142,17 @@ func (r *http2Request) Read(p []byte) (int, error) {
 		if !ok {
 			continue
 		}
-		r.data, r.ended = bytes.Clone(d.Data()), d.StreamEnded()
-		if n := d.Length; n > 0 && !r.ended {
-			if err := r.framer.WriteWindowUpdate(0, n); err != nil {
+		h.data, h.ended = bytes.Clone(d.Data()), d.StreamEnded()
+		if n := d.Length; n > 0 && !h.ended {
+			if err := h.framer.WriteWindowUpdate(0, n); err != nil {
 				return 0, err
 			}
-			if err := r.framer.WriteWindowUpdate(streamID, n); err != nil {
+			if err := h.framer.WriteWindowUpdate(streamID, n); err != nil {
 				return 0, err
 			}
 		}
 	}
-	n := copy(p, r.data)
-	r.data = r.data[n:]
+	n := copy(p, h.data)
+	h.data = h.data[n:]
 	return n, nil
 }

@@ -41,26 +41,26 @@ const (
 )
 
 // DialAddress returns the host and port of the server.
-func (s *Instance) DialAddress() string {
-	switch port := s.URL.Port(); {
+func (i *Instance) DialAddress() string {
+	switch port := i.URL.Port(); {
 	case port != "":
-		return s.URL.Host
-	case s.UsesTLS():
-		return net.JoinHostPort(s.URL.Hostname(), "443")
+		return i.URL.Host
+	case i.UsesTLS():
+		return net.JoinHostPort(i.URL.Hostname(), "443")
 	}
-	return net.JoinHostPort(s.URL.Hostname(), "80")
+	return net.JoinHostPort(i.URL.Hostname(), "80")
 }
 
 // FrequentBookmarks is a setup for cases in real time that wait for bookmarks.
 var FrequentBookmarks = Setup{Timing: watchserver.Timing{Bookmark: 5 * time.Millisecond}}
 
-// WithHeader returns h with the headers that every request to s needs. Values in h take
+// WithHeader returns h with the headers that every request to i needs. Values in h take
 // precedence.
-func (s *Instance) WithHeader(h http.Header) http.Header {
-	if s.Header == nil {
+func (i *Instance) WithHeader(h http.Header) http.Header {
+	if i.Header == nil {
 		return h
 	}
-	all := s.Header.Clone()
+	all := i.Header.Clone()
 	maps.Copy(all, h)
 	return all
 }
@@ -126,49 +126,49 @@ type Instance struct {
 }
 
 // UsesTLS reports whether the server uses TLS.
-func (s *Instance) UsesTLS() bool { return s.URL.Scheme == "https" }
+func (i *Instance) UsesTLS() bool { return i.URL.Scheme == "https" }
 
 // WatchURL returns the URL of the collection with a query.
-func (s *Instance) WatchURL(query string) *url.URL {
-	u := *s.URL
+func (i *Instance) WatchURL(query string) *url.URL {
+	u := *i.URL
 	u.RawQuery = query
 	return &u
 }
 
 // ResourcePath returns the Kubernetes API path of the objects in a namespace, or of all
 // objects if the namespace is empty.
-func (s *Instance) ResourcePath(namespace string) string {
+func (i *Instance) ResourcePath(namespace string) string {
 	if namespace == "" {
-		return s.KubernetesPath
+		return i.KubernetesPath
 	}
 	if namespace == DefaultNamespace {
-		namespace = s.HomeNamespace()
+		namespace = i.HomeNamespace()
 	}
-	i := strings.LastIndexByte(s.KubernetesPath, '/')
-	return s.KubernetesPath[:i] + "/namespaces/" + namespace + s.KubernetesPath[i:]
+	last := strings.LastIndexByte(i.KubernetesPath, '/')
+	return i.KubernetesPath[:last] + "/namespaces/" + namespace + i.KubernetesPath[last:]
 }
 
 // HomeNamespace returns the server's namespace for objects that cases put into "default".
-func (s *Instance) HomeNamespace() string {
-	if s.Namespace == "" {
+func (i *Instance) HomeNamespace() string {
+	if i.Namespace == "" {
 		return DefaultNamespace
 	}
-	return s.Namespace
+	return i.Namespace
 }
 
 // CaseNamespace is the inverse of HomeNamespace: it converts the server's name of a namespace to
 // the name that cases use.
-func (s *Instance) CaseNamespace(namespace string) string {
-	if namespace == s.HomeNamespace() {
+func (i *Instance) CaseNamespace(namespace string) string {
+	if namespace == i.HomeNamespace() {
 		return DefaultNamespace
 	}
 	return namespace
 }
 
 // InCaseNamespace returns e with its object moved to the namespace that cases use for it.
-func (s *Instance) InCaseNamespace(e listwatch.Event) listwatch.Event {
+func (i *Instance) InCaseNamespace(e listwatch.Event) listwatch.Event {
 	o := e.Object
-	if namespace := s.CaseNamespace(o.Key.Namespace); namespace != o.Key.Namespace {
+	if namespace := i.CaseNamespace(o.Key.Namespace); namespace != o.Key.Namespace {
 		key := listwatch.Key{Namespace: namespace, Name: o.Key.Name}
 		e.Object = &listwatch.Object{Key: key, Version: o.Version, Labels: o.Labels, Fields: o.Fields, Data: o.Data}
 	}

@@ -152,14 +152,14 @@ type deadlineConn struct {
 	limit time.Duration
 }
 
-func (c *deadlineConn) Read(p []byte) (int, error) {
-	_ = c.SetReadDeadline(time.Now().Add(c.limit)) // if it fails, so does Read
-	return c.Conn.Read(p)
+func (d *deadlineConn) Read(p []byte) (int, error) {
+	_ = d.SetReadDeadline(time.Now().Add(d.limit)) // if it fails, so does Read
+	return d.Conn.Read(p)
 }
 
-func (c *deadlineConn) Write(p []byte) (int, error) {
-	_ = c.SetWriteDeadline(time.Now().Add(c.limit)) // if it fails, so does Write
-	return c.Conn.Write(p)
+func (d *deadlineConn) Write(p []byte) (int, error) {
+	_ = d.SetWriteDeadline(time.Now().Add(d.limit)) // if it fails, so does Write
+	return d.Conn.Write(p)
 }
 
 // Connect opens a connection to the server. If the variant opens WebSockets over HTTP/2, Connect

@@ -61,99 +61,99 @@ func (e *Env) readResponse(c net.Conn, method string) *Response {
 }
 
 // WantStatus fails the case if the status is not want. It returns the headers.
-func (a *Response) WantStatus(want int) http.Header {
-	a.Helper()
-	if a.Status != want {
+func (r *Response) WantStatus(want int) http.Header {
+	r.Helper()
+	if r.Status != want {
 		var body []byte
-		if a.Status >= 400 { // reading from an accepted stream could block
-			body, _ = a.Body.Peek(200)
+		if r.Status >= 400 { // reading from an accepted stream could block
+			body, _ = r.Body.Peek(200)
 		}
-		a.Fatalf("%sgot status %d %s, want %d", a.Request, a.Status, body, want)
+		r.Fatalf("%sgot status %d %s, want %d", r.Request, r.Status, body, want)
 	}
-	return a.Headers
+	return r.Headers
 }
 
 // WantAccepted fails the case unless the server accepted the watch. The status must be 101
 // for WebSocket, and 200 otherwise.
-func (a *Response) WantAccepted() http.Header {
-	a.Helper()
-	if a.Transport == "ws" {
-		return a.WantStatus(http.StatusSwitchingProtocols)
+func (r *Response) WantAccepted() http.Header {
+	r.Helper()
+	if r.Transport == "ws" {
+		return r.WantStatus(http.StatusSwitchingProtocols)
 	}
-	return a.WantStatus(http.StatusOK)
+	return r.WantStatus(http.StatusOK)
 }
 
 // WantRefused fails the case unless the response is an HTTP error with a matching Status in
 // JSON and no WebSocket upgrade. It returns the Status.
-func (a *Response) WantRefused(code int, reason string) listwatch.Status {
-	a.Helper()
-	h := a.WantStatus(code)
+func (r *Response) WantRefused(code int, reason string) listwatch.Status {
+	r.Helper()
+	h := r.WantStatus(code)
 	if got := h.Values("Content-Type"); len(got) != 1 || got[0] != "application/json" {
-		a.Errorf("%sgot Content-Type %q, want application/json", a.Request, got)
+		r.Errorf("%sgot Content-Type %q, want application/json", r.Request, got)
 	}
 	if h.Get("Sec-Websocket-Accept") != "" {
-		a.Errorf("%sthe error has Sec-WebSocket-Accept", a.Request)
+		r.Errorf("%sthe error has Sec-WebSocket-Accept", r.Request)
 	}
 	var s listwatch.Status
-	body := a.ReadAll()
+	body := r.ReadAll()
 	if err := json.Unmarshal(body, &s); err != nil {
-		a.Fatalf("%sgot %q, want a Status: %v", a.Request, body, err)
+		r.Fatalf("%sgot %q, want a Status: %v", r.Request, body, err)
 	}
 	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != code || s.Reason != reason || s.Message == "" {
-		a.Errorf("%sgot %s, want a Failure of code %d and reason %s with a message", a.Request, body, code, reason)
+		r.Errorf("%sgot %s, want a Failure of code %d and reason %s with a message", r.Request, body, code, reason)
 	}
 	return s
 }
 
 // ReadAll reads the body to its end.
-func (a *Response) ReadAll() []byte {
-	a.Helper()
-	body, err := io.ReadAll(a.Body)
+func (r *Response) ReadAll() []byte {
+	r.Helper()
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		a.Fatalf("read the body: %q, %v", body, err)
+		r.Fatalf("read the body: %q, %v", body, err)
 	}
 	return body
 }
 
 // ReadMessage reads a WebSocket frame that must hold a whole, unmasked message.
-func (a *Response) ReadMessage() (op byte, payload []byte) {
-	a.Helper()
-	f, err := wsframe.Read(a.Body)
+func (r *Response) ReadMessage() (op byte, payload []byte) {
+	r.Helper()
+	f, err := wsframe.Read(r.Body)
 	if err != nil {
-		a.Fatalf("read a message: %v", err)
+		r.Fatalf("read a message: %v", err)
 	}
 	if f.First&^0x0f != wsframe.Final || f.Masked {
-		a.Fatalf("got a frame with first byte %#02x, masked: %v; want a whole, unmasked message", f.First, f.Masked)
+		r.Fatalf("got a frame with first byte %#02x, masked: %v; want a whole, unmasked message", f.First, f.Masked)
 	}
 	return f.Opcode(), f.Payload
 }
 
 // ReadBytes reads n bytes of the body.
-func (a *Response) ReadBytes(n int) []byte {
-	a.Helper()
+func (r *Response) ReadBytes(n int) []byte {
+	r.Helper()
 	p := make([]byte, n)
-	if _, err := io.ReadFull(a.Body, p); err != nil {
-		a.Fatal(err)
+	if _, err := io.ReadFull(r.Body, p); err != nil {
+		r.Fatal(err)
 	}
 	return p
 }
 
 // ReadFirst reads the first bytes of a stream: the first message for WebSocket, otherwise
 // as many bytes as JSONEventPrefix has.
-func (a *Response) ReadFirst() []byte {
-	a.Helper()
-	if a.Transport == "ws" {
-		_, payload := a.ReadMessage()
+func (r *Response) ReadFirst() []byte {
+	r.Helper()
+	if r.Transport == "ws" {
+		_, payload := r.ReadMessage()
 		return payload
 	}
-	return a.ReadBytes(len(JSONEventPrefix))
+	return r.ReadBytes(len(JSONEventPrefix))
 }
 
 // WantVary reports an error if the Vary header does not contain name.
-func (a *Response) WantVary(name string) {
-	a.Helper()
-	if !Contains(a.Headers.Values("Vary"), name) {
-		a.Errorf("status %d: got Vary %q, want %s in it", a.Status, a.Headers.Values("Vary"), name)
+func (r *Response) WantVary(name string) {
+	r.Helper()
+	if !Contains(r.Headers.Values("Vary"), name) {
+		r.Errorf("status %d: got Vary %q, want %s in it", r.Status, r.Headers.Values("Vary"), name)
 	}
 }
 
@@ -167,25 +167,25 @@ func Contains(values []string, item string) bool {
 // WantHandshakeRefused is like WantRefused for an invalid WebSocket handshake. Servers
 // other than this module's may use any 4xx status, because RFC 6455 names status codes only
 // as examples (sections 4.2.2 and 4.4).
-func (a *Response) WantHandshakeRefused(code int, reason string) {
-	a.Helper()
-	if a.Supports(InProcess) {
-		a.WantRefused(code, reason)
-	} else if a.Status/100 != 4 {
-		a.Errorf("%sgot status %d, want 4xx", a.Request, a.Status)
+func (r *Response) WantHandshakeRefused(code int, reason string) {
+	r.Helper()
+	if r.Supports(InProcess) {
+		r.WantRefused(code, reason)
+	} else if r.Status/100 != 4 {
+		r.Errorf("%sgot status %d, want 4xx", r.Request, r.Status)
 	}
 }
 
 // ReadEvent reads one event of the JSON framing from the raw body.
-func (a *Response) ReadEvent() []byte {
-	a.Helper()
-	if a.Transport == "ws" {
-		_, payload := a.ReadMessage()
+func (r *Response) ReadEvent() []byte {
+	r.Helper()
+	if r.Transport == "ws" {
+		_, payload := r.ReadMessage()
 		return payload
 	}
-	event, err := a.Body.ReadBytes('\n')
+	event, err := r.Body.ReadBytes('\n')
 	if err != nil {
-		a.Fatalf("got %d bytes, %.100s, %v; want an event", len(event), event, err)
+		r.Fatalf("got %d bytes, %.100s, %v; want an event", len(event), event, err)
 	}
 	return event
 }

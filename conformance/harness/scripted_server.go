@@ -38,21 +38,21 @@ type script struct {
 
 // start reports whether a scripted server may start. If it returns true, the caller must
 // call running.Done.
-func (c *script) start() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done.Err() != nil {
+func (s *script) start() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done.Err() != nil {
 		return false
 	}
-	c.running.Add(1)
+	s.running.Add(1)
 	return true
 }
 
-func (c *script) stop() {
-	c.mu.Lock()
-	c.end()
-	c.mu.Unlock()
-	c.running.Wait()
+func (s *script) stop() {
+	s.mu.Lock()
+	s.end()
+	s.mu.Unlock()
+	s.running.Wait()
 }
 
 // Scripted returns a handler that accepts a watch, sends response headers with the given content
@@ -100,26 +100,26 @@ func (e *Env) ScriptedWithHeader(h ResponseHeader, do ...Step) http.HandlerFunc 
 const JSONMediaType = "application/json"
 
 // writeHeader sends the response headers of a stream.
-func (p *ScriptedServer) writeHeader(h ResponseHeader) error {
+func (s *ScriptedServer) writeHeader(h ResponseHeader) error {
 	header := append([]string{"Content-Type", h.ContentType}, h.Extra...)
-	if p.Transport == "h2" {
+	if s.Transport == "h2" {
 		for i := 0; i < len(header); i += 2 {
-			p.response.Header().Set(header[i], header[i+1])
+			s.response.Header().Set(header[i], header[i+1])
 		}
-		return http.NewResponseController(p.response).Flush()
+		return http.NewResponseController(s.response).Flush()
 	}
-	conn, buffers, err := http.NewResponseController(p.response).Hijack()
+	conn, buffers, err := http.NewResponseController(s.response).Hijack()
 	if err != nil {
 		return err
 	}
-	_ = conn.SetDeadline(time.Now().Add(p.Patience()))
-	p.Conn, p.In = conn, buffers.Reader
+	_ = conn.SetDeadline(time.Now().Add(s.Patience()))
+	s.Conn, s.In = conn, buffers.Reader
 	status := "200 OK"
 	switch {
-	case p.Transport == "ws":
+	case s.Transport == "ws":
 		status = "101 Switching Protocols"
 		header = append(header, "Upgrade", "websocket", "Connection", "Upgrade",
-			"Sec-WebSocket-Accept", wsframe.AcceptKey(p.Request.Header.Get("Sec-Websocket-Key")))
+			"Sec-WebSocket-Accept", wsframe.AcceptKey(s.Request.Header.Get("Sec-Websocket-Key")))
 	case h.EndsWithConnection:
 		header = append(header, "Connection", "close")
 	default:
@@ -135,32 +135,32 @@ func (p *ScriptedServer) writeHeader(h ResponseHeader) error {
 
 // Send sends a payload as one chunk, one DATA frame or one message, depending on the
 // transport.
-func (p *ScriptedServer) Send(payload string) {
+func (s *ScriptedServer) Send(payload string) {
 	switch {
-	case p.Transport == "h2":
-		_, _ = io.WriteString(p.response, payload)
-		_ = http.NewResponseController(p.response).Flush() // the client may have disconnected
-	case p.Transport == "h1":
-		p.SendRaw(fmt.Sprintf("%x\r\n%s\r\n", len(payload), payload))
-	case p.text:
-		p.SendFrame(wsframe.Unfragmented(wsframe.OpText, payload))
+	case s.Transport == "h2":
+		_, _ = io.WriteString(s.response, payload)
+		_ = http.NewResponseController(s.response).Flush() // the client may have disconnected
+	case s.Transport == "h1":
+		s.SendRaw(fmt.Sprintf("%x\r\n%s\r\n", len(payload), payload))
+	case s.text:
+		s.SendFrame(wsframe.Unfragmented(wsframe.OpText, payload))
 	default:
-		p.SendFrame(wsframe.Unfragmented(wsframe.OpBinary, payload))
+		s.SendFrame(wsframe.Unfragmented(wsframe.OpBinary, payload))
 	}
-	p.settle()
+	s.settle()
 }
 
 // SendRaw writes bytes to the connection. It ignores errors, because the client may have
 // disconnected.
-func (p *ScriptedServer) SendRaw(bytes string) { _, _ = io.WriteString(p.Conn, bytes) }
+func (s *ScriptedServer) SendRaw(bytes string) { _, _ = io.WriteString(s.Conn, bytes) }
 
 // SendFrame sends a WebSocket frame.
-func (p *ScriptedServer) SendFrame(f wsframe.Frame) { p.SendRaw(string(f.Bytes())) }
+func (s *ScriptedServer) SendFrame(f wsframe.Frame) { s.SendRaw(string(f.Bytes())) }
 
 // settle gives the client time to read what has been sent, so that the next bytes arrive in
 // another read. It sleeps only under a fake clock, where this costs nothing.
-func (p *ScriptedServer) settle() {
-	if p.Setup.FakeTime && p.done.Err() == nil {
+func (s *ScriptedServer) settle() {
+	if s.Setup.FakeTime && s.done.Err() == nil {
 		<-time.After(time.Millisecond)
 	}
 }

@@ -51,4 +51,4 @@ type Target struct {
 type MissingAbility string
 
 // Error returns the reason.
-func (c MissingAbility) Error() string { return string(c) }
+func (m MissingAbility) Error() string { return string(m) }

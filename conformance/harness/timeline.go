@@ -34,8 +34,8 @@ type timelineEntry struct {
 	text func() string
 }
 
-func (m timelineEntry) String() string {
-	return fmt.Sprintf("%8.1f ms  %s", m.at.Seconds()*1000, m.text())
+func (t timelineEntry) String() string {
+	return fmt.Sprintf("%8.1f ms  %s", t.at.Seconds()*1000, t.text())
 }
 
 const (
@@ -124,45 +124,45 @@ type recordedConn struct {
 }
 
 // NetConn returns the wrapped connection, like the method of tls.Conn.
-func (c *recordedConn) NetConn() net.Conn { return c.Conn }
+func (r *recordedConn) NetConn() net.Conn { return r.Conn }
 
 // Read records the bytes that it reads.
-func (c *recordedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.record("←", p[:n], err)
+func (r *recordedConn) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	r.record("←", p[:n], err)
 	return n, err
 }
 
 // Write records the bytes before it writes them, because the response may arrive before
 // Write returns.
-func (c *recordedConn) Write(p []byte) (int, error) {
-	c.record("→", p, nil)
-	n, err := c.Conn.Write(p)
-	c.record("→", nil, err)
+func (r *recordedConn) Write(p []byte) (int, error) {
+	r.record("→", p, nil)
+	n, err := r.Conn.Write(p)
+	r.record("→", nil, err)
 	return n, err
 }
 
 // Close records that the client closed the connection.
-func (c *recordedConn) Close() error {
-	c.log.notef("conn %d closed by the client", c.number)
-	return c.Conn.Close()
+func (r *recordedConn) Close() error {
+	r.log.notef("conn %d closed by the client", r.number)
+	return r.Conn.Close()
 }
 
 // record adds a line for the bytes of p and a line for err, if any. It copies the bytes that the
 // line shows, so that they are formatted only if the timeline is printed: formatting them takes
 // longer than a read.
-func (c *recordedConn) record(direction string, p []byte, err error) {
+func (r *recordedConn) record(direction string, p []byte, err error) {
 	if n := len(p); n > 0 {
-		shown, more := c.log.redact(p), ""
+		shown, more := r.log.redact(p), ""
 		if len(shown) > timelineBytes {
 			shown, more = shown[:timelineBytes], "..."
 		}
 		text := string(shown)
-		c.log.note(func() string {
-			return fmt.Sprintf("conn %d %s %d bytes %q%s", c.number, direction, n, text, more)
+		r.log.note(func() string {
+			return fmt.Sprintf("conn %d %s %d bytes %q%s", r.number, direction, n, text, more)
 		})
 	}
 	if err != nil {
-		c.log.notef("conn %d %s %v", c.number, direction, err)
+		r.log.notef("conn %d %s %v", r.number, direction, err)
 	}
 }

@@ -40,7 +40,7 @@ var AllVariants = []Variant{
 }
 
 // OpensOverHTTP2 reports whether clients open WebSockets over HTTP/2 (RFC 8441).
-func (w Variant) OpensOverHTTP2() bool { return w.HTTP2.ExtendedConnect }
+func (v Variant) OpensOverHTTP2() bool { return v.HTTP2.ExtendedConnect }
 
 func newH1(n transport.Network) transport.Client { return &chunked.Client{Network: n} }
 
@@ -91,8 +91,8 @@ func ProbeVariants(ctx context.Context, s *Instance) (served []string, refused m
 	return served, refused
 }
 
-func (w Variant) probe(ctx context.Context, s *Instance) error {
-	c := w.newClient(s.Network)
+func (v Variant) probe(ctx context.Context, s *Instance) error {
+	c := v.newClient(s.Network)
 	if idle, ok := c.(interface{ CloseIdleConnections() }); ok {
 		defer idle.CloseIdleConnections()
 	}

@@ -84,52 +84,52 @@ func (t *timeout) explain(err error) error {
 }
 
 // Receive calls Receiver.Receive and records the result in the timeline.
-func (s *Watch) Receive() (framing.WatchEvent, error) {
-	if !s.Setup.FakeTime {
+func (w *Watch) Receive() (framing.WatchEvent, error) {
+	if !w.Setup.FakeTime {
 		// Limit each call, not all calls together, because a slow machine may need long for all
 		// events.
-		s.timeout.timer.Reset(s.Patience())
-		defer s.timeout.timer.Stop()
+		w.timeout.timer.Reset(w.Patience())
+		defer w.timeout.timer.Stop()
 	}
-	w, err := s.Receiver.Receive()
-	err = s.timeout.explain(err)
-	s.Timeline.note(func() string { return s.describeReceived(w, err) })
-	return w, err
+	event, err := w.Receiver.Receive()
+	err = w.timeout.explain(err)
+	w.Timeline.note(func() string { return w.describeReceived(event, err) })
+	return event, err
 }
 
 // describeReceived returns the result of Receive as text for the timeline.
-func (s *Instance) describeReceived(w framing.WatchEvent, err error) string {
+func (i *Instance) describeReceived(w framing.WatchEvent, err error) string {
 	if err != nil {
 		return fmt.Sprintf("the watch ended: %v", err)
 	}
 	if e, err := w.Event(); err == nil {
-		return fmt.Sprintf("received %s at version %d", EventLine(s.InCaseNamespace(e)), e.Version)
+		return fmt.Sprintf("received %s at version %d", EventLine(i.InCaseNamespace(e)), e.Version)
 	}
 	return fmt.Sprintf("received %s %.200s", w.Type, w.Object)
 }
 
 // Next returns the next event.
-func (s *Watch) Next() listwatch.Event {
-	s.Helper()
-	return s.expect("an event")
+func (w *Watch) Next() listwatch.Event {
+	w.Helper()
+	return w.expect("an event")
 }
 
 // expect returns the next event. The parameter what describes the expected event in failure
 // messages.
-func (s *Watch) expect(what string) listwatch.Event {
-	s.Helper()
-	w, err := s.Receive()
+func (w *Watch) expect(what string) listwatch.Event {
+	w.Helper()
+	event, err := w.Receive()
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.Fatalf("got no event within %v, want %s", s.Patience(), what)
+		w.Fatalf("got no event within %v, want %s", w.Patience(), what)
 	}
 	if err != nil {
-		s.Fatalf("got %v, want %s", err, what)
+		w.Fatalf("got %v, want %s", err, what)
 	}
-	e, err := w.Event()
+	e, err := event.Event()
 	if err != nil {
-		s.Fatalf("got %s %s: %v, want %s", w.Type, w.Object, err, what)
+		w.Fatalf("got %s %s: %v, want %s", event.Type, event.Object, err, what)
 	}
-	return s.InCaseNamespace(e)
+	return w.InCaseNamespace(e)
 }
 
 // EventLine returns a short form of e, such as "ADDED name".
@@ -142,13 +142,13 @@ func EventLine(e listwatch.Event) string {
 }
 
 // Want reads events and compares them with lines such as "ADDED a".
-func (s *Watch) Want(lines ...string) []listwatch.Event {
-	s.Helper()
+func (w *Watch) Want(lines ...string) []listwatch.Event {
+	w.Helper()
 	var events []listwatch.Event
 	for _, want := range lines {
-		e := s.expect(fmt.Sprintf("%q", want))
+		e := w.expect(fmt.Sprintf("%q", want))
 		if got := EventLine(e); got != want {
-			s.Fatalf("got %q at version %d, want %q", got, e.Version, want)
+			w.Fatalf("got %q at version %d, want %q", got, e.Version, want)
 		}
 		events = append(events, e)
 	}
@@ -157,10 +157,10 @@ func (s *Watch) Want(lines ...string) []listwatch.Event {
 
 // ReadUntil reads up to the first event of the object whose name is sentinel, and returns the
 // events before it.
-func (s *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
-	s.Helper()
+func (w *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
+	w.Helper()
 	for {
-		e := s.Next()
+		e := w.Next()
 		if e.Object.Key.Name == sentinel {
 			return before
 		}
@@ -170,25 +170,25 @@ func (s *Watch) ReadUntil(sentinel string) (before []listwatch.Event) {
 
 // WantError reads an ERROR event of the given code and the clean end of the stream after
 // it.
-func (s *Watch) WantError(code listwatch.Code) *listwatch.Error {
-	s.Helper()
-	w, err := s.Receive()
+func (w *Watch) WantError(code listwatch.Code) *listwatch.Error {
+	w.Helper()
+	event, err := w.Receive()
 	if err != nil {
-		s.Fatalf("got %v, want an ERROR event", err)
+		w.Fatalf("got %v, want an ERROR event", err)
 	}
-	_, err = w.Event()
-	if e := listwatch.AsError(err); w.Type != framing.TypeError || !errors.Is(err, code) || !e.Remote {
-		s.Fatalf("got %s %s (%v), want an ERROR of code %v", w.Type, w.Object, err, code)
+	_, err = event.Event()
+	if e := listwatch.AsError(err); event.Type != framing.TypeError || !errors.Is(err, code) || !e.Remote {
+		w.Fatalf("got %s %s (%v), want an ERROR of code %v", event.Type, event.Object, err, code)
 	}
-	s.WantEnd()
+	w.WantEnd()
 	return listwatch.AsError(err)
 }
 
 // WantEnd reads the clean end of the stream.
-func (s *Watch) WantEnd() {
-	s.Helper()
-	if w, err := s.Receive(); err != io.EOF {
-		s.Fatalf("got %s %s, %v; want a clean end", w.Type, w.Object, err)
+func (w *Watch) WantEnd() {
+	w.Helper()
+	if event, err := w.Receive(); err != io.EOF {
+		w.Fatalf("got %s %s, %v; want a clean end", event.Type, event.Object, err)
 	}
 }
 
@@ -203,10 +203,10 @@ func Versions(events []listwatch.Event) []listwatch.Version {
 
 // ReadBookmark reads up to the next bookmark. It returns the bookmark and the events before
 // it.
-func (s *Watch) ReadBookmark() (before []listwatch.Event, b listwatch.Event) {
-	s.Helper()
+func (w *Watch) ReadBookmark() (before []listwatch.Event, b listwatch.Event) {
+	w.Helper()
 	for {
-		e := s.Next()
+		e := w.Next()
 		if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
 			return before, e
 		}
@@ -215,23 +215,23 @@ func (s *Watch) ReadBookmark() (before []listwatch.Event, b listwatch.Event) {
 }
 
 // ReceiveEvent is like Next but returns the error, so that any goroutine may call it.
-func (s *Watch) ReceiveEvent() (listwatch.Event, error) {
-	w, err := s.Receive()
+func (w *Watch) ReceiveEvent() (listwatch.Event, error) {
+	event, err := w.Receive()
 	if err != nil {
 		return listwatch.Event{}, fmt.Errorf("got %w, want an event", err)
 	}
-	ev, err := w.Event()
+	ev, err := event.Event()
 	if err != nil {
 		return ev, err
 	}
-	return s.InCaseNamespace(ev), nil
+	return w.InCaseNamespace(ev), nil
 }
 
 // ReadThrough reads events up to version last and returns all of them. Any goroutine may
 // call it.
-func (s *Watch) ReadThrough(last listwatch.Version) (all []SeenEvent, err error) {
+func (w *Watch) ReadThrough(last listwatch.Version) (all []SeenEvent, err error) {
 	for {
-		e, err := s.ReceiveEvent()
+		e, err := w.ReceiveEvent()
 		if err != nil {
 			return all, fmt.Errorf("after %d events: %w", len(all), err)
 		}

@@ -93,17 +93,17 @@ type certificateHolder struct {
 }
 
 // renew replaces the certificate with a new one.
-func (s *certificateHolder) renew() { s.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
+func (c *certificateHolder) renew() { c.current.Store(new(certs.Trusted().Issue(certs.ForServer))) }
 
 // configure makes c present the current certificate and, if a.ClientCertificates is true,
 // request a client certificate.
-func (s *certificateHolder) configure(c *tls.Config, a harness.Access) {
-	s.renew()
+func (c *certificateHolder) configure(config *tls.Config, a harness.Access) {
+	c.renew()
 	// If this list were not empty, clients that send no server name would get its certificates.
-	c.Certificates = nil
-	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.current.Load(), nil }
+	config.Certificates = nil
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil }
 	if a.ClientCertificates {
 		// A client certificate is optional, because a client may send a token instead.
-		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, certs.Trusted().Pool
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, certs.Trusted().Pool
 	}
 }

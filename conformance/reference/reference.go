@@ -93,17 +93,17 @@ type ReadOnly struct {
 type outsideStore struct{ ReadOnly }
 
 // Put implements [harness.Store].
-func (s outsideStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-	v, err := s.Write(ctx, key, data)
+func (o outsideStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	v, err := o.Write(ctx, key, data)
 	if err == nil {
-		_, err = s.Source.List(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, Limit: 1})
+		_, err = o.Source.List(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, Limit: 1})
 	}
 	return v, err
 }
 
 // Delete implements [harness.Store].
-func (s outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
-	return s.Put(ctx, key, nil)
+func (o outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Version, error) {
+	return o.Put(ctx, key, nil)
 }
 
 // NewReadOnly returns the reference server over collections that other programs write. Each case
@@ -181,13 +181,13 @@ type referenceServer struct {
 
 // transports returns the transports in the order in which the server tries them. HTTP/1.1 is last
 // because it accepts every request.
-func (o *referenceServer) transports() []transport.Server {
+func (r *referenceServer) transports() []transport.Server {
 	h1, second, ws := transport.Server(chunked.Server{}), transport.Server(h2.Server{}), transport.Server(&websocket.Server{})
-	over := serverTransport(o.setup.Access, o.setup.ServerTransport)
-	if wrap := o.wrap.Transport; wrap != nil {
+	over := serverTransport(r.setup.Access, r.setup.ServerTransport)
+	if wrap := r.wrap.Transport; wrap != nil {
 		over = wrap(over)
 	}
-	if s := o.setup.ServerTransport; s != nil {
+	if s := r.setup.ServerTransport; s != nil {
 		switch s.Name() {
 		case h1.Name():
 			h1 = over
@@ -201,56 +201,56 @@ func (o *referenceServer) transports() []transport.Server {
 }
 
 // serve starts a server over the collection.
-func (o *referenceServer) serve() *harness.Instance {
-	o.Helper()
-	api := &api{source: o.things.source, objects: o.things.objects, access: o.setup.Access, server: watchserver.Server{
-		Timing: o.setup.Timing, Limits: o.setup.Limits, Transports: o.transports(), NoCompression: o.setup.NoCompression,
+func (r *referenceServer) serve() *harness.Instance {
+	r.Helper()
+	api := &api{source: r.things.source, objects: r.things.objects, access: r.setup.Access, server: watchserver.Server{
+		Timing: r.setup.Timing, Limits: r.setup.Limits, Transports: r.transports(), NoCompression: r.setup.NoCompression,
 	}}
-	source := o.things.source
-	if o.wrap.Source != nil {
-		source = o.wrap.Source(source)
+	source := r.things.source
+	if r.wrap.Source != nil {
+		source = r.wrap.Source(source)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
-	mux.HandleFunc("/things", func(w http.ResponseWriter, r *http.Request) {
-		api.server.Serve(w, r, watchserver.Endpoint{Source: source, SharedCompression: o.setup.SharedCompression})
+	mux.HandleFunc("/things", func(w http.ResponseWriter, request *http.Request) {
+		api.server.Serve(w, request, watchserver.Endpoint{Source: source, SharedCompression: r.setup.SharedCompression})
 	})
-	handler := withCORS(o.setup.Access, mux)
-	if o.wrap.Handler != nil {
-		handler = o.wrap.Handler(handler)
+	handler := withCORS(r.setup.Access, mux)
+	if r.wrap.Handler != nil {
+		handler = r.wrap.Handler(handler)
 	}
-	s := o.startInstance(handler, source, api.server.Drain)
+	s := r.startInstance(handler, source, api.server.Drain)
 	s.OpenWatches = func() int { return len(api.server.Watches()) }
 	return s
 }
 
 // startInstance starts an HTTP server that calls the given handler until the end of the case. Then
 // it calls the function drain to close the watches that the case has left open.
-func (o *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
-	o.Helper()
+func (r *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
+	r.Helper()
 	certificates := new(certificateHolder)
-	s := harness.StartServer(o.T, o.setup, handler, func(c *tls.Config) {
-		certificates.configure(c, o.setup.Access)
-		if o.wrap.TLS != nil {
-			o.wrap.TLS(c)
+	s := harness.StartServer(r.T, r.setup, handler, func(c *tls.Config) {
+		certificates.configure(c, r.setup.Access)
+		if r.wrap.TLS != nil {
+			r.wrap.TLS(c)
 		}
-	}, o.wrap.HTTP)
-	if o.setup.Access.RequireUser {
+	}, r.wrap.HTTP)
+	if r.setup.Access.RequireUser {
 		// the other path of the collection, /things, requires no credentials
 		s.URL.Path = collectionPath
 	}
 	s.IssueCertificate = func(user string) tls.Certificate { return certs.Trusted().Issue(certs.ForUser(user)) }
-	if o.wrap.Network != nil {
-		s.Network = o.wrap.Network(s.Network)
+	if r.wrap.Network != nil {
+		s.Network = r.wrap.Network(s.Network)
 	}
-	s.Kind, s.KubernetesPath, s.Store, s.Drain = listwatch.Describe(o.things.source).Kind, collectionPath, o.things.store, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = listwatch.Describe(r.things.source).Kind, collectionPath, r.things.store, drain
 	s.Compact = func(context.Context) error {
-		o.things.compact()
+		r.things.compact()
 		return nil
 	}
-	s.Replica = o.serve
+	s.Replica = r.serve
 	s.Internals = &harness.Internals{Source: source, Handler: handler, RotateCertificate: certificates.renew}
-	o.Cleanup(func() {
+	r.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = drain(ctx)

@@ -52,19 +52,19 @@ type defectiveWatcher struct {
 	queue  []listwatch.Event // accessed only by Next
 }
 
-func (w *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	for len(w.queue) == 0 {
+func (d *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	for len(d.queue) == 0 {
 		var batch [16]listwatch.Event
-		n, err := w.Watcher.Next(ctx, batch[:])
+		n, err := d.Watcher.Next(ctx, batch[:])
 		for _, e := range batch[:n] {
-			w.source.changeEvent(w.source, e, &w.queue)
+			d.source.changeEvent(d.source, e, &d.queue)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	n := copy(dst, w.queue)
-	w.queue = w.queue[n:]
+	n := copy(dst, d.queue)
+	d.queue = d.queue[n:]
 	return n, nil
 }
 

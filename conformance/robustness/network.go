@@ -30,22 +30,22 @@ type killableListener struct {
 	conns []net.Conn // guarded by mu
 }
 
-func (f *killableListener) Accept() (net.Conn, error) {
-	c, err := f.Listener.Accept()
+func (k *killableListener) Accept() (net.Conn, error) {
+	c, err := k.Listener.Accept()
 	if err == nil {
-		f.mu.Lock()
-		f.conns = append(f.conns, c)
-		f.mu.Unlock()
+		k.mu.Lock()
+		k.conns = append(k.conns, c)
+		k.mu.Unlock()
 	}
 	return c, err
 }
 
 // kill closes the listener and resets all connections.
-func (f *killableListener) kill() {
-	_ = f.Close() // it may already be closed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, c := range f.conns {
+func (k *killableListener) kill() {
+	_ = k.Close() // it may already be closed
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.conns {
 		if c, ok := c.(interface{ SetLinger(int) error }); ok {
 			_ = c.SetLinger(0) // the connection may already be closed
 		}

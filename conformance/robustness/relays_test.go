@@ -104,35 +104,35 @@ func startRelays(t *testing.T, db *memory.DB) *relayCluster {
 	return c
 }
 
-func (c *relayCluster) remote(host string) *client.Remote {
-	return &client.Remote{URL: "http://" + host + "/things", Network: c.network.Transport()}
+func (r *relayCluster) remote(host string) *client.Remote {
+	return &client.Remote{URL: "http://" + host + "/things", Network: r.network.Transport()}
 }
 
 // start starts a relay with an empty history.
-func (c *relayCluster) start(name string) {
-	c.remotes[name] = c.remote("origin")
-	c.relays[name] = relay.Open(c.remotes[name], relay.Options{Fields: []string{"spec.color"}})
-	c.network.Start(name, c.relays[name], servertest.Options{})
+func (r *relayCluster) start(name string) {
+	r.remotes[name] = r.remote("origin")
+	r.relays[name] = relay.Open(r.remotes[name], relay.Options{Fields: []string{"spec.color"}})
+	r.network.Start(name, r.relays[name], servertest.Options{})
 }
 
-func (c *relayCluster) kill(name string) {
-	c.network.Kill(name)
-	c.relays[name].Close()
-	c.remotes[name].Close()
+func (r *relayCluster) kill(name string) {
+	r.network.Kill(name)
+	r.relays[name].Close()
+	r.remotes[name].Close()
 }
 
-func (c *relayCluster) close() {
-	for name := range c.relays {
-		c.kill(name)
+func (r *relayCluster) close() {
+	for name := range r.relays {
+		r.kill(name)
 	}
-	c.network.Kill("origin")
+	r.network.Kill("origin")
 }
 
 // startWatchers starts eight watchers of each selection. One half of them stay with one relay each;
 // the other half use any running relay.
-func (c *relayCluster) startWatchers(ctx context.Context, rec *checker.Recorder, watchers *sync.WaitGroup) {
+func (r *relayCluster) startWatchers(ctx context.Context, rec *checker.Recorder, watchers *sync.WaitGroup) {
 	i := 0
-	for name, q := range selections(c.t) {
+	for name, q := range selections(r.t) {
 		q.Bookmarks = true
 		for range 8 {
 			i++
@@ -140,7 +140,7 @@ func (c *relayCluster) startWatchers(ctx context.Context, rec *checker.Recorder,
 			if i%2 == 0 {
 				host = relayNames[i/2%len(relayNames)]
 			}
-			remote, watcher := c.remote(host), rec.Watcher(fmt.Sprint(name, i))
+			remote, watcher := r.remote(host), rec.Watcher(fmt.Sprint(name, i))
 			remote.Trace = watcher.Trace()
 			source := watcher.Source(remote, "http")
 			watchers.Go(func() {

@@ -72,33 +72,33 @@ func watcherConfigs() []*watcherConfig {
 }
 
 // run watches until the watcher has reached c.targetVersion, the version of the last write.
-func (config *watcherConfig) run(ctx context.Context, c *cluster, actor uint64) {
-	p, err := c.startProxy(config.name, actor)
+func (w *watcherConfig) run(ctx context.Context, c *cluster, actor uint64) {
+	p, err := c.startProxy(w.name, actor)
 	if err != nil {
 		c.reportFailure(err)
 		return
 	}
 	defer p.Close()
-	w := config.newWatcher(c, p, c.random(actor))
-	defer w.remote.Close()
-	if err := w.watchUntilTarget(ctx); err != nil {
-		c.reportFailure(fmt.Errorf("%s: %w", config.name, err))
+	watcher := w.newWatcher(c, p, c.random(actor))
+	defer watcher.remote.Close()
+	if err := watcher.watchUntilTarget(ctx); err != nil {
+		c.reportFailure(fmt.Errorf("%s: %w", w.name, err))
 	}
 }
 
 // newWatcher connects a watcher to the cluster through p.
-func (config *watcherConfig) newWatcher(c *cluster, p *fault.Proxy, r *rand.Rand) *watcher {
-	w := &watcher{watcherConfig: config, cluster: c, rand: r, recorder: c.recorder.Watcher(config.name)}
-	w.url = url.URL{Scheme: "http", Host: p.Listener.Addr().String(), Path: "/things"}
+func (w *watcherConfig) newWatcher(c *cluster, p *fault.Proxy, r *rand.Rand) *watcher {
+	created := &watcher{watcherConfig: w, cluster: c, rand: r, recorder: c.recorder.Watcher(w.name)}
+	created.url = url.URL{Scheme: "http", Host: p.Listener.Addr().String(), Path: "/things"}
 	n := transport.Network{Dial: func(ctx context.Context, _, addr string) (net.Conn, error) { return c.network.dial(ctx, addr) }}
-	for _, name := range config.transports {
-		w.clients = append(w.clients, newClient(name, n, c.timings))
+	for _, name := range w.transports {
+		created.clients = append(created.clients, newClient(name, n, c.timings))
 	}
-	w.remote = &client.Remote{
-		URL: w.url.String(), Network: n, Transports: w.clients, IdleTimeout: c.timings.idleTimeout, Trace: w.recorder.Trace(), Compress: config.compress,
+	created.remote = &client.Remote{
+		URL: created.url.String(), Network: n, Transports: created.clients, IdleTimeout: c.timings.idleTimeout, Trace: created.recorder.Trace(), Compress: w.compress,
 		Backoff: listwatch.Backoff{Min: c.timings.pause, Max: 4 * c.timings.pause},
 	}
-	return w
+	return created
 }
 
 func newClient(name string, n transport.Network, t timings) transport.Client {

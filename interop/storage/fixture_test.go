@@ -152,11 +152,11 @@ type failingCodec struct {
 
 var errInjected = errors.New("injected failure")
 
-func (b *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	if b.failing.Load() {
+func (f *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if f.failing.Load() {
 		return nil, nil, errInjected
 	}
-	return b.Codec.Decode(data, defaults, into)
+	return f.Codec.Decode(data, defaults, into)
 }
 
 // A failingTransformer is a transformer that fails on demand.
@@ -165,11 +165,11 @@ type failingTransformer struct {
 	failing atomic.Bool
 }
 
-func (b *failingTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
-	if b.failing.Load() {
+func (f *failingTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+	if f.failing.Load() {
 		return nil, false, errInjected
 	}
-	return b.Transformer.TransformFromStorage(ctx, data, dataCtx)
+	return f.Transformer.TransformFromStorage(ctx, data, dataCtx)
 }
 
 // A suiteTest is a test function of the suite.

@@ -54,11 +54,11 @@ type baseState struct {
 	current bool              // the state was read from the store, not suggested by the caller
 }
 
-func (st *baseState) version() listwatch.Version {
-	if st.stored == nil {
+func (b *baseState) version() listwatch.Version {
+	if b.stored == nil {
 		return 0
 	}
-	return st.stored.Version
+	return b.stored.Version
 }
 
 // read returns the state at path, or nil if the object does not exist. If the object cannot be

@@ -81,13 +81,13 @@ func withoutCode(err error) error {
 // eagerClient is a client that retries after every error and ignores Retry-After.
 type eagerClient struct{ *client.Remote }
 
-func (c *eagerClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	c.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
-	w, err := c.Remote.Watch(ctx, q)
+func (e *eagerClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	e.Backoff = listwatch.Backoff{Min: time.Second, Max: time.Second}
+	w, err := e.Remote.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &eagerWatcher{Watcher: w, remote: c.Remote, query: q}, nil
+	return &eagerWatcher{Watcher: w, remote: e.Remote, query: q}, nil
 }
 
 type eagerWatcher struct {
@@ -97,18 +97,18 @@ type eagerWatcher struct {
 }
 
 // Next opens a new watch after an error, or after a second without an event.
-func (w *eagerWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (e *eagerWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	n, err := w.Watcher.Next(limited, dst)
+	n, err := e.Watcher.Next(limited, dst)
 	if err == nil {
 		return n, nil
 	}
-	replacement, watchErr := w.remote.Watch(ctx, w.query)
+	replacement, watchErr := e.remote.Watch(ctx, e.query)
 	if watchErr != nil {
 		return 0, err
 	}
-	_ = w.Watcher.Close()
-	w.Watcher = replacement
-	return w.Watcher.Next(ctx, dst)
+	_ = e.Watcher.Close()
+	e.Watcher = replacement
+	return e.Watcher.Next(ctx, dst)
 }

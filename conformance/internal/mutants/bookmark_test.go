@@ -66,10 +66,10 @@ type bookmarkingSource struct {
 	change func(b listwatch.Event) listwatch.Event
 }
 
-func (m *bookmarkingSource) Describe() listwatch.Description { return listwatch.Describe(m.Source) }
+func (b *bookmarkingSource) Describe() listwatch.Description { return listwatch.Describe(b.Source) }
 
-func (m *bookmarkingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := m.Source.Watch(ctx, q)
+func (b *bookmarkingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := b.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (m *bookmarkingSource) Watch(ctx context.Context, q listwatch.Query) (listw
 	if !ok || !q.Bookmarks {
 		return w, nil
 	}
-	return &bookmarkingWatcher{Poller: p, change: m.change}, nil
+	return &bookmarkingWatcher{Poller: p, change: b.change}, nil
 }
 
 type bookmarkingWatcher struct {
@@ -87,18 +87,18 @@ type bookmarkingWatcher struct {
 }
 
 // Poll returns at most one event or bookmark.
-func (w *bookmarkingWatcher) Poll(dst []listwatch.Event) (int, error) {
-	n, err := w.Poller.Poll(dst[:1])
+func (b *bookmarkingWatcher) Poll(dst []listwatch.Event) (int, error) {
+	n, err := b.Poller.Poll(dst[:1])
 	if n > 0 || err != nil {
 		return n, err
 	}
-	if at := w.Poller.Position(); at > w.last {
-		w.last = at
-		dst[0] = w.change(bookmarkAt(at))
+	if at := b.Poller.Position(); at > b.last {
+		b.last = at
+		dst[0] = b.change(bookmarkAt(at))
 		return 1, nil
 	}
 	return 0, nil
 }
 
 // Position returns zero, so that the server sends no bookmarks of its own.
-func (w *bookmarkingWatcher) Position() listwatch.Version { return 0 }
+func (b *bookmarkingWatcher) Position() listwatch.Version { return 0 }

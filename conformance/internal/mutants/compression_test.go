@@ -100,11 +100,11 @@ type unflushedWriter struct {
 	gzip *gzip.Writer
 }
 
-func (w *unflushedWriter) Write(p []byte) (int, error) { return w.gzip.Write(p) }
+func (u *unflushedWriter) Write(p []byte) (int, error) { return u.gzip.Write(p) }
 
 // FlushError flushes the response, but not the compressor.
-func (w *unflushedWriter) FlushError() error {
-	return http.NewResponseController(w.ResponseWriter).Flush()
+func (u *unflushedWriter) FlushError() error {
+	return http.NewResponseController(u.ResponseWriter).Flush()
 }
 
 // oneEventReceiver is a receiver that ends after one event.
@@ -113,12 +113,12 @@ type oneEventReceiver struct {
 	done bool
 }
 
-func (r *oneEventReceiver) Receive() (framing.WatchEvent, error) {
-	if r.done {
+func (o *oneEventReceiver) Receive() (framing.WatchEvent, error) {
+	if o.done {
 		return framing.WatchEvent{}, io.EOF
 	}
-	r.done = true
-	return r.Receiver.Receive()
+	o.done = true
+	return o.Receiver.Receive()
 }
 
 // A heartbeatSender adds a heartbeat to each batch of frames. The stream's encoder does not know of
@@ -129,9 +129,9 @@ type heartbeatSender struct {
 	encoder *transport.Encoder
 }
 
-func (s *heartbeatSender) Send(frames [][]byte) error {
-	if heartbeat := s.encoder.Heartbeat(0); heartbeat != nil {
+func (h *heartbeatSender) Send(frames [][]byte) error {
+	if heartbeat := h.encoder.Heartbeat(0); heartbeat != nil {
 		frames = append(frames, heartbeat)
 	}
-	return s.Sender.Send(frames)
+	return h.Sender.Send(frames)
 }

@@ -83,14 +83,14 @@ type perWatcherSource struct {
 	n      atomic.Int64
 }
 
-func (c *perWatcherSource) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
+func (p *perWatcherSource) Describe() listwatch.Description { return listwatch.Describe(p.Source) }
 
-func (c *perWatcherSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := c.Source.Watch(ctx, q)
+func (p *perWatcherSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := p.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &changedWatcher{Watcher: w, Change: c.change(c.n.Add(1))}, nil
+	return &changedWatcher{Watcher: w, Change: p.change(p.n.Add(1))}, nil
 }
 
 // closeOnceClient is a client whose watches return an error from the second Close.
@@ -106,9 +106,9 @@ type closeOnceWatcher struct {
 	once sync.Once
 }
 
-func (w *closeOnceWatcher) Close() error {
+func (c *closeOnceWatcher) Close() error {
 	err := errors.New("already closed")
-	w.once.Do(func() { err = w.Watcher.Close() })
+	c.once.Do(func() { err = c.Watcher.Close() })
 	return err
 }
 

@@ -27,14 +27,14 @@ type frameChangingServer struct {
 }
 
 // Accept replaces the sender of the stream.
-func (s *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+func (f *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	o.Detach = true // so that Detached reports whether the connection was hijacked
-	stream, err := s.Server.Accept(w, r, o)
+	stream, err := f.Server.Accept(w, r, o)
 	if err != nil {
 		return nil, err
 	}
-	sender := &frameChangingSender{stream.Sender, s.change}
-	_, isNative := s.Server.(*websocket.Server)
+	sender := &frameChangingSender{stream.Sender, f.change}
+	_, isNative := f.Server.(*websocket.Server)
 	switch {
 	case isNative:
 		sender.change = func(frame []byte) []byte {
@@ -42,12 +42,12 @@ func (s *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o t
 			if !ok {
 				return frame
 			}
-			return joinFrame(head[0], s.change(payload))
+			return joinFrame(head[0], f.change(payload))
 		}
-	case s.Name() == "chunked" && stream.Detached:
+	case f.Name() == "chunked" && stream.Detached:
 		sender.change = func(chunk []byte) []byte {
 			_, payload, _ := bytes.Cut(chunk, []byte("\r\n"))
-			payload = s.change(bytes.TrimSuffix(payload, []byte("\r\n")))
+			payload = f.change(bytes.TrimSuffix(payload, []byte("\r\n")))
 			return fmt.Appendf(nil, "%x\r\n%s\r\n", len(payload), payload)
 		}
 	}
@@ -61,12 +61,12 @@ type frameChangingSender struct {
 }
 
 // Send sends changed copies, because the caller may share the frames.
-func (s *frameChangingSender) Send(frames [][]byte) error {
+func (f *frameChangingSender) Send(frames [][]byte) error {
 	changed := make([][]byte, len(frames))
-	for i, f := range frames {
-		changed[i] = s.change(bytes.Clone(f))
+	for i, frame := range frames {
+		changed[i] = f.change(bytes.Clone(frame))
 	}
-	return s.Sender.Send(changed)
+	return f.Sender.Send(changed)
 }
 
 // onWrites returns a function that wraps a handler. The wrapper replaces the bytes of each write to
@@ -95,12 +95,12 @@ type hijackWriter struct {
 }
 
 // Unwrap is for http.ResponseController.
-func (w *hijackWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (h *hijackWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 // Hijack returns a connection that changes reads and writes.
-func (w *hijackWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	return &alteredConn{Conn: c, OnRead: w.onRead, OnWrite: w.onWrite}, buffers, err
+func (h *hijackWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffers, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	return &alteredConn{Conn: c, OnRead: h.onRead, OnWrite: h.onWrite}, buffers, err
 }
 
 // An alteredConn changes the bytes that it reads and writes. OnWrite may change the length,
@@ -111,21 +111,21 @@ type alteredConn struct {
 }
 
 // Read applies OnRead.
-func (c *alteredConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.OnRead != nil {
-		copy(p[:n], c.OnRead(p[:n]))
+func (a *alteredConn) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	if a.OnRead != nil {
+		copy(p[:n], a.OnRead(p[:n]))
 	}
 	return n, err
 }
 
 // Write applies OnWrite.
-func (c *alteredConn) Write(p []byte) (int, error) {
+func (a *alteredConn) Write(p []byte) (int, error) {
 	changed := p
-	if c.OnWrite != nil {
-		changed = c.OnWrite(bytes.Clone(p))
+	if a.OnWrite != nil {
+		changed = a.OnWrite(bytes.Clone(p))
 	}
-	if _, err := c.Conn.Write(changed); err != nil {
+	if _, err := a.Conn.Write(changed); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -28,21 +28,21 @@ type alteredClient struct {
 }
 
 // Dial sends an altered copy of r and returns an altered receiver.
-func (c *alteredClient) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+func (a *alteredClient) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	altered := *r
-	if c.request != nil {
-		c.request(&altered)
+	if a.request != nil {
+		a.request(&altered)
 	}
-	receiver, err := c.Client.Dial(ctx, &altered)
-	if err != nil || c.receiver == nil {
+	receiver, err := a.Client.Dial(ctx, &altered)
+	if err != nil || a.receiver == nil {
 		return receiver, err
 	}
-	return c.receiver(receiver), nil
+	return a.receiver(receiver), nil
 }
 
 // CloseIdleConnections is forwarded to the wrapped client.
-func (c *alteredClient) CloseIdleConnections() {
-	if idle, ok := c.Client.(interface{ CloseIdleConnections() }); ok {
+func (a *alteredClient) CloseIdleConnections() {
+	if idle, ok := a.Client.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
 }
@@ -71,13 +71,13 @@ type replacedDecoder struct {
 }
 
 // NewDecoder returns the replacement decoder.
-func (f *replacedDecoder) NewDecoder(r io.Reader, _ int) framing.Decoder { return f.decoder(r) }
+func (r *replacedDecoder) NewDecoder(in io.Reader, _ int) framing.Decoder { return r.decoder(in) }
 
 // decodeFunc implements framing.Decoder.
 type decodeFunc func() (framing.WatchEvent, error)
 
-// Decode calls f.
-func (f decodeFunc) Decode() (framing.WatchEvent, error) { return f() }
+// Decode calls d.
+func (d decodeFunc) Decode() (framing.WatchEvent, error) { return d() }
 
 // eventPerRead returns a decoder that treats the result of each Read as exactly one event.
 func eventPerRead(r io.Reader) framing.Decoder {
@@ -154,11 +154,11 @@ type alteredReceiver struct {
 	end func(error) error
 }
 
-// Receive replaces an error with the result of the function r.end.
-func (r *alteredReceiver) Receive() (framing.WatchEvent, error) {
-	e, err := r.Receiver.Receive()
+// Receive replaces an error with the result of the function a.end.
+func (a *alteredReceiver) Receive() (framing.WatchEvent, error) {
+	e, err := a.Receiver.Receive()
 	if err != nil {
-		err = r.end(err)
+		err = a.end(err)
 	}
 	return e, err
 }
@@ -173,16 +173,16 @@ func onReceiveError(end func(error) error) func(transport.Client) transport.Clie
 type withoutErrorCodes struct{ *client.Remote }
 
 // Watch wraps the watcher.
-func (d *withoutErrorCodes) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := d.Remote.Watch(ctx, q)
-	return &codelessWatcher{w}, err
+func (w *withoutErrorCodes) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	watcher, err := w.Remote.Watch(ctx, q)
+	return &codelessWatcher{watcher}, err
 }
 
 type codelessWatcher struct{ listwatch.Watcher }
 
 // Next replaces every error with an error that has no code.
-func (w *codelessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	n, err := w.Watcher.Next(ctx, dst)
+func (c *codelessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := c.Watcher.Next(ctx, dst)
 	if err != nil {
 		err = errors.New("something went wrong")
 	}

@@ -21,15 +21,15 @@ type eventChanger struct {
 }
 
 // Describe returns the description of the wrapped source.
-func (c *eventChanger) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
+func (e *eventChanger) Describe() listwatch.Description { return listwatch.Describe(e.Source) }
 
 // Watch wraps the watcher.
-func (c *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := c.Source.Watch(ctx, q)
+func (e *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := e.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &changedWatcher{Watcher: w, Change: c.change}, nil
+	return &changedWatcher{Watcher: w, Change: e.change}, nil
 }
 
 // A changedWatcher replaces each event with the result of Change. Events in Pending come first.
@@ -41,17 +41,17 @@ type changedWatcher struct {
 }
 
 // Next returns pending events, or the replacement of the next event.
-func (w *changedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	for len(w.Pending) == 0 {
+func (c *changedWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	for len(c.Pending) == 0 {
 		var one [1]listwatch.Event
-		if _, err := w.Watcher.Next(ctx, one[:]); err != nil {
+		if _, err := c.Watcher.Next(ctx, one[:]); err != nil {
 			return 0, err
 		}
-		w.Pending = append(w.Pending, w.Change(one[0], w.seen)...)
-		w.seen++
+		c.Pending = append(c.Pending, c.Change(one[0], c.seen)...)
+		c.seen++
 	}
-	n := copy(dst, w.Pending)
-	w.Pending = w.Pending[n:]
+	n := copy(dst, c.Pending)
+	c.Pending = c.Pending[n:]
 	return n, nil
 }
 
@@ -68,12 +68,12 @@ type changedQueries struct {
 }
 
 // Describe returns the description of the wrapped source.
-func (r *changedQueries) Describe() listwatch.Description { return listwatch.Describe(r.Source) }
+func (c *changedQueries) Describe() listwatch.Description { return listwatch.Describe(c.Source) }
 
 // Watch opens a watch with the altered query.
-func (r *changedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	r.Change(&q)
-	return r.Source.Watch(ctx, q)
+func (c *changedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	c.Change(&q)
+	return c.Source.Watch(ctx, q)
 }
 
 // onData returns a function that wraps a source. The wrapper searches every object for the string

@@ -48,13 +48,13 @@ type headerWriter struct {
 }
 
 // WriteHeader sends the changed headers.
-func (w *headerWriter) WriteHeader(status int) {
-	w.change(w.Header())
-	w.ResponseWriter.WriteHeader(status)
+func (h *headerWriter) WriteHeader(status int) {
+	h.change(h.Header())
+	h.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap is for http.ResponseController.
-func (w *headerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (h *headerWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 // onErrors returns a function that wraps a handler. The wrapper changes the status and body
 // of error responses.
@@ -81,24 +81,24 @@ type errorWriter struct {
 }
 
 // WriteHeader buffers the status of an error.
-func (f *errorWriter) WriteHeader(status int) {
+func (e *errorWriter) WriteHeader(status int) {
 	if status >= 400 {
-		f.status = status
+		e.status = status
 		return
 	}
-	f.ResponseWriter.WriteHeader(status)
+	e.ResponseWriter.WriteHeader(status)
 }
 
 // Write buffers the body of an error.
-func (f *errorWriter) Write(p []byte) (int, error) {
-	if f.status != 0 {
-		return f.body.Write(p)
+func (e *errorWriter) Write(p []byte) (int, error) {
+	if e.status != 0 {
+		return e.body.Write(p)
 	}
-	return f.ResponseWriter.Write(p)
+	return e.ResponseWriter.Write(p)
 }
 
 // Unwrap is for http.ResponseController.
-func (f *errorWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+func (e *errorWriter) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
 // acceptEveryUpgrade returns a function that wraps a handler. The wrapper answers upgrade
 // requests with 101 and the given header lines, and then closes the connection.

@@ -12,25 +12,25 @@ import (
 type withoutErrors struct{ listwatch.Source }
 
 // Describe returns the description of the wrapped source.
-func (m *withoutErrors) Describe() listwatch.Description { return listwatch.Describe(m.Source) }
+func (w *withoutErrors) Describe() listwatch.Description { return listwatch.Describe(w.Source) }
 
 // Watch returns a watcher that ends at once if the watch cannot be opened.
-func (m *withoutErrors) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := m.Source.Watch(ctx, q)
+func (w *withoutErrors) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	watcher, err := w.Source.Watch(ctx, q)
 	if err != nil {
 		return &errorlessWatcher{}, nil
 	}
-	return &errorlessWatcher{w}, nil
+	return &errorlessWatcher{watcher}, nil
 }
 
 type errorlessWatcher struct{ listwatch.Watcher }
 
 // Next replaces errors with io.EOF.
-func (w *errorlessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	if w.Watcher == nil {
+func (e *errorlessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	if e.Watcher == nil {
 		return 0, io.EOF
 	}
-	n, err := w.Watcher.Next(ctx, dst)
+	n, err := e.Watcher.Next(ctx, dst)
 	if err != nil && ctx.Err() == nil {
 		err = io.EOF
 	}
@@ -38,11 +38,11 @@ func (w *errorlessWatcher) Next(ctx context.Context, dst []listwatch.Event) (int
 }
 
 // Close closes the wrapped watcher, if any.
-func (w *errorlessWatcher) Close() error {
-	if w.Watcher == nil {
+func (e *errorlessWatcher) Close() error {
+	if e.Watcher == nil {
 		return nil
 	}
-	return w.Watcher.Close()
+	return e.Watcher.Close()
 }
 
 // staleInitialState returns a source whose watches start with the state at the time of the

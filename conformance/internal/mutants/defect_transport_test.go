@@ -27,14 +27,14 @@ type interceptedServer struct {
 	change  func(*transport.Stream)
 }
 
-// Accept calls a.options before the wrapped Accept and a.change after it.
-func (a *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	if a.options != nil {
-		a.options(&o)
+// Accept calls i.options before the wrapped Accept and i.change after it.
+func (i *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	if i.options != nil {
+		i.options(&o)
 	}
-	stream, err := a.Server.Accept(w, r, o)
-	if err == nil && a.change != nil {
-		a.change(stream)
+	stream, err := i.Server.Accept(w, r, o)
+	if err == nil && i.change != nil {
+		i.change(stream)
 	}
 	return stream, err
 }
@@ -50,8 +50,8 @@ type interceptedSender struct {
 	send func(next transport.Sender, frames [][]byte) error
 }
 
-// Send calls the function s.send.
-func (s *interceptedSender) Send(frames [][]byte) error { return s.send(s.Sender, frames) }
+// Send calls the function i.send.
+func (i *interceptedSender) Send(frames [][]byte) error { return i.send(i.Sender, frames) }
 
 // onClose returns a function that wraps a transport. The wrapper closes streams by calling the
 // function close.
@@ -92,14 +92,14 @@ type writeFilter struct {
 }
 
 // NetConn returns the wrapped connection.
-func (m *writeFilter) NetConn() net.Conn { return m.Conn }
+func (w *writeFilter) NetConn() net.Conn { return w.Conn }
 
 // Write reports success even if it discards p.
-func (m *writeFilter) Write(p []byte) (int, error) {
-	if !m.Keep(p) {
+func (w *writeFilter) Write(p []byte) (int, error) {
+	if !w.Keep(p) {
 		return len(p), nil
 	}
-	return m.Conn.Write(p)
+	return w.Conn.Write(p)
 }
 
 // A frameFilter is an HTTP/2 connection that drops incoming frames of one type.
@@ -114,22 +114,22 @@ type frameFilter struct {
 const frameHeaderSize = 9
 
 // Read returns the frames that are not dropped.
-func (s *frameFilter) Read(p []byte) (int, error) {
-	for len(s.frame) == 0 {
-		head, err := s.In.Peek(frameHeaderSize)
+func (f *frameFilter) Read(p []byte) (int, error) {
+	for len(f.frame) == 0 {
+		head, err := f.In.Peek(frameHeaderSize)
 		if err != nil {
 			return 0, err
 		}
 		frame := make([]byte, frameHeaderSize+int(binary.BigEndian.Uint32(head)>>8))
-		if _, err := io.ReadFull(s.In, frame); err != nil {
+		if _, err := io.ReadFull(f.In, frame); err != nil {
 			return 0, err
 		}
-		if http2.FrameType(frame[3]) != s.Drop {
-			s.frame = frame
+		if http2.FrameType(frame[3]) != f.Drop {
+			f.frame = frame
 		}
 	}
-	n := copy(p, s.frame)
-	s.frame = s.frame[n:]
+	n := copy(p, f.frame)
+	f.frame = f.frame[n:]
 	return n, nil
 }
 
@@ -155,11 +155,11 @@ func unboundedBuffer(s listwatch.Source) listwatch.Source { return &bufferingSou
 type bufferingSource struct{ listwatch.Source }
 
 // Describe returns the description of the wrapped source.
-func (s *bufferingSource) Describe() listwatch.Description { return listwatch.Describe(s.Source) }
+func (b *bufferingSource) Describe() listwatch.Description { return listwatch.Describe(b.Source) }
 
 // Watch starts a goroutine that reads all events.
-func (s *bufferingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := s.Source.Watch(ctx, q)
+func (b *bufferingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := b.Source.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -174,35 +174,35 @@ type bufferingWatcher struct {
 	closed chan struct{}
 }
 
-func (g *bufferingWatcher) read() {
+func (b *bufferingWatcher) read() {
 	var batch [64]listwatch.Event
 	for {
-		n, err := g.Watcher.Next(context.Background(), batch[:])
+		n, err := b.Watcher.Next(context.Background(), batch[:])
 		if err != nil {
 			return
 		}
 		for _, e := range batch[:n] {
-			g.queue <- e
+			b.queue <- e
 		}
 	}
 }
 
 // Next returns the oldest event in the queue.
-func (g *bufferingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (b *bufferingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	select {
-	case dst[0] = <-g.queue:
+	case dst[0] = <-b.queue:
 		return 1, nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case <-g.closed:
+	case <-b.closed:
 		return 0, io.EOF
 	}
 }
 
 // Close makes Next return io.EOF and closes the wrapped watcher.
-func (g *bufferingWatcher) Close() error {
-	close(g.closed)
-	return g.Watcher.Close()
+func (b *bufferingWatcher) Close() error {
+	close(b.closed)
+	return b.Watcher.Close()
 }
 
 // dialFunc is the type of function that [onDials] uses to open a stream.

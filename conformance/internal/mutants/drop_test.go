@@ -107,8 +107,8 @@ func skipVersions(r *transport.Request) *transport.Request {
 // cleanEndReceiver is a receiver that reports every error as a clean end.
 type cleanEndReceiver struct{ transport.Receiver }
 
-func (r *cleanEndReceiver) Receive() (framing.WatchEvent, error) {
-	e, err := r.Receiver.Receive()
+func (c *cleanEndReceiver) Receive() (framing.WatchEvent, error) {
+	e, err := c.Receiver.Receive()
 	if err != nil {
 		err = io.EOF
 	}

@@ -149,8 +149,8 @@ var framingMutants = []mutant{
 // withoutCR replaces each carriage return with a space.
 type withoutCR struct{ io.Reader }
 
-func (r *withoutCR) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
+func (w *withoutCR) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
 	copy(p[:n], bytes.ReplaceAll(p[:n], []byte("\r"), []byte(" ")))
 	return n, err
 }
@@ -159,12 +159,12 @@ func (r *withoutCR) Read(p []byte) (int, error) {
 // even after 204.
 type reconnectingClient struct{ *client.Remote }
 
-func (t *reconnectingClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := t.Remote.Watch(ctx, q)
+func (r *reconnectingClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := r.Remote.Watch(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &reconnectingWatcher{w, t.Remote, q}, nil
+	return &reconnectingWatcher{w, r.Remote, q}, nil
 }
 
 type reconnectingWatcher struct {
@@ -173,16 +173,16 @@ type reconnectingWatcher struct {
 	q    listwatch.Query
 }
 
-func (w *reconnectingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	n, err := w.Watcher.Next(ctx, dst)
+func (r *reconnectingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := r.Watcher.Next(ctx, dst)
 	if err != io.EOF {
 		return n, err
 	}
-	again, err := w.from.Watch(ctx, w.q)
+	again, err := r.from.Watch(ctx, r.q)
 	if err != nil {
 		return 0, err
 	}
-	_ = w.Watcher.Close()
-	w.Watcher = again
-	return w.Watcher.Next(ctx, dst)
+	_ = r.Watcher.Close()
+	r.Watcher = again
+	return r.Watcher.Next(ctx, dst)
 }

@@ -83,9 +83,9 @@ type alteredCache struct {
 	change func(harness.Notification) []harness.Notification
 }
 
-func (g alteredCache) Notify(handler func(harness.Notification)) {
-	g.Cache.Notify(func(t harness.Notification) {
-		for _, t := range g.change(t) {
+func (a alteredCache) Notify(handler func(harness.Notification)) {
+	a.Cache.Notify(func(t harness.Notification) {
+		for _, t := range a.change(t) {
 			handler(t)
 		}
 	})
@@ -100,15 +100,15 @@ type firstStateCache struct {
 	first map[listwatch.Key]*listwatch.Object // guarded by mu
 }
 
-func (s *firstStateCache) Objects() []*listwatch.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := s.Cache.Objects()
+func (f *firstStateCache) Objects() []*listwatch.Object {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.Cache.Objects()
 	for i, o := range all {
-		if s.first[o.Key] == nil {
-			s.first[o.Key] = o
+		if f.first[o.Key] == nil {
+			f.first[o.Key] = o
 		}
-		all[i] = s.first[o.Key]
+		all[i] = f.first[o.Key]
 	}
 	return all
 }

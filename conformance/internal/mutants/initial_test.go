@@ -97,15 +97,15 @@ type hastyWatcher struct {
 }
 
 // Next replaces the watch with one that starts at the version of the second event.
-func (w *hastyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	n, err := w.Watcher.Next(ctx, dst[:1])
-	if w.seen++; w.seen == 2 && err == nil {
-		next, err := w.from.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: dst[0].Version, Bookmarks: true})
+func (h *hastyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := h.Watcher.Next(ctx, dst[:1])
+	if h.seen++; h.seen == 2 && err == nil {
+		next, err := h.from.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: dst[0].Version, Bookmarks: true})
 		if err != nil {
 			return 0, err
 		}
-		_ = w.Watcher.Close()
-		w.Watcher = next
+		_ = h.Watcher.Close()
+		h.Watcher = next
 	}
 	return n, err
 }

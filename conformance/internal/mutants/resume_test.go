@@ -148,16 +148,16 @@ type lenientWatcher struct {
 }
 
 // Next continues at the newest version if the history has expired.
-func (w *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	n, err := w.Watcher.Next(ctx, dst)
+func (l *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := l.Watcher.Next(ctx, dst)
 	if !errors.Is(err, listwatch.Expired) {
 		return n, err
 	}
-	next, err := w.from.Watch(ctx, (&lenient{}).now(w.query))
+	next, err := l.from.Watch(ctx, (&lenient{}).now(l.query))
 	if err != nil {
 		return 0, err
 	}
-	_ = w.Watcher.Close()
-	w.Watcher = next
-	return w.Watcher.Next(ctx, dst)
+	_ = l.Watcher.Close()
+	l.Watcher = next
+	return l.Watcher.Next(ctx, dst)
 }

@@ -253,13 +253,13 @@ type alteredWriter struct {
 }
 
 // Unwrap returns the wrapped writer, for http.ResponseController.
-func (w *alteredWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (a *alteredWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Hijack takes over the connection and alters the frames that are read from it.
-func (w *alteredWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
+func (a *alteredWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffers, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	return &alteredConn{Conn: c, OnRead: func(p []byte) []byte {
-		changeFrames(p, w.change)
+		changeFrames(p, a.change)
 		return p
 	}}, buffers, err
 }

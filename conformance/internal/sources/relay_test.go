@@ -27,33 +27,33 @@ type relayedDatabase struct {
 }
 
 // Collection implements [conformance.Database].
-func (d *relayedDatabase) Collection(r store.CollectionSpec) (*store.Collection, error) {
-	c, err := d.DB.Collection(r)
+func (r *relayedDatabase) Collection(spec store.CollectionSpec) (*store.Collection, error) {
+	c, err := r.DB.Collection(spec)
 	if err != nil {
 		return nil, err
 	}
 	b := &relayedBackend{origin: c.Backend(), Source: c}
-	for range d.depth {
-		if d.overURL {
-			b.Source = d.overHTTP(b.Source)
-			d.options.Fields = r.Fields
+	for range r.depth {
+		if r.overURL {
+			b.Source = r.overHTTP(b.Source)
+			r.options.Fields = spec.Fields
 		}
-		b.Relay = relay.Open(b.Source, d.options)
+		b.Relay = relay.Open(b.Source, r.options)
 		b.Source = b.Relay
-		d.relays = append(d.relays, b.Relay)
-		d.t.Cleanup(func() { b.Relay.Close() })
-		if err := awaitRelay(d.t.Context(), b.Relay, listwatch.Query{Limit: 1}); err != nil {
+		r.relays = append(r.relays, b.Relay)
+		r.t.Cleanup(func() { b.Relay.Close() })
+		if err := awaitRelay(r.t.Context(), b.Relay, listwatch.Query{Limit: 1}); err != nil {
 			return nil, err
 		}
 	}
-	return store.New(r, b), nil
+	return store.New(spec, b), nil
 }
 
 // overHTTP starts a server that serves s, and returns a client of that server.
-func (d *relayedDatabase) overHTTP(s listwatch.Source) listwatch.Source {
+func (r *relayedDatabase) overHTTP(s listwatch.Source) listwatch.Source {
 	server := httptest.NewServer(&watchserver.Server{Source: s})
 	remote := &client.Remote{URL: server.URL + "/things"}
-	d.t.Cleanup(func() {
+	r.t.Cleanup(func() {
 		remote.Close()
 		server.CloseClientConnections()
 		server.Close()
@@ -62,11 +62,11 @@ func (d *relayedDatabase) overHTTP(s listwatch.Source) listwatch.Source {
 }
 
 // Compact implements [conformance.Database].
-func (d *relayedDatabase) Compact() {
-	d.DB.Compact()
-	for _, r := range d.relays {
-		if err := r.Compact(d.t.Context()); err != nil {
-			d.t.Error(err)
+func (r *relayedDatabase) Compact() {
+	r.DB.Compact()
+	for _, relay := range r.relays {
+		if err := relay.Compact(r.t.Context()); err != nil {
+			r.t.Error(err)
 		}
 	}
 }
@@ -78,22 +78,22 @@ type relayedBackend struct {
 	origin store.Backend
 }
 
-func (b *relayedBackend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	return b.Relay.List(ctx, q)
+func (r *relayedBackend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	return r.Relay.List(ctx, q)
 }
 
-func (b *relayedBackend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	return b.Relay.Watch(ctx, q)
+func (r *relayedBackend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	return r.Relay.Watch(ctx, q)
 }
 
-func (b *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
-	o, err := b.origin.Commit(ctx, c)
+func (r *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
+	o, err := r.origin.Commit(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	// A relay lags slightly behind its origin. Wait for the relay, because two cases would notice
 	// the lag: they drain the server or compact the history right after a write.
-	return o, awaitRelay(ctx, b.Relay, listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
+	return o, awaitRelay(ctx, r.Relay, listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
 }
 
 // awaitRelay repeats a list until r can serve q, because one list waits for at most three seconds.

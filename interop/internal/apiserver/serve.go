@@ -46,16 +46,16 @@ type idleListener struct {
 }
 
 // Accept implements net.Listener.
-func (l *idleListener) Accept() (net.Conn, error) {
-	<-l.closed
+func (i *idleListener) Accept() (net.Conn, error) {
+	<-i.closed
 	return nil, net.ErrClosed
 }
 
 // Close implements net.Listener.
-func (l *idleListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
+func (i *idleListener) Close() error {
+	i.once.Do(func() { close(i.closed) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (l *idleListener) Addr() net.Addr { return l.addr }
+func (i *idleListener) Addr() net.Addr { return i.addr }

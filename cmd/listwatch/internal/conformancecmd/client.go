@@ -37,22 +37,22 @@ lines.`,
 	return cmd
 }
 
-func (o *clientOptions) conform(ctx context.Context, out, notes io.Writer) error {
-	if o.exec == "" {
+func (c *clientOptions) conform(ctx context.Context, out, notes io.Writer) error {
+	if c.exec == "" {
 		return cli.Usagef("set --exec to a command")
 	}
-	all, err := o.options(harness.Client)
+	all, err := c.options(harness.Client)
 	if err != nil {
 		return err
 	}
-	c, err := adapters.ExecClient(ctx, o.exec, notes, o.timeout)
+	client, err := adapters.ExecClient(ctx, c.exec, notes, c.timeout)
 	if err != nil {
 		return targetError(err)
 	}
 	defer func() {
-		if err := c.Close(); err != nil {
+		if err := client.Close(); err != nil {
 			fmt.Fprintf(notes, "listwatch: the client failed when it was stopped: %s\n", cli.OneLine(err))
 		}
 	}()
-	return o.execute(ctx, c.Target, all, []string{"listwatch", "conformance", "client", "--exec", o.exec}, out)
+	return c.execute(ctx, client.Target, all, []string{"listwatch", "conformance", "client", "--exec", c.exec}, out)
 }

@@ -47,16 +47,16 @@ type suiteOptions struct {
 	json, junit, html string
 }
 
-func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.run, "run", nil, "`pattern` of cases to run, such as resume, resume/from-rv or resume/*/h2; if none, all (repeatable)")
-	f.StringArrayVar(&o.skip, "skip", nil, "`pattern` of cases to skip (repeatable)")
-	f.BoolVar(&o.strict, "strict", false, "report every broken rule as a failure, even if it is not a must")
-	f.Uint64Var(&o.seed, "seed", 0, "`seed` of random cases; 0 means a random seed")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long a case waits for an expected event; at least 2s")
-	f.StringVar(&o.knownFailures, "known-failures", "", "`file` with one known failure per line: PATTERN # REASON")
-	f.StringVar(&o.json, "json", "", "`file` for a JSON report")
-	f.StringVar(&o.junit, "junit", "", "`file` for a JUnit report")
-	f.StringVar(&o.html, "html", "", "`file` for an HTML report")
+func (s *suiteOptions) addFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.run, "run", nil, "`pattern` of cases to run, such as resume, resume/from-rv or resume/*/h2; if none, all (repeatable)")
+	f.StringArrayVar(&s.skip, "skip", nil, "`pattern` of cases to skip (repeatable)")
+	f.BoolVar(&s.strict, "strict", false, "report every broken rule as a failure, even if it is not a must")
+	f.Uint64Var(&s.seed, "seed", 0, "`seed` of random cases; 0 means a random seed")
+	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "how long a case waits for an expected event; at least 2s")
+	f.StringVar(&s.knownFailures, "known-failures", "", "`file` with one known failure per line: PATTERN # REASON")
+	f.StringVar(&s.json, "json", "", "`file` for a JSON report")
+	f.StringVar(&s.junit, "junit", "", "`file` for a JUnit report")
+	f.StringVar(&s.html, "html", "", "`file` for an HTML report")
 }
 
 // minTimeout is the minimum of --timeout. Correct servers may take a second to respond, so
@@ -64,15 +64,15 @@ func (o *suiteOptions) addFlags(f *pflag.FlagSet) {
 const minTimeout = 2 * time.Second
 
 // options converts the flags to the options of a run.
-func (o *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
-	all := conformance.Options{Subject: subject, Run: o.run, Skip: o.skip, Strict: o.strict}
-	if o.timeout < minTimeout {
-		return all, cli.Usagef("--timeout %v: must be at least %v, because a correct server may need a second", o.timeout, minTimeout)
+func (s *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
+	all := conformance.Options{Subject: subject, Run: s.run, Skip: s.skip, Strict: s.strict}
+	if s.timeout < minTimeout {
+		return all, cli.Usagef("--timeout %v: must be at least %v, because a correct server may need a second", s.timeout, minTimeout)
 	}
-	if o.knownFailures != "" {
+	if s.knownFailures != "" {
 		var err error
-		if all.KnownFailures, err = conformance.ReadKnownFailures(o.knownFailures); err != nil {
-			return all, cli.Usagef("--known-failures %s: %w", o.knownFailures, err)
+		if all.KnownFailures, err = conformance.ReadKnownFailures(s.knownFailures); err != nil {
+			return all, cli.Usagef("--known-failures %s: %w", s.knownFailures, err)
 		}
 	}
 	if err := all.Check(); err != nil {
@@ -86,10 +86,10 @@ type selfTest func(ctx context.Context, r *conformance.Report, p *report.Progres
 
 // execute runs the cases and then the self tests, shows the progress and writes all reports.
 // command is the command line that repeats the run.
-func (o *suiteOptions) execute(
+func (s *suiteOptions) execute(
 	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer, after ...selfTest,
 ) error {
-	t.Seed = o.seed
+	t.Seed = s.seed
 	progress := report.NewProgress(out)
 	r, err := conformance.Execute(ctx, t, all, progress.Add)
 	var left error
@@ -105,8 +105,8 @@ func (o *suiteOptions) execute(
 	if left != nil {
 		r.Unfinished = cli.OneLine(left)
 	}
-	r.Command = append(command, o.repeatFlags()...)
-	err = errors.Join(report.Text(out, r), o.write(r))
+	r.Command = append(command, s.repeatFlags()...)
+	err = errors.Join(report.Text(out, r), s.write(r))
 	switch {
 	case err != nil:
 		return err
@@ -119,23 +119,23 @@ func (o *suiteOptions) execute(
 }
 
 // repeatFlags returns the flags that a command line needs to repeat the run.
-func (o *suiteOptions) repeatFlags() (flags []string) {
-	if o.strict {
+func (s *suiteOptions) repeatFlags() (flags []string) {
+	if s.strict {
 		flags = append(flags, "--strict")
 	}
-	if o.seed != 0 {
-		flags = append(flags, "--seed", fmt.Sprint(o.seed))
+	if s.seed != 0 {
+		flags = append(flags, "--seed", fmt.Sprint(s.seed))
 	}
 	return flags
 }
 
 // write writes the requested report files.
-func (o *suiteOptions) write(r *conformance.Report) error {
+func (s *suiteOptions) write(r *conformance.Report) error {
 	var errs []error
 	for _, f := range []struct {
 		name  string
 		write func(io.Writer, *conformance.Report) error
-	}{{o.json, report.JSON}, {o.junit, report.JUnit}, {o.html, report.HTML}} {
+	}{{s.json, report.JSON}, {s.junit, report.JUnit}, {s.html, report.HTML}} {
 		if f.name != "" {
 			errs = append(errs, writeReport(f.name, r, f.write))
 		}

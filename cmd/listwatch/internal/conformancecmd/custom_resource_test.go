@@ -26,25 +26,25 @@ type crdServer struct {
 	defined, removed []string
 }
 
-func (d *crdServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *crdServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	switch name, ok := strings.CutPrefix(r.URL.Path, definitions); {
 	case ok && r.Method == http.MethodPost:
-		d.define(w, r)
+		c.define(w, r)
 	case ok && r.Method == http.MethodDelete:
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.removed = append(d.removed, strings.TrimPrefix(name, "/"))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.removed = append(c.removed, strings.TrimPrefix(name, "/"))
 		_, _ = io.WriteString(w, `{"kind":"Status","status":"Success"}`)
 	default:
-		d.mu.RLock()
-		api := d.api
-		d.mu.RUnlock()
+		c.mu.RLock()
+		api := c.api
+		c.mu.RUnlock()
 		api.ServeHTTP(w, r)
 	}
 }
 
-func (d *crdServer) define(w http.ResponseWriter, r *http.Request) {
+func (c *crdServer) define(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Metadata struct{ Name string }
 		Spec     struct {
@@ -61,17 +61,17 @@ func (d *crdServer) define(w http.ResponseWriter, r *http.Request) {
 		Group: body.Spec.Group, Version: body.Spec.Versions[0].Name, Plural: body.Spec.Names.Plural, Kind: body.Spec.Names.Kind,
 		Namespaced: true, Fields: []string{"spec.phase"},
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c, err := d.db.Collection(resource.CollectionSpec())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	things, err := c.db.Collection(resource.CollectionSpec())
 	if err == nil {
-		err = d.api.Add(resource, c)
+		err = c.api.Add(resource, things)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	d.defined = append(d.defined, body.Metadata.Name)
+	c.defined = append(c.defined, body.Metadata.Name)
 	w.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(w, "{}")
 }

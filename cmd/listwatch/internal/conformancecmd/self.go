@@ -49,37 +49,37 @@ With --run or --skip, only the cases run, unless --faults is set.`,
 	return cmd
 }
 
-func (o *selfOptions) conform(ctx context.Context, out io.Writer) error {
-	all, err := o.options("")
+func (s *selfOptions) conform(ctx context.Context, out io.Writer) error {
+	all, err := s.options("")
 	if err != nil {
 		return err
 	}
-	if o.faults < 0 {
-		return cli.Usagef("--faults %v: must not be negative", o.faults)
+	if s.faults < 0 {
+		return cli.Usagef("--faults %v: must not be negative", s.faults)
 	}
 	t := reference.New("listwatch", reference.Interceptors{})
-	t.Patience = o.timeout
-	return o.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, o.injectFaults)
+	t.Patience = s.timeout
+	return s.execute(ctx, t, all, []string{"listwatch", "conformance", "self"}, out, s.injectFaults)
 }
 
 // injectFaults runs the robustness test.
-func (o *selfOptions) injectFaults(ctx context.Context, r *conformance.Report, p *report.Progress) (err error) {
+func (s *selfOptions) injectFaults(ctx context.Context, r *conformance.Report, p *report.Progress) (err error) {
 	begun := time.Now()
 	defer func() { r.Seconds += time.Since(begun).Seconds() }()
-	if o.faults == 0 {
+	if s.faults == 0 {
 		return nil
 	}
-	p.Message(fmt.Sprintf("injecting faults for at least %v", o.faults))
-	if r.Robustness, err = robustness.Run(ctx, robustness.Options{Seed: o.seed, MinDuration: o.faults}); err != nil {
+	p.Message(fmt.Sprintf("injecting faults for at least %v", s.faults))
+	if r.Robustness, err = robustness.Run(ctx, robustness.Options{Seed: s.seed, MinDuration: s.faults}); err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
-	if o.histories == "" {
+	if s.histories == "" {
 		return nil
 	}
-	file, err := r.Robustness.History.Save(o.histories, fmt.Sprintf("faults-%d", r.Robustness.Report.Meta.Seed))
+	file, err := r.Robustness.History.Save(s.histories, fmt.Sprintf("faults-%d", r.Robustness.Report.Meta.Seed))
 	if err != nil {
 		return err
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("the history of the run under faults is in %s; listwatch conformance check %s verifies it again", file, o.histories))
+	r.Notes = append(r.Notes, fmt.Sprintf("the history of the run under faults is in %s; listwatch conformance check %s verifies it again", file, s.histories))
 	return nil
 }

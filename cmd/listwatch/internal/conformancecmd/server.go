@@ -64,15 +64,15 @@ type closableTarget struct {
 	close func() error
 }
 
-func (o *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, notes io.Writer) error {
-	all, err := o.options(harness.Server)
+func (s *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, notes io.Writer) error {
+	all, err := s.options(harness.Server)
 	if err != nil {
 		return err
 	}
-	if err := o.check(f); err != nil {
+	if err := s.check(f); err != nil {
 		return err
 	}
-	t, err := o.open(ctx, notes)
+	t, err := s.open(ctx, notes)
 	if err != nil {
 		return err
 	}
@@ -81,11 +81,11 @@ func (o *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, note
 			fmt.Fprintf(notes, "listwatch: could not remove everything that the run created: %s\n", cli.OneLine(err))
 		}
 	}()
-	return o.execute(ctx, t.Target, all, o.command(f), out)
+	return s.execute(ctx, t.Target, all, s.command(f), out)
 }
 
 // check returns an error for flags that contradict each other.
-func (o *serverOptions) check(f *pflag.FlagSet) error {
+func (s *serverOptions) check(f *pflag.FlagSet) error {
 	n := 0
 	for _, name := range []string{"url", "kube", "kubeconfig", "exec"} {
 		if f.Changed(name) {
@@ -95,82 +95,82 @@ func (o *serverOptions) check(f *pflag.FlagSet) error {
 	switch {
 	case n != 1:
 		return cli.Usagef("set exactly one of --url, --kube, --kubeconfig and --exec")
-	case o.resource != "" && o.kube == "" && o.kubeconfig == "":
+	case s.resource != "" && s.kube == "" && s.kubeconfig == "":
 		return cli.Usagef("--resource requires --kube or --kubeconfig")
-	case o.exec != "" && (o.Token != "" || o.CA != "" || o.Cert != "" || o.SkipVerify || len(o.headers) > 0):
+	case s.exec != "" && (s.Token != "" || s.CA != "" || s.Cert != "" || s.SkipVerify || len(s.headers) > 0):
 		return cli.Usagef("--exec: remove the flags for credentials; the command describes how to reach its server")
 	}
 	return nil
 }
 
-func (o *serverOptions) open(ctx context.Context, notes io.Writer) (*closableTarget, error) {
+func (s *serverOptions) open(ctx context.Context, notes io.Writer) (*closableTarget, error) {
 	nothing := func() error { return nil }
-	a, err := o.adapterOptions()
+	a, err := s.adapterOptions()
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case o.url != "":
-		t, err := adapters.URL(ctx, o.url, a)
+	case s.url != "":
+		t, err := adapters.URL(ctx, s.url, a)
 		if err != nil {
 			return nil, targetError(err)
 		}
 		return &closableTarget{t, nothing}, nil
-	case o.exec != "":
-		s, err := adapters.ExecServer(ctx, o.exec, notes, o.timeout)
+	case s.exec != "":
+		server, err := adapters.ExecServer(ctx, s.exec, notes, s.timeout)
 		if err != nil {
 			return nil, targetError(err)
 		}
-		return &closableTarget{s.Target, s.Close}, nil
+		return &closableTarget{server.Target, server.Close}, nil
 	}
-	base := o.kube
-	if o.kubeconfig != "" {
-		if base, a, _, err = adapters.ReadKubeconfig(o.kubeconfig, a); err != nil {
+	base := s.kube
+	if s.kubeconfig != "" {
+		if base, a, _, err = adapters.ReadKubeconfig(s.kubeconfig, a); err != nil {
 			return nil, targetError(err)
 		}
 	}
-	c, err := adapters.Kube(ctx, base, o.resource, a)
+	c, err := adapters.Kube(ctx, base, s.resource, a)
 	if err != nil {
 		return nil, targetError(err)
 	}
 	return &closableTarget{c.Target, c.Close}, nil
 }
 
-func (o *serverOptions) adapterOptions() (adapters.Options, error) {
-	a := adapters.Options{Header: http.Header{}, Timeout: o.timeout}
+func (s *serverOptions) adapterOptions() (adapters.Options, error) {
+	a := adapters.Options{Header: http.Header{}, Timeout: s.timeout}
 	var err error
-	if a.TLS, err = o.TLSConfig(); err != nil {
+	if a.TLS, err = s.TLSConfig(); err != nil {
 		return a, err
 	}
-	for _, line := range o.headers {
+	for _, line := range s.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || strings.TrimSpace(name) == "" {
 			return a, cli.Usagef("--header %q: want NAME: VALUE", line)
 		}
 		a.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	if o.Token != "" {
-		a.Header.Set("Authorization", "Bearer "+o.Token)
+	if s.Token != "" {
+		a.Header.Set("Authorization", "Bearer "+s.Token)
 	}
 	return a, nil
 }
 
 // command returns the command line that repeats the run, without secrets.
-func (o *serverOptions) command(f *pflag.FlagSet) []string {
+func (s *serverOptions) command(f *pflag.FlagSet) []string {
 	words := []string{"listwatch", "conformance", "server"}
 	for _, name := range []string{"url", "kube", "kubeconfig", "exec", "resource", "ca", "cert", "key"} {
 		if f.Changed(name) {
 			words = append(words, "--"+name, f.Lookup(name).Value.String())
 		}
 	}
-	if o.Token != "" {
+	if s.Token != "" {
 		words = append(words, "--token", "$TOKEN")
 	}
-	for _, line := range o.headers {
+	for _, line := range s.headers {
 		name, _, _ := strings.Cut(line, ":")
 		words = append(words, "--header", name+": …")
 	}
-	if o.SkipVerify {
+	if s.SkipVerify {
 		words = append(words, "--insecure")
 	}
 	return words

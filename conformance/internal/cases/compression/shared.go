@@ -27,15 +27,15 @@ type frameRecorder struct {
 	compressions []string
 }
 
-func (c *frameRecorder) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	s, err := c.Server.Accept(w, r, o)
+func (f *frameRecorder) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	s, err := f.Server.Accept(w, r, o)
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.compressions = append(c.compressions, s.Encoder.Compression())
-	s.Sender = &recordingSender{s.Sender, c}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.compressions = append(f.compressions, s.Encoder.Compression())
+	s.Sender = &recordingSender{s.Sender, f}
 	return s, nil
 }
 
@@ -44,13 +44,13 @@ type recordingSender struct {
 	frameRecorder *frameRecorder
 }
 
-func (s *recordingSender) Send(frames [][]byte) error {
-	s.frameRecorder.mu.Lock()
+func (r *recordingSender) Send(frames [][]byte) error {
+	r.frameRecorder.mu.Lock()
 	for _, f := range frames {
-		s.frameRecorder.frames[&f[0]] = true
+		r.frameRecorder.frames[&f[0]] = true
 	}
-	s.frameRecorder.mu.Unlock()
-	return s.Sender.Send(frames)
+	r.frameRecorder.mu.Unlock()
+	return r.Sender.Send(frames)
 }
 
 func sharedOnce(e *harness.Env) {

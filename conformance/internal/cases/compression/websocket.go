@@ -68,17 +68,17 @@ func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflat
 
 // event reads a message and inflates it if RSV1 marks it as compressed. RSV1 is allowed on
 // the first frame of a message only, and only after the server accepted the offer.
-func (o *deflateWatch) event() (text string, compressed bool) {
-	o.Helper()
+func (d *deflateWatch) event() (text string, compressed bool) {
+	d.Helper()
 	var payload []byte
 	for started := false; ; {
-		f, err := wsframe.Read(o.Body)
+		f, err := wsframe.Read(d.Body)
 		if err != nil {
-			o.Fatalf("%q: read a message: %v", o.offer, err)
+			d.Fatalf("%q: read a message: %v", d.offer, err)
 		}
 		reserved, control := f.First&(wsframe.RSV1|wsframe.RSV2|wsframe.RSV3), f.Opcode() >= wsframe.OpClose
-		if reserved != 0 && (!o.accepted || started || control || reserved != wsframe.RSV1) {
-			o.Fatalf("%q: got a frame with unexpected reserved bits in its first byte, %#02x", o.offer, f.First)
+		if reserved != 0 && (!d.accepted || started || control || reserved != wsframe.RSV1) {
+			d.Fatalf("%q: got a frame with unexpected reserved bits in its first byte, %#02x", d.offer, f.First)
 		}
 		if control {
 			continue
@@ -93,28 +93,28 @@ func (o *deflateWatch) event() (text string, compressed bool) {
 	if !compressed {
 		return string(payload), false
 	}
-	text, err := inflate(payload, o.history)
+	text, err := inflate(payload, d.history)
 	if err != nil {
-		o.Fatalf("%q: message %x cannot be inflated after %d bytes of history: %v", o.offer, payload, len(o.history), err)
+		d.Fatalf("%q: message %x cannot be inflated after %d bytes of history: %v", d.offer, payload, len(d.history), err)
 	}
-	if o.takeover {
-		o.history += text
+	if d.takeover {
+		d.history += text
 	}
 	return text, true
 }
 
 // wantEvents writes events that compress well and checks that they arrive.
-func (o *deflateWatch) wantEvents() {
-	o.Helper()
+func (d *deflateWatch) wantEvents() {
+	d.Helper()
 	for i, words := range []int{0, 300, 300, 7000} {
 		text := strings.Repeat("listwatch ", words)
-		v := o.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`, i, text))
-		got, compressed := o.event()
+		v := d.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`, i, text))
+		got, compressed := d.event()
 		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) || !strings.Contains(got, `"text":"`+text+`"`) {
-			o.Fatalf("%q: got %.200q, want the event of version %d", o.offer, got, v)
+			d.Fatalf("%q: got %.200q, want the event of version %d", d.offer, got, v)
 		}
-		if mustCompress := o.Supports(harness.InProcess) && defaultCompression(o.Response.Env) != ""; mustCompress && o.accepted && !compressed && len(text) > 0 {
-			o.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", o.offer, len(got))
+		if mustCompress := d.Supports(harness.InProcess) && defaultCompression(d.Response.Env) != ""; mustCompress && d.accepted && !compressed && len(text) > 0 {
+			d.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", d.offer, len(got))
 		}
 	}
 }

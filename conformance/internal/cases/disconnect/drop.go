@@ -44,14 +44,14 @@ func newResumingWatch(e *harness.Env, r listwatch.Source, at listwatch.Version) 
 }
 
 // catchUp reads up to the last write. The client must return every write once and in order.
-func (f *resumingWatch) catchUp() {
-	f.Helper()
-	for last := f.Newest(); f.at != last; {
-		got, err := f.NextOf(f)
-		if want := f.NextWriteAfter(f.at); err != nil || got.Version != want {
-			f.Fatalf("after version %d: got version %d, %v; want %d", f.at, got.Version, err, want)
+func (r *resumingWatch) catchUp() {
+	r.Helper()
+	for last := r.Newest(); r.at != last; {
+		got, err := r.NextOf(r)
+		if want := r.NextWriteAfter(r.at); err != nil || got.Version != want {
+			r.Fatalf("after version %d: got version %d, %v; want %d", r.at, got.Version, err, want)
 		}
-		f.at = got.Version
+		r.at = got.Version
 	}
 }
 

@@ -47,18 +47,18 @@ func readSSEEvent(a *harness.Response) sseEvent {
 	}
 }
 
-// check returns an error unless b is the expected event at the version v. The parameter want
+// check returns an error unless s is the expected event at the version v. The parameter want
 // describes that event, such as "ADDED a".
-func (b sseEvent) check(want string, v listwatch.Version) error {
-	event := strings.Join(b["data"], "\n")
+func (s sseEvent) check(want string, v listwatch.Version) error {
+	event := strings.Join(s["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")
 	switch {
 	case harness.EventLineFromJSON([]byte(event)) != want:
 		return fmt.Errorf("the data is %q, want the event %s", event, want)
-	case len(b["event"]) != 1 || b["event"][0] != kind:
-		return fmt.Errorf("the event fields are %q, want only %s", b["event"], kind)
-	case len(b["id"]) != 1 || b["id"][0] != v.String():
-		return fmt.Errorf("the id fields are %q, want only %d", b["id"], v)
+	case len(s["event"]) != 1 || s["event"][0] != kind:
+		return fmt.Errorf("the event fields are %q, want only %s", s["event"], kind)
+	case len(s["id"]) != 1 || s["id"][0] != v.String():
+		return fmt.Errorf("the id fields are %q, want only %d", s["id"], v)
 	}
 	return nil
 }

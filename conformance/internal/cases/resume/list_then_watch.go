@@ -79,22 +79,22 @@ func writeOnRequest(e *harness.Env, writes <-chan struct{}) {
 
 // verify compares the list, and the list updated by the events, with the states that the
 // model computes from the recorded writes.
-func (t listedWatch) verify(e *harness.Env, attempt int, model *harness.Model) {
+func (l listedWatch) verify(e *harness.Env, attempt int, model *harness.Model) {
 	e.Helper()
-	model.Advance(t.list.version)
-	state := t.list.items
+	model.Advance(l.list.version)
+	state := l.list.items
 	if diff := cmp.Diff(model.State, state); diff != "" {
-		e.Fatalf("attempt %d: the list differs from the state at its version %d (-want +got):\n%s", attempt, t.list.version, diff)
+		e.Fatalf("attempt %d: the list differs from the state at its version %d (-want +got):\n%s", attempt, l.list.version, diff)
 	}
-	for j, ev := range t.events {
-		if want := t.list.version + listwatch.Version(j) + 1; ev.Version != want {
-			e.Fatalf("attempt %d: list of version %d: event %d has version %d, want %d", attempt, t.list.version, j, ev.Version, want)
+	for j, ev := range l.events {
+		if want := l.list.version + listwatch.Version(j) + 1; ev.Version != want {
+			e.Fatalf("attempt %d: list of version %d: event %d has version %d, want %d", attempt, l.list.version, j, ev.Version, want)
 		}
 		if state[ev.Object.Key.Name] = ev.Version; ev.Type == listwatch.Deleted {
 			delete(state, ev.Object.Key.Name)
 		}
 	}
-	last := t.list.version + listwatch.Version(len(t.events))
+	last := l.list.version + listwatch.Version(len(l.events))
 	model.Advance(last)
 	if diff := cmp.Diff(model.State, state); diff != "" {
 		e.Fatalf("attempt %d: the list and the events differ from the state at version %d (-want +got):\n%s", attempt, last, diff)

@@ -87,8 +87,8 @@ type listState struct {
 }
 
 // check sends a list request with the parameters of a rule and checks the response.
-func (s listState) check(r listRule, rv string, want listExpectation) {
-	s.Helper()
+func (l listState) check(r listRule, rv string, want listExpectation) {
+	l.Helper()
 	query := "resourceVersion=" + rv
 	if rv == "" {
 		query = "x=" // an unknown parameter, so that resourceVersion is missing
@@ -100,9 +100,9 @@ func (s listState) check(r listRule, rv string, want listExpectation) {
 	case withLimit:
 		query += "&limit=2"
 	case withContinue:
-		query += "&limit=2&continue=" + s.firstPage.continueToken
+		query += "&limit=2&continue=" + l.firstPage.continueToken
 	}
-	want(listResponse{s.ListRaw(query), s, query, r.paging})
+	want(listResponse{l.ListRaw(query), l, query, r.paging})
 }
 
 // checkContinue reads the remaining pages of a list. Together, all pages must show the state
@@ -177,25 +177,25 @@ func wantInvalid(r listResponse) {
 
 // wantVersion expects a list whose version is in a range, with the objects at that version.
 // If the request has a limit, the list must have only the first two objects.
-func (r listResponse) wantVersion(oldest, newest listwatch.Version) {
-	r.Helper()
-	p := readPage(r.Response)
+func (l listResponse) wantVersion(oldest, newest listwatch.Version) {
+	l.Helper()
+	p := readPage(l.Response)
 	if p.version < oldest || p.version > newest {
-		r.Errorf("%s: got version %d, want %d to %d", r.query, p.version, oldest, newest)
+		l.Errorf("%s: got version %d, want %d to %d", l.query, p.version, oldest, newest)
 	}
-	want := r.StateAt(p.version)
-	if r.paging == withLimit {
+	want := l.StateAt(p.version)
+	if l.paging == withLimit {
 		names := slices.Sorted(maps.Keys(want))
 		for _, name := range names[min(2, len(names)):] {
 			delete(want, name)
 		}
 	}
-	r.wantItems(p, want)
+	l.wantItems(p, want)
 }
 
-func (r listResponse) wantItems(p listPage, want map[string]listwatch.Version) {
-	r.Helper()
+func (l listResponse) wantItems(p listPage, want map[string]listwatch.Version) {
+	l.Helper()
 	if diff := cmp.Diff(want, p.items); diff != "" {
-		r.Errorf("%s: items at version %d (-want +got):\n%s", r.query, p.version, diff)
+		l.Errorf("%s: items at version %d (-want +got):\n%s", l.query, p.version, diff)
 	}
 }
