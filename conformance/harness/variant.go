@@ -30,11 +30,20 @@ type Variant struct {
 // AllVariants lists all variants in which cases run.
 var AllVariants = []Variant{
 	{Name: "h1", Transport: "h1", Server: chunked.Server{}, newClient: newH1},
-	{Name: "h1-standard", Transport: "h1", Server: chunked.Server{DisableHijack: true}, newClient: newH1, serverOnly: true},
+	{
+		Name: "h1-standard", Transport: "h1", Server: chunked.Server{DisableHijack: true}, newClient: newH1,
+		serverOnly: true,
+	},
 	{Name: "h2", Transport: "h2", Server: h2.Server{}, newClient: newH2},
-	{Name: "h2-nethttp", Transport: "h2", Server: h2.Server{}, newClient: newH2, serverOnly: true, HTTP2: h2.Config{NetHTTP: true}},
+	{
+		Name: "h2-nethttp", Transport: "h2", Server: h2.Server{}, newClient: newH2,
+		serverOnly: true, HTTP2: h2.Config{NetHTTP: true},
+	},
 	{Name: "ws-native", Transport: "ws", Server: &websocket.Server{}, newClient: newWS},
-	{Name: "ws-h2", Transport: "ws", Server: &websocket.Server{}, newClient: newWSOverH2, serverOnly: true, HTTP2: h2.Config{ExtendedConnect: true}},
+	{
+		Name: "ws-h2", Transport: "ws", Server: &websocket.Server{}, newClient: newWSOverH2,
+		serverOnly: true, HTTP2: h2.Config{ExtendedConnect: true},
+	},
 	{Name: "ws-gorilla", Transport: "ws", Server: &gorilla.Server{}, newClient: newGorilla},
 	{Name: "ws-nhooyr", Transport: "ws", Server: &nhooyr.Server{}, newClient: newNhooyr},
 }

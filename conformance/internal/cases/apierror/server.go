@@ -25,6 +25,8 @@ type invalidRequest struct {
 }
 
 // invalidRequests are watch requests that must fail before a stream starts.
+var longSelector = "?watch=1&labelSelector=" + strings.Repeat("a", 20<<10)
+
 var invalidRequests = []invalidRequest{
 	{"?watch=maybe", nil, http.StatusBadRequest, "BadRequest", true},
 	{"?watch=1&resourceVersion=abc", nil, http.StatusBadRequest, "BadRequest", true},
@@ -39,7 +41,7 @@ var invalidRequests = []invalidRequest{
 	{"?watch=1&resourceVersionMatch=NotOlderThan", nil, http.StatusUnprocessableEntity, "Invalid", false},
 	{"?watch=1&continue=x", nil, http.StatusUnprocessableEntity, "Invalid", true},
 	{"?watch=1&labelSelector=%ff", nil, http.StatusBadRequest, "BadRequest", false},
-	{"?watch=1&labelSelector=" + strings.Repeat("a", 20<<10), nil, http.StatusRequestURITooLong, "RequestURITooLong", true},
+	{longSelector, nil, http.StatusRequestURITooLong, "RequestURITooLong", true},
 	{"?watch=1", []string{"Accept", "image/png"}, http.StatusNotAcceptable, "NotAcceptable", false},
 	{"?watch=1", []string{"Accept", "nonsense;;"}, http.StatusNotAcceptable, "NotAcceptable", true},
 	{"/apis/conformance.example.com/v1/gadgets?watch=1", nil, http.StatusNotFound, "NotFound", true},
@@ -144,17 +146,20 @@ func error404(e *harness.Env) {
 }
 
 func error422Causes(e *harness.Env) {
+	noMatch := listwatch.Cause{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}
+	badMatch := listwatch.Cause{Reason: "FieldValueNotSupported", Field: "resourceVersionMatch"}
+	noInitial := listwatch.Cause{Reason: "FieldValueForbidden", Field: "sendInitialEvents"}
 	for query, want := range map[string][]listwatch.Cause{
-		"watch=1&sendInitialEvents=true":                            {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}},
-		"watch=1&sendInitialEvents=false":                           {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}},
-		"watch=1&sendInitialEvents=true&resourceVersionMatch=Exact": {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}, {Reason: "FieldValueNotSupported", Field: "resourceVersionMatch"}},
-		"watch=1&resourceVersionMatch=NotOlderThan":                 {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}},
-		"watch=1&resourceVersionMatch=Exact":                        {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}, {Reason: "FieldValueNotSupported", Field: "resourceVersionMatch"}},
-		"sendInitialEvents=true":                                    {{Reason: "FieldValueForbidden", Field: "sendInitialEvents"}},
-		"resourceVersionMatch=Exact":                                {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}},
-		"resourceVersionMatch=Exact&resourceVersion=0":              {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}},
-		"resourceVersionMatch=Whatever&resourceVersion=5":           {{Reason: "FieldValueNotSupported", Field: "resourceVersionMatch"}},
-		"sendInitialEvents=false&resourceVersionMatch=NotOlderThan": {{Reason: "FieldValueForbidden", Field: "resourceVersionMatch"}, {Reason: "FieldValueForbidden", Field: "sendInitialEvents"}},
+		"watch=1&sendInitialEvents=true":                            {noMatch},
+		"watch=1&sendInitialEvents=false":                           {noMatch},
+		"watch=1&sendInitialEvents=true&resourceVersionMatch=Exact": {noMatch, badMatch},
+		"watch=1&resourceVersionMatch=NotOlderThan":                 {noMatch},
+		"watch=1&resourceVersionMatch=Exact":                        {noMatch, badMatch},
+		"sendInitialEvents=true":                                    {noInitial},
+		"resourceVersionMatch=Exact":                                {noMatch},
+		"resourceVersionMatch=Exact&resourceVersion=0":              {noMatch},
+		"resourceVersionMatch=Whatever&resourceVersion=5":           {badMatch},
+		"sendInitialEvents=false&resourceVersionMatch=NotOlderThan": {noMatch, noInitial},
 	} {
 		s := e.RequestRaw("GET", "?"+query).WantRefused(http.StatusUnprocessableEntity, "Invalid")
 		if s.Details == nil {

@@ -1,4 +1,4 @@
-package wsprotocol
+package mutants
 
 import (
 	"errors"
@@ -36,8 +36,8 @@ func (t *trial) onClient(e *harness.Env) {
 			p.SendRaw(string(b))
 		}
 		if len(t.codes) == 0 {
-			p.SendFrame(wsframe.Unfragmented(wsframe.OpText, eventJSON))
-			p.SendFrame(wsframe.Close(wsframe.CloseNormal))
+			p.SendFrame(text(eventJSON))
+			p.SendFrame(normalClose)
 		}
 		left <- readReaction(p)
 	}).DialRequest("", transport.Request{Limit: len(eventJSON)})
@@ -75,7 +75,7 @@ func (t *trial) checkReaction(e *harness.Env, g clientReaction) {
 	e.Helper()
 	codes := t.codes
 	if len(codes) == 0 {
-		codes = []int{wsframe.CloseNormal}
+		codes = normalCode
 	}
 	if !slices.Contains(codes, g.code) {
 		e.Errorf("got close code %d from the client, error %v; want one of %d", g.code, g.err, codes)
@@ -115,35 +115,34 @@ func readReaction(p *harness.ScriptedServer) clientReaction {
 
 // clientTrials returns the trials in which a scripted server sends the frames.
 func clientTrials() []*trial {
-	event := wsframe.Unfragmented(wsframe.OpText, eventJSON)
+	event := text(eventJSON)
 	long := strings.Repeat("x", 125)
-	half := wsframe.Frame{First: wsframe.OpText, Payload: []byte(eventJSON[:10])}
-	protocol, normally := []int{wsframe.CloseProtocolError}, []int{wsframe.CloseNormal}
+	half := part(wsframe.OpText, eventJSON[:10])
 	all := []*trial{
-		{name: "ping-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "")}, pongs: []string{""}},
-		{name: "ping-of-125", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, long)}, pongs: []string{long}},
-		{name: "pings", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "one"), event, wsframe.Unfragmented(wsframe.OpPing, "two"), wsframe.Unfragmented(wsframe.OpPing, "three")}, pongs: []string{"one", "two", "three"}, events: 1},
-		{name: "pong-unasked", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPong, ""), wsframe.Unfragmented(wsframe.OpPong, long)}},
-		{name: "event-in-drips", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpPing, "x"), event}, byteByByte: true, pongs: []string{"x"}, events: 1},
-		{name: "fragments-in-drips", sent: fragments(eventJSON, 3, wsframe.Unfragmented(wsframe.OpPing, "x")), byteByByte: true, pongs: repeated("x", len(eventJSON)/3), events: 1},
+		{name: "ping-empty", sent: []frame{ping("")}, pongs: []string{""}},
+		{name: "ping-of-125", sent: []frame{ping(long)}, pongs: []string{long}},
+		{name: "pings", sent: []frame{ping("one"), event, ping("two"), ping("three")}, pongs: []string{"one", "two", "three"}, events: 1},
+		{name: "pong-unasked", sent: []frame{pong(""), pong(long)}},
+		{name: "event-in-drips", sent: []frame{ping("x"), event}, byteByByte: true, pongs: []string{"x"}, events: 1},
+		{name: "fragments-in-drips", sent: fragments(eventJSON, 3, ping("x")), byteByByte: true, pongs: repeated("x", len(eventJSON)/3), events: 1},
 		{name: "fragments-of-one-byte", sent: fragments(eventJSON, 1), events: 1},
-		{name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, wsframe.Unfragmented(wsframe.OpPing, "x"), wsframe.Unfragmented(wsframe.OpPong, "y")), pongs: repeated("x", len(eventJSON)/7), events: 1},
-		{name: "fragments-with-nothing-between", sent: fragments(eventJSON, 7, wsframe.Frame{First: wsframe.OpContinuation}), events: 1},
-		{name: "event-within-an-event", sent: []wsframe.Frame{half, event}, codes: protocol},
-		{name: "binary-within-an-event", sent: []wsframe.Frame{half, wsframe.Unfragmented(wsframe.OpBinary, "x")}, codes: protocol},
-		{name: "close-within-an-event", sent: []wsframe.Frame{half, wsframe.Close(wsframe.CloseNormal)}, codes: []int{wsframe.CloseNormal, wsframe.CloseProtocolError}},
-		{name: "close-with-letters", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8é€𝄞")}, codes: normally, clean: true},
-		{name: "close-with-123-bytes", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "\x03\xe8"+long[:123])}, codes: normally, clean: true},
-		{name: "close-empty", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpClose, "")}, codes: []int{0, wsframe.CloseNormal}},
-		{name: "close-and-event", sent: []wsframe.Frame{event, wsframe.Close(wsframe.CloseNormal), event}, events: 1, codes: normally, clean: true},
-		{name: "close-twice", sent: []wsframe.Frame{wsframe.Close(wsframe.CloseNormal), wsframe.Close(wsframe.CloseProtocolError)}, codes: normally, clean: true},
-		{name: "too-large", sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, eventJSON+" ")}, codes: []int{wsframe.CloseTooBig}},
+		{name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, ping("x"), pong("y")), pongs: repeated("x", len(eventJSON)/7), events: 1},
+		{name: "fragments-with-nothing-between", sent: fragments(eventJSON, 7, part(wsframe.OpContinuation, "")), events: 1},
+		{name: "event-within-an-event", sent: []frame{half, event}, codes: protocolError},
+		{name: "binary-within-an-event", sent: []frame{half, wsframe.Unfragmented(wsframe.OpBinary, "x")}, codes: protocolError},
+		{name: "close-within-an-event", sent: []frame{half, normalClose}, codes: []int{wsframe.CloseNormal, wsframe.CloseProtocolError}},
+		{name: "close-with-letters", sent: []frame{closing("\x03\xe8é€𝄞")}, codes: normalCode, clean: true},
+		{name: "close-with-123-bytes", sent: []frame{closing("\x03\xe8" + long[:123])}, codes: normalCode, clean: true},
+		{name: "close-empty", sent: []frame{closing("")}, codes: []int{0, wsframe.CloseNormal}},
+		{name: "close-and-event", sent: []frame{event, normalClose, event}, events: 1, codes: normalCode, clean: true},
+		{name: "close-twice", sent: []frame{normalClose, wsframe.Close(wsframe.CloseProtocolError)}, codes: normalCode, clean: true},
+		{name: "too-large", sent: []frame{text(eventJSON + " ")}, codes: []int{wsframe.CloseTooBig}},
 		{name: "too-large-in-fragments", sent: fragments(eventJSON+" ", 40), codes: []int{wsframe.CloseTooBig}},
-		{name: "too-large-after-others", sent: []wsframe.Frame{event, event, wsframe.Unfragmented(wsframe.OpText, eventJSON+" ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
+		{name: "too-large-after-others", sent: []frame{event, event, text(eventJSON + " ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
 		{name: "too-large-in-name-alone", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x40, 0, 0, 0, 0, 0, 0, 0}, codes: []int{wsframe.CloseTooBig}},
 	}
 	for _, code := range validCodes {
-		all = append(all, &trial{name: closeName(code), sent: []wsframe.Frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}, clean: code <= 1001})
+		all = append(all, &trial{name: closeName(code), sent: []frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}, clean: code <= 1001})
 	}
 	for i := 1; i < len(eventJSON); i++ {
 		if first := strings.Index(eventJSON, sampleText); i < first-1 || i > first+len(sampleText) {
@@ -151,7 +150,7 @@ func clientTrials() []*trial {
 		}
 		all = append(all, &trial{
 			name: "split-at-" + strconv.Itoa(i), events: 1, pongs: []string{"x"},
-			sent: []wsframe.Frame{{First: wsframe.OpText, Payload: []byte(eventJSON[:i])}, wsframe.Unfragmented(wsframe.OpPing, "x"), {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(eventJSON[i:])}},
+			sent: []frame{part(wsframe.OpText, eventJSON[:i]), ping("x"), last(eventJSON[i:])},
 		})
 	}
 	all = append(all, invalidUTF8Trials()...)
@@ -159,13 +158,13 @@ func clientTrials() []*trial {
 }
 
 // fragments returns a message in fragments of size bytes, with other frames between them.
-func fragments(text string, size int, between ...wsframe.Frame) (all []wsframe.Frame) {
+func fragments(text string, size int, between ...frame) (all []frame) {
 	op := byte(wsframe.OpText)
 	for len(text) > size {
-		all = append(append(all, wsframe.Frame{First: op, Payload: []byte(text[:size])}), between...)
+		all = append(append(all, frame{First: op, Payload: []byte(text[:size])}), between...)
 		text, op = text[size:], wsframe.OpContinuation
 	}
-	return append(all, wsframe.Frame{First: wsframe.Final | op, Payload: []byte(text)})
+	return append(all, frame{First: wsframe.Final | op, Payload: []byte(text)})
 }
 
 func repeated(text string, n int) []string { return slices.Repeat([]string{text}, n) }
@@ -201,13 +200,13 @@ var notUTF8 = map[string]string{
 func invalidUTF8Trials() (all []*trial) {
 	before, behind, _ := strings.Cut(eventJSON, sampleText)
 	for name, bad := range notUTF8 {
-		apart := append([]wsframe.Frame{{First: wsframe.OpText, Payload: []byte(before)}}, fragments(bad, 1)...)
+		apart := append([]frame{part(wsframe.OpText, before)}, fragments(bad, 1)...)
 		for i := range apart[1:] {
 			apart[i+1].First = wsframe.OpContinuation
 		}
-		apart = append(apart, wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(behind)})
+		apart = append(apart, last(behind))
 		all = append(all,
-			&trial{name: "not-utf8-" + name, sent: []wsframe.Frame{wsframe.Unfragmented(wsframe.OpText, before+bad+behind)}, codes: []int{wsframe.CloseInvalidData}},
+			&trial{name: "not-utf8-" + name, sent: []frame{text(before + bad + behind)}, codes: []int{wsframe.CloseInvalidData}},
 			&trial{name: "not-utf8-" + name + "-in-fragments", sent: apart, codes: []int{wsframe.CloseInvalidData}},
 		)
 	}

@@ -1,42 +1,40 @@
-package wsprotocol
+package mutants
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// Cases returns the cases of this package. Cases in the group torture-server send frames from
-// a scripted client to the server, cases in the group torture-client from a scripted server
-// to the client. [cases.All] does not include them.
-func Cases() []harness.Case {
-	var all []harness.Case
-	for _, trial := range serverTrials() {
-		all = append(all, harness.Case{
-			ID: "torture-server/" + trial.name, Subject: harness.Server, Transports: "ws", Rule: trial.rule(),
-			Needs: harness.OwnCollection,
-			Run:   trial.onServer,
-		})
-	}
-	for _, trial := range clientTrials() {
-		all = append(all, harness.Case{
-			ID: "torture-client/" + trial.name, Subject: harness.Client, Transports: "ws", Rule: trial.rule(),
-			Needs: harness.InProcess,
-			Run:   trial.onClient,
-		})
-	}
-	slices.SortFunc(all, func(a, b harness.Case) int { return strings.Compare(a.ID, b.ID) })
-	return all
-}
+// A frame is a WebSocket frame. Most trials build one with ping, pong, text, closing or part.
+type frame = wsframe.Frame
+
+func ping(payload string) frame    { return wsframe.Unfragmented(wsframe.OpPing, payload) }
+func pong(payload string) frame    { return wsframe.Unfragmented(wsframe.OpPong, payload) }
+func text(payload string) frame    { return wsframe.Unfragmented(wsframe.OpText, payload) }
+func closing(payload string) frame { return wsframe.Unfragmented(wsframe.OpClose, payload) }
+
+// part returns a fragment that others follow.
+func part(op byte, payload string) frame { return frame{First: op, Payload: []byte(payload)} }
+
+// last returns the last fragment of a message.
+func last(payload string) frame { return wsframe.Unfragmented(wsframe.OpContinuation, payload) }
+
+// normalClose is a close frame with code 1000.
+var normalClose = wsframe.Close(wsframe.CloseNormal)
+
+// Expected close codes.
+var (
+	protocolError = []int{wsframe.CloseProtocolError}
+	normalCode    = []int{wsframe.CloseNormal}
+)
 
 // A trial is a sequence of frames that one end sends, and the expected reaction of the other
 // end, which is under test.
 type trial struct {
 	name string
-	sent []wsframe.Frame
+	sent []frame
 	// raw, if not nil, is sent instead of the frames.
 	raw []byte
 	// byteByByte sends each byte with a write of its own.
