@@ -76,11 +76,13 @@ func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
 	mu.Lock()
 	for r, n := range requests {
 		if r[0] != "HTTP/2.0" || n != browserSockets {
-			t.Errorf("%d WebSockets came from %s over %s, want all %d on one connection over HTTP/2", n, r[1], r[0], browserSockets)
+			t.Errorf("%d WebSockets came from %s over %s, want all %d on one connection over HTTP/2",
+				n, r[1], r[0], browserSockets)
 		}
 	}
 	mu.Unlock()
-	if err := newWriter("writer", 0, things, newWriteLog()).put(ctx, listwatch.Key{Name: "first"}, nil, objectSize); err != nil {
+	if err := newWriter("writer", 0, things, newWriteLog()).put(ctx, listwatch.Key{Name: "first"},
+		nil, objectSize); err != nil {
 		t.Fatal(err)
 	}
 	if r := await("event"); r.Events["first"] != browserSockets {

@@ -41,7 +41,8 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	s.writer = newWriter("writer", firstWatcherActor-1, s.things, s.log)
 	s.write(ctx, t, 20)
 	ws := &watchserver.Server{
-		Source: s.things, AllowOrigins: origins, Timing: watchserver.Timing{Bookmark: -1}, SharedCompression: watchserver.ShareAlways,
+		Source: s.things, AllowOrigins: origins, Timing: watchserver.Timing{Bookmark: -1},
+		SharedCompression: watchserver.ShareAlways,
 	}
 	handler := watchserver.CORS(ws, origins)
 	s.server = newReportServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +160,9 @@ func verifyEvents(got, state []string, at listwatch.Version, then []string) erro
 			return fmt.Errorf("event %d: %s", i, firstDifference([]byte(got[i]), []byte(want)))
 		}
 	}
-	for _, want := range []string{`"type":"BOOKMARK"`, `"k8s.io/initial-events-end":"true"`, string(versionMember(at))} {
+	for _, want := range []string{
+		`"type":"BOOKMARK"`, `"k8s.io/initial-events-end":"true"`, string(versionMember(at)),
+	} {
 		if !bytes.Contains([]byte(got[n]), []byte(want)) {
 			return fmt.Errorf("event %d: got %s, want an event with %s", n, got[n], want)
 		}
@@ -232,14 +235,16 @@ func TestBrowserBlocksForeignOrigins(t *testing.T) {
 	s := newBrowserFixture(ctx, t, allowed.url)
 	browsertest.Open(ctx, t, s.pageURL(foreign))
 	r := foreign.awaitReport(ctx, t, "refused")
-	if err := errors.Join(requireNoEvents("EventSource", r.EventSource), requireNoEvents("WebSocket", r.WebSocket)); err != nil {
+	if err := errors.Join(requireNoEvents("EventSource", r.EventSource),
+		requireNoEvents("WebSocket", r.WebSocket)); err != nil {
 		t.Error(err)
 	}
 }
 
 func requireNoEvents(what string, seen []string) error {
 	if len(seen) > 0 {
-		return fmt.Errorf("the foreign page saw %d events over %s, the first is %s", len(seen), what, excerptAt([]byte(seen[0]), 0))
+		return fmt.Errorf("the foreign page saw %d events over %s, the first is %s", len(seen), what,
+			excerptAt([]byte(seen[0]), 0))
 	}
 	return nil
 }

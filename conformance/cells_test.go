@@ -44,11 +44,20 @@ var clientConfigs = []clientConfig{
 	{"h2", "h2", func(n transport.Network) transport.Client {
 		return &h2.Client{Network: n, PingInterval: testTimeout}
 	}},
-	{"websocket-native", "websocket", func(n transport.Network) transport.Client { return &websocket.Client{Network: n} }},
-	{"websocket-h2", "websocket", func(n transport.Network) transport.Client {
-		return h2websocket.NewClient(n, func(n transport.Network) transport.Client { return &websocket.Client{Network: n} })
+	{"websocket-native", "websocket", func(n transport.Network) transport.Client {
+		return &websocket.Client{
+			Network: n,
+		}
 	}},
-	{"websocket-gorilla", "websocket", func(n transport.Network) transport.Client { return &gorilla.Client{Network: n} }},
+	{"websocket-h2", "websocket", func(n transport.Network) transport.Client {
+		return h2websocket.NewClient(n,
+			func(n transport.Network) transport.Client { return &websocket.Client{Network: n} })
+	}},
+	{"websocket-gorilla", "websocket", func(n transport.Network) transport.Client {
+		return &gorilla.Client{
+			Network: n,
+		}
+	}},
 	{"websocket-nhooyr", "websocket", func(n transport.Network) transport.Client { return &nhooyr.Client{Network: n} }},
 }
 

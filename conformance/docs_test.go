@@ -38,7 +38,8 @@ func TestDocsListEveryCase(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is out of date; run go test ./conformance -run Docs -update (-want +got):\n%s", file, cmp.Diff(want, string(data)))
+		t.Fatalf("%s is out of date; run go test ./conformance -run Docs -update (-want +got):\n%s", file,
+			cmp.Diff(want, string(data)))
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -52,13 +53,15 @@ func caseTable() string {
 	for _, c := range conformance.List() {
 		if c.Group() != group {
 			group = c.Group()
-			fmt.Fprintf(&b, "\n## %s\n\n| case | level | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
+			fmt.Fprintf(&b,
+				"\n## %s\n\n| case | level | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
 		}
 		rule := strings.ReplaceAll(c.Rule, "|", `\|`)
 		if c.CoveredBy != "" {
 			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(), c.AppliesTo(), c.Mode.Letters(), rule)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.Name(), c.Subject.Name(),
+			c.AppliesTo(), c.Mode.Letters(), rule)
 	}
 	return b.String() + "\n"
 }

@@ -89,13 +89,15 @@ func TestExactEncodingComparesValues(t *testing.T) {
 	} {
 		for _, text := range same[1:] {
 			if exact(text) != exact(same[0]) {
-				t.Errorf("%.40s and %.40s have the same value, got %q and %q", same[0], text, exact(same[0]), exact(text))
+				t.Errorf("%.40s and %.40s have the same value, got %q and %q", same[0], text,
+					exact(same[0]), exact(text))
 			}
 		}
 	}
 	seen := make(map[string]string)
 	for _, text := range []string{
-		"0", "-0", "1", "-1", "10", "0.1", "9007199254740993", "9007199254740992", "18446744073709551617", "18446744073709551616",
+		"0", "-0", "1", "-1", "10", "0.1", "9007199254740993", "9007199254740992",
+		"18446744073709551617", "18446744073709551616",
 		"1e400", "1e401", "1e-400", "123456789012345678901234567890.5", "123456789012345678901234567890",
 		`"1"`, `""`, "null", "true", "false", "[]", "{}", "[[]]", "[1,2]", "[12]", `["1 n2e0"]`, `{"a":1}`, `["a",1]`,
 		`{"a":1,"b":2}`, `{"b":2,"a":1}`, `"\u0000"`, `"\\u0000"`,

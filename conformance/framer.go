@@ -45,9 +45,22 @@ func TestFramer(t *testing.T, f framing.Framer) {
 // testEvents returns the events to encode.
 func testEvents() []framing.WatchEvent {
 	return []framing.WatchEvent{
-		{Type: "ADDED", Object: []byte(`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"n":9007199254740993}`), Version: 7},
-		{Type: "MODIFIED", Object: []byte(`{"metadata":{"name":"é😀\u2028\n","resourceVersion":"8"},"list":[true,null,{},[],0.1,-3,"\u0000"]}`), Version: 8},
-		{Type: "BOOKMARK", Object: []byte(`{"kind":"Thing","apiVersion":"v1","metadata":{"resourceVersion":"9"}}`), Version: 9},
+		{
+			Type: "ADDED",
+			Object: []byte(`{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},` +
+				`"n":9007199254740993}`),
+			Version: 7,
+		},
+		{
+			Type: "MODIFIED",
+			Object: []byte(`{"metadata":{"name":"é😀\u2028\n","resourceVersion":"8"},` +
+				`"list":[true,null,{},[],0.1,-3,"\u0000"]}`),
+			Version: 8,
+		},
+		{
+			Type: "BOOKMARK", Object: []byte(`{"kind":"Thing","apiVersion":"v1","metadata":{"resourceVersion":"9"}}`),
+			Version: 9,
+		},
 		framing.FromError(&listwatch.Error{Code: listwatch.Expired, Message: "gone"}),
 	}
 }
@@ -138,7 +151,8 @@ func testTruncation(t *testing.T, f framing.Framer) {
 func testReaderError(t *testing.T, f framing.Framer) {
 	data, _ := encodeEvents(t, f, testEvents())
 	broken := errors.New("intentional error")
-	err := wantEvents(t, "broken", f.NewDecoder(io.MultiReader(bytes.NewReader(data), iotest.ErrReader(broken)), 0), testEvents())
+	err := wantEvents(t, "broken",
+		f.NewDecoder(io.MultiReader(bytes.NewReader(data), iotest.ErrReader(broken)), 0), testEvents())
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v, want the reader's error", err)
 	}
@@ -147,10 +161,13 @@ func testReaderError(t *testing.T, f framing.Framer) {
 func testEventLimit(t *testing.T, f framing.Framer) {
 	small := testEvents()[:1]
 	data, ends := encodeEvents(t, f, append(small, small[0], small[0]))
-	if err := wantEvents(t, "within the limit", f.NewDecoder(bytes.NewReader(data), 2*ends[0]), append(small, small[0], small[0])); err != io.EOF {
+	if err := wantEvents(t, "within the limit", f.NewDecoder(bytes.NewReader(data), 2*ends[0]),
+		append(small, small[0], small[0])); err != io.EOF {
 		t.Errorf("got %v, want three events within the limit", err)
 	}
-	large := framing.WatchEvent{Type: "ADDED", Object: []byte(`{"text":"` + string(bytes.Repeat([]byte("x"), 1<<16)) + `"}`)}
+	large := framing.WatchEvent{
+		Type: "ADDED", Object: []byte(`{"text":"` + string(bytes.Repeat([]byte("x"), 1<<16)) + `"}`),
+	}
 	data, _ = encodeEvents(t, f, []framing.WatchEvent{large})
 	if _, err := f.NewDecoder(bytes.NewReader(data), 1<<12).Decode(); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("got %v for an event beyond the limit, want code Corrupt", err)

@@ -36,7 +36,10 @@ func ParseKnownFailures(r io.Reader) (*KnownFailures, error) {
 		pattern, reason, _ := strings.Cut(text, "#")
 		pattern, reason = strings.TrimSpace(pattern), strings.TrimSpace(reason)
 		if reason == "" {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d: %q has no reason, want PATTERN # REASON", n, text)}
+			return nil, &listwatch.Error{
+				Code:    listwatch.Invalid,
+				Message: fmt.Sprintf("line %d: %q has no reason, want PATTERN # REASON", n, text),
+			}
 		}
 		if err := checkPattern(pattern); err != nil {
 			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("line %d", n), Err: err}
@@ -109,7 +112,9 @@ func checkPattern(p string) error {
 	_, err := path.Match(p, "")
 	if err != nil || p == "" || strings.Count(p, "/") > 2 {
 		return &listwatch.Error{
-			Code: listwatch.Invalid, Message: fmt.Sprintf("pattern %q: must be GROUP, GROUP/NAME or GROUP/NAME/VARIANT, with * and ? as wildcards", p),
+			Code: listwatch.Invalid,
+			Message: fmt.Sprintf("pattern %q: must be GROUP, GROUP/NAME or GROUP/NAME/VARIANT, with * and ? as "+
+				"wildcards", p),
 		}
 	}
 	return nil

@@ -83,8 +83,10 @@ func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d events, %d in the own cell, %d cuts, %d in the middle of an event, %d resumes replayed %d events",
-				len(w.versions), w.counts.ownCellEvents, w.counts.cuts, w.counts.cutsInEvent, w.counts.replayingResumes, w.counts.replayedEvents)
+			t.Logf("%d events, %d in the own cell, %d cuts, %d in the middle of an event, %d resumes replayed %d "+
+				"events",
+				len(w.versions), w.counts.ownCellEvents, w.counts.cuts, w.counts.cutsInEvent,
+				w.counts.replayingResumes, w.counts.replayedEvents)
 		})
 		for _, name := range []string{w.home.client.transport, "compression " + w.home.compression.name} {
 			if groups[name] == nil {
@@ -95,8 +97,10 @@ func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 		all.add(w.counts)
 	}
 	m.verifyUnmodified(t, history)
-	t.Logf("%d cells, %d writes, %d events in own cells, %d cuts, %d in the middle of an event, %d resumes replayed %d events, %d dials timed out",
-		len(watchers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes, all.replayedEvents, all.timedOutDials)
+	t.Logf("%d cells, %d writes, %d events in own cells, %d cuts, %d in the middle of an event, %d resumes replayed "+
+		"%d events, %d dials timed out",
+		len(watchers), len(history), all.ownCellEvents, all.cuts, all.cutsInEvent, all.replayingResumes,
+		all.replayedEvents, all.timedOutDials)
 	for name, counts := range groups {
 		if counts.cutsInEvent == 0 || counts.replayingResumes == 0 {
 			t.Errorf("%s: %d cuts in the middle of an event and %d resumes with replay, want both to be positive",
@@ -111,7 +115,10 @@ func newMatrix(t *testing.T) *matrix {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &matrix{things: things, start: db.Version(), log: newWriteLog(), openedWatchers: make(map[int]bool), ready: make(chan struct{})}
+	m := &matrix{
+		things: things, start: db.Version(), log: newWriteLog(), openedWatchers: make(map[int]bool),
+		ready: make(chan struct{}),
+	}
 	m.cells = selectCells(cellsWhere(cell.isSupported))
 	m.throttle = newThrottle(len(m.cells))
 	m.servers = startServers(t, things)
@@ -152,7 +159,8 @@ func (m *matrix) write(ctx context.Context) error {
 	if first != nil {
 		return first
 	}
-	return newWriter("sentinel", writers, m.things, m.log).put(ctx, sentinel, map[string]string{"tier": "gold"}, objectSize)
+	return newWriter("sentinel", writers, m.things, m.log).put(ctx, sentinel,
+		map[string]string{"tier": "gold"}, objectSize)
 }
 
 func (m *matrix) writeAs(ctx context.Context, w *writer) error {
@@ -174,7 +182,8 @@ func (m *matrixWatcher) verifyAll(history []*recordedWrite) error {
 		return err
 	}
 	if m.counts.ownCellEvents < minEvents {
-		return fmt.Errorf("%d events arrived in the watcher's own cell, want at least %d", m.counts.ownCellEvents, minEvents)
+		return fmt.Errorf("%d events arrived in the watcher's own cell, want at least %d",
+			m.counts.ownCellEvents, minEvents)
 	}
 	if m.counts.cuts < minCuts {
 		return fmt.Errorf("the watcher was cut off %d times, want at least %d", m.counts.cuts, minCuts)
@@ -200,7 +209,8 @@ func (m *matrix) verifyUnmodified(t *testing.T, history []*recordedWrite) {
 		size += len(w.now.data)
 		count++
 	}
-	t.Logf("%d objects of %d bytes on average, %d objects of at least %d bytes", count, size/max(count, 1), large, largeSize)
+	t.Logf("%d objects of %d bytes on average, %d objects of at least %d bytes", count,
+		size/max(count, 1), large, largeSize)
 	if large == 0 {
 		t.Error("no large object was written")
 	}

@@ -71,11 +71,19 @@ const ownCellMinBytes, ownCellExtraBytes = minEvents * 20, minEvents * 60
 // cells alternate, and all except the last one are cut. The cuts come so early that all of them
 // occur before the history ends.
 func newMatrixWatcher(m *matrix, number int, home cell) *matrixWatcher {
-	w := &matrixWatcher{home: home, number: number, selector: selectors[number%len(selectors)], matrix: m, rand: newRandom(firstWatcherActor + uint64(number))}
+	w := &matrixWatcher{
+		home: home, number: number, selector: selectors[number%len(selectors)], matrix: m,
+		rand: newRandom(firstWatcherActor + uint64(number)),
+	}
 	for range minCuts + w.rand.IntN(2) {
 		w.sessions = append(w.sessions,
-			watchSession{cell: home, cutAfter: ownCellMinBytes + w.rand.IntN(ownCellExtraBytes), reset: w.rand.IntN(2) == 0},
-			watchSession{cell: w.otherCell(), onOtherCell: true, cutAfter: otherCellMinBytes + w.rand.IntN(otherCellExtraBytes), reset: w.rand.IntN(2) == 0})
+			watchSession{
+				cell: home, cutAfter: ownCellMinBytes + w.rand.IntN(ownCellExtraBytes), reset: w.rand.IntN(2) == 0,
+			},
+			watchSession{
+				cell: w.otherCell(), onOtherCell: true, cutAfter: otherCellMinBytes + w.rand.IntN(otherCellExtraBytes),
+				reset: w.rand.IntN(2) == 0,
+			})
 	}
 	w.sessions = append(w.sessions, watchSession{cell: home})
 	return w
@@ -158,7 +166,9 @@ func (m *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 // dial is like c.Dial, but repeats a dial that has timed out, and counts the repetitions. The
 // clients limit the time for the TLS handshake and the response headers, and no option changes
 // that. The many watchers that connect at the same time exceed these limits on a busy machine.
-func (m *matrixWatcher) dial(ctx context.Context, c transport.Client, r *transport.Request) (transport.Receiver, error) {
+func (m *matrixWatcher) dial(
+	ctx context.Context, c transport.Client, r *transport.Request,
+) (transport.Receiver, error) {
 	for {
 		receiver, err := c.Dial(ctx, r)
 		var timeout interface{ Timeout() bool }
@@ -188,7 +198,9 @@ func (m *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *tr
 	} else {
 		q.Set("resourceVersion", max(m.lastVersion, m.matrix.start).String())
 	}
-	return &transport.Request{URL: s.WatchURL("/things", q.Encode()), Header: header, Framings: []framing.Framer{framer}}
+	return &transport.Request{
+		URL: s.WatchURL("/things", q.Encode()), Header: header, Framings: []framing.Framer{framer},
+	}
 }
 
 // verifyEvent verifies one event. done reports whether the event belongs to the sentinel.
@@ -239,7 +251,8 @@ func (m *matrixWatcher) verifyCut(cut *cutter, err error) error {
 		return fmt.Errorf("the stream ended without a cut: %w", err)
 	}
 	if errors.Is(err, io.EOF) || listwatch.CodeOf(err) != listwatch.Unavailable {
-		return fmt.Errorf("the cut (reset %v, after %d bytes) returned %w, want an error of code Unavailable and not io.EOF", cut.reset, cut.after, err)
+		return fmt.Errorf("the cut (reset %v, after %d bytes) returned %w, want an error of code Unavailable and not "+
+			"io.EOF", cut.reset, cut.after, err)
 	}
 	m.counts.cuts++
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -12,7 +12,8 @@ type pair struct{ a, b string }
 // pairs returns all pairs of values of c.
 func (c cell) pairs() []pair {
 	values := []string{
-		"server=" + c.server.name, "wire=" + securityName(c.tls), "client=" + c.client.name, "framing=" + framingName(c.framing), "compression=" + c.compression.name,
+		"server=" + c.server.name, "wire=" + securityName(c.tls), "client=" + c.client.name,
+		"framing=" + framingName(c.framing), "compression=" + c.compression.name,
 	}
 	var all []pair
 	for i, a := range values {
@@ -70,7 +71,9 @@ func selectCells(all []cell) []cell {
 }
 
 func TestPairwiseCoverIsComplete(t *testing.T) {
-	for name, belongs := range map[string]func(cell) bool{"legal": cell.isSupported, "refused": cell.isRefused, "plain": cell.isUncompressed} {
+	for name, belongs := range map[string]func(cell) bool{
+		"legal": cell.isSupported, "refused": cell.isRefused, "plain": cell.isUncompressed,
+	} {
 		all := cellsWhere(belongs)
 		few := pairwiseCover(all)
 		covered := make(map[pair]bool)
@@ -92,7 +95,8 @@ func TestPairwiseCoverIsComplete(t *testing.T) {
 		if len(few) == 0 || len(few) > len(all)/2 {
 			t.Errorf("%s: the cover has %d of %d cells, want at most half", name, len(few), len(all))
 		}
-		if again := pairwiseCover(cellsWhere(belongs)); !slices.EqualFunc(few, again, func(a, b cell) bool { return a.String() == b.String() }) {
+		if again := pairwiseCover(cellsWhere(belongs)); !slices.EqualFunc(few, again,
+			func(a, b cell) bool { return a.String() == b.String() }) {
 			t.Errorf("%s: two calls returned different covers", name)
 		}
 		t.Logf("%s: the cover has %d of %d cells", name, len(few), len(all))

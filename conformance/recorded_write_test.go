@@ -65,7 +65,10 @@ var selectors = []selector{
 	{"tier in (gold,silver),shade!=dark", func(l map[string]string) bool {
 		return (l["tier"] == "gold" || l["tier"] == "silver") && l["shade"] != "dark"
 	}},
-	{"tier!=bronze,!canary", func(l map[string]string) bool { _, canary := l["canary"]; return l["tier"] != "bronze" && !canary }},
+	{"tier!=bronze,!canary", func(l map[string]string) bool {
+		_, canary := l["canary"]
+		return l["tier"] != "bronze" && !canary
+	}},
 }
 
 // expectedEvent returns the event that a watcher of s must see for r. The type is empty if the
@@ -96,7 +99,8 @@ type receivedEvent struct {
 func (r *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error {
 	eventType, object := r.expectedEvent(s)
 	if eventType == "" {
-		return fmt.Errorf("got %s of %s at version %d, want no event: labels %v before and %v after do not match %q", a.eventType, r.key, r.version, r.before, r.after, s.text)
+		return fmt.Errorf("got %s of %s at version %d, want no event: labels %v before and %v after do not match %q",
+			a.eventType, r.key, r.version, r.before, r.after, s.text)
 	}
 	if a.eventType != eventType {
 		return fmt.Errorf("%s at version %d: got type %s, want %s (labels %v before, %v after, selector %q)",
@@ -106,7 +110,8 @@ func (r *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error 
 		if bytes.Equal(a.object, object.data) {
 			return nil
 		}
-		return fmt.Errorf("%s %s at version %d: %s", eventType, r.key, r.version, firstDifference(a.object, object.data))
+		return fmt.Errorf("%s %s at version %d: %s", eventType, r.key, r.version,
+			firstDifference(a.object, object.data))
 	}
 	same, err := object.hasValue(a.object)
 	if err != nil {
@@ -118,7 +123,8 @@ func (r *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error 
 	// Ignore errors: both texts have been parsed before, in hasValue and newObjectContent.
 	got, _ := appendExact(nil, a.object)
 	want, _ := appendExact(nil, object.data)
-	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, r.key, r.version, firstDifference(got, want))
+	return fmt.Errorf("%s %s at version %d has another value: %s", eventType, r.key, r.version,
+		firstDifference(got, want))
 }
 
 func firstDifference(got, want []byte) string {
@@ -126,7 +132,8 @@ func firstDifference(got, want []byte) string {
 	for at < len(got) && at < len(want) && got[at] == want[at] {
 		at++
 	}
-	return fmt.Sprintf("got %d bytes, want %d; they differ at byte %d:\n got %s\nwant %s", len(got), len(want), at, excerptAt(got, at), excerptAt(want, at))
+	return fmt.Sprintf("got %d bytes, want %d; they differ at byte %d:\n got %s\nwant %s", len(got), len(want), at,
+		excerptAt(got, at), excerptAt(want, at))
 }
 
 func excerptAt(b []byte, at int) string {
@@ -146,7 +153,8 @@ func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) 
 			return fmt.Errorf("event %d is missing: %s %s at version %d", n, eventType, w.key, w.version)
 		}
 		if got[n] != w.version {
-			return fmt.Errorf("event %d: got version %d, want %s %s at version %d", n, got[n], eventType, w.key, w.version)
+			return fmt.Errorf("event %d: got version %d, want %s %s at version %d", n, got[n],
+				eventType, w.key, w.version)
 		}
 		n++
 	}

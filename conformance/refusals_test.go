@@ -68,7 +68,9 @@ func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
 	if c, ok := client.(interface{ CloseIdleConnections() }); ok {
 		defer c.CloseIdleConnections()
 	}
-	r := &transport.Request{URL: s.WatchURL("/things", ""), Header: make(http.Header), Framings: []framing.Framer{c.framing}}
+	r := &transport.Request{
+		URL: s.WatchURL("/things", ""), Header: make(http.Header), Framings: []framing.Framer{c.framing},
+	}
 	c.addTo(r)
 	receiver, err := client.Dial(ctx, r)
 	if err == nil {
@@ -105,8 +107,9 @@ func upgradeStatus(ctx context.Context, t *testing.T, s *servertest.Server, medi
 		_ = conn.SetDeadline(deadline)
 	}
 	u := s.WatchURL("/things", "")
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
-		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAccept: %s\r\n\r\n", u.RequestURI(), u.Host, mediaType)
+	fmt.Fprintf(conn,
+		"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+			"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAccept: %s\r\n\r\n", u.RequestURI(), u.Host, mediaType)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)

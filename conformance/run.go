@@ -184,7 +184,10 @@ func (o Options) selectedCases() ([]Case, error) {
 	all := List()
 	for _, p := range o.Run {
 		if !slices.ContainsFunc(all, func(c Case) bool { return Match(casePattern(p), c.ID) }) {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("pattern %q matches no case; listwatch conformance list shows all cases", p)}
+			return nil, &listwatch.Error{
+				Code:    listwatch.Invalid,
+				Message: fmt.Sprintf("pattern %q matches no case; listwatch conformance list shows all cases", p),
+			}
 		}
 	}
 	return slices.DeleteFunc(all, func(c Case) bool {
@@ -245,7 +248,8 @@ func (r *Report) FailTest(t testing.TB) (passed int) {
 		case o.Verdict == runner.Pass:
 			passed++
 		case o.Verdict.IsFailure():
-			t.Errorf("%s: %s: %q %s\n%s\n%s", o.Name(), o.Verdict, o.Messages, o.Reason, o.Rule, strings.Join(o.Timeline, "\n"))
+			t.Errorf("%s: %s: %q %s\n%s\n%s", o.Name(), o.Verdict, o.Messages, o.Reason, o.Rule,
+				strings.Join(o.Timeline, "\n"))
 		}
 	}
 	return passed
@@ -255,7 +259,9 @@ func (r *Report) FailTest(t testing.TB) (passed int) {
 // the target.
 func (r *Report) SetupFailed() bool {
 	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == runner.SetupError }) &&
-		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == runner.Pass || o.Verdict == runner.Fail })
+		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool {
+			return o.Verdict == runner.Pass || o.Verdict == runner.Fail
+		})
 }
 
 // toolVersion returns "listwatch" and the version from the build information.

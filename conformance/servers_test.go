@@ -34,7 +34,9 @@ func startServers(t *testing.T, source listwatch.Source) map[serverKey]*serverte
 
 // startServer serves source with one configuration. If protocols is nil, the port speaks HTTP/1.1
 // and HTTP/2.
-func startServer(t *testing.T, source listwatch.Source, config serverConfig, tls bool, protocols *http.Protocols) *servertest.Server {
+func startServer(
+	t *testing.T, source listwatch.Source, config serverConfig, tls bool, protocols *http.Protocols,
+) *servertest.Server {
 	t.Helper()
 	http2 := config.http2
 	http2.Options = transport.Options{WriteTimeout: testTimeout, PingInterval: testTimeout}

@@ -27,7 +27,8 @@ type Database = reference.Database
 // The parameter except lists the cases that the store cannot satisfy. It maps the ID of a case to
 // the reason for skipping that case.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
-	target := reference.NewWithDatabase("source", func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
+	target := reference.NewWithDatabase("source",
+		func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
 	testSource(t, target, except)
 }
 
@@ -41,7 +42,8 @@ type ReadOnlySource = reference.ReadOnly
 // registers a t.Cleanup that closes the collection. Cases that write through a server or need
 // consecutive versions are skipped.
 func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnlySource, except ...Exceptions) {
-	target := reference.NewReadOnly("source", func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
+	target := reference.NewReadOnly("source",
+		func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
 	t.Run("contract/newest-state-has-writes", func(t *testing.T) { testNewestStateHasWrites(t, open(t, 0)) })
 	testSource(t, target, except)
 }
@@ -51,7 +53,8 @@ func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnl
 func testNewestStateHasWrites(t *testing.T, c ReadOnlySource) {
 	for i := range 20 {
 		key := listwatch.Key{Namespace: harness.DefaultNamespace, Name: fmt.Sprint("object-", i)}
-		v, err := c.Write(t.Context(), key, fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q}}`, key.Namespace, key.Name))
+		v, err := c.Write(t.Context(), key,
+			fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q}}`, key.Namespace, key.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +63,8 @@ func testNewestStateHasWrites(t *testing.T, c ReadOnlySource) {
 			t.Fatal(err)
 		}
 		if len(page.Items) != i+1 || page.Version < v {
-			t.Fatalf("listed %d objects at version %d after %d writes, the last at version %d", len(page.Items), page.Version, i+1, v)
+			t.Fatalf("listed %d objects at version %d after %d writes, the last at version %d",
+				len(page.Items), page.Version, i+1, v)
 		}
 	}
 }
@@ -261,7 +265,8 @@ func testStats(s *sourceTest) {
 	}
 	got := source.Stats()
 	if got.Objects != 3 || got.Watchers != 1 || got.Newest != page.Version || got.ObjectBytes != bytes {
-		s.Errorf("got %+v, want 3 objects with %d bytes, one watcher, and the newest version %d", got, bytes, page.Version)
+		s.Errorf("got %+v, want 3 objects with %d bytes, one watcher, and the newest version %d", got, bytes,
+			page.Version)
 	}
 	if got.Oldest == 0 || got.Oldest > empty.Newest || got.HistoryBytes <= 0 {
 		s.Errorf("got %+v, want the history from version %d on", got, empty.Newest)

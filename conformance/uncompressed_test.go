@@ -27,7 +27,9 @@ func TestUnavailableCompressionIsIgnored(t *testing.T) {
 			if c, ok := client.(interface{ CloseIdleConnections() }); ok {
 				defer c.CloseIdleConnections()
 			}
-			r := &transport.Request{URL: s.WatchURL("/things", ""), Header: make(http.Header), Framings: []framing.Framer{c.framing}}
+			r := &transport.Request{
+				URL: s.WatchURL("/things", ""), Header: make(http.Header), Framings: []framing.Framer{c.framing},
+			}
 			c.addTo(r)
 			receiver, err := client.Dial(ctx, r)
 			if err != nil {
@@ -62,7 +64,8 @@ func newCollectionWithObject(t *testing.T) (*store.Collection, *listwatch.Object
 		t.Fatal(err)
 	}
 	body := newWriter("only", 0, things, newWriteLog()).spec(largeSize)
-	object, err := things.Create(t.Context(), append(append([]byte(`{"metadata":{"name":"only"},"spec":`), body...), '}'))
+	object, err := things.Create(t.Context(),
+		append(append([]byte(`{"metadata":{"name":"only"},"spec":`), body...), '}'))
 	if err != nil {
 		t.Fatal(err)
 	}

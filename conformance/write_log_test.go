@@ -136,11 +136,13 @@ func TestWriteLogDetectsEveryDefect(t *testing.T) {
 		}
 		for i := range correct {
 			defects := map[string][]receivedEvent{
-				"dropped":   slices.Delete(slices.Clone(correct), i, i+1),
-				"repeated":  slices.Insert(slices.Clone(correct), i, correct[i]),
-				"retyped":   slices.Replace(slices.Clone(correct), i, i+1, receivedEvent{"BOOKMARK", correct[i].version, correct[i].object}),
-				"corrupted": slices.Replace(slices.Clone(correct), i, i+1, receivedEvent{correct[i].eventType, correct[i].version, []byte(`{"n":18446744073709551616}`)}),
-				"added":     slices.Insert(slices.Clone(correct), i, receivedEvent{"MODIFIED", 4, []byte(`{"n":4}`)}),
+				"dropped":  slices.Delete(slices.Clone(correct), i, i+1),
+				"repeated": slices.Insert(slices.Clone(correct), i, correct[i]),
+				"retyped": slices.Replace(slices.Clone(correct), i, i+1,
+					receivedEvent{"BOOKMARK", correct[i].version, correct[i].object}),
+				"corrupted": slices.Replace(slices.Clone(correct), i, i+1,
+					receivedEvent{correct[i].eventType, correct[i].version, []byte(`{"n":18446744073709551616}`)}),
+				"added": slices.Insert(slices.Clone(correct), i, receivedEvent{"MODIFIED", 4, []byte(`{"n":4}`)}),
 			}
 			if i > 0 {
 				defects["swapped"] = slices.Replace(slices.Clone(correct), i-1, i+1, correct[i], correct[i-1])
@@ -152,7 +154,8 @@ func TestWriteLogDetectsEveryDefect(t *testing.T) {
 			}
 		}
 	}
-	if err := verifyAll(true, append([]receivedEvent{{"ADDED", 1, []byte(` {"n":1.0}`)}}, correct[1:]...)...); err != nil {
+	if err := verifyAll(true, append([]receivedEvent{{"ADDED", 1, []byte(` {"n":1.0}`)}}, correct[1:]...)...); err !=
+		nil {
 		t.Errorf("another encoding of the same value: %v", err)
 	}
 	if verifyAll(false, append([]receivedEvent{{"ADDED", 1, []byte(`{"n":1.0}`)}}, correct[1:]...)...) == nil {

@@ -43,7 +43,9 @@ type ownedObject struct {
 
 // newWriter returns a writer with its own object names. actor selects its random source.
 func newWriter(name string, actor uint64, things *store.Collection, l *writeLog) *writer {
-	return &writer{name: name, things: things, log: l, rand: newRandom(actor), owned: make(map[listwatch.Key]*ownedObject)}
+	return &writer{
+		name: name, things: things, log: l, rand: newRandom(actor), owned: make(map[listwatch.Key]*ownedObject),
+	}
 }
 
 // write makes one random write. About a seventh of the writes to existing objects are
@@ -77,7 +79,9 @@ func (w *writer) labels() map[string]string {
 // put creates or replaces an object.
 func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]string, size int) error {
 	spec := w.spec(size)
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": key.Name, "labels": labels}, "spec": json.RawMessage("0")})
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"name": key.Name, "labels": labels}, "spec": json.RawMessage("0"),
+	})
 	if err != nil {
 		return err
 	}
@@ -89,12 +93,14 @@ func (w *writer) put(ctx context.Context, key listwatch.Key, labels map[string]s
 	if old == nil {
 		object, err = w.things.Create(ctx, data)
 	} else {
-		object, err = w.things.Update(ctx, key, listwatch.Preconditions{Version: old.version}, func(found *listwatch.Object) ([]byte, error) {
-			if !bytes.Equal(found.Data, old.data) {
-				return nil, fmt.Errorf("the store returned other bytes than were written: %s", firstDifference(found.Data, old.data))
-			}
-			return data, nil
-		})
+		object, err = w.things.Update(ctx, key, listwatch.Preconditions{Version: old.version},
+			func(found *listwatch.Object) ([]byte, error) {
+				if !bytes.Equal(found.Data, old.data) {
+					return nil, fmt.Errorf("the store returned other bytes than were written: %s",
+						firstDifference(found.Data, old.data))
+				}
+				return data, nil
+			})
 	}
 	if err != nil {
 		return err
@@ -143,22 +149,28 @@ func versionMember(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resou
 // unusualNumbers are numbers that a float64, a 64-bit integer or JavaScript would change or
 // encode differently.
 var unusualNumbers = []string{
-	"9007199254740993", "18446744073709551615", "18446744073709551617", "-18446744073709551617", "1e400", "-1e400", "1e-400", "-0", "-0.0", "0.1",
-	"0.10000000000000001", "9007199254740993.0", "1.0", "1E+2", "5e-324", "1.7976931348623157e308", "123456789012345678901234567890.5", "3.141592653589793238462643383279",
+	"9007199254740993", "18446744073709551615", "18446744073709551617", "-18446744073709551617", "1e400", "-1e400",
+	"1e-400", "-0", "-0.0", "0.1",
+	"0.10000000000000001", "9007199254740993.0", "1.0", "1E+2", "5e-324", "1.7976931348623157e308",
+	"123456789012345678901234567890.5", "3.141592653589793238462643383279",
 }
 
 // unusualTexts are fragments of JSON strings: characters outside the basic plane, combining
 // and joined characters, right-to-left text, line separators, control characters, a lone
 // surrogate and all escapes.
 var unusualTexts = []string{
-	"plain ", "caf\u00e9 ", "e\u0301a\u030a\u0323 ", "\U00010348\U0002070e ", "\U0001F469\u200d\U0001F4BB\U0001F3F3\ufe0f ", `\ud83d\ude00`, `\uD834\udd1e`,
-	"\u05e9\u05dc\u05d5\u05dd \u202eabc\u202c \u0639\u0631\u0628\u0649 ", "\u2028\u2029\u0085", `\u2028\u2029`, `\u0000`, `\u001f`, "\u007f",
-	`\"\\\/\b\f\n\r\t`, "<b>&amp;'</b>", "\ufeff", "\ufffd", `\ud800 `, "data: x", "}{][", "\u0e01\u0e33\u0e49 ", "\u65e5\u672c\u8a9e ",
+	"plain ", "caf\u00e9 ", "e\u0301a\u030a\u0323 ", "\U00010348\U0002070e ",
+	"\U0001F469\u200d\U0001F4BB\U0001F3F3\ufe0f ", `\ud83d\ude00`, `\uD834\udd1e`,
+	"\u05e9\u05dc\u05d5\u05dd \u202eabc\u202c \u0639\u0631\u0628\u0649 ", "\u2028\u2029\u0085", `\u2028\u2029`,
+	`\u0000`, `\u001f`, "\u007f",
+	`\"\\\/\b\f\n\r\t`, "<b>&amp;'</b>", "\ufeff", "\ufffd", `\ud800 `, "data: x", "}{][",
+	"\u0e01\u0e33\u0e49 ", "\u65e5\u672c\u8a9e ",
 }
 
 // spec returns a unique spec of about size bytes.
 func (w *writer) spec(size int) []byte {
-	spec := fmt.Appendf(nil, `{"writer":"%s","n":%d,"none":null,"deep":[[[{"a":[]},{}]]],"yes":true,"odd":[0`, w.name, w.writes)
+	spec := fmt.Appendf(nil, `{"writer":"%s","n":%d,"none":null,"deep":[[[{"a":[]},{}]]],"yes":true,"odd":[0`, w.name,
+		w.writes)
 	for range 6 {
 		spec = append(append(spec, ','), unusualNumbers[w.rand.IntN(len(unusualNumbers))]...)
 	}

@@ -32,7 +32,8 @@ func TestReadKubeconfig(t *testing.T) {
 		return file
 	}
 	write("token", "t0ken\n")
-	const head = "apiVersion: v1\nkind: Config\ncurrent-context: b\ncontexts:\n- {name: a, context: {cluster: x, user: x}}\n- {name: b, context: {cluster: c, user: u}}\n"
+	const head = "apiVersion: v1\nkind: Config\ncurrent-context: b\ncontexts:\n- {name: a, context: {cluster: x, " +
+		"user: x}}\n- {name: b, context: {cluster: c, user: u}}\n"
 	good := write("config", head+`
 clusters:
 - name: c
@@ -52,13 +53,19 @@ users:
 	for text, want := range map[string]string{
 		"{":                        "not a kubeconfig file",
 		"current-context: nowhere": "does not refer to a cluster",
-		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: '!'}}]":                           "certificate-authority-data",
-		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: eA==}}]":                          "must contain a certificate in PEM",
-		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {exec: {command: x}}}]":            "exec",
-		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate: missing}}]":   "missing",
-		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate-data: eA==}}]": "client-certificate",
+		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: " +
+			"'!'}}]": "certificate-authority-data",
+		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: " +
+			"eA==}}]": "must contain a certificate in PEM",
+		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {exec: {command: " +
+			"x}}}]": "exec",
+		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate: " +
+			"missing}}]": "missing",
+		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate-data: " +
+			"eA==}}]": "client-certificate",
 	} {
-		if _, _, _, err := adapters.ReadKubeconfig(write("bad", text), adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := adapters.ReadKubeconfig(write("bad", text), adapters.Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
 		}
 	}
@@ -69,7 +76,10 @@ func TestExecServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := conformance.Options{Subject: harness.Server, Run: []string{"select", "drain", "resume/expired", "resume/server-restart", "drop/client-close"}}
+	o := conformance.Options{
+		Subject: harness.Server,
+		Run:     []string{"select", "drain", "resume/expired", "resume/server-restart", "drop/client-close"},
+	}
 	if n := countPasses(t, p.Target, o); n < 40 {
 		t.Errorf("only %d runs passed", n)
 	}
@@ -83,7 +93,8 @@ func TestRunEndsWhenTheCommandExits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := conformance.Execute(t.Context(), p.Target, conformance.Options{Subject: harness.Client, Run: []string{"framing", "resume"}}, nil)
+	r, err := conformance.Execute(t.Context(), p.Target,
+		conformance.Options{Subject: harness.Client, Run: []string{"framing", "resume"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +105,8 @@ func TestRunEndsWhenTheCommandExits(t *testing.T) {
 		}
 	}
 	if len(failed) != 1 || r.OK() || r.Left == 0 || !strings.Contains(r.Unfinished, "it has exited") {
-		t.Errorf("got failures of %v, unfinished %q, %d cases left; want one, and a command that has exited", failed, r.Unfinished, r.Left)
+		t.Errorf("got failures of %v, unfinished %q, %d cases left; want one, and a command that has exited",
+			failed, r.Unfinished, r.Left)
 	}
 	_ = p.Close()
 }
@@ -106,11 +118,13 @@ func TestInvalidCommandIsRefused(t *testing.T) {
 		`echo '{"url":"http://127.0.0.1:1/","kind":"Thing"}'; read x`: "cannot be tested",
 		`echo '{"url":"http://127.0.0.1:1/"}'; read x`:                "kind",
 	} {
-		if _, err := adapters.ExecServer(t.Context(), command, os.Stderr, 0); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := adapters.ExecServer(t.Context(), command, os.Stderr, 0); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", command, err, want)
 		}
 	}
-	if _, err := adapters.ExecClient(t.Context(), `echo '{"can":[]}'; read x`, os.Stderr, 0); !errors.Is(err, listwatch.Invalid) {
+	if _, err := adapters.ExecClient(t.Context(), `echo '{"can":[]}'; read x`, os.Stderr, 0); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("client without transports: got %v, want an error of code Invalid", err)
 	}
 }
@@ -131,13 +145,17 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer known.Close()
-			p, err := adapters.ExecClient(t.Context(), test.program+" "+filepath.Join(dir, test.adapter), os.Stderr, patience)
+			p, err := adapters.ExecClient(t.Context(),
+				test.program+" "+filepath.Join(dir, test.adapter), os.Stderr, patience)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
 			p.Target.Variants = []string{"h1"}
-			o := conformance.Options{Subject: harness.Client, Run: []string{"framing", "event", "resume", "unicode"}, Skip: []string{"event/latency", "resume/list-then-watch"}}
+			o := conformance.Options{
+				Subject: harness.Client, Run: []string{"framing", "event", "resume", "unicode"},
+				Skip: []string{"event/latency", "resume/list-then-watch"},
+			}
 			if o.KnownFailures, err = conformance.ParseKnownFailures(known); err != nil {
 				t.Fatal(err)
 			}

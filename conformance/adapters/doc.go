@@ -56,7 +56,8 @@ func probeVariants(ctx context.Context, t *harness.Target, s *harness.Instance) 
 		withOrigin.Header.Set("Origin", origin)
 		if more, rest := harness.ProbeVariants(ctx, &withOrigin); len(more) > len(served) {
 			served, refused, s.Header = more, rest, withOrigin.Header
-			t.Notes = append(t.Notes, "the server refuses WebSockets without an Origin header, so every request has Origin "+origin)
+			t.Notes = append(t.Notes,
+				"the server refuses WebSockets without an Origin header, so every request has Origin "+origin)
 		}
 	}
 	if len(served) == 0 {

@@ -73,7 +73,8 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 		return nil, err
 	}
 	c := &execClient{h, hello.Can}
-	p := &Process{hookProcess: h, Target: reference.New("exec", reference.Interceptors{TransportClient: c.transportClient, Client: c.source})}
+	p := &Process{hookProcess: h, Target: reference.New("exec",
+		reference.Interceptors{TransportClient: c.transportClient, Client: c.source})}
 	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
 	p.Target.Ping = func(context.Context) error { return h.failure() }
 	for _, variant := range harness.Variants() {
@@ -83,10 +84,12 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 	}
 	if p.Target.Variants == nil {
 		_ = p.Close() // the cause is already known
-		return nil, untestable(fmt.Sprintf("client of command %q", command), invalidf(`"can" must contain at least one of h1, h2 and ws`))
+		return nil, untestable(fmt.Sprintf("client of command %q", command),
+			invalidf(`"can" must contain at least one of h1, h2 and ws`))
 	}
 	if !slices.Contains(hello.Can, "resume") {
-		p.Target.Notes = append(p.Target.Notes, "the client does not resume watches, so cases about resuming are skipped")
+		p.Target.Notes = append(p.Target.Notes,
+			"the client does not resume watches, so cases about resuming are skipped")
 	}
 	return p, nil
 }
@@ -210,7 +213,9 @@ func replyError(a clientReply) error {
 	if e := listwatch.ParseStatus(a.Body); e.Remote {
 		return e
 	}
-	return &listwatch.Error{Code: listwatch.CodeOfHTTP(a.Status), Status: a.Status, Remote: true, Message: string(a.Body)}
+	return &listwatch.Error{
+		Code: listwatch.CodeOfHTTP(a.Status), Status: a.Status, Remote: true, Message: string(a.Body),
+	}
 }
 
 // An execReceiver receives the events of one watch of the client.

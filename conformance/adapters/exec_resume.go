@@ -52,7 +52,8 @@ func (e *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 	if len(names) == 0 || len(names) == 1 && len(e.replaced.Transports) > 1 {
 		return nil, harness.MissingAbility("the client has no other transport")
 	}
-	stream, err := e.watch(e.replaced.Network, u, watchRequest{Resume: true, Limit: e.replaced.MaxObjectBytes, Transports: names})
+	stream, err := e.watch(e.replaced.Network, u,
+		watchRequest{Resume: true, Limit: e.replaced.MaxObjectBytes, Transports: names})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,8 @@ type serverHello struct {
 
 // serverAbilities maps the words of the control hook to abilities.
 var serverAbilities = map[string]harness.Ability{
-	"open": harness.SoleWriter, "put": harness.Writes, "dense": harness.ConsecutiveVersions, "compact": harness.Compacts, "spaces": harness.Namespaces, "fields": harness.FieldSelectors,
+	"open": harness.SoleWriter, "put": harness.Writes, "dense": harness.ConsecutiveVersions,
+	"compact": harness.Compacts, "spaces": harness.Namespaces, "fields": harness.FieldSelectors,
 	"lives": harness.UnrelatedCollection, "drain": harness.Drains, "stats": harness.CountsWatches,
 }
 
@@ -113,7 +114,8 @@ func (e *execServer) prepare(ctx context.Context, t *harness.Target) error {
 
 func (e *execServer) instance(u *url.URL, at string) *harness.Instance {
 	return &harness.Instance{
-		URL: u, Kind: e.hello.Kind, KubernetesPath: e.hello.Root, Network: e.options.network(), Store: &execStore{e, at},
+		URL: u, Kind: e.hello.Kind, KubernetesPath: e.hello.Root,
+		Network: e.options.network(), Store: &execStore{e, at},
 		OpenWatches: func() int { return e.watches(at) },
 		Compact:     func(ctx context.Context) error { return e.do(ctx, serverRequest{Do: "compact", At: at}, nil) },
 		Drain:       func(ctx context.Context) error { return e.do(ctx, serverRequest{Do: "drain", At: at}, nil) },

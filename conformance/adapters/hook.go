@@ -39,7 +39,10 @@ const startTimeout = 2 * time.Minute
 
 // startHook starts a shell command and decodes its first line into hello.
 func startHook(ctx context.Context, command string, notes io.Writer, hello any) (*hookProcess, error) {
-	h := &hookProcess{command: exec.Command("sh", "-c", command), done: make(chan struct{}), handlers: map[int]func(json.RawMessage){}}
+	h := &hookProcess{
+		command: exec.Command("sh", "-c", command), done: make(chan struct{}),
+		handlers: map[int]func(json.RawMessage){},
+	}
 	h.command.Stderr, h.command.WaitDelay = notes, stopTimeout
 	in, err := h.command.StdinPipe()
 	if err != nil {
@@ -62,7 +65,8 @@ func startHook(ctx context.Context, command string, notes io.Writer, hello any) 
 			h.readReplies()
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it wrote no first line within %v", startTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("it wrote no first line within %v", startTimeout))
 	defer cancel()
 	select {
 	case err = <-started:

@@ -56,7 +56,10 @@ func Kube(ctx context.Context, base, resource string, a Options) (*KubeServer, e
 	if err != nil {
 		return nil, err
 	}
-	c := &KubeServer{options: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{}, run: "conformance-" + strings.ToLower(rand.Text()[:6])}
+	c := &KubeServer{
+		options: a, header: a.Header, rest: newREST(u, a), open: map[string]bool{},
+		run: "conformance-" + strings.ToLower(rand.Text()[:6]),
+	}
 	if err := c.prepare(ctx, resource); err != nil {
 		return nil, errors.Join(untestable(base, err), c.Close())
 	}
@@ -101,7 +104,9 @@ func (k *KubeServer) Close() error {
 	if len(left) > 0 || k.definition != "" {
 		if err := ping(ctx, k.rest.base); err != nil {
 			return &listwatch.Error{
-				Code: listwatch.Unavailable, Message: "the server no longer responds; objects that the run " + k.run + " created may be left", Err: err,
+				Code:    listwatch.Unavailable,
+				Message: "the server no longer responds; objects that the run " + k.run + " created may be left",
+				Err:     err,
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func (k *KubeServer) define(ctx context.Context) error {
 	name := r.String()
 	if err := k.rest.do(ctx, "POST", definitionsPath, nil, definition(name, r), nil); err != nil {
 		if errors.Is(err, listwatch.NotFound) {
-			return invalidf("the server has neither ConfigMaps nor custom resources: set --resource to one of its resources")
+			return invalidf("the server has neither ConfigMaps nor custom resources: set --resource to one of its " +
+				"resources")
 		}
 		return err
 	}
@@ -40,10 +41,13 @@ func definition(name string, r resource) map[string]any {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": m{"name": name},
 		"spec": m{
 			"group": r.group, "scope": "Namespaced",
-			"names": m{"plural": r.plural, "kind": r.kind, "listKind": r.kind + "List", "singular": strings.ToLower(r.kind)},
+			"names": m{
+				"plural": r.plural, "kind": r.kind, "listKind": r.kind + "List", "singular": strings.ToLower(r.kind),
+			},
 			"versions": []m{{
-				"name": r.version, "served": true, "storage": true, "selectableFields": []m{{"jsonPath": ".spec.phase"}},
-				"schema": m{"openAPIV3Schema": m{"type": "object", "properties": m{"spec": spec}}},
+				"name": r.version, "served": true, "storage": true,
+				"selectableFields": []m{{"jsonPath": ".spec.phase"}},
+				"schema":           m{"openAPIV3Schema": m{"type": "object", "properties": m{"spec": spec}}},
 			}},
 		},
 	}
@@ -67,7 +71,10 @@ func (k *KubeServer) awaitServed(ctx context.Context, r resource) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return &listwatch.Error{Code: listwatch.Unavailable, Message: "the custom resource " + k.definition + " is not served", Err: context.Cause(ctx)}
+			return &listwatch.Error{
+				Code: listwatch.Unavailable, Message: "the custom resource " + k.definition + " is not served",
+				Err: context.Cause(ctx),
+			}
 		}
 	}
 }

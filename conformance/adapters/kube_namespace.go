@@ -35,8 +35,9 @@ func (k *KubeServer) openInstance(t harness.T, _ harness.Setup) *harness.Instanc
 func (k *KubeServer) instanceIn(namespace string) *harness.Instance {
 	store := &kubeStore{KubeServer: k, namespace: namespace, versions: map[string]string{}}
 	return &harness.Instance{
-		URL: k.rest.base.JoinPath(k.resource.path(namespace)), Kind: k.resource.kind, KubernetesPath: k.rest.base.JoinPath(k.resource.path("")).Path,
-		Namespace: namespace, Network: k.options.network(), Header: k.header, Store: store,
+		URL: k.rest.base.JoinPath(k.resource.path(namespace)), Kind: k.resource.kind,
+		KubernetesPath: k.rest.base.JoinPath(k.resource.path("")).Path,
+		Namespace:      namespace, Network: k.options.network(), Header: k.header, Store: store,
 	}
 }
 

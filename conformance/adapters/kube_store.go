@@ -42,7 +42,8 @@ func (k *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (li
 		if version, err = k.write(ctx, key.Name, body); err == nil {
 			return listwatch.ParseVersion(version)
 		}
-		if !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.Conflict) && !errors.Is(err, listwatch.NotFound) {
+		if !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.Conflict) &&
+			!errors.Is(err, listwatch.NotFound) {
 			return 0, err
 		}
 		if err := k.refresh(ctx, key.Name); err != nil {

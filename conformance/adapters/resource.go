@@ -74,7 +74,8 @@ func parseResource(name string) (resource, error) {
 	}
 	plural, rest, _ := strings.Cut(name, ".")
 	version, group, hasGroup := strings.Cut(rest, ".")
-	if listwatch.CheckNamespace(plural) != nil || !versionSyntax.MatchString(version) || hasGroup && listwatch.CheckName(group) != nil {
+	if listwatch.CheckNamespace(plural) != nil || !versionSyntax.MatchString(version) ||
+		hasGroup && listwatch.CheckName(group) != nil {
 		return resource{}, invalidf("resource %q: want one like configmaps or widgets.v1.demo.example.com", name)
 	}
 	return resource{group: group, version: version, plural: plural, namespaced: true}, nil

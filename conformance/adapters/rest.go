@@ -50,14 +50,18 @@ func (r *restClient) do(ctx context.Context, method, path string, query url.Valu
 		return nil
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("%s %s: the response is not JSON: %.80q", method, path, data)}
+		return &listwatch.Error{
+			Code: listwatch.Corrupt, Message: fmt.Sprintf("%s %s: the response is not JSON: %.80q", method, path, data),
+		}
 	}
 	return nil
 }
 
 // send returns the response to a request. The caller must close the response's body. A status other
 // than 2xx is an error.
-func (r *restClient) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+func (r *restClient) send(
+	ctx context.Context, method, path string, query url.Values, body any,
+) (*http.Response, error) {
 	u := r.base.JoinPath(path)
 	u.RawQuery = query.Encode()
 	var payload io.Reader

@@ -34,21 +34,23 @@ func URL(ctx context.Context, address string, o Options) (harness.Target, error)
 	}
 	kind, isList := strings.CutSuffix(list.Kind, "List")
 	if !isList {
-		return harness.Target{}, untestable(address, invalidf("a GET returned kind %q, want a list kind such as PodList", list.Kind))
+		return harness.Target{}, untestable(address,
+			invalidf("a GET returned kind %q, want a list kind such as PodList", list.Kind))
 	}
 	site := harness.Instance{URL: u, Kind: kind, Network: o.network(), Header: o.Header}
 	notes := []string{"a URL only allows the cases that do not write"}
 	if strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/apis/") {
 		notes[0] += fmt.Sprintf("; to run all cases, test Kubernetes' API with --kube %s://%s", u.Scheme, u.Host)
 	}
-	t := harness.Target{Name: u.Host, Patience: o.Timeout, Notes: notes, Open: func(t harness.T, _ harness.Setup) *harness.Instance {
+	t := harness.Target{Name: u.Host, Patience: o.Timeout, Notes: notes}
+	t.Open = func(t harness.T, _ harness.Setup) *harness.Instance {
 		t.Helper()
 		if err := ping(t.Context(), u); err != nil {
 			t.Fatalf("the server is no longer reachable: %v", err)
 		}
 		s := site
 		return &s
-	}}
+	}
 	t.Ping = func(ctx context.Context) error { return ping(ctx, u) }
 	return t, probeVariants(ctx, &t, &site)
 }
@@ -72,7 +74,8 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, invalidf("URL %q: must be an http or https URL such as http://127.0.0.1:8080/api/v1/pods", text)
 	}
 	if u.User != nil {
-		return nil, invalidf("%s: must not contain a password, which would appear in reports; pass a header instead", u.Redacted())
+		return nil, invalidf("%s: must not contain a password, which would appear in reports; pass a header instead",
+			u.Redacted())
 	}
 	if u.Path == "" {
 		u.Path = "/"

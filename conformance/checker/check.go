@@ -123,7 +123,8 @@ func (c *checker) verifyWatcher(numbers []int, listed map[listwatch.Version]bool
 	first := c.history.Sessions[numbers[0]]
 	for _, n := range numbers {
 		if s := c.history.Sessions[n]; s.Request.Selection != first.Request.Selection {
-			return invalid(fmt.Sprintf("watcher %q: session %d has a different selection than the first session; record it under another watcher name", s.Watcher, n))
+			return invalid(fmt.Sprintf("watcher %q: session %d has a different selection than the first session; "+
+				"record it under another watcher name", s.Watcher, n))
 		}
 	}
 	p, err := c.projection(first.Request.Selection)
@@ -143,7 +144,8 @@ func (c *checker) checkLists() error {
 			return err
 		}
 		c.checkList(l, p, Violation{
-			Watcher: l.Watcher, Session: -1, Event: -1, At: l.ReceivedAt, Got: fmt.Sprintf("list %d at version %d", i, l.Version),
+			Watcher: l.Watcher, Session: -1, Event: -1, At: l.ReceivedAt,
+			Got: fmt.Sprintf("list %d at version %d", i, l.Version),
 		})
 	}
 	return nil
@@ -162,14 +164,18 @@ func (c *checker) checkList(l *List, p *projection, where Violation) {
 	case l.Version < l.Request.Version:
 		report(Fresh, fmt.Sprintf("a state not older than version %d, the requested version", l.Request.Version))
 	case l.Request.Version == 0 && !l.Request.AnyVersion && l.Version < fresh:
-		report(Fresh, fmt.Sprintf("a state not older than version %d, which was acknowledged before the request was sent", fresh))
+		report(Fresh,
+			fmt.Sprintf("a state not older than version %d, which was acknowledged before the request was sent", fresh))
 	}
-	if most := c.writes.started.upTo(l.ReceivedAt); l.ReceivedAt != 0 && l.Version > most && !c.history.Meta.SharedVersions {
+	if most := c.writes.started.upTo(l.ReceivedAt); l.ReceivedAt != 0 && l.Version > most &&
+		!c.history.Meta.SharedVersions {
 		report(ListExact, fmt.Sprintf("at most version %d: no later write had been requested", most))
 		return
 	}
 	c.verifyItems(p, l.Items, ListExact, where)
-	state := observedState{version: l.Version, projection: p, items: l.Items, guarantee: ListExact, violation: where, after: l.After}
+	state := observedState{
+		version: l.Version, projection: p, items: l.Items, guarantee: ListExact, violation: where, after: l.After,
+	}
 	if l.More && len(l.Items) > 0 {
 		state.bounded, state.upTo = true, l.Items[len(l.Items)-1].Key
 	}
@@ -200,9 +206,14 @@ func (c *checker) checkInformerStates() error {
 		if err != nil {
 			return err
 		}
-		where := Violation{Watcher: h.Informer, Session: -1, Event: -1, Got: fmt.Sprintf("informer state %d at version %d", i, h.Version)}
+		where := Violation{
+			Watcher: h.Informer, Session: -1, Event: -1,
+			Got: fmt.Sprintf("informer state %d at version %d", i, h.Version),
+		}
 		c.verifyItems(p, h.Items, InformerExact, where)
-		c.states = append(c.states, observedState{version: h.Version, projection: p, items: h.Items, guarantee: InformerExact, violation: where})
+		c.states = append(c.states, observedState{
+			version: h.Version, projection: p, items: h.Items, guarantee: InformerExact, violation: where,
+		})
 	}
 	return nil
 }
@@ -227,7 +238,8 @@ func (c *checker) checkHandlerCalls() {
 		case call.Version < was.version || call.Version == was.version && call.Type == Added:
 			want = fmt.Sprintf("%s with a version newer than %d", call.Key, was.version)
 		case (call.Type == Added) == was.exists:
-			want = fmt.Sprintf("ADDED for a new object, MODIFIED or DELETED for an existing one; exists after version %d: %v", was.version, was.exists)
+			want = fmt.Sprintf("ADDED for a new object, MODIFIED or DELETED for an existing one; exists after "+
+				"version %d: %v", was.version, was.exists)
 		}
 		if want != "" {
 			c.add(Violation{

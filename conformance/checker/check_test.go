@@ -43,7 +43,8 @@ func TestCorrectHistoriesPass(t *testing.T) {
 	if all.Events == 0 || all.Expired == 0 || all.Resumes == 0 || all.Snapshots == 0 || all.Relists == 0 {
 		t.Errorf("the simulated histories lack some kinds of events: %+v", all)
 	}
-	t.Logf("%d events, %d resumes, %d expired, %d relists, %d snapshots", all.Events, all.Resumes, all.Expired, all.Relists, all.Snapshots)
+	t.Logf("%d events, %d resumes, %d expired, %d relists, %d snapshots", all.Events, all.Resumes, all.Expired,
+		all.Relists, all.Snapshots)
 }
 
 // Each mutation must break its guarantee, and no other.
@@ -81,7 +82,8 @@ var simulations sync.Map
 // clone returns a copy of h with events, items and times that can be modified.
 func clone(h *History) *History {
 	c := *h
-	c.Writes, c.Sessions, c.Lists, c.InformerStates = slices.Clone(h.Writes), nil, slices.Clone(h.Lists), slices.Clone(h.InformerStates)
+	c.Writes, c.Sessions = slices.Clone(h.Writes), nil
+	c.Lists, c.InformerStates = slices.Clone(h.Lists), slices.Clone(h.InformerStates)
 	c.HandlerCalls, c.Compactions = slices.Clone(h.HandlerCalls), slices.Clone(h.Compactions)
 	for _, s := range h.Sessions {
 		s := *s

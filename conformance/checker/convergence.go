@@ -48,7 +48,8 @@ func (c *convergence) finish(w *verifier) {
 		due := c.targets[len(c.targets)-1] - 1
 		w.report(Converged, want+": "+w.describe(due), w.progress())
 	case limit > 0 && c.took[len(c.took)-1] > limit:
-		w.report(Converged, want+" within "+limit.String(), "the last event after "+roundDuration(c.took[len(c.took)-1]))
+		w.report(Converged, want+" within "+limit.String(),
+			"the last event after "+roundDuration(c.took[len(c.took)-1]))
 	}
 }
 

@@ -130,7 +130,8 @@ func NewHistoryReader(r io.Reader) (*HistoryReader, error) {
 		return nil, in.corrupt(fmt.Sprintf("the first line must be a %s header", fileFormat), nil)
 	case h.FormatVersion != fileVersion:
 		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Op: "read a history", Message: fmt.Sprintf("format version %d is not supported, want %d", h.FormatVersion, fileVersion),
+			Code: listwatch.Unsupported, Op: "read a history",
+			Message: fmt.Sprintf("format version %d is not supported, want %d", h.FormatVersion, fileVersion),
 		}
 	default:
 		in.meta = h.Meta

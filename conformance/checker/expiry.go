@@ -16,7 +16,8 @@ func (c *checker) startsBelowFloor(s *Session) bool {
 // the history that it needed, if Meta.MustExpire requires that such a session ends with Expired.
 func (c *checker) verifyServedBelowFloor(w *verifier) {
 	if c.history.Meta.MustExpire && w.eventIndex >= 0 && c.startsBelowFloor(w.session) {
-		w.report(ExpiryJustified, fmt.Sprintf("Expired, because the history before version %d was discarded", c.certainFloor.before(w.session.Opened)),
+		w.report(ExpiryJustified, fmt.Sprintf("Expired, because the history before version %d was discarded",
+			c.certainFloor.before(w.session.Opened)),
 			fmt.Sprintf("events after version %d", w.session.Request.Version))
 	}
 }
@@ -37,7 +38,9 @@ func (c *checker) verifyExpired(w *verifier) {
 	}
 	position, floor := w.serverPosition(), c.possibleFloor.upTo(end)
 	if position >= floor {
-		w.report(ExpiryJustified, fmt.Sprintf("no Expired, because the watch is at version %d and the history since version %d is available", position, floor), "Expired: "+s.End.Error)
+		w.report(ExpiryJustified,
+			fmt.Sprintf("no Expired, because the watch is at version %d and the history since version %d is available",
+				position, floor), "Expired: "+s.End.Error)
 	}
 }
 

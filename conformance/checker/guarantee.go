@@ -25,20 +25,41 @@ const (
 )
 
 var guarantees = [...]struct{ name, sentence string }{
-	Ordered:         {"ordered", "within a session versions never decrease, and for each key they increase"},
-	Unique:          {"unique", "a watcher gets no event twice, not even across sessions"},
-	Reliable:        {"reliable", "a watcher gets every write to its selection between its start and its last event or bookmark"},
-	Bookmarkable:    {"bookmark", "all events after a bookmark are newer; bookmarks never decrease, never carry a future version, and are only sent on request"},
-	Resumable:       {"resume", "a watch that requests a version starts with the first later write to its selection"},
-	SnapshotExact:   {"snapshot", "the initial events are exactly the state at the version of the bookmark that ends them"},
-	Fresh:           {"fresh", "a watch from the newest state is not older than the writes acknowledged before its request or the events that the watcher has seen; a watch from a version is not older than that version"},
-	ExpiryJustified: {"expiry", "a watch gets Expired only if the history that it needs has been dropped, and if so, no event is skipped silently"},
-	ContentExact:    {"content", "an event has the type, key and content of its write"},
-	NoPhantom:       {"no phantom", "every event belongs to a write to the selection"},
-	Atomic:          {"transaction", "the events of one version are consecutive and in key order, without a bookmark between them"},
-	ListExact:       {"list", "a list is exactly the state at its version, which is the requested one"},
-	Converged:       {"convergence", "when the faults have ended, every watcher reaches the newest version in time"},
-	InformerExact:   {"informer", "the content of an informer is the state at its version, and its handlers see the changes of each key in order"},
+	Ordered: {"ordered", "within a session versions never decrease, and for each key they increase"},
+	Unique:  {"unique", "a watcher gets no event twice, not even across sessions"},
+	Reliable: {
+		"reliable", "a watcher gets every write to its selection between its start and its last event or bookmark",
+	},
+	Bookmarkable: {
+		"bookmark",
+		"all events after a bookmark are newer; bookmarks never decrease, never carry a future version, and are only " +
+			"sent on request",
+	},
+	Resumable: {"resume", "a watch that requests a version starts with the first later write to its selection"},
+	SnapshotExact: {
+		"snapshot", "the initial events are exactly the state at the version of the bookmark that ends them",
+	},
+	Fresh: {
+		"fresh",
+		"a watch from the newest state is not older than the writes acknowledged before its request or the events " +
+			"that the watcher has seen; a watch from a version is not older than that version",
+	},
+	ExpiryJustified: {
+		"expiry",
+		"a watch gets Expired only if the history that it needs has been dropped, and if so, no event is skipped " +
+			"silently",
+	},
+	ContentExact: {"content", "an event has the type, key and content of its write"},
+	NoPhantom:    {"no phantom", "every event belongs to a write to the selection"},
+	Atomic: {
+		"transaction", "the events of one version are consecutive and in key order, without a bookmark between them",
+	},
+	ListExact: {"list", "a list is exactly the state at its version, which is the requested one"},
+	Converged: {"convergence", "when the faults have ended, every watcher reaches the newest version in time"},
+	InformerExact: {
+		"informer",
+		"the content of an informer is the state at its version, and its handlers see the changes of each key in order",
+	},
 }
 
 // Guarantees returns all guarantees in the order of their numbers.

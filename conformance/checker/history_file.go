@@ -133,14 +133,18 @@ func (h *History) add(e Entry) error {
 		h.Writes = append(h.Writes, *e.Write)
 	case e.Session != nil:
 		if e.Session.Number != len(h.Sessions) {
-			return corruptEntry(fmt.Sprintf("got session %d, want session %d: sessions must be numbered in order", e.Session.Number, len(h.Sessions)))
+			return corruptEntry(fmt.Sprintf("got session %d, want session %d: sessions must be numbered in order",
+				e.Session.Number, len(h.Sessions)))
 		}
 		s := e.Session.Session
 		h.Sessions = append(h.Sessions, &s)
 	case e.Event != nil:
-		return h.addToSession(e.Event.SessionNumber, func(s *Session) { s.Events = append(s.Events, e.Event.ReceivedEvent) })
+		return h.addToSession(e.Event.SessionNumber,
+			func(s *Session) { s.Events = append(s.Events, e.Event.ReceivedEvent) })
 	case e.Connection != nil:
-		return h.addToSession(e.Connection.SessionNumber, func(s *Session) { s.Connections = append(s.Connections, e.Connection.Connection) })
+		return h.addToSession(e.Connection.SessionNumber, func(s *Session) {
+			s.Connections = append(s.Connections, e.Connection.Connection)
+		})
 	case e.End != nil:
 		return h.addToSession(e.End.SessionNumber, func(s *Session) { s.End = e.End.End })
 	case e.List != nil:
@@ -199,7 +203,10 @@ func CheckDir(dir string, o *Options) ([]FileReport, error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, &listwatch.Error{Code: listwatch.NotFound, Op: "check", Message: fmt.Sprintf("the directory %[2]s contains no file *%[1]s", FileExtension, dir)}
+		return nil, &listwatch.Error{
+			Code: listwatch.NotFound, Op: "check",
+			Message: fmt.Sprintf("the directory %[2]s contains no file *%[1]s", FileExtension, dir),
+		}
 	}
 	return all, nil
 }

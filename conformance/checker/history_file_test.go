@@ -39,8 +39,9 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 		"event without session": header + `{"event":{"session":0,"type":"ADDED","version":1}}` + "\n",
 		"negative session":      header + `{"end":{"session":-1}}` + "\n",
 		"session out of order":  header + `{"session":{"number":3,"watcher":"w"}}` + "\n",
-		"unknown event type":    header + `{"session":{"number":0,"watcher":"w"}}` + "\n" + `{"event":{"session":0,"type":"ERROR","version":1}}` + "\n",
-		"invalid fingerprint":   header + `{"write":{"version":1,"key":"a","after":{"fingerprint":"12"}}}` + "\n",
+		"unknown event type": header + `{"session":{"number":0,"watcher":"w"}}` + "\n" +
+			`{"event":{"session":0,"type":"ERROR","version":1}}` + "\n",
+		"invalid fingerprint": header + `{"write":{"version":1,"key":"a","after":{"fingerprint":"12"}}}` + "\n",
 	} {
 		if _, err := ReadHistory(bytes.NewReader(pack(t, lines))); !errors.Is(err, listwatch.Corrupt) {
 			t.Errorf("%s: got %v, want Corrupt", name, err)
@@ -114,9 +115,13 @@ func FuzzReadHistory(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(lines)
-	f.Add([]byte(header + `{"list":{"watcher":"w","request":{"version":3},"version":3,"items":[{"key":"a","version":2}],"more":true}}` + "\n" +
-		`{"session":{"number":0,"watcher":"w","request":{"version":3}}}` + "\n" + `{"event":{"session":0,"type":"BOOKMARK","version":9}}` + "\n"))
-	f.Add([]byte(header + `{"write":{"version":18446744073709551615,"key":"a/b","after":{}}}` + "\n" + `{"heal":{"at":1,"version":1}}` + "\n"))
+	f.Add([]byte(header +
+		`{"list":{"watcher":"w","request":{"version":3},"version":3,"items":[{"key":"a","version":2}],"more":true}}` +
+		"\n" +
+		`{"session":{"number":0,"watcher":"w","request":{"version":3}}}` + "\n" +
+		`{"event":{"session":0,"type":"BOOKMARK","version":9}}` + "\n"))
+	f.Add([]byte(header + `{"write":{"version":18446744073709551615,"key":"a/b","after":{}}}` + "\n" +
+		`{"heal":{"at":1,"version":1}}` + "\n"))
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		h, err := ReadHistory(bytes.NewReader(pack(t, string(lines))))
 		if err != nil {

@@ -13,12 +13,18 @@ const farVersion = listwatch.Version(1 << 40)
 var mutations = slices.Concat(streamMutations, bookmarkMutations, resumeMutations, stateMutations, otherMutations)
 
 var streamMutations = []mutation{
-	{"drop an event", Reliable, editEvent(func(p eventRef) bool { return p.isChange() && !p.isFirst() && isFollowedByChange(p) }, eventRef.remove)},
-	{"drop an event before a bookmark", Reliable, editEvent(func(p eventRef) bool {
-		return p.isChange() && !p.isFirst() && p.index+1 < len(p.session.Events) && p.session.Events[p.index+1].Type == Bookmark
+	{"drop an event", Reliable, editEvent(func(p eventRef) bool {
+		return p.isChange() && !p.isFirst() && isFollowedByChange(p)
 	}, eventRef.remove)},
-	{"repeat an event", Unique, editEvent(func(p eventRef) bool { return p.isChange() }, func(p eventRef) { p.insert(*p.event()) })},
-	{"repeat an event later", Unique, editEvent(func(p eventRef) bool { return p.isChange() && isFollowedByChange(p) }, func(p eventRef) {
+	{"drop an event before a bookmark", Reliable, editEvent(func(p eventRef) bool {
+		return p.isChange() && !p.isFirst() && p.index+1 < len(p.session.Events) &&
+			p.session.Events[p.index+1].Type == Bookmark
+	}, eventRef.remove)},
+	{"repeat an event", Unique, editEvent(func(p eventRef) bool { return p.isChange() },
+		func(p eventRef) { p.insert(*p.event()) })},
+	{"repeat an event later", Unique, editEvent(func(p eventRef) bool {
+		return p.isChange() && isFollowedByChange(p)
+	}, func(p eventRef) {
 		f := *p.event()
 		eventRef{p.session, len(p.session.Events)}.insert(f)
 	})},
@@ -28,23 +34,31 @@ var streamMutations = []mutation{
 	}, func(p eventRef) {
 		p.session.Events[p.index], p.session.Events[p.index+1] = p.session.Events[p.index+1], p.session.Events[p.index]
 	})},
-	{"corrupt the content", ContentExact, editEvent(func(p eventRef) bool { return p.isChange() }, func(p eventRef) { p.event().Fingerprint ^= 2 })},
-	{"corrupt the content of an initial event", ContentExact, editEvent(isInitial, func(p eventRef) { p.event().Fingerprint ^= 2 })},
-	{"wrong event type", ContentExact, editEvent(func(p eventRef) bool { return p.isChange() }, func(p eventRef) { p.event().Type = p.event().Type%3 + 1 })},
-	{"MODIFIED in the initial events", ContentExact, editEvent(isInitial, func(p eventRef) { p.event().Type = Modified })},
+	{"corrupt the content", ContentExact, editEvent(func(p eventRef) bool { return p.isChange() },
+		func(p eventRef) { p.event().Fingerprint ^= 2 })},
+	{"corrupt the content of an initial event", ContentExact, editEvent(isInitial,
+		func(p eventRef) { p.event().Fingerprint ^= 2 })},
+	{"wrong event type", ContentExact, editEvent(func(p eventRef) bool { return p.isChange() },
+		func(p eventRef) { p.event().Type = p.event().Type%3 + 1 })},
+	{"MODIFIED in the initial events", ContentExact, editEvent(isInitial,
+		func(p eventRef) { p.event().Type = Modified })},
 	{"wrong key", ContentExact, onEvent(func(p eventRef) bool { return p.isChange() }, renameKey)},
 	{"wrong initial key", ContentExact, onEvent(isInitial, renameKey)},
-	{"version without a write", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() }, func(m *mutator, p eventRef) bool {
-		f := *p.event()
-		f.Version = m.unusedVersion(f.Version)
-		eventRef{p.session, p.index + 1}.insert(f)
-		return f.Version != 0
-	})},
-	{"event from outside the selection", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() && simSelectionOf(p.session).selection != Selection{} }, outsideSelection)},
-	{"event from before the write", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() }, func(m *mutator, p eventRef) bool {
-		p.event().ReceivedAt = m.writesAt(p.event().Version)[0].Began - 1
-		return true
-	})},
+	{"version without a write", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() },
+		func(m *mutator, p eventRef) bool {
+			f := *p.event()
+			f.Version = m.unusedVersion(f.Version)
+			eventRef{p.session, p.index + 1}.insert(f)
+			return f.Version != 0
+		})},
+	{"event from outside the selection", NoPhantom, onEvent(func(p eventRef) bool {
+		return p.isChange() && simSelectionOf(p.session).selection != Selection{}
+	}, outsideSelection)},
+	{"event from before the write", NoPhantom, onEvent(func(p eventRef) bool { return p.isChange() },
+		func(m *mutator, p eventRef) bool {
+			p.event().ReceivedAt = m.writesAt(p.event().Version)[0].Began - 1
+			return true
+		})},
 	{"initial event for an unknown object", NoPhantom, onEvent(isInitial, func(m *mutator, p eventRef) bool {
 		f := *p.event()
 		f.Version, f.Key = m.unusedVersion(m.history.Meta.Base), Key{Name: "zz"}
@@ -57,10 +71,14 @@ var streamMutations = []mutation{
 	}, func(p eventRef) {
 		p.session.Events[p.index], p.session.Events[p.index+1] = p.session.Events[p.index+1], p.session.Events[p.index]
 	})},
-	{"reverse a transaction", Atomic, editEvent(func(p eventRef) bool { return p.isChange() && continuesVersion(p) }, func(p eventRef) {
+	{"reverse a transaction", Atomic, editEvent(func(p eventRef) bool {
+		return p.isChange() && continuesVersion(p)
+	}, func(p eventRef) {
 		p.session.Events[p.index], p.session.Events[p.index-1] = p.session.Events[p.index-1], p.session.Events[p.index]
 	})},
-	{"bookmark in a transaction", Atomic, editEvent(func(p eventRef) bool { return p.session.Request.Bookmarks && p.isChange() && continuesVersion(p) }, func(p eventRef) {
+	{"bookmark in a transaction", Atomic, editEvent(func(p eventRef) bool {
+		return p.session.Request.Bookmarks && p.isChange() && continuesVersion(p)
+	}, func(p eventRef) {
 		p.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
 }
@@ -68,7 +86,8 @@ var streamMutations = []mutation{
 // sharedVersion reports whether p belongs to a transaction of several events.
 func sharedVersion(p eventRef) bool {
 	for i := range p.session.Events {
-		if n := (eventRef{p.session, i}); i != p.index && n.hasObject() && !n.event().Initial && n.event().Version == p.event().Version {
+		if n := (eventRef{p.session, i}); i != p.index && n.hasObject() && !n.event().Initial &&
+			n.event().Version == p.event().Version {
 			return true
 		}
 	}
@@ -83,13 +102,16 @@ func renameKey(m *mutator, p eventRef) bool {
 func outsideSelection(m *mutator, p eventRef) bool {
 	v := simSelectionOf(p.session)
 	w := pickFrom(m, m.history.Writes, func(w *Write) bool {
-		return w.Version > p.event().Version && w.After != nil && w.Before == nil && w.Began < p.event().ReceivedAt && !slices.Contains(w.After.Tags, "odd") &&
+		return w.Version > p.event().Version && w.After != nil && w.Before == nil && w.Began < p.event().ReceivedAt &&
+			!slices.Contains(w.After.Tags, "odd") &&
 			!v.selects(w.Key, &simObject{tier: w.After.Labels["tier"]})
 	})
 	if w == nil || v.selection.Tag != "" {
 		return false
 	}
-	eventRef{p.session, p.index + 1}.insert(ReceivedEvent{Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint})
+	eventRef{p.session, p.index + 1}.insert(ReceivedEvent{
+		Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint,
+	})
 	return true
 }
 
@@ -99,8 +121,11 @@ var bookmarkMutations = []mutation{
 	}, func(p eventRef) {
 		p.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
-	{"bookmark from the future", Bookmarkable, editEvent(func(p eventRef) bool { return p.event().Type == Bookmark }, func(p eventRef) { p.event().Version += farVersion })},
-	{"end of initial events from the future", Bookmarkable, onEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(m *mutator, p eventRef) bool {
+	{"bookmark from the future", Bookmarkable, editEvent(func(p eventRef) bool { return p.event().Type == Bookmark },
+		func(p eventRef) { p.event().Version += farVersion })},
+	{"end of initial events from the future", Bookmarkable, onEvent(func(p eventRef) bool {
+		return p.event().Type == Synced
+	}, func(m *mutator, p eventRef) bool {
 		writes := m.writesAt(p.event().Version)
 		if len(writes) == 0 {
 			return false
@@ -108,16 +133,22 @@ var bookmarkMutations = []mutation{
 		p.event().ReceivedAt = writes[0].Began - 1
 		return true
 	})},
-	{"decreasing bookmark", Bookmarkable, editEvent(func(p eventRef) bool { return p.isChange() && p.session.Request.Bookmarks }, func(p eventRef) {
+	{"decreasing bookmark", Bookmarkable, editEvent(func(p eventRef) bool {
+		return p.isChange() && p.session.Request.Bookmarks
+	}, func(p eventRef) {
 		eventRef{p.session, p.index + 1}.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version - 1})
 	})},
-	{"unrequested bookmark", Bookmarkable, editEvent(func(p eventRef) bool { return p.isChange() && !p.session.Request.Bookmarks && !versionMayContinue(p) }, func(p eventRef) {
+	{"unrequested bookmark", Bookmarkable, editEvent(func(p eventRef) bool {
+		return p.isChange() && !p.session.Request.Bookmarks && !versionMayContinue(p)
+	}, func(p eventRef) {
 		eventRef{p.session, p.index + 1}.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
 	{"bookmark before the end of the initial events", Bookmarkable, editEvent(isInitial, func(p eventRef) {
 		p.insert(ReceivedEvent{Type: Bookmark, Version: p.event().Version})
 	})},
-	{"old event after the initial events", Bookmarkable, onEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(m *mutator, p eventRef) bool {
+	{"old event after the initial events", Bookmarkable, onEvent(func(p eventRef) bool {
+		return p.event().Type == Synced
+	}, func(m *mutator, p eventRef) bool {
 		f, ok := newestEventUpTo(m, simSelectionOf(p.session), p.event().Version)
 		if !ok {
 			return false
@@ -125,8 +156,10 @@ var bookmarkMutations = []mutation{
 		eventRef{p.session, p.index + 1}.insert(f)
 		return true
 	})},
-	{"initial events end twice", SnapshotExact, editEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(p eventRef) { p.insert(*p.event()) })},
-	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume, func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
+	{"initial events end twice", SnapshotExact, editEvent(func(p eventRef) bool { return p.event().Type == Synced },
+		func(p eventRef) { p.insert(*p.event()) })},
+	{"end of initial events without a request", SnapshotExact, editEvent(isFirstAfterResume,
+		func(p eventRef) { p.insert(ReceivedEvent{Type: Synced, Version: p.session.Request.Version}) })},
 }
 
 // versionMayContinue reports whether an event after p may have the same version as p: the next
@@ -144,7 +177,8 @@ func newestEventUpTo(m *mutator, v simSelection, version listwatch.Version) (f R
 			continue
 		}
 		for _, e := range s.Events {
-			if !e.Initial && e.Type < Bookmark && e.Version <= version && e.Version > f.Version && len(m.writesAt(e.Version)) == 1 {
+			if !e.Initial && e.Type < Bookmark && e.Version <= version && e.Version > f.Version &&
+				len(m.writesAt(e.Version)) == 1 {
 				f, ok = e, true
 			}
 		}
@@ -153,7 +187,9 @@ func newestEventUpTo(m *mutator, v simSelection, version listwatch.Version) (f R
 }
 
 var resumeMutations = []mutation{
-	{"gap at resume", Resumable, editEvent(func(p eventRef) bool { return isFirstAfterResume(p) && isFollowedByChange(p) }, eventRef.remove)},
+	{"gap at resume", Resumable, editEvent(func(p eventRef) bool {
+		return isFirstAfterResume(p) && isFollowedByChange(p)
+	}, eventRef.remove)},
 	{"replay after resume", Resumable, onEvent(isFirstAfterResume, func(m *mutator, p eventRef) bool {
 		f, ok := newestEventUpTo(m, simSelectionOf(p.session), p.session.Request.Version)
 		if !ok {
@@ -166,12 +202,14 @@ var resumeMutations = []mutation{
 		// The last event of a session is repeated as the first event of the next session.
 		n, s := m.pickSession(func(n int, s *Session) bool {
 			before := m.previousSession(n)
-			if before == nil || s.Request.Version == 0 || s.Request.InitialEvents || m.listed(s, s.Request.Version) || len(s.Events) == 0 || len(before.Events) == 0 || before.End.Expired {
+			if before == nil || s.Request.Version == 0 || s.Request.InitialEvents || m.listed(s, s.Request.Version) ||
+				len(s.Events) == 0 || len(before.Events) == 0 || before.End.Expired {
 				return false
 			}
 			last := eventRef{before, len(before.Events) - 1}
 			v := last.event().Version
-			return last.isChange() && !m.listed(s, v-1) && len(m.writesAt(v)) == 1 && v <= s.Request.Version && m.notCompacted(v-1, s.Opened)
+			return last.isChange() && !m.listed(s, v-1) && len(m.writesAt(v)) == 1 && v <= s.Request.Version &&
+				m.notCompacted(v-1, s.Opened)
 		})
 		if s == nil {
 			return false
@@ -184,8 +222,10 @@ var resumeMutations = []mutation{
 	{"resume from a newer version", Resumable, func(m *mutator) bool {
 		_, s := m.pickSession(func(n int, s *Session) bool {
 			b := m.previousSession(n)
-			return b != nil && !b.End.Expired && len(s.Events) > 1 && isFirstAfterResume(eventRef{s, 0}) && len(m.writesAt(s.Events[0].Version)) == 1 &&
-				len(b.Events) > 0 && !b.Events[len(b.Events)-1].Initial && !m.listed(s, s.Request.Version) && !m.listed(s, s.Events[0].Version)
+			return b != nil && !b.End.Expired && len(s.Events) > 1 && isFirstAfterResume(eventRef{s, 0}) &&
+				len(m.writesAt(s.Events[0].Version)) == 1 &&
+				len(b.Events) > 0 && !b.Events[len(b.Events)-1].Initial && !m.listed(s, s.Request.Version) &&
+				!m.listed(s, s.Events[0].Version)
 		})
 		if s == nil {
 			return false
@@ -196,7 +236,8 @@ var resumeMutations = []mutation{
 	}},
 	{"unjustified 410", ExpiryJustified, func(m *mutator) bool {
 		_, s := m.pickSession(func(_ int, s *Session) bool {
-			return s.End.At != 0 && !s.End.Expired && len(s.Events) > 0 && s.Request.Version != 0 && !s.Request.InitialEvents && m.notCompacted(s.Request.Version, s.End.At)
+			return s.End.At != 0 && !s.End.Expired && len(s.Events) > 0 && s.Request.Version != 0 &&
+				!s.Request.InitialEvents && m.notCompacted(s.Request.Version, s.End.At)
 		})
 		if s == nil {
 			return false
@@ -204,15 +245,19 @@ var resumeMutations = []mutation{
 		s.End.Expired, s.End.Remote = true, true
 		return true
 	}},
-	{"silent gap below the floor", ExpiryJustified, onEvent(func(p eventRef) bool { return isFirstAfterResume(p) && isFollowedByChange(p) }, func(m *mutator, p eventRef) bool {
+	{"silent gap below the floor", ExpiryJustified, onEvent(func(p eventRef) bool {
+		return isFirstAfterResume(p) && isFollowedByChange(p)
+	}, func(m *mutator, p eventRef) bool {
 		v := p.event().Version
-		m.history.Compactions = append(m.history.Compactions, Compaction{v, v, p.session.Opened - 2, p.session.Opened - 1})
+		m.history.Compactions = append(m.history.Compactions,
+			Compaction{v, v, p.session.Opened - 2, p.session.Opened - 1})
 		p.remove()
 		return true
 	})},
 	{"resume from below the floor", ExpiryJustified, onEvent(isFirstAfterResume, func(m *mutator, p eventRef) bool {
 		v := p.session.Request.Version + 1
-		m.history.Compactions = append(m.history.Compactions, Compaction{v, v, p.session.Opened - 2, p.session.Opened - 1})
+		m.history.Compactions = append(m.history.Compactions,
+			Compaction{v, v, p.session.Opened - 2, p.session.Opened - 1})
 		return true
 	})},
 }
@@ -233,7 +278,8 @@ func (m *mutator) listed(s *Session, v listwatch.Version) bool {
 
 var stateMutations = []mutation{
 	{"missing object in the snapshot", SnapshotExact, editEvent(isInitial, eventRef.remove)},
-	{"duplicate object in the snapshot", SnapshotExact, editEvent(isInitial, func(p eventRef) { p.insert(*p.event()) })},
+	{"duplicate object in the snapshot", SnapshotExact, editEvent(isInitial,
+		func(p eventRef) { p.insert(*p.event()) })},
 	{"stale object in the snapshot", SnapshotExact, onEvent(isInitial, func(m *mutator, p eventRef) bool {
 		w := m.olderWrite(simSelectionOf(p.session), p.event().Key, p.event().Version)
 		if w == nil {
@@ -242,14 +288,17 @@ var stateMutations = []mutation{
 		p.event().Version, p.event().Fingerprint = w.Version, w.After.Fingerprint
 		return true
 	})},
-	{"deleted object in the snapshot", SnapshotExact, onEvent(func(p eventRef) bool { return p.event().Type == Synced }, func(m *mutator, p eventRef) bool {
-		w := m.deletedWrite(simSelectionOf(p.session), p.event().Version)
-		if w == nil {
-			return false
-		}
-		p.insert(ReceivedEvent{Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint, Initial: true})
-		return true
-	})},
+	{"deleted object in the snapshot", SnapshotExact, onEvent(func(p eventRef) bool { return p.event().Type == Synced },
+		func(m *mutator, p eventRef) bool {
+			w := m.deletedWrite(simSelectionOf(p.session), p.event().Version)
+			if w == nil {
+				return false
+			}
+			p.insert(ReceivedEvent{
+				Type: Added, Key: w.Key, Version: w.Version, Fingerprint: w.After.Fingerprint, Initial: true,
+			})
+			return true
+		})},
 	{"stale start", Fresh, onEvent(func(p eventRef) bool {
 		return p.event().Type == Synced && p.session.Request.Version == 0 && !p.session.Request.AnyVersion
 	}, func(m *mutator, p eventRef) bool {
@@ -260,7 +309,9 @@ var stateMutations = []mutation{
 		p.session.Opened = w.Acked + 1
 		return true
 	})},
-	{"start before the requested version", Fresh, editEvent(func(p eventRef) bool { return p.event().Type == Synced && !p.session.End.Expired }, func(p eventRef) {
+	{"start before the requested version", Fresh, editEvent(func(p eventRef) bool {
+		return p.event().Type == Synced && !p.session.End.Expired
+	}, func(p eventRef) {
 		p.session.Request.Version, p.session.Request.AnyVersion = p.event().Version+1, false
 	})},
 	{"start before a version already seen", Fresh, func(m *mutator) bool {
@@ -268,10 +319,18 @@ var stateMutations = []mutation{
 		// older state.
 		state := &ObjectState{Fingerprint: 7}
 		*m.history = History{
-			Writes: []Write{{Version: 1, Key: Key{Name: "a"}, After: state, Began: 1, Acked: 2}, {Version: 2, Key: Key{Name: "b"}, After: state, Began: 3, Acked: 9}},
+			Writes: []Write{
+				{Version: 1, Key: Key{Name: "a"}, After: state, Began: 1, Acked: 2},
+				{Version: 2, Key: Key{Name: "b"}, After: state, Began: 3, Acked: 9},
+			},
 			Sessions: []*Session{
-				{Watcher: "w", Request: Request{Version: 1}, Opened: 3, Events: []ReceivedEvent{{Added, Key{Name: "b"}, 2, false, 7, 4}}, End: End{At: 5, Error: "cut"}},
-				{Watcher: "w", Request: Request{InitialEvents: true, Bookmarks: true}, Opened: 6, Events: []ReceivedEvent{
+				{
+					Watcher: "w", Request: Request{Version: 1}, Opened: 3,
+					Events: []ReceivedEvent{{Added, Key{Name: "b"}, 2, false, 7, 4}}, End: End{At: 5, Error: "cut"},
+				},
+				{Watcher: "w", Request: Request{
+					InitialEvents: true, Bookmarks: true,
+				}, Opened: 6, Events: []ReceivedEvent{
 					{Added, Key{Name: "a"}, 1, true, 7, 7}, {Synced, Key{}, 1, false, 0, 8},
 				}},
 			},
@@ -314,11 +373,14 @@ func (m *mutator) selects(v simSelection, w *Write) bool {
 }
 
 var otherMutations = []mutation{
-	{"missing object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 1 }, func(_ *mutator, l *List) bool {
-		l.Items = l.Items[1:]
-		return true
-	})},
-	{"stale object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 && l.Request.Selection == Selection{} }, func(m *mutator, l *List) bool {
+	{"missing object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 1 },
+		func(_ *mutator, l *List) bool {
+			l.Items = l.Items[1:]
+			return true
+		})},
+	{"stale object in a list", ListExact, onList(func(l *List) bool {
+		return len(l.Items) > 0 && l.Request.Selection == Selection{}
+	}, func(m *mutator, l *List) bool {
 		it := &l.Items[m.rand.IntN(len(l.Items))]
 		w := m.olderWrite(simSelections[0], it.Key, it.Version)
 		if w == nil {
@@ -327,19 +389,25 @@ var otherMutations = []mutation{
 		it.Version, it.Fingerprint = w.Version, w.After.Fingerprint
 		return true
 	})},
-	{"corrupt object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 }, func(_ *mutator, l *List) bool {
-		l.Items[0].Fingerprint ^= 2
-		return true
-	})},
-	{"list of another version than requested", ListExact, onList(func(l *List) bool { return l.Request.Exact }, func(_ *mutator, l *List) bool {
-		l.Request.Version--
-		return true
-	})},
-	{"list from the future", ListExact, onList(func(l *List) bool { return !l.Request.Exact && l.Watcher == "" }, func(_ *mutator, l *List) bool {
+	{"corrupt object in a list", ListExact, onList(func(l *List) bool { return len(l.Items) > 0 },
+		func(_ *mutator, l *List) bool {
+			l.Items[0].Fingerprint ^= 2
+			return true
+		})},
+	{"list of another version than requested", ListExact, onList(func(l *List) bool { return l.Request.Exact },
+		func(_ *mutator, l *List) bool {
+			l.Request.Version--
+			return true
+		})},
+	{"list from the future", ListExact, onList(func(l *List) bool {
+		return !l.Request.Exact && l.Watcher == ""
+	}, func(_ *mutator, l *List) bool {
 		l.Version += farVersion
 		return true
 	})},
-	{"stale list", Fresh, onList(func(l *List) bool { return !l.Request.Exact && l.After == Key{} }, func(m *mutator, l *List) bool {
+	{"stale list", Fresh, onList(func(l *List) bool {
+		return !l.Request.Exact && l.After == Key{}
+	}, func(m *mutator, l *List) bool {
 		w := pickFrom(m, m.history.Writes, func(w *Write) bool { return w.Version > l.Version })
 		if w == nil {
 			return false
@@ -352,7 +420,8 @@ var otherMutations = []mutation{
 		if s == nil {
 			return false
 		}
-		last := slices.IndexFunc(s.Events, func(f ReceivedEvent) bool { return f.Version >= m.lastSelected(simSelectionOf(s)) })
+		last := slices.IndexFunc(s.Events,
+			func(f ReceivedEvent) bool { return f.Version >= m.lastSelected(simSelectionOf(s)) })
 		s.Events = s.Events[:last]
 		return true
 	}},
@@ -366,14 +435,32 @@ var otherMutations = []mutation{
 		}
 		return true
 	}},
-	{"missing object in an informer", InformerExact, onInformerState(func(h *InformerState) bool { return len(h.Items) > 0 }, func(_ *mutator, h *InformerState) { h.Items = h.Items[1:] })},
-	{"corrupt object in an informer", InformerExact, onInformerState(func(h *InformerState) bool { return len(h.Items) > 0 }, func(_ *mutator, h *InformerState) { h.Items[0].Fingerprint ^= 2 })},
-	{"unknown object in an informer", InformerExact, onInformerState(func(*InformerState) bool { return true }, func(_ *mutator, h *InformerState) {
-		h.Items = append(h.Items, Item{Key{Name: "zz"}, farVersion, 1})
-	})},
-	{"handler call with an older version", InformerExact, onHandlerCall(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Version = 1 })},
-	{"handler call with the wrong type", InformerExact, onHandlerCall(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Type = Added })},
-	{"handler call for an unknown object", InformerExact, onHandlerCall(func(c *HandlerCall) bool { return c.Type == Added }, func(c *HandlerCall) { c.Type = Deleted })},
+	{
+		"missing object in an informer", InformerExact,
+		onInformerState(func(h *InformerState) bool { return len(h.Items) > 0 },
+			func(_ *mutator, h *InformerState) { h.Items = h.Items[1:] }),
+	},
+	{
+		"corrupt object in an informer", InformerExact,
+		onInformerState(func(h *InformerState) bool { return len(h.Items) > 0 },
+			func(_ *mutator, h *InformerState) { h.Items[0].Fingerprint ^= 2 }),
+	},
+	{"unknown object in an informer", InformerExact, onInformerState(func(*InformerState) bool { return true },
+		func(_ *mutator, h *InformerState) {
+			h.Items = append(h.Items, Item{Key{Name: "zz"}, farVersion, 1})
+		})},
+	{
+		"handler call with an older version", InformerExact,
+		onHandlerCall(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Version = 1 }),
+	},
+	{
+		"handler call with the wrong type", InformerExact,
+		onHandlerCall(func(c *HandlerCall) bool { return c.Type != Added }, func(c *HandlerCall) { c.Type = Added }),
+	},
+	{
+		"handler call for an unknown object", InformerExact,
+		onHandlerCall(func(c *HandlerCall) bool { return c.Type == Added }, func(c *HandlerCall) { c.Type = Deleted }),
+	},
 }
 
 // receivesLastWrite reports whether s is the last session of its watcher and received the
@@ -386,7 +473,8 @@ func (m *mutator) receivesLastWrite(n int, s *Session) bool {
 	}
 	last := m.lastSelected(simSelectionOf(s))
 	i := slices.IndexFunc(s.Events, func(f ReceivedEvent) bool { return f.Version >= last && !f.Initial })
-	return i > 0 && (eventRef{s, i}).isChange() && s.Events[i-1].Type != Synced && !s.Events[i-1].Initial && m.noSnapshotAfter(s, last)
+	return i > 0 && (eventRef{s, i}).isChange() && s.Events[i-1].Type != Synced && !s.Events[i-1].Initial &&
+		m.noSnapshotAfter(s, last)
 }
 
 func (m *mutator) noSnapshotAfter(s *Session, v listwatch.Version) bool {

@@ -149,7 +149,8 @@ func (m *mutator) unusedVersion(after listwatch.Version) listwatch.Version {
 }
 
 func simSelectionOf(s *Session) simSelection {
-	return simSelections[slices.IndexFunc(simSelections, func(v simSelection) bool { return v.selection == s.Request.Selection })]
+	return simSelections[slices.IndexFunc(simSelections,
+		func(v simSelection) bool { return v.selection == s.Request.Selection })]
 }
 
 // onEvent returns a mutation that applies f to a random event for which fits returns true.

@@ -38,7 +38,8 @@ func (c *checker) verifyItem(p *projection, it Item) (guarantee Guarantee, want 
 	case !p.selectsResultOf(write):
 		return NoPhantom, "no object: the selection does not contain the result of that write"
 	}
-	if fingerprint := c.writes.all[write].After.Fingerprint; fingerprint != 0 && it.Fingerprint != 0 && it.Fingerprint != fingerprint {
+	if fingerprint := c.writes.all[write].After.Fingerprint; fingerprint != 0 && it.Fingerprint != 0 &&
+		it.Fingerprint != fingerprint {
 		return ContentExact, "fingerprint " + fingerprint.String()
 	}
 	return 0, ""
@@ -91,7 +92,8 @@ func (c *checker) compareState(observed *observedState, state map[Key]listwatch.
 		case exists[it.Key]:
 			difference(it.Key.String()+" once", "it twice")
 		case !ok:
-			difference(fmt.Sprintf("no %s at version %d", it.Key, observed.version), fmt.Sprintf("version %d", it.Version))
+			difference(fmt.Sprintf("no %s at version %d", it.Key, observed.version),
+				fmt.Sprintf("version %d", it.Version))
 		case v != it.Version:
 			difference(fmt.Sprintf("%s at version %d", it.Key, v), fmt.Sprintf("version %d", it.Version))
 		}

@@ -35,7 +35,8 @@ func (r *RecordedCollection) Create(ctx context.Context, data []byte) (*listwatc
 
 // Update calls [store.Collection.Update] and records the write, unless nothing changed.
 func (r *RecordedCollection) Update(
-	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error),
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+	change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := r.recorder.Elapsed()
 	// before is the replaced object, which the last call of change received.
@@ -46,14 +47,17 @@ func (r *RecordedCollection) Update(
 	})
 	if err == nil && o.Version != before.Version {
 		r.recorder.RecordWrite(began, Write{
-			Version: o.Version, Key: Key(o.Key), Before: r.recorder.DeletedState(before, o.Version), After: r.recorder.ObjectState(o),
+			Version: o.Version, Key: Key(o.Key), Before: r.recorder.DeletedState(before, o.Version),
+			After: r.recorder.ObjectState(o),
 		})
 	}
 	return o, err
 }
 
 // Delete calls [store.Collection.Delete] and records the write.
-func (r *RecordedCollection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
+func (r *RecordedCollection) Delete(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+) (*listwatch.Object, error) {
 	began := r.recorder.Elapsed()
 	o, err := r.things.Delete(ctx, key, p)
 	if err == nil {

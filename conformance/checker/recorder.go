@@ -93,7 +93,10 @@ func versionText(v listwatch.Version) []byte { return fmt.Appendf(nil, `"resourc
 // RecordList records the response to a list. began is the value of Elapsed before the request.
 // watcher is the name of the watcher that continues from the list, or empty if no watcher does.
 func (r *Recorder) RecordList(watcher string, began time.Duration, q listwatch.Query, page listwatch.Page) {
-	l := List{Watcher: watcher, Request: RequestOf(q), Began: began, ReceivedAt: r.Elapsed(), Version: page.Version, Items: r.items(page.Items), More: page.Continue != ""}
+	l := List{
+		Watcher: watcher, Request: RequestOf(q), Began: began, ReceivedAt: r.Elapsed(), Version: page.Version,
+		Items: r.items(page.Items), More: page.Continue != "",
+	}
 	l.Request.InitialEvents = false
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,7 +39,8 @@ func (r *recordedStore) put(t testing.TB, name, tier string, n int) {
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"tier":%q}},"n":%d}`, name, tier, n)
 	_, err := r.writes.Create(t.Context(), data)
 	if errors.Is(err, listwatch.AlreadyExists) {
-		_, err = r.writes.Update(t.Context(), listwatch.Key{Name: name}, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = r.writes.Update(t.Context(), listwatch.Key{Name: name}, listwatch.Preconditions{},
+			func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,9 @@ func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
 	s := newRecordedStore(t)
 	const writers, each = 4, 200
 	var readers, working sync.WaitGroup
-	for i, q := range []listwatch.Query{{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.StartAny, Name: "sentinel"}} {
+	for i, q := range []listwatch.Query{
+		{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.StartAny, Name: "sentinel"},
+	} {
 		w, err := s.recorder.Watcher(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +144,8 @@ func (r *recordedStore) putOrDelete(t *testing.T, name, tier string, n int) {
 	case n%5 == 0:
 		_, err = r.writes.Delete(t.Context(), key, listwatch.Preconditions{})
 	default:
-		_, err = r.writes.Update(t.Context(), key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = r.writes.Update(t.Context(), key, listwatch.Preconditions{},
+			func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if err != nil && !errors.Is(err, listwatch.AlreadyExists) && !errors.Is(err, listwatch.NotFound) {
 		t.Error(err)
@@ -163,7 +167,8 @@ func TestCompactionExplainsExpired(t *testing.T) {
 	start := s.db.Version()
 	s.put(t, "a", "gold", 2)
 	watch := func() error {
-		w, err := s.recorder.Watcher("w").Source(s.things, "local").Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: start, Bookmarks: true})
+		w, err := s.recorder.Watcher("w").Source(s.things, "local").Watch(t.Context(),
+			listwatch.Query{Start: listwatch.StartAt, Version: start, Bookmarks: true})
 		if err != nil {
 			return err
 		}
@@ -207,7 +212,10 @@ func TestReceiverIsRecorded(t *testing.T) {
 	r := log.Receiver(&fixedReceiver{[]framing.WatchEvent{
 		{Type: "ADDED", Object: []byte(object)},
 		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"5"}}`)},
-		{Type: "BOOKMARK", Object: []byte(`{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}`)},
+		{
+			Type:   "BOOKMARK",
+			Object: []byte(`{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}`),
+		},
 		framing.FromError(&listwatch.Error{Code: listwatch.Expired}),
 	}})
 	for range 4 {
@@ -217,11 +225,13 @@ func TestReceiverIsRecorded(t *testing.T) {
 	}
 	r.Close()
 	s := rec.History().Sessions[0]
-	if len(s.Events) != 3 || s.Events[0].Fingerprint != FingerprintOf([]byte(object)) || s.Events[0].Key != (Key{Name: "a"}) ||
+	if len(s.Events) != 3 || s.Events[0].Fingerprint != FingerprintOf([]byte(object)) ||
+		s.Events[0].Key != (Key{Name: "a"}) ||
 		s.Events[1].Type != Bookmark || s.Events[2].Type != Synced || s.Events[2].Version != 6 {
 		t.Errorf("got %+v", s.Events)
 	}
-	if !s.End.Expired || !s.End.Remote || s.Ready < s.Opened || s.Opened == 0 || s.Request.Version != 3 || s.Transport != "h2" {
+	if !s.End.Expired || !s.End.Remote || s.Ready < s.Opened || s.Opened == 0 ||
+		s.Request.Version != 3 || s.Transport != "h2" {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -238,7 +248,8 @@ func TestConnectionsAreRecorded(t *testing.T) {
 	log.End(&listwatch.Error{Code: listwatch.Expired, Remote: true})
 	log.End(nil) // has no effect
 	s := rec.History().Sessions[0]
-	if len(s.Connections) != 2 || s.Connections[0].Error != cleanEnd || s.Connections[1].From != 7 || s.Connections[1].Lost != s.End.At || !s.End.Expired {
+	if len(s.Connections) != 2 || s.Connections[0].Error != cleanEnd || s.Connections[1].From != 7 ||
+		s.Connections[1].Lost != s.End.At || !s.End.Expired {
 		t.Errorf("got %+v, %+v", s.Connections, s.End)
 	}
 }

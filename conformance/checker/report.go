@@ -138,11 +138,14 @@ type Summary struct {
 // String returns s as a few lines of text.
 func (s *Summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d violations; %d writes, %d watchers, %d sessions with %d connections\n", s.Violations, s.Writes, s.Watchers, s.Sessions, s.Connections)
+	fmt.Fprintf(&b, "%d violations; %d writes, %d watchers, %d sessions with %d connections\n", s.Violations, s.Writes,
+		s.Watchers, s.Sessions, s.Connections)
 	fmt.Fprintf(&b, "checked %d events, %d bookmarks, %d snapshots, %d lists, %d informer states in %s\n",
 		s.Events, s.Bookmarks, s.Snapshots, s.Lists, s.InformerStates, roundDuration(s.Took))
-	fmt.Fprintf(&b, "%d resumes, %d expired, %d relists, %d compactions\n", s.Resumes, s.Expired, s.Relists, s.Compactions)
-	fmt.Fprintf(&b, "faults: %s; connections ended by faults: %s\n", counts(s.Faults), counts(s.ConnectionsEndedByFault))
+	fmt.Fprintf(&b, "%d resumes, %d expired, %d relists, %d compactions\n", s.Resumes,
+		s.Expired, s.Relists, s.Compactions)
+	fmt.Fprintf(&b, "faults: %s; connections ended by faults: %s\n", counts(s.Faults),
+		counts(s.ConnectionsEndedByFault))
 	fmt.Fprintf(&b, "converged within %s, 99%% within %s", roundDuration(s.ConvergeMax), roundDuration(s.ConvergeP99))
 	for _, r := range Guarantees() {
 		if n := s.ByGuarantee[r]; n > 0 {
@@ -168,7 +171,8 @@ func (v *verifier) report(r Guarantee, want, got string) { v.check.add(v.violati
 
 func (v *verifier) violation(r Guarantee, want, got string) Violation {
 	found := Violation{
-		Guarantee: r, Watcher: v.session.Watcher, Session: v.sessionNumber, Transport: v.session.Transport, Event: v.eventIndex, Want: want, Got: got,
+		Guarantee: r, Watcher: v.session.Watcher, Session: v.sessionNumber, Transport: v.session.Transport,
+		Event: v.eventIndex, Want: want, Got: got,
 	}
 	if v.eventIndex >= 0 {
 		found.At = v.session.Events[v.eventIndex].ReceivedAt

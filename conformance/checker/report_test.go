@@ -21,7 +21,10 @@ func TestViolationExplainsItself(t *testing.T) {
 	if !errors.Is(err, listwatch.Corrupt) {
 		t.Fatalf("got %v, want an error of code Corrupt", err)
 	}
-	for _, want := range []string{"W5 resume: a watch that requests a version", "watcher w", "session ", "over h2", "event 0", "want ", "at version", "got ", "1 violations", "seed 1"} {
+	for _, want := range []string{
+		"W5 resume: a watch that requests a version", "watcher w", "session ", "over h2", "event 0", "want ",
+		"at version", "got ", "1 violations", "seed 1",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q: %v", want, err)
 		}
@@ -32,8 +35,10 @@ func TestUnmetRequirementsFail(t *testing.T) {
 	h := clone(cachedSimulation(2))
 	s := mustCheck(t, h).Summary
 	h.Meta.Requirements = Requirements{
-		Writes: s.Writes, Events: s.Events, Bookmarks: s.Bookmarks, Lists: s.Lists, Resumes: s.Resumes, Expired: s.Expired, Relists: s.Relists,
-		Faults: map[string]int{"cut": s.Faults["cut"]}, ConnectionsEndedByFault: map[string]int{"cut": s.ConnectionsEndedByFault["cut"]},
+		Writes: s.Writes, Events: s.Events, Bookmarks: s.Bookmarks, Lists: s.Lists, Resumes: s.Resumes,
+		Expired: s.Expired, Relists: s.Relists,
+		Faults:                  map[string]int{"cut": s.Faults["cut"]},
+		ConnectionsEndedByFault: map[string]int{"cut": s.ConnectionsEndedByFault["cut"]},
 	}
 	if err := mustCheck(t, h).Err(); err != nil {
 		t.Fatalf("requirements that are just met: %v", err)
@@ -42,8 +47,10 @@ func TestUnmetRequirementsFail(t *testing.T) {
 		t.Fatalf("the history lacks some kinds of events: %s", s.String())
 	}
 	h.Meta.Requirements = Requirements{
-		Writes: s.Writes + 1, Events: s.Events + 1, Bookmarks: s.Bookmarks + 1, Lists: s.Lists + 1, Resumes: s.Resumes + 1, Expired: s.Expired + 1,
-		Relists: s.Relists + 1, Faults: map[string]int{"cut": s.Faults["cut"] + 1, "stall": 1}, ConnectionsEndedByFault: map[string]int{"cut": s.ConnectionsEndedByFault["cut"] + 1, "stall": 1},
+		Writes: s.Writes + 1, Events: s.Events + 1, Bookmarks: s.Bookmarks + 1, Lists: s.Lists + 1,
+		Resumes: s.Resumes + 1, Expired: s.Expired + 1,
+		Relists: s.Relists + 1, Faults: map[string]int{"cut": s.Faults["cut"] + 1, "stall": 1},
+		ConnectionsEndedByFault: map[string]int{"cut": s.ConnectionsEndedByFault["cut"] + 1, "stall": 1},
 	}
 	r := mustCheck(t, h)
 	if missing := h.Meta.Requirements.Missing(&r.Summary); len(missing) != 11 {
@@ -57,11 +64,16 @@ func TestUnmetRequirementsFail(t *testing.T) {
 func TestContradictoryWritesAreRefused(t *testing.T) {
 	state := &ObjectState{}
 	for name, writes := range map[string][]Write{
-		"no version":                {{Key: Key{Name: "a"}, After: state}},
-		"neither before, after":     {{Version: 1, Key: Key{Name: "a"}}},
-		"twice":                     {{Version: 1, Key: Key{Name: "a"}, After: state}, {Version: 1, Key: Key{Name: "a"}, Before: state, After: state}},
-		"create of existing object": {{Version: 1, Key: Key{Name: "a"}, After: state}, {Version: 2, Key: Key{Name: "a"}, After: state}},
-		"update of missing object":  {{Version: 1, Key: Key{Name: "a"}, Before: state, After: state}},
+		"no version":            {{Key: Key{Name: "a"}, After: state}},
+		"neither before, after": {{Version: 1, Key: Key{Name: "a"}}},
+		"twice": {
+			{Version: 1, Key: Key{Name: "a"}, After: state},
+			{Version: 1, Key: Key{Name: "a"}, Before: state, After: state},
+		},
+		"create of existing object": {
+			{Version: 1, Key: Key{Name: "a"}, After: state}, {Version: 2, Key: Key{Name: "a"}, After: state},
+		},
+		"update of missing object": {{Version: 1, Key: Key{Name: "a"}, Before: state, After: state}},
 	} {
 		if _, err := Check(&History{Writes: writes}, nil); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
@@ -71,7 +83,9 @@ func TestContradictoryWritesAreRefused(t *testing.T) {
 	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("invalid selector: got %v, want Invalid", err)
 	}
-	h = &History{Sessions: []*Session{{Watcher: "w"}, {Watcher: "w", Request: Request{Selection: Selection{Name: "a"}}}}}
+	h = &History{
+		Sessions: []*Session{{Watcher: "w"}, {Watcher: "w", Request: Request{Selection: Selection{Name: "a"}}}},
+	}
 	if _, err := Check(h, nil); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("watcher with two selections: got %v, want Invalid", err)
 	}
@@ -95,7 +109,8 @@ func TestMaxViolationsLimitsTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(few.Violations) != 3 || few.Summary.Violations < 100 || len(all.Violations) != few.Summary.Violations {
-		t.Errorf("the reports contain %d and %d of %d violations, want 3 and all", len(few.Violations), len(all.Violations), few.Summary.Violations)
+		t.Errorf("the reports contain %d and %d of %d violations, want 3 and all", len(few.Violations),
+			len(all.Violations), few.Summary.Violations)
 	}
 	if !strings.Contains(few.Err().Error(), "more violations") {
 		t.Error("the report does not mention the other violations")

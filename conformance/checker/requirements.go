@@ -27,7 +27,8 @@ type Requirements struct {
 
 // IsZero reports whether r requires nothing.
 func (r Requirements) IsZero() bool {
-	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Faults) == 0 && len(r.ConnectionsEndedByFault) == 0
+	return r.Writes|r.Events|r.Bookmarks|r.Lists|r.Resumes|r.Expired|r.Relists == 0 && len(r.Faults) == 0 &&
+		len(r.ConnectionsEndedByFault) == 0
 }
 
 // Missing returns one line for each requirement that s does not meet.
@@ -57,7 +58,8 @@ func (r Requirements) Missing(s *Summary) []string {
 // count fills in the figures of the summary that were not counted during the verification.
 func (c *checker) count() {
 	s, h := &c.summary, c.history
-	s.Writes, s.Sessions, s.Lists, s.InformerStates, s.Compactions = len(h.Writes), len(h.Sessions), len(h.Lists), len(h.InformerStates), len(h.Compactions)
+	s.Writes, s.Sessions, s.Lists = len(h.Writes), len(h.Sessions), len(h.Lists)
+	s.InformerStates, s.Compactions = len(h.InformerStates), len(h.Compactions)
 	s.Faults, s.ConnectionsEndedByFault = make(map[string]int), make(map[string]int)
 	for _, f := range h.Faults {
 		s.Faults[f.Kind]++

@@ -46,7 +46,9 @@ type simSelection struct {
 var simSelections = []simSelection{
 	{Selection{}, func(Key, *simObject) bool { return true }},
 	{Selection{Labels: "tier=gold"}, func(_ Key, o *simObject) bool { return o.tier == "gold" }},
-	{Selection{Namespace: "a", Labels: "tier!=gold"}, func(k Key, o *simObject) bool { return k.Namespace == "a" && o.tier != "gold" }},
+	{Selection{Namespace: "a", Labels: "tier!=gold"}, func(k Key, o *simObject) bool {
+		return k.Namespace == "a" && o.tier != "gold"
+	}},
 	{Selection{Fields: "metadata.name!=n1"}, func(k Key, _ *simObject) bool { return k.Name != "n1" }},
 	{Selection{Tag: "odd"}, func(_ Key, o *simObject) bool { return isOdd(o) }},
 }
@@ -66,10 +68,20 @@ type simClient struct {
 }
 
 func newSimulation(seed uint64) *simulation {
-	s := &simulation{rand: rand.New(rand.NewPCG(seed, 1)), version: 1000, now: time.Millisecond, objects: make(map[Key]*simObject)}
-	s.history = &History{Meta: Meta{Name: "sim", Seed: seed, Base: 1000, AllCompactionsRecorded: true, MustExpire: true, ConvergenceTimeout: time.Hour}}
+	s := &simulation{
+		rand: rand.New(rand.NewPCG(seed, 1)), version: 1000, now: time.Millisecond, objects: make(map[Key]*simObject),
+	}
+	s.history = &History{
+		Meta: Meta{
+			Name: "sim", Seed: seed, Base: 1000, AllCompactionsRecorded: true, MustExpire: true,
+			ConvergenceTimeout: time.Hour,
+		},
+	}
 	for i := range 2 * len(simSelections) {
-		s.clients = append(s.clients, &simClient{name: fmt.Sprintf("w%d", i), selection: simSelections[i%len(simSelections)], resumes: i >= len(simSelections), bookmarks: s.rand.IntN(4) > 0})
+		s.clients = append(s.clients, &simClient{
+			name: fmt.Sprintf("w%d", i), selection: simSelections[i%len(simSelections)],
+			resumes: i >= len(simSelections), bookmarks: s.rand.IntN(4) > 0,
+		})
 	}
 	return s
 }
@@ -128,7 +140,10 @@ func (s *simulation) writeKey(key Key, began time.Duration) {
 	old := s.objects[key]
 	var next *simObject
 	if old == nil || s.rand.IntN(4) > 0 {
-		next = &simObject{version: s.version, tier: [...]string{"gold", "iron"}[s.rand.IntN(2)], fingerprint: Fingerprint(s.rand.Uint64() | 1)}
+		next = &simObject{
+			version: s.version, tier: [...]string{"gold", "iron"}[s.rand.IntN(2)],
+			fingerprint: Fingerprint(s.rand.Uint64() | 1),
+		}
 		if old != nil {
 			next.writeCount = old.writeCount + 1
 		}
@@ -207,7 +222,8 @@ func (s *simulation) initialEvents(v simSelection) []ReceivedEvent {
 	var events []ReceivedEvent
 	for _, key := range slices.SortedFunc(maps.Keys(s.objects), Key.compare) {
 		if o := s.objects[key]; v.selects(key, o) {
-			events = append(events, ReceivedEvent{Type: Added, Key: key, Version: o.version, Fingerprint: o.fingerprint, Initial: true})
+			events = append(events,
+				ReceivedEvent{Type: Added, Key: key, Version: o.version, Fingerprint: o.fingerprint, Initial: true})
 		}
 	}
 	return events
@@ -222,7 +238,10 @@ func items(events []ReceivedEvent) []Item {
 }
 
 func (s *simulation) list(v simSelection, watcher string) {
-	l := List{Watcher: watcher, Request: Request{Selection: v.selection}, Began: s.now, ReceivedAt: s.now + 1, Version: s.version, Items: items(s.initialEvents(v))}
+	l := List{
+		Watcher: watcher, Request: Request{Selection: v.selection}, Began: s.now, ReceivedAt: s.now + 1,
+		Version: s.version, Items: items(s.initialEvents(v)),
+	}
 	switch n := len(l.Items); {
 	case s.rand.IntN(4) == 0:
 		l.Request.Version, l.Request.Exact = s.version, true
@@ -236,7 +255,8 @@ func (s *simulation) list(v simSelection, watcher string) {
 }
 
 func (s *simulation) recordInformerState() {
-	s.history.InformerStates = append(s.history.InformerStates, InformerState{"informer", Selection{}, s.version, items(s.initialEvents(simSelections[0]))})
+	s.history.InformerStates = append(s.history.InformerStates,
+		InformerState{"informer", Selection{}, s.version, items(s.initialEvents(simSelections[0]))})
 }
 
 // stepClient cuts the connection of a client with a probability of one in five, and otherwise
@@ -351,7 +371,8 @@ func (s *simulation) follow(c *simClient) {
 		to = c.deliveredVersion + listwatch.Version(s.rand.IntN(int(s.version-c.deliveredVersion)+1))
 	}
 	events := s.eventsBetween(c.selection, c.deliveredVersion, to)
-	if c.deliveredVersion < s.floor && (len(s.eventsBetween(c.selection, c.deliveredVersion, s.floor)) > 0 || s.rand.IntN(2) == 0) {
+	if c.deliveredVersion < s.floor &&
+		(len(s.eventsBetween(c.selection, c.deliveredVersion, s.floor)) > 0 || s.rand.IntN(2) == 0) {
 		s.expire(c)
 		return
 	}

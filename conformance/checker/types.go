@@ -69,7 +69,10 @@ func (e *EventType) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("unknown event type %.20q, want ADDED, MODIFIED, DELETED, BOOKMARK or SYNCED", text)}
+	return &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: fmt.Sprintf("unknown event type %.20q, want ADDED, MODIFIED, DELETED, BOOKMARK or SYNCED", text),
+	}
 }
 
 // A Fingerprint is a hash of an object's bytes. Zero means unknown: it is not compared. It
@@ -92,7 +95,9 @@ func (f Fingerprint) MarshalText() ([]byte, error) { return []byte(f.String()), 
 func (f *Fingerprint) UnmarshalText(text []byte) error {
 	v, err := strconv.ParseUint(string(text), 16, 64)
 	if err != nil || len(text) != 16 {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("fingerprint %.20q: must be 16 hexadecimal digits", text)}
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("fingerprint %.20q: must be 16 hexadecimal digits", text),
+		}
 	}
 	*f = Fingerprint(v)
 	return nil

@@ -225,9 +225,11 @@ func (v *verifier) verifyOldEvent(position int, e *ReceivedEvent) {
 	switch {
 	case v.fillGap(position, e):
 	case e.Version <= v.session.Request.Version && !v.session.Request.InitialEvents:
-		v.report(Resumable, fmt.Sprintf("no event up to version %d, the requested version", v.session.Request.Version), got)
+		v.report(Resumable, fmt.Sprintf("no event up to version %d, the requested version", v.session.Request.Version),
+			got)
 	case e.Version <= v.initialVersion:
-		v.report(Bookmarkable, fmt.Sprintf("no event up to version %d, the version of the initial events", v.initialVersion), got)
+		v.report(Bookmarkable,
+			fmt.Sprintf("no event up to version %d, the version of the initial events", v.initialVersion), got)
 	case position < v.firstPosition:
 		v.report(v.guaranteeForLate(e, false), "no event older than the first event of the session", got)
 	default:
@@ -246,7 +248,8 @@ func (v *verifier) fillGap(position int, e *ReceivedEvent) bool {
 			g.late = make(map[int]bool)
 		}
 		g.late[position] = true
-		v.report(v.guaranteeForLate(e, g.startsWithinVersion), v.describe(position)+" at its position", describe(e)+fmt.Sprintf(", after version %d", max(v.lastChange, v.lastBookmark)))
+		v.report(v.guaranteeForLate(e, g.startsWithinVersion), v.describe(position)+" at its position",
+			describe(e)+fmt.Sprintf(", after version %d", max(v.lastChange, v.lastBookmark)))
 		return true
 	}
 	return false
@@ -267,13 +270,17 @@ func (v *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guaran
 // openGap records that the positions p with from <= p < to were skipped. got describes the event or
 // bookmark that arrived instead.
 func (v *verifier) openGap(from, to int, guarantee Guarantee, got string) {
-	if request := v.session.Request; guarantee == Reliable && v.atStart && request.Version != 0 && !request.InitialEvents {
+	if request := v.session.Request; guarantee == Reliable && v.atStart &&
+		request.Version != 0 && !request.InitialEvents {
 		guarantee = Resumable
 		if v.check.startsBelowFloor(v.session) {
 			guarantee = ExpiryJustified
 		}
 	}
-	g := &gap{from: from, to: to, violation: v.violation(guarantee, "", got), startsWithinVersion: v.projection.versionAt(from) == v.lastChange}
+	g := &gap{
+		from: from, to: to, violation: v.violation(guarantee, "", got),
+		startsWithinVersion: v.projection.versionAt(from) == v.lastChange,
+	}
 	v.gaps = append(v.gaps, g)
 }
 

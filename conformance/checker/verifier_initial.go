@@ -67,7 +67,8 @@ func (v *verifier) endInitial(at listwatch.Version, got string) {
 		v.report(Fresh, fmt.Sprintf("a state not older than version %d, %s", fresh, why), got)
 	}
 	v.check.states = append(v.check.states, observedState{
-		version: at, projection: v.projection, items: v.initialItems, guarantee: SnapshotExact, violation: v.violation(SnapshotExact, "", got),
+		version: at, projection: v.projection, items: v.initialItems, guarantee: SnapshotExact,
+		violation: v.violation(SnapshotExact, "", got),
 	})
 	v.check.summary.Snapshots++
 	v.initialItems = nil

@@ -32,7 +32,10 @@ func (r *Recorder) Watcher(name string) *WatcherRecorder {
 // call End on the result even if the request fails.
 func (w *WatcherRecorder) OpenSession(q listwatch.Query, transport string) *SessionRecorder {
 	r := w.recorder
-	s := &SessionRecorder{recorder: r, session: Session{Watcher: w.name, Request: RequestOf(q), Transport: transport, Opened: r.Elapsed()}}
+	s := &SessionRecorder{
+		recorder: r,
+		session:  Session{Watcher: w.name, Request: RequestOf(q), Transport: transport, Opened: r.Elapsed()},
+	}
 	w.mu.Lock()
 	w.session = s
 	w.mu.Unlock()
@@ -145,7 +148,8 @@ func (s *SessionRecorder) End(err error) {
 func (s *SessionRecorder) connectionOpened(transport string, from listwatch.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session.Connections = append(s.session.Connections, Connection{Transport: transport, From: from, Opened: s.recorder.Elapsed()})
+	s.session.Connections = append(s.session.Connections,
+		Connection{Transport: transport, From: from, Opened: s.recorder.Elapsed()})
 }
 
 // connectionLost ends the current connection. It does nothing if no connection is open,

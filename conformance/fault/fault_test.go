@@ -33,7 +33,8 @@ func overMemory(t *testing.T, plan Plan) *fixture {
 	front, back := memnet.Listen(), memnet.Listen()
 	fx := &fixture{server: back, injected: make(chan Injection, 64)}
 	fx.Proxy = &Proxy{
-		Listener: front, Dial: func(ctx context.Context) (net.Conn, error) { return back.Dial(ctx, "", "") }, Plan: plan,
+		Listener: front, Dial: func(ctx context.Context) (net.Conn, error) { return back.Dial(ctx, "", "") },
+		Plan:     plan,
 		OnInject: func(x Injection) { fx.injected <- x },
 	}
 	fx.dial = func(ctx context.Context) (net.Conn, error) { return front.Dial(ctx, "", "") }
@@ -247,7 +248,8 @@ func TestHalfOpenDropsDataAndHidesClose(t *testing.T) {
 		fx.Heal() // does not restore dropped data
 		server.Close()
 		client.SetReadDeadline(time.Now().Add(time.Hour))
-		if n, err := client.Read(make([]byte, 1)); n != 0 || !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
+		if n, err := client.Read(make([]byte, 1)); n != 0 ||
+			!errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
 			t.Errorf("got %d bytes and %v, want a timeout after an hour", n, err)
 		}
 	})
@@ -260,7 +262,8 @@ func isTimeout(err error) bool {
 
 func TestDripForwardsChunksWithDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fx := overMemory(t, always(Fault{Kind: Drip, ChunkSize: 2, ChunkDelay: time.Second, Duration: 3500 * time.Millisecond}))
+		fx := overMemory(t,
+			always(Fault{Kind: Drip, ChunkSize: 2, ChunkDelay: time.Second, Duration: 3500 * time.Millisecond}))
 		client, server := fx.connect(t)
 		synctest.Wait()
 		start := time.Now()
@@ -358,18 +361,19 @@ func TestReplacedFaultDoesNotEndItsSuccessor(t *testing.T) {
 func TestCloseEndsEveryKindOfFault(t *testing.T) {
 	for _, kind := range append(Kinds(), None) {
 		t.Run(kind.String(), func(t *testing.T) {
-			onBothNetworks(t, always(Fault{Kind: kind, ServerBytes: 1, ChunkDelay: time.Hour}), func(t *testing.T, fx *fixture) {
-				client, server := fx.connect(t)
-				send(t, server, []byte("a"))
-				if kind != Reset { // a reset may discard the byte
-					receive(t, client, 1)
-				}
-				server.Write([]byte("more"))
-				fx.Close()
-				if _, err := io.Copy(io.Discard, client); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-					t.Errorf("got %v, want EOF or ECONNRESET", err)
-				}
-			})
+			onBothNetworks(t, always(Fault{Kind: kind, ServerBytes: 1, ChunkDelay: time.Hour}),
+				func(t *testing.T, fx *fixture) {
+					client, server := fx.connect(t)
+					send(t, server, []byte("a"))
+					if kind != Reset { // a reset may discard the byte
+						receive(t, client, 1)
+					}
+					server.Write([]byte("more"))
+					fx.Close()
+					if _, err := io.Copy(io.Discard, client); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+						t.Errorf("got %v, want EOF or ECONNRESET", err)
+					}
+				})
 		})
 	}
 }
@@ -388,7 +392,8 @@ func TestRandomPlanIsDeterministicAndComplete(t *testing.T) {
 			}
 			differ = differ || f != other(conn)
 			seen[f.Kind] = true
-			if f.ServerBytes < 0 || f.ServerBytes > 1000 || f.Wait < 0 || f.Wait > time.Second || f.Duration < time.Minute/2 || f.Duration > time.Minute {
+			if f.ServerBytes < 0 || f.ServerBytes > 1000 || f.Wait < 0 || f.Wait > time.Second ||
+				f.Duration < time.Minute/2 || f.Duration > time.Minute {
 				t.Errorf("connection %d: %+v is out of bounds", conn, f)
 			}
 		}

@@ -27,7 +27,9 @@ const (
 	Latency
 )
 
-var kindNames = [...]string{None: "none", Reset: "reset", Cut: "cut", Stall: "stall", HalfOpen: "half-open", Drip: "drip", Latency: "latency"}
+var kindNames = [...]string{
+	None: "none", Reset: "reset", Cut: "cut", Stall: "stall", HalfOpen: "half-open", Drip: "drip", Latency: "latency",
+}
 
 // String returns the name of k, such as "half-open".
 func (k Kind) String() string {
@@ -90,7 +92,8 @@ func Random(seed uint64, o RandomOptions) Plan {
 		order := rand.New(rand.NewPCG(seed, uint64(round)<<1)).Perm(len(o.Kinds))
 		r := rand.New(rand.NewPCG(seed, uint64(conn)<<1|1))
 		return Fault{
-			Kind: o.Kinds[order[position]], ServerBytes: r.Int64N(o.MaxBytes + 1), Wait: time.Duration(r.Int64N(int64(o.MaxWait) + 1)),
+			Kind: o.Kinds[order[position]], ServerBytes: r.Int64N(o.MaxBytes + 1),
+			Wait:     time.Duration(r.Int64N(int64(o.MaxWait) + 1)),
 			Duration: randomDuration(r, o.MaxDuration), ChunkSize: o.ChunkSize, ChunkDelay: o.ChunkDelay,
 		}
 	}

@@ -46,7 +46,8 @@ const (
 const OwnCollection = Writes | SoleWriter
 
 var abilityNames = []string{
-	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces", "field-selectors", "configurable",
+	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces",
+	"field-selectors", "configurable",
 	"replicas", "unrelated-collection", "drains", "counts-watches", "in-process",
 }
 

@@ -34,7 +34,8 @@ type Cache interface {
 // NewCache returns an informer of this module for source, with the given backoff.
 func NewCache(source listwatch.Source, backoff listwatch.Backoff) Cache {
 	return cache{&informer.Informer[*listwatch.Object]{
-		Source: source, Backoff: backoff, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
+		Source: source, Backoff: backoff,
+		Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
 	}}
 }
 
@@ -52,7 +53,10 @@ func (c cache) Notify(handler func(Notification)) {
 			handler(Notification{Type: informer.ChangeUpdated, Key: o.Key, Version: o.Version, Old: old, New: o})
 		},
 		OnDelete: func(d informer.Deleted[*listwatch.Object]) {
-			handler(Notification{Type: informer.ChangeDeleted, Key: d.Key, Version: d.Version, New: d.Value, FinalStateUnknown: d.FinalStateUnknown})
+			handler(Notification{
+				Type: informer.ChangeDeleted, Key: d.Key, Version: d.Version, New: d.Value,
+				FinalStateUnknown: d.FinalStateUnknown,
+			})
 		},
 	}, nil)
 }
@@ -79,7 +83,9 @@ type CachedEnv struct {
 func (e *Env) CopyCollection() *CachedEnv {
 	e.Helper()
 	wired, ws := e.WithConnections()
-	return &CachedEnv{e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} }))}
+	return &CachedEnv{
+		e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} })),
+	}
 }
 
 // CacheOf returns the cache under test for a source. The cache is not running yet.

@@ -156,7 +156,10 @@ func Respond(code int, body string, header ...string) http.HandlerFunc {
 
 // StatusJSON returns a Status as JSON.
 func StatusJSON(code int, reason string, details *listwatch.StatusDetails) string {
-	s := listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Failure", Message: "on purpose", Reason: reason, Code: code, Details: details}
+	s := listwatch.Status{
+		Kind: "Status", APIVersion: "v1", Status: "Failure", Message: "on purpose", Reason: reason,
+		Code: code, Details: details,
+	}
 	body, err := json.Marshal(s)
 	if err != nil {
 		return err.Error()
@@ -171,13 +174,18 @@ func AddedEvent(name, rv string) listwatch.Event {
 	if err != nil {
 		v = 1
 	}
-	data := fmt.Sprintf(`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":%q,"resourceVersion":%q}}`, name, rv)
-	return listwatch.Event{Type: listwatch.Added, Version: v, Object: &listwatch.Object{Key: KeyOf(name), Version: v, Data: []byte(data)}}
+	data := fmt.Sprintf(
+		`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":%q,"resourceVersion":%q}}`, name,
+		rv)
+	return listwatch.Event{
+		Type: listwatch.Added, Version: v, Object: &listwatch.Object{Key: KeyOf(name), Version: v, Data: []byte(data)},
+	}
 }
 
 // InitialEventsEnd returns the bookmark that ends the initial events.
 func InitialEventsEnd(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
+	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v,
+		true)
 }
 
 // ServeWatches starts a server that the case configured itself. It aborts the watches that

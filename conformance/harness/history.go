@@ -12,7 +12,8 @@ import (
 func Diff(want, got []SeenEvent) error {
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
-			return fmt.Errorf("event %d: got %s at version %d, want %s at version %d", i, got[i].Line, got[i].Version, want[i].Line, want[i].Version)
+			return fmt.Errorf("event %d: got %s at version %d, want %s at version %d", i, got[i].Line, got[i].Version,
+				want[i].Line, want[i].Version)
 		}
 	}
 	if len(want) != len(got) {
@@ -66,7 +67,9 @@ type SeenEvent struct {
 
 // Project returns the events that a watch of the matching objects receives for the writes in
 // history. labels holds the labels of all objects before the first write; Project updates it.
-func Project(history []Write, labels map[string]map[string]string, matches func(map[string]string) bool) (events []SeenEvent) {
+func Project(
+	history []Write, labels map[string]map[string]string, matches func(map[string]string) bool,
+) (events []SeenEvent) {
 	for _, w := range history {
 		old, existed := labels[w.Name]
 		before, after := existed && matches(old), w.Labels != nil && matches(w.Labels)

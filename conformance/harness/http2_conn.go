@@ -61,7 +61,9 @@ func (h *HTTP2Conn) Request(stream uint32, query string) error {
 // HTTP2RequestFields returns the encoded header fields of a GET request.
 func (e *Env) HTTP2RequestFields(query string) []byte {
 	target := e.WatchURL(query)
-	fields := []string{":method", "GET", ":scheme", target.Scheme, ":authority", target.Host, ":path", target.RequestURI()}
+	fields := []string{
+		":method", "GET", ":scheme", target.Scheme, ":authority", target.Host, ":path", target.RequestURI(),
+	}
 	all := HeaderPairs(e.Header)
 	for i := 0; i < len(all); i += 2 {
 		fields = append(fields, strings.ToLower(all[i]), all[i+1])

@@ -82,7 +82,9 @@ const minMaxFrameSize = 16 << 10
 func writeHead(f *http2.Framer, block []byte) error {
 	first := block[:min(len(block), minMaxFrameSize)]
 	block = block[len(first):]
-	err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: streamID, BlockFragment: first, EndHeaders: len(block) == 0, EndStream: true})
+	err := f.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: streamID, BlockFragment: first, EndHeaders: len(block) == 0, EndStream: true,
+	})
 	for err == nil && len(block) > 0 {
 		part := block[:min(len(block), minMaxFrameSize)]
 		block = block[len(part):]

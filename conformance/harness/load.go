@@ -112,7 +112,8 @@ func (e *Env) PutMany(n int) {
 // label "to".
 func (e *Env) PutLabelled(name, to string, size int) {
 	e.Helper()
-	if _, err := e.TryPutSpec(name, map[string]string{"to": to}, map[string]any{"padding": strings.Repeat("x", size)}); err != nil {
+	if _, err := e.TryPutSpec(name, map[string]string{"to": to},
+		map[string]any{"padding": strings.Repeat("x", size)}); err != nil {
 		e.Fatal(err)
 	}
 }

@@ -53,7 +53,9 @@ func (e *Env) readResponse(c net.Conn, method string) *Response {
 	if err != nil {
 		e.Fatal(err)
 	}
-	a := &Response{Env: e, Status: resp.StatusCode, Headers: http.Header(mime), Body: bufio.NewReader(resp.Body), Conn: c}
+	a := &Response{
+		Env: e, Status: resp.StatusCode, Headers: http.Header(mime), Body: bufio.NewReader(resp.Body), Conn: c,
+	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		a.Body = all
 	}
@@ -99,7 +101,8 @@ func (r *Response) WantRefused(code int, reason string) listwatch.Status {
 	if err := json.Unmarshal(body, &s); err != nil {
 		r.Fatalf("%sgot %q, want a Status: %v", r.Request, body, err)
 	}
-	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != code || s.Reason != reason || s.Message == "" {
+	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != code ||
+		s.Reason != reason || s.Message == "" {
 		r.Errorf("%sgot %s, want a Failure of code %d and reason %s with a message", r.Request, body, code, reason)
 	}
 	return s

@@ -115,7 +115,9 @@ func (v Variant) probe(ctx context.Context, s *Instance) error {
 // VariantsOn returns the variants in which c runs against t.
 func (c Case) VariantsOn(t Target) []Variant {
 	return slices.DeleteFunc(slices.Clone(AllVariants), func(w Variant) bool {
-		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) || slices.Contains(t.Variants, w.Name)
-		return !supported || !slices.Contains(strings.Fields(c.AppliesTo()), w.Transport) || c.Applies != nil && !c.Applies(w)
+		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) ||
+			slices.Contains(t.Variants, w.Name)
+		return !supported || !slices.Contains(strings.Fields(c.AppliesTo()), w.Transport) ||
+			c.Applies != nil && !c.Applies(w)
 	})
 }

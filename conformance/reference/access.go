@@ -28,7 +28,9 @@ func authorize(a harness.Access, r *http.Request) (user watchserver.User, err er
 		return user, err
 	}
 	if user.Name != harness.Allowed {
-		return user, &listwatch.Error{Code: listwatch.Forbidden, Message: "the user " + user.Name + " may not use this server"}
+		return user, &listwatch.Error{
+			Code: listwatch.Forbidden, Message: "the user " + user.Name + " may not use this server",
+		}
 	}
 	if a.Lifetime > 0 {
 		user.Expires = time.Now().Add(a.Lifetime)

@@ -20,7 +20,8 @@ const (
 
 // thingSpec describes the collection that the cases test.
 var thingSpec = store.CollectionSpec{
-	APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.phase"},
+	APIVersion: "conformance.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true,
+	Fields: []string{"spec.phase"},
 }
 
 // An api serves the collection at its paths in Kubernetes' API with the operations that cases need:

@@ -23,7 +23,8 @@ func ExampleNew() {
 		reference.New("correct", reference.Interceptors{}),
 		reference.New("broken", reference.Interceptors{Handler: ignoreSelector}),
 	} {
-		r, err := conformance.Execute(context.Background(), target, conformance.Options{Run: []string{"select/label*/h2"}}, nil)
+		r, err := conformance.Execute(context.Background(), target,
+			conformance.Options{Run: []string{"select/label*/h2"}}, nil)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -111,20 +111,24 @@ func (o outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.
 // Setup.HistoryBytes, and must fail t if it cannot open a collection. The server has no paths for
 // single objects, and its versions need not be consecutive.
 func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, w Interceptors) harness.Target {
-	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w, func(t harness.T, s harness.Setup) collection {
-		t.Helper()
-		r := open(t, s)
-		return collection{source: r.Source, store: outsideStore{r}, compact: r.Compact}
-	})
+	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w,
+		func(t harness.T, s harness.Setup) collection {
+			t.Helper()
+			r := open(t, s)
+			return collection{source: r.Source, store: outsideStore{r}, compact: r.Compact}
+		})
 }
 
 // patience is the Target.Patience of reference servers. It is long because these servers run in the
 // process of the test: a busy machine delays their events, but must not make a case fail.
 const patience = time.Minute
 
-func newTarget(name string, abilities harness.Ability, w Interceptors, open func(harness.T, harness.Setup) collection) harness.Target {
+func newTarget(
+	name string, abilities harness.Ability, w Interceptors, open func(harness.T, harness.Setup) collection,
+) harness.Target {
 	return harness.Target{
-		Name: name, Abilities: abilities, SupportsFakeTime: true, Patience: patience, TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
+		Name: name, Abilities: abilities, SupportsFakeTime: true, Patience: patience,
+		TransportClient: w.TransportClient, Client: w.Client, Informer: w.Informer,
 		Open: func(t harness.T, s harness.Setup) *harness.Instance {
 			t.Helper()
 			o := &referenceServer{T: t, setup: s, wrap: w, things: open(t, s)}
@@ -149,7 +153,8 @@ type storeOf struct{ *store.Collection }
 // before it reports that the object exists.
 func (s storeOf) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
 	for {
-		object, err := s.Update(ctx, key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		object, err := s.Update(ctx, key, listwatch.Preconditions{},
+			func(*listwatch.Object) ([]byte, error) { return data, nil })
 		if errors.Is(err, listwatch.NotFound) {
 			if object, err = s.Create(ctx, data); errors.Is(err, listwatch.AlreadyExists) {
 				continue // another writer has created it
@@ -182,7 +187,7 @@ type referenceServer struct {
 // transports returns the transports in the order in which the server tries them. HTTP/1.1 is last
 // because it accepts every request.
 func (r *referenceServer) transports() []transport.Server {
-	h1, second, ws := transport.Server(chunked.Server{}), transport.Server(h2.Server{}), transport.Server(&websocket.Server{})
+	var h1, second, ws transport.Server = chunked.Server{}, h2.Server{}, &websocket.Server{}
 	over := serverTransport(r.setup.Access, r.setup.ServerTransport)
 	if wrap := r.wrap.Transport; wrap != nil {
 		over = wrap(over)
@@ -204,7 +209,8 @@ func (r *referenceServer) transports() []transport.Server {
 func (r *referenceServer) serve() *harness.Instance {
 	r.Helper()
 	api := &api{source: r.things.source, objects: r.things.objects, access: r.setup.Access, server: watchserver.Server{
-		Timing: r.setup.Timing, Limits: r.setup.Limits, Transports: r.transports(), NoCompression: r.setup.NoCompression,
+		Timing: r.setup.Timing, Limits: r.setup.Limits, Transports: r.transports(),
+		NoCompression: r.setup.NoCompression,
 	}}
 	source := r.things.source
 	if r.wrap.Source != nil {
@@ -226,7 +232,9 @@ func (r *referenceServer) serve() *harness.Instance {
 
 // startInstance starts an HTTP server that calls the given handler until the end of the case. Then
 // it calls the function drain to close the watches that the case has left open.
-func (r *referenceServer) startInstance(handler http.Handler, source listwatch.Source, drain func(context.Context) error) *harness.Instance {
+func (r *referenceServer) startInstance(
+	handler http.Handler, source listwatch.Source, drain func(context.Context) error,
+) *harness.Instance {
 	r.Helper()
 	certificates := new(certificateHolder)
 	s := harness.StartServer(r.T, r.setup, handler, func(c *tls.Config) {
@@ -243,7 +251,8 @@ func (r *referenceServer) startInstance(handler http.Handler, source listwatch.S
 	if r.wrap.Network != nil {
 		s.Network = r.wrap.Network(s.Network)
 	}
-	s.Kind, s.KubernetesPath, s.Store, s.Drain = listwatch.Describe(r.things.source).Kind, collectionPath, r.things.store, drain
+	s.Kind, s.KubernetesPath, s.Store, s.Drain = listwatch.Describe(r.things.source).
+		Kind, collectionPath, r.things.store, drain
 	s.Compact = func(context.Context) error {
 		r.things.compact()
 		return nil

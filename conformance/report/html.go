@@ -52,7 +52,9 @@ func newRobustnessView(r *conformance.Report) robustnessView {
 	if r.Robustness == nil {
 		return robustnessView{}
 	}
-	return robustnessView{robustnessRule, robustnessProblems(r), robustnessFigures(r.Robustness), faultRows(r.Robustness)}
+	return robustnessView{
+		robustnessRule, robustnessProblems(r), robustnessFigures(r.Robustness), faultRows(r.Robustness),
+	}
 }
 
 // A groupView lists the cases of a group.
@@ -176,7 +178,8 @@ func tiles(r *conformance.Report, s Summary) []tile {
 			class = "fail"
 		}
 		n := f.Report.Summary
-		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""}, tile{fmt.Sprint(n.Violations), "violations", class})
+		all = append(all, tile{fmt.Sprint(n.Events), "events checked under faults", ""},
+			tile{fmt.Sprint(n.Violations), "violations", class})
 	}
 	return append(all, tile{fmt.Sprintf("%.1f s", r.Seconds), "total time", ""})
 }

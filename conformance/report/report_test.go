@@ -21,7 +21,8 @@ import (
 
 func outcome(id, variant string, v runner.Verdict, messages ...string) conformance.Outcome {
 	return conformance.Outcome{
-		ID: id, Variant: variant, Target: "here", Level: harness.Must, Subject: harness.Server, Rule: "rule of " + id, Verdict: v, Messages: messages, Seconds: 0.25,
+		ID: id, Variant: variant, Target: "here", Level: harness.Must, Subject: harness.Server, Rule: "rule of " + id,
+		Verdict: v, Messages: messages, Seconds: 0.25,
 	}
 }
 
@@ -30,7 +31,9 @@ func sample() *conformance.Report {
 	skipped := outcome("drain/ends-all", "", runner.Skip)
 	skipped.Reason = "it cannot <be> drained"
 	failed := outcome("resume/from-rv", "h2", runner.Fail, `got version 17, want "ADDED a" </script><b>`)
-	failed.Timeline, failed.Log = []string{"   0.1 ms  put a []: version 16", "   0.2 ms  received ADDED b at version 17"}, []string{"seed 5"}
+	failed.Timeline, failed.Log = []string{
+		"   0.1 ms  put a []: version 16", "   0.2 ms  received ADDED b at version 17",
+	}, []string{"seed 5"}
 	first := outcome("resume/from-rv", "h1", runner.Fail, `got version 17, want "ADDED a" </script><b>`)
 	first.Timeline = failed.Timeline
 	known := outcome("select/field-name", "h1", runner.XFail, "got 200")
@@ -39,13 +42,15 @@ func sample() *conformance.Report {
 	warned.Level = harness.Should
 	return &conformance.Report{
 		Tool: "listwatch v1.2.3", Target: "here", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5,
-		Notes: []string{"ws is not tested"}, Command: []string{"listwatch", "conformance", "server", "--url", "http://h/x y", "--token", "$TOKEN"},
+		Notes:             []string{"ws is not tested"},
+		Command:           []string{"listwatch", "conformance", "server", "--url", "http://h/x y", "--token", "$TOKEN"},
 		UnmatchedPatterns: []string{"no/such"},
 		Outcomes: []conformance.Outcome{
 			first, failed,
 			outcome("resume/from-rv", "ws-gorilla", runner.Pass), skipped, known, warned,
 			outcome("event/latency", "h1", runner.Info, "3 ms"), outcome("select/label-ops", "h1", runner.XPass),
-			outcome("bookmark/shape", "h1", runner.SetupError, "dial: refused"), outcome("bookmark/sound", "h1", runner.SetupError, "dial: refused"),
+			outcome("bookmark/shape", "h1", runner.SetupError, "dial: refused"),
+			outcome("bookmark/sound", "h1", runner.SetupError, "dial: refused"),
 			outcome("initial/empty", "h1", runner.NotRun),
 		},
 	}
@@ -75,7 +80,8 @@ func TestFindingsGroupEqualFailures(t *testing.T) {
 		got[f.Location] = len(f.Names)
 	}
 	want := map[string]int{
-		"resume/from-rv over h1, h2": 2, "select/label-ops over h1": 1, "bookmark/shape/h1 and 1 other run": 2, "error/negotiated over h1": 1,
+		"resume/from-rv over h1, h2": 2, "select/label-ops over h1": 1, "bookmark/shape/h1 and 1 other run": 2,
+		"error/negotiated over h1": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -93,7 +99,8 @@ func TestTextExplainsFailures(t *testing.T) {
 
 func TestSummaryCountsWorstVerdicts(t *testing.T) {
 	s := report.Summarize(sample())
-	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[harness.Must][runner.Fail] != 1 || s.ByLevel[harness.Should][runner.Warn] != 1 || s.ByVerdict[runner.Pass] != 0 {
+	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[harness.Must][runner.Fail] != 1 ||
+		s.ByLevel[harness.Should][runner.Warn] != 1 || s.ByVerdict[runner.Pass] != 0 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -130,14 +137,16 @@ func TestJUnitCounts(t *testing.T) {
 	if got.Tests != 11 || got.Failures != 3 || got.Errors != 2 || got.Skipped != 3 || len(got.Suites) != 7 {
 		t.Errorf("got %+v", got)
 	}
-	if c := got.Suites[0].Cases[0]; c.Name != "from-rv/h1" || c.Failure == nil || !strings.Contains(c.Failure.Message, "</script>") {
+	if c := got.Suites[0].Cases[0]; c.Name != "from-rv/h1" || c.Failure == nil ||
+		!strings.Contains(c.Failure.Message, "</script>") {
 		t.Errorf("got %+v as first test, want the failure and its message", c)
 	}
 }
 
 func TestHTMLIsSelfContainedAndEscaped(t *testing.T) {
 	page := text(t, report.HTML)
-	wantParts(t, page, "<title>Conformance of here</title>", "<code>resume/from-rv</code>", "it cannot &lt;be&gt; drained", "prefers-color-scheme: dark", "h1, h2 of 3 variants")
+	wantParts(t, page, "<title>Conformance of here</title>", "<code>resume/from-rv</code>",
+		"it cannot &lt;be&gt; drained", "prefers-color-scheme: dark", "h1, h2 of 3 variants")
 	for _, bad := range []string{"<script", "<b>\"", "</script><b>", "<link", "src=", "@import", "url("} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page contains %q", bad)
@@ -152,9 +161,15 @@ func robustnessSample() *conformance.Report {
 	r.Robustness = &robustness.Result{Seconds: 3, Report: &checker.Report{
 		Meta: checker.Meta{Seed: 17, Requirements: checker.Requirements{Lists: 3}},
 		Summary: checker.Summary{
-			Events: 1234, Writes: 99, Violations: 2, Faults: map[string]int{"cut": 5, "drip": 4}, ConnectionsEndedByFault: map[string]int{"cut": 3, "kill": 6},
+			Events: 1234, Writes: 99, Violations: 2, Faults: map[string]int{"cut": 5, "drip": 4},
+			ConnectionsEndedByFault: map[string]int{"cut": 3, "kill": 6},
 		},
-		Violations: []checker.Violation{{Guarantee: checker.Reliable, Watcher: "h1 & more", Session: 0, Event: 4, Want: "ADDED a/n1", Got: "nothing"}},
+		Violations: []checker.Violation{
+			{
+				Guarantee: checker.Reliable, Watcher: "h1 & more", Session: 0, Event: 4,
+				Want: "ADDED a/n1", Got: "nothing",
+			},
+		},
 	}}
 	return r
 }
@@ -208,5 +223,6 @@ func TestProgressWritesALineForEachCase(t *testing.T) {
 		p.Add(o)
 	}
 	p.Close()
-	wantParts(t, b.String(), "FAIL  resume/from-rv", "h1, h2 of 3 variants", "skip  drain/ends-all", "SETUP bookmark/sound")
+	wantParts(t, b.String(), "FAIL  resume/from-rv", "h1, h2 of 3 variants",
+		"skip  drain/ends-all", "SETUP bookmark/sound")
 }

@@ -13,7 +13,8 @@ import (
 // verdicts lists all verdicts, the worst first. A case has the worst verdict of its
 // variants.
 var verdicts = []runner.Verdict{
-	runner.Fail, runner.XPass, runner.SetupError, runner.Warn, runner.NotRun, runner.XFail, runner.Pass, runner.Info, runner.Skip,
+	runner.Fail, runner.XPass, runner.SetupError, runner.Warn, runner.NotRun, runner.XFail,
+	runner.Pass, runner.Info, runner.Skip,
 }
 
 var levels = []harness.Level{harness.Must, harness.Should, harness.Promise, harness.Measurement}
@@ -41,7 +42,8 @@ type SkipReason struct {
 // Summarize counts the outcomes of r.
 func Summarize(r *conformance.Report) Summary {
 	s := Summary{
-		ByLevel: map[harness.Level]map[runner.Verdict]int{}, ByVerdict: map[runner.Verdict]int{}, RunsByVerdict: map[runner.Verdict]int{},
+		ByLevel: map[harness.Level]map[runner.Verdict]int{}, ByVerdict: map[runner.Verdict]int{},
+		RunsByVerdict: map[runner.Verdict]int{},
 	}
 	reasons := map[string][]string{}
 	for _, c := range byCase(r) {

@@ -23,7 +23,8 @@ func Text(w io.Writer, r *conformance.Report) error {
 	}
 	writeExpected(out, r)
 	for _, p := range r.UnmatchedPatterns {
-		fmt.Fprintf(out, "FAIL  the known failure %q matches no run: remove it if it is fixed, or correct the pattern\n\n", p)
+		fmt.Fprintf(out,
+			"FAIL  the known failure %q matches no run: remove it if it is fixed, or correct the pattern\n\n", p)
 	}
 	s := Summarize(r)
 	writeSkipped(out, s)
@@ -32,7 +33,9 @@ func Text(w io.Writer, r *conformance.Report) error {
 }
 
 // verdictLabels are the labels of verdicts at the start of a line.
-var verdictLabels = map[runner.Verdict]string{runner.Fail: "FAIL", runner.Warn: "WARN", runner.XPass: "XPASS", runner.SetupError: "SETUP"}
+var verdictLabels = map[runner.Verdict]string{
+	runner.Fail: "FAIL", runner.Warn: "WARN", runner.XPass: "XPASS", runner.SetupError: "SETUP",
+}
 
 func verdictLabel(v runner.Verdict) string { return cmp.Or(verdictLabels[v], string(v)) }
 
@@ -165,7 +168,8 @@ func Headline(r *conformance.Report) string {
 		skipped = fmt.Sprintf(" and %d skipped", n)
 	}
 	return fmt.Sprintf("%s: %s of %s%s in %.1f s: %s%s",
-		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[runner.Skip], "case"), skipped, r.Seconds, verdict, robustnessSummary(r))
+		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[runner.Skip], "case"), skipped, r.Seconds,
+		verdict, robustnessSummary(r))
 }
 
 func plural(n int, what string) string {

@@ -98,7 +98,8 @@ func newCluster(s clusterOptions) (*cluster, error) {
 	}
 	floorKnown := s.historyBytes == 0 // otherwise the store also drops history without a compaction
 	c.recorder = checker.NewRecorder(checker.Meta{
-		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: floorKnown, MustExpire: floorKnown, Requirements: s.requirements,
+		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: floorKnown, MustExpire: floorKnown,
+		Requirements: s.requirements,
 	})
 	return c, c.server.start()
 }
@@ -128,7 +129,8 @@ func (c *cluster) run(ctx context.Context) *checker.History {
 // requirements of the run, but at most for half of maxOvertime. A run on a slow machine therefore
 // takes longer, but does not fail.
 func (c *cluster) waitForRequirements(ctx context.Context) {
-	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+c.timings.maxOvertime/2); time.Now().Before(end); wait = c.timings.duration / 4 {
+	for wait, end := c.timings.duration, time.Now().Add(c.timings.duration+
+		c.timings.maxOvertime/2); time.Now().Before(end); wait = c.timings.duration / 4 {
 		if !reflector.Sleep(ctx, wait) {
 			return
 		}
@@ -165,9 +167,12 @@ func (c *cluster) startProxy(name string, actor uint64) (*fault.Proxy, error) {
 	p := &fault.Proxy{
 		Listener: l, Dial: c.server.dial,
 		Plan: fault.Random(c.seed^actor, fault.RandomOptions{
-			Kinds: append(fault.Kinds(), fault.None), MaxBytes: 64 << 10, MaxWait: c.timings.connectionFault, MaxDuration: c.timings.connectionFault, ChunkSize: 16, ChunkDelay: c.timings.connectionFault / 50,
+			Kinds: append(fault.Kinds(), fault.None), MaxBytes: 64 << 10, MaxWait: c.timings.connectionFault,
+			MaxDuration: c.timings.connectionFault, ChunkSize: 16, ChunkDelay: c.timings.connectionFault / 50,
 		}),
-		OnInject: func(b fault.Injection) { c.recorder.RecordFault(checker.Fault{Kind: b.Kind.String(), Watcher: name}) },
+		OnInject: func(b fault.Injection) {
+			c.recorder.RecordFault(checker.Fault{Kind: b.Kind.String(), Watcher: name})
+		},
 	}
 	c.mu.Lock()
 	c.proxies = append(c.proxies, p)
@@ -179,7 +184,10 @@ func (c *cluster) startProxy(name string, actor uint64) (*fault.Proxy, error) {
 // injectServerFaults disturbs the server until ctx ends. Each round kills the server once, drains
 // it once, and calls compactRepeatedly twice, in random order.
 func (c *cluster) injectServerFaults(ctx context.Context, r *rand.Rand) {
-	faults := []func(){func() { c.restart(false) }, func() { c.restart(true) }, func() { c.compactRepeatedly(ctx, r) }, func() { c.compactRepeatedly(ctx, r) }}
+	faults := []func(){
+		func() { c.restart(false) }, func() { c.restart(true) }, func() { c.compactRepeatedly(ctx, r) },
+		func() { c.compactRepeatedly(ctx, r) },
+	}
 	for {
 		for _, i := range r.Perm(len(faults)) {
 			if !sleepRandom(ctx, r, 2*c.timings.faultInterval) {
@@ -231,8 +239,10 @@ func (c *cluster) writeRandomly(ctx context.Context, actor uint64) {
 func (c *cluster) writeOne(r *rand.Rand, things *checker.RecordedCollection, mark string) error {
 	ctx := context.Background() // without a deadline, so that the outcome of every write is known
 	key := listwatch.Key{Namespace: [...]string{"a", "b"}[r.IntN(2)], Name: fmt.Sprintf("n%d", r.IntN(15))}
-	data := fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q,"labels":{"tier":%q}},"spec":{"color":%q,"mark":%q,"fill":"%0*d"}}`,
-		key.Namespace, key.Name, [...]string{"gold", "silver", "iron"}[r.IntN(3)], [...]string{"red", "blue"}[r.IntN(2)], mark, r.IntN(800)+1, 0)
+	data := fmt.Appendf(nil,
+		`{"metadata":{"namespace":%q,"name":%q,"labels":{"tier":%q}},"spec":{"color":%q,"mark":%q,"fill":"%0*d"}}`,
+		key.Namespace, key.Name, [...]string{"gold", "silver", "iron"}[r.IntN(3)],
+		[...]string{"red", "blue"}[r.IntN(2)], mark, r.IntN(800)+1, 0)
 	_, err := c.things.Get(ctx, key)
 	switch {
 	case errors.Is(err, listwatch.NotFound):
@@ -240,7 +250,8 @@ func (c *cluster) writeOne(r *rand.Rand, things *checker.RecordedCollection, mar
 	case err == nil && r.IntN(5) == 0:
 		_, err = things.Delete(ctx, key, listwatch.Preconditions{})
 	case err == nil:
-		_, err = things.Update(ctx, key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+		_, err = things.Update(ctx, key, listwatch.Preconditions{},
+			func(*listwatch.Object) ([]byte, error) { return data, nil })
 	}
 	if errors.Is(err, listwatch.AlreadyExists) || errors.Is(err, listwatch.NotFound) {
 		return nil

@@ -72,8 +72,12 @@ func isChange(e listwatch.Event) bool { return !e.Initial && e.Type <= listwatch
 
 // onChanges returns a function for the field changeEvent. Whenever the defect is due, that function
 // replaces a change by the events that f returns.
-func onChanges(f func(e listwatch.Event) []listwatch.Event) func(*defectiveSource, listwatch.Event, *[]listwatch.Event) {
-	return func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) {
+func onChanges(
+	f func(e listwatch.Event) []listwatch.Event,
+) func(*defectiveSource, listwatch.Event, *[]listwatch.Event) {
+	return func(
+		d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event,
+	) {
 		if isChange(e) && d.isDue() {
 			*dst = append(*dst, f(e)...)
 			return
@@ -89,10 +93,18 @@ var defects = []struct {
 	newSource func() *defectiveSource
 }{
 	{"drops an event", checker.Reliable, func() *defectiveSource {
-		return &defectiveSource{interval: 100, changeEvent: onChanges(func(listwatch.Event) []listwatch.Event { return nil })}
+		return &defectiveSource{
+			interval: 100, changeEvent: onChanges(func(listwatch.Event) []listwatch.Event { return nil }),
+		}
 	}},
 	{"sends an event twice", checker.Unique, func() *defectiveSource {
-		return &defectiveSource{interval: 100, changeEvent: onChanges(func(e listwatch.Event) []listwatch.Event { return []listwatch.Event{e, e} })}
+		return &defectiveSource{
+			interval: 100, changeEvent: onChanges(func(e listwatch.Event) []listwatch.Event {
+				return []listwatch.Event{
+					e, e,
+				}
+			}),
+		}
 	}},
 	{"sends ADDED for a change", checker.ContentExact, func() *defectiveSource {
 		return &defectiveSource{interval: 20, changeEvent: onChanges(func(e listwatch.Event) []listwatch.Event {
@@ -121,7 +133,9 @@ var defects = []struct {
 		}}
 	}},
 	{"omits an initial event", checker.SnapshotExact, func() *defectiveSource {
-		return &defectiveSource{interval: 8, changeEvent: func(d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event) {
+		return &defectiveSource{interval: 8, changeEvent: func(
+			d *defectiveSource, e listwatch.Event, dst *[]listwatch.Event,
+		) {
 			if !e.Initial || !d.isDue() {
 				*dst = append(*dst, e)
 			}

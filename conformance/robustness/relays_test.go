@@ -95,7 +95,9 @@ func startRelays(t *testing.T, db *memory.DB) *relayCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &relayCluster{t, servertest.NewNetwork(t), things, make(map[string]*relay.Relay), make(map[string]*client.Remote)}
+	c := &relayCluster{
+		t, servertest.NewNetwork(t), things, make(map[string]*relay.Relay), make(map[string]*client.Remote),
+	}
 	c.network.Start("origin", things, servertest.Options{})
 	c.network.SetAlias("any", relayNames...)
 	for _, name := range relayNames {
@@ -191,15 +193,20 @@ func follow(ctx context.Context, s listwatch.Source, q listwatch.Query) {
 
 func writeRandomly(ctx context.Context, t *testing.T, c *checker.RecordedCollection, random *rand.Rand) {
 	t.Helper()
-	key := listwatch.Key{Namespace: []string{"default", "elsewhere"}[random.IntN(2)], Name: string(rune('a' + random.IntN(5)))}
+	key := listwatch.Key{
+		Namespace: []string{"default", "elsewhere"}[random.IntN(2)], Name: string(rune('a' + random.IntN(5))),
+	}
 	color := []string{"red", "green", "blue"}[random.IntN(3)]
-	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q,"labels":{"color":%q}},"spec":{"color":%[3]q,"n":%d}}`, key.Name, key.Namespace, color, random.IntN(1000))
+	data := fmt.Appendf(nil,
+		`{"metadata":{"name":%q,"namespace":%q,"labels":{"color":%q}},"spec":{"color":%[3]q,"n":%d}}`, key.Name,
+		key.Namespace, color, random.IntN(1000))
 	_, err := c.Create(ctx, data)
 	if errors.Is(err, listwatch.AlreadyExists) {
 		if random.IntN(4) == 0 {
 			_, err = c.Delete(ctx, key, listwatch.Preconditions{})
 		} else {
-			_, err = c.Update(ctx, key, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return data, nil })
+			_, err = c.Update(ctx, key, listwatch.Preconditions{},
+				func(*listwatch.Object) ([]byte, error) { return data, nil })
 		}
 	}
 	if err != nil {

@@ -12,10 +12,13 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "seed of the run; 0 means a random seed")
-	realTime  = flag.Duration("for", socketTimings.duration, "how long to inject faults in the run on sockets")
-	fakeTime  = flag.Duration("simulated", simulatedTimings.duration, "how long to inject faults in the simulated runs, by the fake clock")
-	histories = flag.String("histories", "", "directory for the recorded histories; if empty, only histories of failed runs are saved, with the test artifacts")
+	seedFlag = flag.Uint64("seed", 0, "seed of the run; 0 means a random seed")
+	realTime = flag.Duration("for", socketTimings.duration, "how long to inject faults in the run on sockets")
+	fakeTime = flag.Duration("simulated", simulatedTimings.duration,
+		"how long to inject faults in the simulated runs, by the fake clock")
+	histories = flag.String("histories", "",
+		"directory for the recorded histories; if empty, only histories of failed runs are saved, with the test "+
+			"artifacts")
 )
 
 func seed() uint64 {
@@ -33,7 +36,8 @@ func TestWatchersSurviveFaults(t *testing.T) {
 	}
 	times := socketTimings
 	times.duration = *realTime
-	runAndReport(t, clusterOptions{seed: seed(), network: tcpNetwork{}, requirements: minimumRequirements, timings: times})
+	runAndReport(t,
+		clusterOptions{seed: seed(), network: tcpNetwork{}, requirements: minimumRequirements, timings: times})
 }
 
 // This test is like TestWatchersSurviveFaults, but runs in memory with a fake clock.
@@ -59,8 +63,10 @@ func runSimulated(t *testing.T, s clusterOptions) {
 
 // simulatedTimings are similar to the defaults of servers and clients.
 var simulatedTimings = timings{
-	duration: time.Minute, maxOvertime: 24 * time.Hour, pause: 2 * time.Second, faultInterval: 15 * time.Second, bookmarkInterval: 15 * time.Second,
-	watchTimeout: 5 * time.Minute, heartbeatInterval: 20 * time.Second, writeTimeout: 15 * time.Second, idleTimeout: 40 * time.Second, connectionFault: 20 * time.Second,
+	duration: time.Minute, maxOvertime: 24 * time.Hour, pause: 2 * time.Second, faultInterval: 15 * time.Second,
+	bookmarkInterval: 15 * time.Second,
+	watchTimeout:     5 * time.Minute, heartbeatInterval: 20 * time.Second, writeTimeout: 15 * time.Second,
+	idleTimeout: 40 * time.Second, connectionFault: 20 * time.Second,
 }
 
 // runAndReport runs a cluster and reports its failures and violations.

@@ -48,7 +48,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Seed == 0 {
 		o.Seed = newSeed()
 	}
-	c, err := newCluster(clusterOptions{name: "faults", seed: o.Seed, network: tcpNetwork{}, requirements: minimumRequirements, timings: t})
+	c, err := newCluster(clusterOptions{
+		name: "faults", seed: o.Seed, network: tcpNetwork{}, requirements: minimumRequirements, timings: t,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +81,10 @@ func newSeed() uint64 { return rand.Uint64N(1<<32) + 1 }
 
 // socketTimings are short, so that many faults fit into a run of a few seconds.
 var socketTimings = timings{
-	duration: 4 * time.Second, maxOvertime: 8 * time.Minute, pause: 10 * time.Millisecond, faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
-	watchTimeout: time.Second, heartbeatInterval: 500 * time.Millisecond, writeTimeout: time.Second, idleTimeout: 700 * time.Millisecond, connectionFault: 300 * time.Millisecond,
+	duration: 4 * time.Second, maxOvertime: 8 * time.Minute, pause: 10 * time.Millisecond,
+	faultInterval: 250 * time.Millisecond, bookmarkInterval: 60 * time.Millisecond,
+	watchTimeout: time.Second, heartbeatInterval: 500 * time.Millisecond, writeTimeout: time.Second,
+	idleTimeout: 700 * time.Millisecond, connectionFault: 300 * time.Millisecond,
 }
 
 // minimumRequirements are the smallest counts with which a run proves something.

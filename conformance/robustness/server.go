@@ -42,10 +42,14 @@ func (s *server) start() error {
 	s.watches = &watchserver.Server{
 		Source: s.source, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Limits: watchserver.Limits{WriteTimeout: s.timings.writeTimeout},
-		Timing: watchserver.Timing{Bookmark: s.timings.bookmarkInterval, Timeout: s.timings.watchTimeout, Heartbeat: s.timings.heartbeatInterval},
+		Timing: watchserver.Timing{
+			Bookmark: s.timings.bookmarkInterval, Timeout: s.timings.watchTimeout,
+			Heartbeat: s.timings.heartbeatInterval,
+		},
 	}
 	s.http = &http.Server{Handler: s.watches, ErrorLog: log.New(io.Discard, "", 0)}
-	h2.Configure(s.http, transport.Options{WriteTimeout: s.timings.writeTimeout, PingInterval: s.timings.heartbeatInterval})
+	h2.Configure(s.http,
+		transport.Options{WriteTimeout: s.timings.writeTimeout, PingInterval: s.timings.heartbeatInterval})
 	s.done = make(chan error, 1)
 	// stop waits for this goroutine.
 	go func(srv *http.Server, l net.Listener, done chan error) { done <- srv.Serve(l) }(s.http, s.listener, s.done)

@@ -45,7 +45,9 @@ func selections() []listwatch.Query {
 	if err != nil || err2 != nil || err3 != nil {
 		panic("selections: invalid selector")
 	}
-	return []listwatch.Query{{}, {Labels: gold}, {Namespace: "a", Labels: noIron}, {Fields: red}, {Namespace: "b", Name: "n3"}}
+	return []listwatch.Query{
+		{}, {Labels: gold}, {Namespace: "a", Labels: noIron}, {Fields: red}, {Namespace: "b", Name: "n3"},
+	}
 }
 
 // watcherConfigs returns one watcher of each kind, with alternating selections.
@@ -90,12 +92,15 @@ func (w *watcherConfig) run(ctx context.Context, c *cluster, actor uint64) {
 func (w *watcherConfig) newWatcher(c *cluster, p *fault.Proxy, r *rand.Rand) *watcher {
 	created := &watcher{watcherConfig: w, cluster: c, rand: r, recorder: c.recorder.Watcher(w.name)}
 	created.url = url.URL{Scheme: "http", Host: p.Listener.Addr().String(), Path: "/things"}
-	n := transport.Network{Dial: func(ctx context.Context, _, addr string) (net.Conn, error) { return c.network.dial(ctx, addr) }}
+	n := transport.Network{
+		Dial: func(ctx context.Context, _, addr string) (net.Conn, error) { return c.network.dial(ctx, addr) },
+	}
 	for _, name := range w.transports {
 		created.clients = append(created.clients, newClient(name, n, c.timings))
 	}
 	created.remote = &client.Remote{
-		URL: created.url.String(), Network: n, Transports: created.clients, IdleTimeout: c.timings.idleTimeout, Trace: created.recorder.Trace(), Compress: w.compress,
+		URL: created.url.String(), Network: n, Transports: created.clients, IdleTimeout: c.timings.idleTimeout,
+		Trace: created.recorder.Trace(), Compress: w.compress,
 		Backoff: listwatch.Backoff{Min: c.timings.pause, Max: 4 * c.timings.pause},
 	}
 	return created

@@ -11,7 +11,9 @@ import (
 // function that must call its argument in a testing/synctest bubble, with a context that ends with
 // the bubble. If bubble is nil, Detects skips the mode with a fake clock. Detects returns false if
 // c has no function Run, or if the target lacks an ability that c needs.
-func Detects(ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context))) bool {
+func Detects(
+	ctx context.Context, c harness.Case, target harness.Target, bubble func(run func(ctx context.Context)),
+) bool {
 	if c.Run == nil || c.Needs&^target.Abilities != 0 {
 		return false
 	}

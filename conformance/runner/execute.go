@@ -17,7 +17,9 @@ import (
 // NotRun. If c hangs or panics, the run fails, and Execute continues with the next variant.
 //
 // Execute skips cases that need a fake clock: only [Test] can run them.
-func Execute(ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome)) {
+func Execute(
+	ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome),
+) {
 	if reason := skipReason(c, target); reason != "" {
 		o := outcome(c, target, "")
 		o.Verdict, o.Reason = Skip, reason

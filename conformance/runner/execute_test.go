@@ -54,7 +54,8 @@ func TestOutcomeExplainsAFailure(t *testing.T) {
 	if len(got) != 1 || got[0].Verdict != runner.Fail {
 		t.Fatalf("got %+v, want one failure", got)
 	}
-	if m := strings.Join(got[0].Messages, "\n"); !strings.Contains(m, `got "ADDED a"`) || !strings.Contains(m, `want "ADDED b"`) {
+	if m := strings.Join(got[0].Messages, "\n"); !strings.Contains(m, `got "ADDED a"`) ||
+		!strings.Contains(m, `want "ADDED b"`) {
 		t.Errorf("got messages %q, want the received and the expected event", m)
 	}
 	timeline := strings.Join(got[0].Timeline, "\n")
@@ -92,7 +93,8 @@ func TestExecuteSurvivesPanicsAndInterruption(t *testing.T) {
 		e.Cleanup(func() { cleaned = true })
 		panic("on purpose")
 	})
-	if len(got) != 1 || got[0].Verdict != runner.Fail || !strings.Contains(got[0].Messages[0], "on purpose") || !cleaned {
+	if len(got) != 1 || got[0].Verdict != runner.Fail ||
+		!strings.Contains(got[0].Messages[0], "on purpose") || !cleaned {
 		t.Errorf("got %+v, cleaned up: %v; want a failure that names the panic", got, cleaned)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -39,7 +39,9 @@ func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested fu
 
 // testVariant runs c in one variant and returns the abilities that it used. If the case
 // fails, the test log contains the timeline.
-func testVariant(t *testing.T, c harness.Case, target harness.Target, variant harness.Variant, fake bool) (used harness.Ability) {
+func testVariant(
+	t *testing.T, c harness.Case, target harness.Target, variant harness.Variant, fake bool,
+) (used harness.Ability) {
 	run := func(t *testing.T) {
 		s := c.Setup
 		s.FakeTime = fake

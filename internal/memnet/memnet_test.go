@@ -104,7 +104,8 @@ func TestWriteDeadlineUsesFakeTime(t *testing.T) {
 		a.SetWriteDeadline(start.Add(time.Minute))
 		n, err := a.Write(make([]byte, 2*DefaultBuffer))
 		if n != DefaultBuffer || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Minute {
-			t.Errorf("wrote %d bytes, %v after %v; want %d, the deadline, after 1m", n, err, time.Since(start), DefaultBuffer)
+			t.Errorf("wrote %d bytes, %v after %v; want %d, the deadline, after 1m", n, err,
+				time.Since(start), DefaultBuffer)
 		}
 		if e, ok := errors.AsType[net.Error](err); !ok || !e.Timeout() {
 			t.Errorf("got %v, want a timeout", err)
@@ -189,7 +190,9 @@ func TestHTTP2OverTLSRunsInABubble(t *testing.T) {
 		srv := &http.Server{Handler: hello, TLSConfig: &tls.Config{Certificates: certificates}}
 		done := make(chan error)
 		go func() { done <- srv.ServeTLS(l, "", "") }()
-		client := &http.Transport{DialContext: l.Dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+		client := &http.Transport{
+			DialContext: l.Dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
+		}
 		resp, err := (&http.Client{Transport: client}).Get("https://" + l.Addr().String())
 		if err != nil {
 			t.Fatal(err)

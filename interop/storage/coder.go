@@ -106,7 +106,8 @@ func (c *coder) decode(ctx context.Context, o *listwatch.Object, out runtime.Obj
 			return false, err
 		}
 		key := c.path(o.Key)
-		if plain, stale, err = c.transformer.TransformFromStorage(ctx, stored.Sealed, value.DefaultContext(key)); err != nil {
+		if plain, stale, err = c.transformer.TransformFromStorage(ctx, stored.Sealed, value.DefaultContext(key)); err !=
+			nil {
 			return false, kube.NewInternalError(fmt.Errorf("unable to transform key %q: %w", key, err))
 		}
 	}

@@ -24,16 +24,19 @@ type exception struct{ name, assertion string }
 var exceptions = []exception{
 	{
 		"RunTestCreateWithTTL",
-		"a watch receives the DELETED event of an object that was created with a time to live of one second: our stores have no time to live",
+		"a watch receives the DELETED event of an object that was created with a time to live of one second: our " +
+			"stores have no time to live",
 	},
 	{
 		"RunTestGuaranteedUpdateWithTTL",
-		"a watch receives the DELETED event of an object that was updated with a time to live of one second: our stores have no time to live",
+		"a watch receives the DELETED event of an object that was updated with a time to live of one second: our " +
+			"stores have no time to live",
 	},
 	{
 		"RunTestGetListWithErrorAggregation",
 		"the Status of a failed list has a cause for each object that could not be decrypted, up to 100: " +
-			"our stores have no encryption at rest, and Kubernetes' etcd store collects these errors above its transformer",
+			"our stores have no encryption at rest, and Kubernetes' etcd store collects these errors above its " +
+			"transformer",
 	},
 }
 
@@ -180,7 +183,8 @@ func TestDocsListTheExceptions(t *testing.T) {
 		t.Errorf("the exceptions in %s differ (-want +got):\n%s", documentPath, diff)
 	}
 	all := len(exportedTests(t))
-	if counts := fmt.Sprintf("%d of its %d exported tests", all-len(exceptions), all); !strings.Contains(string(data), counts) {
+	if counts := fmt.Sprintf("%d of its %d exported tests", all-len(exceptions), all); !strings.Contains(string(data),
+		counts) {
 		t.Errorf("%s does not contain %q", documentPath, counts)
 	}
 }

@@ -56,7 +56,10 @@ func newFixture(t testing.TB, open openFunc) *fixture {
 	if err := errors.Join(example.AddToScheme(scheme), examplev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{codec: &failingCodec{Codec: apitesting.TestCodec(serializer.NewCodecFactory(scheme), examplev1.SchemeGroupVersion)}}
+	f := &fixture{
+		codec: &failingCodec{Codec: apitesting.TestCodec(serializer.NewCodecFactory(scheme),
+			examplev1.SchemeGroupVersion)},
+	}
 	db := open(t)
 	_, f.lags = db.(laggingDatabase)
 	var err error
@@ -66,7 +69,8 @@ func newFixture(t testing.TB, open openFunc) *fixture {
 	if f.other, err = db.Collection(store.CollectionSpec{Kind: "Other"}); err != nil {
 		t.Fatal(err)
 	}
-	f.Storage, err = New(f.pods, Options{Prefix: "/pods/", New: func() runtime.Object { return &example.Pod{} }, Codec: f.codec})
+	f.Storage, err = New(f.pods,
+		Options{Prefix: "/pods/", New: func() runtime.Object { return &example.Pod{} }, Codec: f.codec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +156,9 @@ type failingCodec struct {
 
 var errInjected = errors.New("injected failure")
 
-func (f *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (f *failingCodec) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	if f.failing.Load() {
 		return nil, nil, errInjected
 	}
@@ -165,7 +171,9 @@ type failingTransformer struct {
 	failing atomic.Bool
 }
 
-func (f *failingTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+func (f *failingTransformer) TransformFromStorage(
+	ctx context.Context, data []byte, dataCtx value.Context,
+) ([]byte, bool, error) {
 	if f.failing.Load() {
 		return nil, false, errInjected
 	}
@@ -193,7 +201,9 @@ func withStorage(run func(context.Context, *testing.T, kube.Interface)) func(con
 
 // withPrefix adapts a test of the suite that needs a storage with a prefix before the stored bytes.
 // The test can change the prefix.
-func withPrefix(run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer)) func(context.Context, *testing.T, *fixture) {
+func withPrefix(
+	run func(context.Context, *testing.T, storagetesting.InterfaceWithPrefixTransformer),
+) func(context.Context, *testing.T, *fixture) {
 	return func(ctx context.Context, t *testing.T, f *fixture) { run(ctx, t, newPrefixedFixture(f)) }
 }
 

@@ -21,33 +21,70 @@ var writeTests = []suiteTest{
 	{name: "RunTestUnconditionalDelete", run: withStorage(storagetesting.RunTestUnconditionalDelete)},
 	{name: "RunTestConditionalDelete", run: withStorage(storagetesting.RunTestConditionalDelete)},
 	{name: "RunTestDeleteWithSuggestion", run: withStorage(storagetesting.RunTestDeleteWithSuggestion)},
-	{name: "RunTestDeleteWithSuggestionAndConflict", run: withStorage(storagetesting.RunTestDeleteWithSuggestionAndConflict)},
+	{
+		name: "RunTestDeleteWithSuggestionAndConflict",
+		run:  withStorage(storagetesting.RunTestDeleteWithSuggestionAndConflict),
+	},
 	{name: "RunTestDeleteWithConflict", run: withStorage(storagetesting.RunTestDeleteWithConflict)},
-	{name: "RunTestDeleteWithSuggestionOfDeletedObject", run: withStorage(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject)},
-	{name: "RunTestValidateDeletionWithSuggestion", run: withStorage(storagetesting.RunTestValidateDeletionWithSuggestion)},
-	{name: "RunTestValidateDeletionWithOnlySuggestionValid", run: withStorage(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid)},
-	{name: "RunTestPreconditionalDeleteWithSuggestion", run: withStorage(storagetesting.RunTestPreconditionalDeleteWithSuggestion)},
-	{name: "RunTestPreconditionalDeleteWithOnlySuggestionPass", run: withStorage(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass)},
-	{name: "RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, f, f.codec.failing.Store)
-	}},
-	{name: "RunTestDeleteExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, f.codec.failing.Store)
-	}},
-	{name: "RunTestDeleteExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		b := &failingTransformer{Transformer: identity.NewEncryptCheckTransformer()}
-		f.Transform(func(value.Transformer) value.Transformer { return b })
-		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, b.failing.Store)
-	}},
-	{name: "RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, f)
-	}},
+	{
+		name: "RunTestDeleteWithSuggestionOfDeletedObject",
+		run:  withStorage(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
+	},
+	{
+		name: "RunTestValidateDeletionWithSuggestion",
+		run:  withStorage(storagetesting.RunTestValidateDeletionWithSuggestion),
+	},
+	{
+		name: "RunTestValidateDeletionWithOnlySuggestionValid",
+		run:  withStorage(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid),
+	},
+	{
+		name: "RunTestPreconditionalDeleteWithSuggestion",
+		run:  withStorage(storagetesting.RunTestPreconditionalDeleteWithSuggestion),
+	},
+	{
+		name: "RunTestPreconditionalDeleteWithOnlySuggestionPass",
+		run:  withStorage(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass),
+	},
+	{
+		name: "RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError",
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx,
+				t, f, f.codec.failing.Store)
+		},
+	},
+	{
+		name: "RunTestDeleteExpectedTransformOrDecodeError",
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, f.codec.failing.Store)
+		},
+	},
+	{
+		name: "RunTestDeleteExpectedTransformOrDecodeError",
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			b := &failingTransformer{Transformer: identity.NewEncryptCheckTransformer()}
+			f.Transform(func(value.Transformer) value.Transformer { return b })
+			storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, f, b.failing.Store)
+		},
+	},
+	{
+		name: "RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError",
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, f)
+		},
+	},
 	{name: "RunTestGuaranteedUpdate", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestGuaranteedUpdate(ctx, t, newPrefixedFixture(f), f.checkStored)
 	}},
-	{name: "RunTestGuaranteedUpdateChecksStoredData", run: withPrefix(storagetesting.RunTestGuaranteedUpdateChecksStoredData)},
+	{
+		name: "RunTestGuaranteedUpdateChecksStoredData",
+		run:  withPrefix(storagetesting.RunTestGuaranteedUpdateChecksStoredData),
+	},
 	{name: "RunTestGuaranteedUpdateWithConflict", run: withStorage(storagetesting.RunTestGuaranteedUpdateWithConflict)},
-	{name: "RunTestGuaranteedUpdateWithSuggestionAndConflict", run: withStorage(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict)},
+	{
+		name: "RunTestGuaranteedUpdateWithSuggestionAndConflict",
+		run:  withStorage(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
+	},
 	{name: "RunTestTransformationFailure", run: withPrefix(storagetesting.RunTestTransformationFailure)},
 }
 
@@ -71,15 +108,21 @@ var readTests = []suiteTest{
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuation(ctx, t, f, nil)
 	}},
-	{name: "RunTestListPaginationRareObject", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestListPaginationRareObject(ctx, t, f, nil)
-	}},
+	{
+		name: "RunTestListPaginationRareObject", timed: true,
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			storagetesting.RunTestListPaginationRareObject(ctx, t, f, nil)
+		},
+	},
 	{name: "RunTestListContinuationWithFilter", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestListContinuationWithFilter(ctx, t, f, nil)
 	}},
-	{name: "RunTestListInconsistentContinuation", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestListInconsistentContinuation(ctx, t, f, f.compact)
-	}},
+	{
+		name: "RunTestListInconsistentContinuation", timed: true,
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			storagetesting.RunTestListInconsistentContinuation(ctx, t, f, f.compact)
+		},
+	},
 	{name: "RunTestListResourceVersionMatch", run: withPrefix(storagetesting.RunTestListResourceVersionMatch)},
 	{name: "RunTestListPaging", run: withStorage(storagetesting.RunTestListPaging)},
 	{name: "RunTestNamespaceScopedList", run: withStorage(storagetesting.RunTestNamespaceScopedList)},
@@ -105,20 +148,41 @@ var watchTests = []suiteTest{
 	}},
 	{name: "RunTestWatchContextCancel", run: withStorage(storagetesting.RunTestWatchContextCancel)},
 	{name: "RunTestWatcherTimeout", timed: true, run: withStorage(storagetesting.RunTestWatcherTimeout)},
-	{name: "RunTestWatchDeleteEventObjectHaveLatestRV", run: withStorage(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV)},
-	{name: "RunTestWatchInitializationSignal", timed: true, run: withStorage(storagetesting.RunTestWatchInitializationSignal)},
+	{
+		name: "RunTestWatchDeleteEventObjectHaveLatestRV",
+		run:  withStorage(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
+	},
+	{
+		name: "RunTestWatchInitializationSignal", timed: true,
+		run: withStorage(storagetesting.RunTestWatchInitializationSignal),
+	},
 	{name: "RunOptionalTestProgressNotify", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunOptionalTestProgressNotify(ctx, t, f, f.advance)
 	}},
 	{name: "RunTestClusterScopedWatch", run: withStorage(storagetesting.RunTestClusterScopedWatch)},
 	{name: "RunTestNamespaceScopedWatch", run: withStorage(storagetesting.RunTestNamespaceScopedWatch)},
-	{name: "RunTestWatchDispatchBookmarkEvents", timed: true, run: func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, f, true)
-	}},
-	{name: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", timed: true, run: withStorage(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)},
-	{name: "RunSendInitialEventsBackwardCompatibility", run: withStorage(storagetesting.RunSendInitialEventsBackwardCompatibility)},
+	{
+		name: "RunTestWatchDispatchBookmarkEvents", timed: true,
+		run: func(ctx context.Context, t *testing.T, f *fixture) {
+			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, f, true)
+		},
+	},
+	{
+		name: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", timed: true,
+		run: withStorage(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion),
+	},
+	{
+		name: "RunSendInitialEventsBackwardCompatibility",
+		run:  withStorage(storagetesting.RunSendInitialEventsBackwardCompatibility),
+	},
 	{name: "RunWatchSemantics", serial: true, timed: true, run: withStorage(storagetesting.RunWatchSemantics)},
-	{name: "RunWatchSemanticInitialEventsExtended", serial: true, run: withStorage(storagetesting.RunWatchSemanticInitialEventsExtended)},
+	{
+		name: "RunWatchSemanticInitialEventsExtended", serial: true,
+		run: withStorage(storagetesting.RunWatchSemanticInitialEventsExtended),
+	},
 	{name: "RunWatchListMatchSingle", serial: true, run: withStorage(storagetesting.RunWatchListMatchSingle)},
-	{name: "RunWatchErrorIsBlockingFurtherEvents", run: withPrefix(storagetesting.RunWatchErrorIsBlockingFurtherEvents)},
+	{
+		name: "RunWatchErrorIsBlockingFurtherEvents",
+		run:  withPrefix(storagetesting.RunWatchErrorIsBlockingFurtherEvents),
+	},
 }

@@ -50,7 +50,8 @@ func (s *Storage) Watch(ctx context.Context, path string, o kube.ListOptions) (w
 	if errors.Is(err, listwatch.Invalid) {
 		return nil, kubeError(err)
 	}
-	w := &watcher{coder: s.coder, results: make(chan watch.Event, resultBuffer), bookmarks: o.ProgressNotify || o.Predicate.AllowWatchBookmarks}
+	w := &watcher{coder: s.coder, results: make(chan watch.Event, resultBuffer), bookmarks: o.ProgressNotify ||
+		o.Predicate.AllowWatchBookmarks}
 	ctx, w.cancel = context.WithCancel(ctx)
 	go w.run(ctx, source, err)
 	flowcontrol.WatchInitialized(ctx)
@@ -135,7 +136,8 @@ func (w *watcher) event(ctx context.Context, e listwatch.Event) (watch.Event, er
 	_, err := w.decode(ctx, e.Object, out.Object)
 	if err != nil && e.Type == listwatch.Deleted {
 		err = &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Reason:  metav1.StatusReasonStoreReadError,
 			Message: fmt.Sprintf("saw a DELETED event, but object data is corrupt - %v", err),
 		}}
 	}

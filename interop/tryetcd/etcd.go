@@ -38,7 +38,8 @@ type options struct {
 // authentication.
 func (o *options) check() error {
 	if o.members < 1 || o.members > 7 || o.members%2 == 0 {
-		return fmt.Errorf("--members %d: must be 1, 3, 5 or 7; an even number survives no more failures than the odd number below it", o.members)
+		return fmt.Errorf("--members %d: must be 1, 3, 5 or 7; an even number survives no more failures than the odd "+
+			"number below it", o.members)
 	}
 	u, err := url.Parse(o.clientURL)
 	if err == nil && (u.Scheme != "http" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil) {
@@ -53,7 +54,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--client %s: %w, for example %s", o.clientURL, err, defaultClient)
 	}
 	if o.members > 1 && o.dataDir != "" && u.Port() == "0" {
-		return fmt.Errorf("--client %s: several members with --data need a fixed port, because the data has the addresses of the members", o.clientURL)
+		return fmt.Errorf("--client %s: several members with --data need a fixed port, because the data has the "+
+			"addresses of the members", o.clientURL)
 	}
 	o.url = u
 	return nil
@@ -95,7 +97,9 @@ func (o *options) serve(ctx context.Context, out io.Writer) (err error) {
 		}
 		urls = append(urls, "http://"+e.Clients[0].Addr().String())
 	}
-	fmt.Fprintf(out, "etcd is ready. To serve from it, run one or more servers, each with a different --addr:\n\n  listwatch serve --etcd %s\n\n", strings.Join(urls, ","))
+	fmt.Fprintf(out,
+		"etcd is ready. To serve from it, run one or more servers, each with a different --addr:\n\n  listwatch "+
+			"serve --etcd %s\n\n", strings.Join(urls, ","))
 	if o.dataDir == "" {
 		fmt.Fprintln(out, "All data is deleted at exit. Use --data DIR to keep it.")
 	}
@@ -135,7 +139,8 @@ func checkUnused(dir string) error {
 // single member has its data in dir, as with the program etcd. Several members have subdirectories.
 func (o *options) configs(dir string) ([]*embed.Config, error) {
 	if n := membersIn(dir); n > 0 && n != o.members {
-		return nil, fmt.Errorf("--data %s has the data of a cluster with %d members: use --members %d, or another directory", dir, n, n)
+		return nil, fmt.Errorf("--data %s has the data of a cluster with %d members: use --members %d, or another "+
+			"directory", dir, n, n)
 	}
 	clients, peers, err := o.urls()
 	if err != nil {
@@ -252,7 +257,8 @@ func (o *options) explain(err error) error {
 		if o.members > 1 {
 			ports = fmt.Sprintf("one of the %d ports from %s on", 2*o.members, o.clientURL)
 		}
-		return fmt.Errorf("%s is in use, perhaps by another etcd: choose another port with --client, or http://127.0.0.1:0 for any: %w", ports, err)
+		return fmt.Errorf("%s is in use, perhaps by another etcd: choose another port with --client, or "+
+			"http://127.0.0.1:0 for any: %w", ports, err)
 	}
 	return err
 }

@@ -104,8 +104,10 @@ func TestDataSurvivesARestart(t *testing.T) {
 			t.Errorf("start %d: got %d objects, want %d", i, before, i)
 		}
 		var stderr strings.Builder
-		if code := run(t.Context(), []string{"--data", dir, "--client", "http://127.0.0.1:0"}, io.Discard, &stderr); code != 1 || !strings.Contains(stderr.String(), dir+" is in use") {
-			t.Errorf("second process with the same data: got exit code %d and %q, want 1 and \"is in use\"", code, stderr.String())
+		if code := run(t.Context(), []string{"--data", dir, "--client", "http://127.0.0.1:0"}, io.Discard,
+			&stderr); code != 1 || !strings.Contains(stderr.String(), dir+" is in use") {
+			t.Errorf("second process with the same data: got exit code %d and %q, want 1 and \"is in use\"", code,
+				stderr.String())
 		}
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
@@ -141,7 +143,8 @@ func TestThreeMembersKeepTheirData(t *testing.T) {
 	var stderr strings.Builder
 	code := run(t.Context(), []string{"--data", dir, "--client", "http://127.0.0.1:0"}, io.Discard, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "use --members 3") {
-		t.Errorf("start with one member: got exit code %d and %q, want 1 and the number of members", code, stderr.String())
+		t.Errorf("start with one member: got exit code %d and %q, want 1 and the number of members", code,
+			stderr.String())
 	}
 }
 

@@ -129,7 +129,8 @@ func TestReducedVariantsCoverEachGroup(t *testing.T) {
 }
 
 // undetected lists the abilities whose use by a case cannot be observed.
-const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.KubernetesPaths | harness.Namespaces | harness.FieldSelectors
+const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.KubernetesPaths | harness.Namespaces |
+	harness.FieldSelectors
 
 // setupNeeds returns the abilities that the setup of c needs.
 func setupNeeds(c harness.Case) harness.Ability {
@@ -150,7 +151,11 @@ func isFiltered() bool {
 
 // mustRules is the number of rules of level Must in each group. It detects rules that were
 // removed by mistake.
-var mustRules = map[string]int{"handshake": 22, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3, "slow": 5, "drop": 7, "drain": 3, "framing": 25, "order": 14, "tls": 6, "auth": 2, "cors": 5, "comp": 9, "conc": 4, "large": 3, "unicode": 2, "limit": 14}
+var mustRules = map[string]int{
+	"handshake": 22, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3,
+	"slow": 5, "drop": 7, "drain": 3, "framing": 25, "order": 14, "tls": 6, "auth": 2, "cors": 5, "comp": 9, "conc": 4,
+	"large": 3, "unicode": 2, "limit": 14,
+}
 
 func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	seen, must := map[string]bool{}, map[string]int{}
@@ -160,7 +165,8 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 			t.Errorf("%s: the ID is invalid or used twice", c.ID)
 		}
 		seen[c.ID] = true
-		if len(runner.Variants(c, reference.New("", reference.Interceptors{}))) == 0 || c.Rule == "" || !strings.Contains("SCE", string(c.Subject)) {
+		if len(runner.Variants(c, reference.New("", reference.Interceptors{}))) == 0 || c.Rule == "" ||
+			!strings.Contains("SCE", string(c.Subject)) {
 			t.Errorf("%s: the declaration is incomplete: %+v", c.ID, c)
 		}
 		if c.Level == harness.Must {

@@ -31,7 +31,8 @@ var (
 func newAuthority() *Authority {
 	a := &Authority{Key: newKey(), Pool: x509.NewCertPool()}
 	template := &x509.Certificate{
-		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: "conformance"}, NotBefore: valid[0], NotAfter: valid[1],
+		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: "conformance"},
+		NotBefore: valid[0], NotAfter: valid[1],
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.Certificate = sign(template, template, a.Key, a.Key)

@@ -97,7 +97,9 @@ var authMutants = []mutant{
 		Name: "ends-without-a-reason-when-credentials-expire", Breaks: []string{"auth/expiry-mid-stream"},
 		Defect: defect{
 			Transport: onSend(func(next transport.Sender, frames [][]byte) error {
-				return next.Send(slices.DeleteFunc(frames, func(f []byte) bool { return bytes.Contains(f, []byte(`"code":401`)) }))
+				return next.Send(slices.DeleteFunc(frames, func(f []byte) bool {
+					return bytes.Contains(f, []byte(`"code":401`))
+				}))
 			}),
 		},
 	},
@@ -123,7 +125,9 @@ var authMutants = []mutant{
 			header, refreshed := r.Header, false
 			r.Header = func(ctx context.Context, refresh bool) (http.Header, error) {
 				if refresh && refreshed {
-					return nil, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the token was refreshed before"}
+					return nil, &listwatch.Error{
+						Code: listwatch.Unauthorized, Message: "the token was refreshed before",
+					}
 				}
 				refreshed = refreshed || refresh
 				return header(ctx, refresh)

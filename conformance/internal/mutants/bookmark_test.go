@@ -21,7 +21,11 @@ var bookmarkMutants = []mutant{
 			"bookmark/idle-progress", "bookmark/before-timeout", "bookmark/sound", "bookmark/monotone",
 			"bookmark/resume", "drain/final-bookmark",
 		},
-		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event { return []listwatch.Event{e} })},
+		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			return []listwatch.Event{
+				e,
+			}
+		})},
 	},
 	{
 		Name: "bookmarks-have-a-spec", Breaks: []string{"bookmark/shape"},
@@ -51,7 +55,8 @@ var bookmarkMutants = []mutant{
 }
 
 func bookmarkAt(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, false)
+	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v,
+		false)
 }
 
 // onBookmarks returns a function that wraps a source. Whenever a Poll finds no event and the

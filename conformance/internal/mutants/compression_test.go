@@ -43,7 +43,11 @@ var compressionMutants = []mutant{
 	{
 		Name: "client-stops-after-one-event", Breaks: []string{"comp/multi-member"},
 		Defect: defect{
-			TransportClient: onRequests(nil, func(r transport.Receiver) transport.Receiver { return &oneEventReceiver{Receiver: r} }),
+			TransportClient: onRequests(nil, func(r transport.Receiver) transport.Receiver {
+				return &oneEventReceiver{
+					Receiver: r,
+				}
+			}),
 		},
 	},
 	{
@@ -68,7 +72,8 @@ var compressionMutants = []mutant{
 		Name: "ignores-that-history-is-excluded", Breaks: []string{"comp/shared-history"},
 		Defect: defect{Handler: onRequest(func(r *http.Request) {
 			if extensions := r.Header.Get("Sec-WebSocket-Extensions"); extensions != "" {
-				r.Header.Set("Sec-WebSocket-Extensions", strings.ReplaceAll(extensions, "; server_no_context_takeover", ""))
+				r.Header.Set("Sec-WebSocket-Extensions",
+					strings.ReplaceAll(extensions, "; server_no_context_takeover", ""))
 			}
 		})},
 	},

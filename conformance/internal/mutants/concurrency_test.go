@@ -29,7 +29,8 @@ var concurrencyMutants = []mutant{
 		Name: "starts-watches-at-the-newest-version", Breaks: []string{"conc/subscribe-race"},
 		Defect: defect{Source: func(s listwatch.Source) listwatch.Source {
 			return &changedQueries{Source: s, Change: func(q *listwatch.Query) {
-				if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil && q.Start == listwatch.StartAt {
+				if page, err := s.List(context.Background(), listwatch.Query{Limit: 1}); err == nil &&
+					q.Start == listwatch.StartAt {
 					q.Version = page.Version
 				}
 			}}

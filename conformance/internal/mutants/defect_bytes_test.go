@@ -27,7 +27,9 @@ type frameChangingServer struct {
 }
 
 // Accept replaces the sender of the stream.
-func (f *frameChangingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+func (f *frameChangingServer) Accept(
+	w http.ResponseWriter, r *http.Request, o transport.Options,
+) (*transport.Stream, error) {
 	o.Detach = true // so that Detached reports whether the connection was hijacked
 	stream, err := f.Server.Accept(w, r, o)
 	if err != nil {

@@ -17,7 +17,9 @@ import (
 
 // onRequests returns a function that copies a client. The copy alters its requests with the first
 // function and its receivers with the second. Either function may be nil.
-func onRequests(request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver) func(transport.Client) transport.Client {
+func onRequests(
+	request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver,
+) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &alteredClient{c, request, receiver} }
 }
 

@@ -48,12 +48,17 @@ func joinFrame(first byte, payload []byte) []byte {
 
 // synced returns the bookmark that ends the initial events.
 func synced(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v, true)
+	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v,
+		true)
 }
 
 // unwrittenEvent returns a change of an object that was never written.
 func unwrittenEvent(v listwatch.Version) listwatch.Event {
-	data := fmt.Sprintf(`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":"ghost","resourceVersion":%q}}`, v.String())
+	data := fmt.Sprintf(
+		`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"name":"ghost","resourceVersion":%q}}`,
+		v.String())
 	key := listwatch.Key{Namespace: "default", Name: "ghost"}
-	return listwatch.Event{Type: listwatch.Modified, Version: v, Object: &listwatch.Object{Key: key, Version: v, Data: []byte(data)}}
+	return listwatch.Event{
+		Type: listwatch.Modified, Version: v, Object: &listwatch.Object{Key: key, Version: v, Data: []byte(data)},
+	}
 }

@@ -114,7 +114,8 @@ func acceptEveryUpgrade(lines func(r *http.Request) string) func(http.Handler) h
 				return
 			}
 			defer c.Close()
-			_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + lines(r) + "\r\n"))
+			_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+				lines(r) + "\r\n"))
 		})
 	}
 }

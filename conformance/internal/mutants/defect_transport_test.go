@@ -17,7 +17,9 @@ import (
 // onAccept returns a function that wraps a transport. The wrapper passes the options of each stream
 // to the first function, and the accepted stream to the second. Both functions may alter what they
 // receive, and either may be nil.
-func onAccept(options func(*transport.Options), change func(*transport.Stream)) func(transport.Server) transport.Server {
+func onAccept(
+	options func(*transport.Options), change func(*transport.Stream),
+) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &interceptedServer{s, options, change} }
 }
 
@@ -28,7 +30,9 @@ type interceptedServer struct {
 }
 
 // Accept calls i.options before the wrapped Accept and i.change after it.
-func (i *interceptedServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+func (i *interceptedServer) Accept(
+	w http.ResponseWriter, r *http.Request, o transport.Options,
+) (*transport.Stream, error) {
 	if i.options != nil {
 		i.options(&o)
 	}
@@ -135,7 +139,9 @@ func (f *frameFilter) Read(p []byte) (int, error) {
 
 // onDials returns a function that wraps a client. The wrapper opens streams by calling the function
 // dial.
-func onDials(dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)) func(transport.Client) transport.Client {
+func onDials(
+	dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error),
+) func(transport.Client) transport.Client {
 	return func(c transport.Client) transport.Client { return &dialInterceptor{c, dial} }
 }
 

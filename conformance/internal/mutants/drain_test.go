@@ -26,7 +26,9 @@ var drainMutants = []mutant{
 	{
 		Name: "drains-with-the-normal-close-code", Breaks: []string{"drain/ws-1001"},
 		Defect: defect{
-			Transport: onClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Finished) }),
+			Transport: onClose(func(next transport.Sender, _ transport.End) error {
+				return next.Close(transport.Finished)
+			}),
 		},
 	},
 	{
@@ -38,7 +40,10 @@ var drainMutants = []mutant{
 	{
 		Name: "drain-omits-retry-after", Breaks: []string{"drain/refuse-new"},
 		Defect: defect{Handler: func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&withoutRetryAfter{w}, r) })
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(&withoutRetryAfter{w},
+					r)
+			})
 		}},
 	},
 	{

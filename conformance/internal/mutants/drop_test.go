@@ -41,7 +41,9 @@ var dropMutants = []mutant{
 		Defect: defect{
 			TransportClient: func(c transport.Client) transport.Client {
 				var dials atomic.Int64
-				return onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+				return onDials(func(
+					c transport.Client, ctx context.Context, r *transport.Request,
+				) (transport.Receiver, error) {
 					if dials.Add(1) > 1 {
 						r = skipVersions(r)
 					}
@@ -53,7 +55,9 @@ var dropMutants = []mutant{
 	{
 		Name: "client-takes-a-reset-for-a-clean-end", Breaks: []string{"drop/ws-1006", "drop/no-leak"},
 		Defect: defect{
-			TransportClient: onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+			TransportClient: onDials(func(
+				c transport.Client, ctx context.Context, r *transport.Request,
+			) (transport.Receiver, error) {
 				receiver, err := c.Dial(ctx, r)
 				return &cleanEndReceiver{receiver}, err
 			}),
@@ -63,7 +67,9 @@ var dropMutants = []mutant{
 		Name: "client-keeps-one-stream-only", Breaks: []string{"drop/h2-goaway"},
 		Defect: defect{TransportClient: func(c transport.Client) transport.Client {
 			var last transport.Receiver
-			return onDials(func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+			return onDials(func(
+				c transport.Client, ctx context.Context, r *transport.Request,
+			) (transport.Receiver, error) {
 				if last != nil {
 					last.Close()
 				}

@@ -84,7 +84,9 @@ var eventMutants = []mutant{
 		Defect: defect{Source: func(s listwatch.Source) listwatch.Source {
 			var padding atomic.Int64
 			return onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-				return []listwatch.Event{withData(e, append(bytes.Repeat([]byte(" "), int(padding.Add(1))), e.Object.Data...))}
+				return []listwatch.Event{
+					withData(e, append(bytes.Repeat([]byte(" "), int(padding.Add(1))), e.Object.Data...)),
+				}
 			})(s)
 		}},
 	},

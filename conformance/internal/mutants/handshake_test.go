@@ -69,7 +69,8 @@ var handshakeMutants = []mutant{
 			"handshake/error-before-upgrade", "handshake/ws-subprotocol-unknown",
 		},
 		Defect: defect{Handler: acceptEveryUpgrade(func(r *http.Request) string {
-			return "Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: " + r.Header.Get("Sec-WebSocket-Protocol") + "\r\n"
+			return "Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: " + r.Header.Get("Sec-WebSocket-Protocol") +
+				"\r\n"
 		})},
 	},
 	{

@@ -45,7 +45,9 @@ var informersMutants = []mutant{
 			if t.Type != informer.ChangeUpdated {
 				return []harness.Notification{t}
 			}
-			return []harness.Notification{t, {Type: informer.ChangeUpdated, Key: t.Key, Version: t.Old.Version, Old: t.New, New: t.Old}}
+			return []harness.Notification{
+				t, {Type: informer.ChangeUpdated, Key: t.Key, Version: t.Old.Version, Old: t.New, New: t.Old},
+			}
 		}),
 	},
 	{
@@ -69,7 +71,9 @@ var informersMutants = []mutant{
 // onCaches returns interceptors that replace the informer's cache with the result of the function
 // change.
 func onCaches(change func(harness.Cache) harness.Cache) defect {
-	return defect{Informer: func(s listwatch.Source) harness.Cache { return change(harness.NewCache(s, listwatch.Backoff{})) }}
+	return defect{
+		Informer: func(s listwatch.Source) harness.Cache { return change(harness.NewCache(s, listwatch.Backoff{})) },
+	}
 }
 
 // onNotifications returns interceptors that replace each notification with the notifications that

@@ -100,7 +100,8 @@ type hastyWatcher struct {
 func (h *hastyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := h.Watcher.Next(ctx, dst[:1])
 	if h.seen++; h.seen == 2 && err == nil {
-		next, err := h.from.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: dst[0].Version, Bookmarks: true})
+		next, err := h.from.Watch(ctx,
+			listwatch.Query{Start: listwatch.StartAt, Version: dst[0].Version, Bookmarks: true})
 		if err != nil {
 			return 0, err
 		}

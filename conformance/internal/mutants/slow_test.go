@@ -61,7 +61,8 @@ var slowMutants = []mutant{
 		Defect: defect{Network: onConns(func(c net.Conn) net.Conn {
 			settings := 0
 			return &writeFilter{Conn: c, Keep: func(p []byte) bool {
-				if len(p) >= frameHeaderSize && http2.FrameType(p[3]) == http2.FrameSettings && http2.Flags(p[4]) != http2.FlagSettingsAck {
+				if len(p) >= frameHeaderSize && http2.FrameType(p[3]) == http2.FrameSettings &&
+					http2.Flags(p[4]) != http2.FlagSettingsAck {
 					settings++
 				}
 				return settings < 2 || http2.FrameType(p[3]) != http2.FrameSettings

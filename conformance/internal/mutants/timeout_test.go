@@ -21,7 +21,9 @@ var timeoutMutants = []mutant{
 	{
 		Name: "aborts-completed-watches", Breaks: []string{"timeout/clean-end-form", "drain/ends-all"},
 		Defect: defect{
-			Transport: onClose(func(next transport.Sender, _ transport.End) error { return next.Close(transport.Abort) }),
+			Transport: onClose(func(next transport.Sender, _ transport.End) error {
+				return next.Close(transport.Abort)
+			}),
 		},
 	},
 	{

@@ -121,28 +121,59 @@ func clientTrials() []*trial {
 	all := []*trial{
 		{name: "ping-empty", sent: []frame{ping("")}, pongs: []string{""}},
 		{name: "ping-of-125", sent: []frame{ping(long)}, pongs: []string{long}},
-		{name: "pings", sent: []frame{ping("one"), event, ping("two"), ping("three")}, pongs: []string{"one", "two", "three"}, events: 1},
+		{
+			name: "pings", sent: []frame{ping("one"), event, ping("two"), ping("three")},
+			pongs: []string{"one", "two", "three"}, events: 1,
+		},
 		{name: "pong-unasked", sent: []frame{pong(""), pong(long)}},
 		{name: "event-in-drips", sent: []frame{ping("x"), event}, byteByByte: true, pongs: []string{"x"}, events: 1},
-		{name: "fragments-in-drips", sent: fragments(eventJSON, 3, ping("x")), byteByByte: true, pongs: repeated("x", len(eventJSON)/3), events: 1},
+		{
+			name: "fragments-in-drips", sent: fragments(eventJSON, 3, ping("x")), byteByByte: true,
+			pongs: repeated("x", len(eventJSON)/3), events: 1,
+		},
 		{name: "fragments-of-one-byte", sent: fragments(eventJSON, 1), events: 1},
-		{name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, ping("x"), pong("y")), pongs: repeated("x", len(eventJSON)/7), events: 1},
-		{name: "fragments-with-nothing-between", sent: fragments(eventJSON, 7, part(wsframe.OpContinuation, "")), events: 1},
+		{
+			name: "fragments-with-pings-between", sent: fragments(eventJSON, 7, ping("x"), pong("y")),
+			pongs: repeated("x", len(eventJSON)/7), events: 1,
+		},
+		{
+			name: "fragments-with-nothing-between",
+			sent: fragments(eventJSON, 7, part(wsframe.OpContinuation, "")), events: 1,
+		},
 		{name: "event-within-an-event", sent: []frame{half, event}, codes: protocolError},
-		{name: "binary-within-an-event", sent: []frame{half, wsframe.Unfragmented(wsframe.OpBinary, "x")}, codes: protocolError},
-		{name: "close-within-an-event", sent: []frame{half, normalClose}, codes: []int{wsframe.CloseNormal, wsframe.CloseProtocolError}},
+		{
+			name: "binary-within-an-event",
+			sent: []frame{half, wsframe.Unfragmented(wsframe.OpBinary, "x")}, codes: protocolError,
+		},
+		{
+			name: "close-within-an-event", sent: []frame{half, normalClose},
+			codes: []int{wsframe.CloseNormal, wsframe.CloseProtocolError},
+		},
 		{name: "close-with-letters", sent: []frame{closing("\x03\xe8é€𝄞")}, codes: normalCode, clean: true},
 		{name: "close-with-123-bytes", sent: []frame{closing("\x03\xe8" + long[:123])}, codes: normalCode, clean: true},
 		{name: "close-empty", sent: []frame{closing("")}, codes: []int{0, wsframe.CloseNormal}},
 		{name: "close-and-event", sent: []frame{event, normalClose, event}, events: 1, codes: normalCode, clean: true},
-		{name: "close-twice", sent: []frame{normalClose, wsframe.Close(wsframe.CloseProtocolError)}, codes: normalCode, clean: true},
+		{
+			name: "close-twice", sent: []frame{normalClose, wsframe.Close(wsframe.CloseProtocolError)},
+			codes: normalCode, clean: true,
+		},
 		{name: "too-large", sent: []frame{text(eventJSON + " ")}, codes: []int{wsframe.CloseTooBig}},
 		{name: "too-large-in-fragments", sent: fragments(eventJSON+" ", 40), codes: []int{wsframe.CloseTooBig}},
-		{name: "too-large-after-others", sent: []frame{event, event, text(eventJSON + " ")}, events: 2, codes: []int{wsframe.CloseTooBig}},
-		{name: "too-large-in-name-alone", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x40, 0, 0, 0, 0, 0, 0, 0}, codes: []int{wsframe.CloseTooBig}},
+		{
+			name: "too-large-after-others", sent: []frame{event, event, text(eventJSON + " ")}, events: 2,
+			codes: []int{wsframe.CloseTooBig},
+		},
+		{
+			name:  "too-large-in-name-alone",
+			raw:   []byte{wsframe.Final | wsframe.OpText, 127, 0x40, 0, 0, 0, 0, 0, 0, 0},
+			codes: []int{wsframe.CloseTooBig},
+		},
 	}
 	for _, code := range validCodes {
-		all = append(all, &trial{name: closeName(code), sent: []frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}, clean: code <= 1001})
+		all = append(all, &trial{
+			name: closeName(code), sent: []frame{wsframe.Close(code)},
+			codes: []int{int(code), wsframe.CloseNormal}, clean: code <= 1001,
+		})
 	}
 	for i := 1; i < len(eventJSON); i++ {
 		if first := strings.Index(eventJSON, sampleText); i < first-1 || i > first+len(sampleText) {
@@ -206,7 +237,10 @@ func invalidUTF8Trials() (all []*trial) {
 		}
 		apart = append(apart, last(behind))
 		all = append(all,
-			&trial{name: "not-utf8-" + name, sent: []frame{text(before + bad + behind)}, codes: []int{wsframe.CloseInvalidData}},
+			&trial{
+				name: "not-utf8-" + name, sent: []frame{text(before + bad + behind)},
+				codes: []int{wsframe.CloseInvalidData},
+			},
 			&trial{name: "not-utf8-" + name + "-in-fragments", sent: apart, codes: []int{wsframe.CloseInvalidData}},
 		)
 	}

@@ -78,7 +78,10 @@ func closeCode(f frame) int {
 func violationTrials() []*trial {
 	whole, half := text("x"), part(wsframe.OpText, "x")
 	all := []*trial{
-		{name: "masked-wrongly", sent: []frame{{First: wsframe.Final | wsframe.OpPing, Masked: true}}, codes: protocolError},
+		{
+			name: "masked-wrongly", sent: []frame{{First: wsframe.Final | wsframe.OpPing, Masked: true}},
+			codes: protocolError,
+		},
 		{name: "ping-of-126", sent: []frame{ping(strings.Repeat("x", 126))}, codes: protocolError},
 		{name: "ping-of-64KiB", sent: []frame{ping(strings.Repeat("x", 64<<10))}, codes: protocolError},
 		{name: "ping-in-fragments", sent: []frame{part(wsframe.OpPing, "x"), last("")}, codes: protocolError},
@@ -87,25 +90,44 @@ func violationTrials() []*trial {
 		{name: "close-of-126", sent: []frame{closing("\x03\xe8" + strings.Repeat("x", 124))}, codes: protocolError},
 		{name: "close-of-one-byte", sent: []frame{closing("\x03")}, codes: protocolError},
 		{name: "continuation-of-nothing", sent: []frame{last("x"), whole}, codes: protocolError},
-		{name: "unfinished-continuation-of-nothing", sent: []frame{part(wsframe.OpContinuation, ""), whole}, codes: protocolError},
-		{name: "length-of-2-63", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x80, 0, 0, 0, 0, 0, 0, 0}, codes: protocolError},
+		{
+			name: "unfinished-continuation-of-nothing",
+			sent: []frame{part(wsframe.OpContinuation, ""), whole}, codes: protocolError,
+		},
+		{
+			name: "length-of-2-63", raw: []byte{wsframe.Final | wsframe.OpText, 127, 0x80, 0, 0, 0, 0, 0, 0, 0},
+			codes: protocolError,
+		},
 	}
-	for name, bits := range map[string]byte{"rsv1": wsframe.RSV1, "rsv2": wsframe.RSV2, "rsv3": wsframe.RSV3, "rsv-all": wsframe.RSV1 | wsframe.RSV2 | wsframe.RSV3} {
-		for kind, f := range map[string]frame{"text": whole, "fragment": half, "ping": ping("x"), "pong": pong(""), "close": normalClose} {
+	for name, bits := range map[string]byte{
+		"rsv1": wsframe.RSV1, "rsv2": wsframe.RSV2, "rsv3": wsframe.RSV3,
+		"rsv-all": wsframe.RSV1 | wsframe.RSV2 | wsframe.RSV3,
+	} {
+		for kind, f := range map[string]frame{
+			"text": whole, "fragment": half, "ping": ping("x"), "pong": pong(""), "close": normalClose,
+		} {
 			f.First |= bits
 			all = append(all, &trial{name: name + "-on-" + kind, sent: []frame{f}, codes: protocolError})
 		}
 	}
 	for _, op := range []byte{3, 4, 5, 6, 7, 11, 12, 13, 14, 15} {
-		all = append(all, &trial{name: "opcode-" + strconv.Itoa(int(op)), sent: []frame{wsframe.Unfragmented(op, "")}, codes: protocolError})
-		all = append(all, &trial{name: "opcode-" + strconv.Itoa(int(op)) + "-with-text", sent: []frame{wsframe.Unfragmented(op, "x")}, codes: protocolError})
+		all = append(all, &trial{
+			name: "opcode-" + strconv.Itoa(int(op)), sent: []frame{wsframe.Unfragmented(op, "")}, codes: protocolError,
+		})
+		all = append(all, &trial{
+			name: "opcode-" + strconv.Itoa(int(op)) + "-with-text",
+			sent: []frame{wsframe.Unfragmented(op, "x")}, codes: protocolError,
+		})
 	}
 	for _, code := range []uint16{0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535} {
 		all = append(all, &trial{name: closeName(code), sent: []frame{wsframe.Close(code)}, codes: protocolError})
 	}
-	for name, reason := range map[string]string{"overlong": "\xc0\xaf", "surrogate": "\xed\xa0\x80", "half-a-letter": "a\xe2\x82"} {
+	for name, reason := range map[string]string{
+		"overlong": "\xc0\xaf", "surrogate": "\xed\xa0\x80", "half-a-letter": "a\xe2\x82",
+	} {
 		all = append(all, &trial{
-			name: "close-with-" + name, sent: []frame{closing("\x03\xe8" + reason)}, codes: []int{wsframe.CloseInvalidData, wsframe.CloseProtocolError},
+			name: "close-with-" + name, sent: []frame{closing("\x03\xe8" + reason)},
+			codes: []int{wsframe.CloseInvalidData, wsframe.CloseProtocolError},
 		})
 	}
 	return all
@@ -115,7 +137,9 @@ func closeName(code uint16) string { return "close-" + strconv.Itoa(int(code)) }
 
 // validCodes are codes that a close frame may contain (RFC 6455, section 7.4, and the IANA
 // registry).
-var validCodes = []uint16{1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999}
+var validCodes = []uint16{
+	1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999,
+}
 
 // serverTrials returns the trials in which a scripted client sends the frames.
 func serverTrials() []*trial {
@@ -146,7 +170,9 @@ func serverTrials() []*trial {
 		{name: "ping-and-close", sent: []frame{ping("x"), normalClose}, pongs: []string{"x"}, codes: normalCode},
 	}
 	for _, code := range validCodes {
-		all = append(all, &trial{name: closeName(code), sent: []frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal}})
+		all = append(all, &trial{
+			name: closeName(code), sent: []frame{wsframe.Close(code)}, codes: []int{int(code), wsframe.CloseNormal},
+		})
 	}
 	return append(all, violationTrials()...)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// wsprotocolCases returns the cases of the WebSocket protocol. It builds them once, because that takes
-// a while. Cases in the group torture-server send frames from
-// a scripted client to the server, cases in the group torture-client from a scripted server
-// to the client. [cases.All] does not include them.
+// wsprotocolCases returns the cases of the WebSocket protocol. It builds them once, because that
+// takes a while. Cases in the group torture-server send frames from a scripted client to the
+// server, cases in the group torture-client from a scripted server to the client. [cases.All]
+// does not include them.
 var wsprotocolCases = sync.OnceValue(func() []harness.Case {
 	var all []harness.Case
 	for _, trial := range serverTrials() {
@@ -62,7 +62,8 @@ func TestBothEndsFollowTheProtocol(t *testing.T) {
 				t.Errorf("%s passes, but known_failures.txt lists it: %s", o.Name(), reason)
 			case o.Verdict == runner.Pass || o.Verdict == runner.Fail && expected:
 			default:
-				t.Errorf("%s: %s %s\n%s\n%s", o.Name(), o.Verdict, o.Reason, strings.Join(o.Messages, "\n"), strings.Join(o.Timeline, "\n"))
+				t.Errorf("%s: %s %s\n%s\n%s", o.Name(), o.Verdict, o.Reason, strings.Join(o.Messages, "\n"),
+					strings.Join(o.Timeline, "\n"))
 			}
 		}
 		runner.Execute(t.Context(), c, impatient, isKnown, report)

@@ -26,7 +26,8 @@ func withoutWireCases() conformance.Exceptions {
 	}
 	for _, c := range conformance.List() {
 		// Keep comp/shared-once, because a Source can cause events to be encoded more than once.
-		if slices.Contains([]string{"framing", "comp", "large", "limit", "auth", "tls", "cors"}, c.Group()) && c.ID != "comp/shared-once" {
+		if slices.Contains([]string{"framing", "comp", "large", "limit", "auth", "tls", "cors"}, c.Group()) &&
+			c.ID != "comp/shared-once" {
 			except[c.ID] = "slow; the package cases runs it, and it does not depend on the Source"
 		}
 	}

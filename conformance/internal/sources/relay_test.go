@@ -93,14 +93,16 @@ func (r *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	}
 	// A relay lags slightly behind its origin. Wait for the relay, because two cases would notice
 	// the lag: they drain the server or compact the history right after a write.
-	return o, awaitRelay(ctx, r.Relay, listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
+	return o, awaitRelay(ctx, r.Relay,
+		listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
 }
 
 // awaitRelay repeats a list until r can serve q, because one list waits for at most three seconds.
 func awaitRelay(ctx context.Context, r *relay.Relay, q listwatch.Query) error {
 	for {
 		_, err := r.List(ctx, q)
-		if code := listwatch.CodeOf(err); code != listwatch.NotYet && code != listwatch.Unavailable || ctx.Err() != nil {
+		if code := listwatch.CodeOf(err); code != listwatch.NotYet && code != listwatch.Unavailable ||
+			ctx.Err() != nil {
 			return err
 		}
 	}
@@ -112,7 +114,8 @@ func TestRelayIsASource(t *testing.T) {
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{
-			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, options: relay.Options{HistoryBytes: historyBytes},
+			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t,
+			options: relay.Options{HistoryBytes: historyBytes},
 		}
 	}, withoutWireCases())
 }
@@ -123,7 +126,8 @@ func TestRelayOfURLIsASource(t *testing.T) {
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{
-			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, overURL: true, options: relay.Options{HistoryBytes: historyBytes},
+			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, overURL: true,
+			options: relay.Options{HistoryBytes: historyBytes},
 		}
 	})
 }

@@ -32,7 +32,9 @@ type owner struct {
 // start.
 func newOwner(t conformance.T, historyBytes int64, start listwatch.Version) *owner {
 	t.Helper()
-	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing", Fields: []string{"spec.phase"}, Epoch: rand.Text()}
+	d := listwatch.Description{
+		APIVersion: "conformance.example.com/v1", Kind: "Thing", Fields: []string{"spec.phase"}, Epoch: rand.Text(),
+	}
 	o := &owner{
 		Cache:   watchcache.New(d, watchcache.Options{HistoryBytes: historyBytes}),
 		version: start, uids: make(map[listwatch.Key]listwatch.Version),
@@ -56,7 +58,9 @@ func (o *owner) write(_ context.Context, key listwatch.Key, data []byte) (listwa
 			o.uids[key] = o.version
 		}
 		const start = `{"metadata":{`
-		head := fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"uid":"%d","resourceVersion":"%d",`, o.uids[key], o.version)
+		head := fmt.Appendf(nil,
+			`{"kind":"Thing","apiVersion":"conformance.example.com/v1","metadata":{"uid":"%d","resourceVersion":"%d",`,
+			o.uids[key], o.version)
 		var err error
 		if change.Object, err = listwatch.ParseObject(bytes.Replace(data, []byte(start), head, 1)); err != nil {
 			return 0, err

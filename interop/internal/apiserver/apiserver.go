@@ -71,7 +71,8 @@ type Options struct {
 // slow down a test.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
-		Host: s.URL, BearerToken: s.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.CA}, QPS: 10000, Burst: 10000,
+		Host: s.URL, BearerToken: s.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.CA}, QPS: 10000, Burst: 10000,
 	}
 }
 
@@ -102,7 +103,8 @@ func StartWith(t testing.TB, opts Options) *Server {
 		t.Fatal(err)
 	}
 	// A self-signed certificate is its own CA.
-	if s.CA, err = os.ReadFile(filepath.Join(secure.ServerCert.CertDirectory, secure.ServerCert.PairName+".crt")); err != nil {
+	if s.CA, err = os.ReadFile(filepath.Join(secure.ServerCert.CertDirectory,
+		secure.ServerCert.PairName+".crt")); err != nil {
 		t.Fatal(err)
 	}
 	s.run(t, config, opts.Configure)
@@ -132,7 +134,8 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 		func() error { return o.RecommendedOptions.Etcd.ApplyTo(&generic.Config) },
 		func() error { return secure.ApplyToConfig(&generic.Config) },
 		func() error {
-			return o.APIEnablement.ApplyTo(&generic.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme)
+			return o.APIEnablement.ApplyTo(&generic.Config,
+				apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme)
 		},
 	} {
 		if err := apply(); err != nil {
@@ -145,7 +148,8 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
 	return &apiserver.Config{GenericConfig: generic, ExtraConfig: apiserver.ExtraConfig{
-		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*o.RecommendedOptions.Etcd, nil, generic.StorageObjectCountTracker),
+		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*o.RecommendedOptions.Etcd, nil,
+			generic.StorageObjectCountTracker),
 	}}, nil
 }
 
@@ -193,10 +197,11 @@ func (s *Server) awaitReady(t testing.TB) {
 		t.Fatal(err)
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		last = client.Get().AbsPath("/readyz").Do(ctx).Error()
-		return last == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, startTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = client.Get().AbsPath("/readyz").Do(ctx).Error()
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("the API server is not ready: %v: %v", err, last)
 	}

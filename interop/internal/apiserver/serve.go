@@ -21,7 +21,8 @@ func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(
 	listener, idle := secure.Listener, &idleListener{addr: secure.Listener.Addr(), closed: make(chan struct{})}
 	secure.Listener = idle
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	certificates := dynamiccertificates.NewDynamicServingCertificateController(config, secure.ClientCA, secure.Cert, secure.SNICerts, nil)
+	certificates := dynamiccertificates.NewDynamicServingCertificateController(config, secure.ClientCA,
+		secure.Cert, secure.SNICerts, nil)
 	if err := certificates.RunOnce(); err != nil {
 		return nil, err
 	}

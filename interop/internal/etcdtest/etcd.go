@@ -88,7 +88,9 @@ func (s *Server) Restart() {
 // Dial returns a client of the servers at urls, which is closed at the end of the test.
 func Dial(t testing.TB, urls ...string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: startTimeout, MaxCallSendMsgSize: math.MaxInt32, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: urls, DialTimeout: startTimeout, MaxCallSendMsgSize: math.MaxInt32, Logger: zap.NewNop(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,10 @@ func StartDurable(t testing.TB) *Process {
 
 func newProcess(t testing.TB, i int) *Process {
 	t.Helper()
-	m := member{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: "http://" + ports.Address(t), Peer: "http://" + ports.Address(t), MaxRequestBytes: 8 << 20}
+	m := member{
+		Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: "http://" + ports.Address(t),
+		Peer: "http://" + ports.Address(t), MaxRequestBytes: 8 << 20,
+	}
 	m.AdvertisedPeer = m.Peer
 	return &Process{URL: m.Client, t: t, member: m}
 }

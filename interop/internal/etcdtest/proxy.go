@@ -46,12 +46,15 @@ func StartProxy(t testing.TB, url string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{URL: "http://" + l.Addr().String(), cancels: make(map[int]context.CancelFunc)}
-	p.upstream, err = grpc.NewClient(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)))
+	p.upstream, err = grpc.NewClient(strings.TrimPrefix(url, "http://"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}), grpc.MaxCallRecvMsgSize(math.MaxInt32),
+			grpc.MaxCallSendMsgSize(math.MaxInt32)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.UnknownServiceHandler(p.pass), grpc.ForceServerCodec(raw{}), grpc.MaxRecvMsgSize(math.MaxInt32))
+	s := grpc.NewServer(grpc.UnknownServiceHandler(p.pass), grpc.ForceServerCodec(raw{}),
+		grpc.MaxRecvMsgSize(math.MaxInt32))
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {

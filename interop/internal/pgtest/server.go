@@ -55,7 +55,8 @@ func Start(t testing.TB) *Server {
 			t.Fatal(err)
 		}
 	}
-	initdb := s.command("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--pgdata="+s.data())
+	initdb := s.command("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8",
+		"--locale=C", "--pgdata="+s.data())
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
@@ -117,7 +118,8 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 func (s *Server) Restart() {
 	s.t.Helper()
 	// Disable fsync, which protects only against a crash of the machine.
-	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300", "-c", "max_prepared_transactions=1")
+	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
+		"max_connections=300", "-c", "max_prepared_transactions=1")
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)

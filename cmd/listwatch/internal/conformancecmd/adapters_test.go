@@ -41,9 +41,11 @@ func TestUntestableTargetIsRefused(t *testing.T) {
 		}
 	}
 	for resource, want := range map[string]string{
-		"namespaces": "has no namespaces", "widgets.v1.example.com": "not found", "nothing": "widgets.v1.demo.example.com",
+		"namespaces": "has no namespaces", "widgets.v1.example.com": "not found",
+		"nothing": "widgets.v1.demo.example.com",
 	} {
-		if _, err := adapters.Kube(t.Context(), base, resource, adapters.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := adapters.Kube(t.Context(), base, resource, adapters.Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("resource %s: got %v, want an error with %q", resource, err, want)
 		}
 	}
@@ -64,12 +66,14 @@ func TestCredentialsAreHiddenInReports(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	c, err := adapters.Kube(t.Context(), base, "", adapters.Options{Header: http.Header{"Authorization": {secret}}, Timeout: patient.Timeout})
+	c, err := adapters.Kube(t.Context(), base, "",
+		adapters.Options{Header: http.Header{"Authorization": {secret}}, Timeout: patient.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	r, err := conformance.Execute(t.Context(), c.Target, conformance.Options{Run: []string{"handshake/ws-version", "handshake/headers-before-events"}}, nil)
+	r, err := conformance.Execute(t.Context(), c.Target,
+		conformance.Options{Run: []string{"handshake/ws-version", "handshake/headers-before-events"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +97,8 @@ func TestRunEndsWhenTheServerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	r, err := conformance.Execute(t.Context(), c.Target, conformance.Options{Subject: harness.Server, Run: []string{"handshake", "event"}}, nil)
+	r, err := conformance.Execute(t.Context(), c.Target,
+		conformance.Options{Subject: harness.Server, Run: []string{"handshake", "event"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +131,12 @@ func TestInterruptedRunCleansUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := 0
-	r, err := conformance.Execute(ctx, c.Target, conformance.Options{Run: []string{"event"}}, func(conformance.Outcome) {
-		if ran++; ran == 3 {
-			cancel()
-		}
-	})
+	r, err := conformance.Execute(ctx, c.Target, conformance.Options{Run: []string{"event"}},
+		func(conformance.Outcome) {
+			if ran++; ran == 3 {
+				cancel()
+			}
+		})
 	if err != nil || r.OK() {
 		t.Fatalf("got %v, OK %v; want an unfinished run", err, r.OK())
 	}

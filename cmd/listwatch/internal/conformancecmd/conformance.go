@@ -31,7 +31,8 @@ The exit code is 0 if every must that could be tested holds, 1 if one does not,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newConformanceServer(), newConformanceClient(), newConformanceSelf(), newConformanceList(), newConformanceExplain(), newConformanceCheck(),
+		newConformanceServer(), newConformanceClient(), newConformanceSelf(), newConformanceList(),
+		newConformanceExplain(), newConformanceCheck(),
 	)
 	return cmd
 }
@@ -48,7 +49,8 @@ type suiteOptions struct {
 }
 
 func (s *suiteOptions) addFlags(f *pflag.FlagSet) {
-	f.StringArrayVar(&s.run, "run", nil, "`pattern` of cases to run, such as resume, resume/from-rv or resume/*/h2; if none, all (repeatable)")
+	f.StringArrayVar(&s.run, "run", nil,
+		"`pattern` of cases to run, such as resume, resume/from-rv or resume/*/h2; if none, all (repeatable)")
 	f.StringArrayVar(&s.skip, "skip", nil, "`pattern` of cases to skip (repeatable)")
 	f.BoolVar(&s.strict, "strict", false, "report every broken rule as a failure, even if it is not a must")
 	f.Uint64Var(&s.seed, "seed", 0, "`seed` of random cases; 0 means a random seed")
@@ -67,7 +69,8 @@ const minTimeout = 2 * time.Second
 func (s *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
 	all := conformance.Options{Subject: subject, Run: s.run, Skip: s.skip, Strict: s.strict}
 	if s.timeout < minTimeout {
-		return all, cli.Usagef("--timeout %v: must be at least %v, because a correct server may need a second", s.timeout, minTimeout)
+		return all, cli.Usagef("--timeout %v: must be at least %v, because a correct server may need a second",
+			s.timeout, minTimeout)
 	}
 	if s.knownFailures != "" {
 		var err error
@@ -87,7 +90,8 @@ type selfTest func(ctx context.Context, r *conformance.Report, p *report.Progres
 // execute runs the cases and then the self tests, shows the progress and writes all reports.
 // command is the command line that repeats the run.
 func (s *suiteOptions) execute(
-	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer, after ...selfTest,
+	ctx context.Context, t conformance.Target, all conformance.Options, command []string, out io.Writer,
+	after ...selfTest,
 ) error {
 	t.Seed = s.seed
 	progress := report.NewProgress(out)

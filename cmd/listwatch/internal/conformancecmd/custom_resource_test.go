@@ -58,7 +58,8 @@ func (c *crdServer) define(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	resource := kubeapi.Resource{
-		Group: body.Spec.Group, Version: body.Spec.Versions[0].Name, Plural: body.Spec.Names.Plural, Kind: body.Spec.Names.Kind,
+		Group: body.Spec.Group, Version: body.Spec.Versions[0].Name, Plural: body.Spec.Names.Plural,
+		Kind:       body.Spec.Names.Kind,
 		Namespaced: true, Fields: []string{"spec.phase"},
 	}
 	c.mu.Lock()
@@ -85,10 +86,12 @@ func TestServerWithoutConfigMapsUsesCustomResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The test server does not support HTTP/2 without TLS, so h2 is not tested.
-	if notes := strings.Join(c.Target.Notes, "\n"); !strings.Contains(notes, "a custom resource created for this run") || !strings.Contains(notes, "h2 is not tested") {
+	if notes := strings.Join(c.Target.Notes, "\n"); !strings.Contains(notes,
+		"a custom resource created for this run") || !strings.Contains(notes, "h2 is not tested") {
 		t.Errorf("got notes %q", notes)
 	}
-	if n := countPasses(t, c.Target, conformance.Options{Run: []string{"select", "event/create-update-delete"}}); n < 20 {
+	if n := countPasses(t, c.Target, conformance.Options{Run: []string{"select", "event/create-update-delete"}}); n <
+		20 {
 		t.Errorf("only %d runs passed", n)
 	}
 	if err := c.Close(); err != nil {

@@ -76,7 +76,9 @@ func TestKubernetesTargetPasses(t *testing.T) {
 	}
 	// The cases with many watchers and large objects are slow, and would show nothing new
 	// about this module's server.
-	o := conformance.Options{Skip: []string{"conc", "large", "order", "limit", "timeout", "slow", "drop", "*/*/h2", "*/*/ws-[gn][oh]*"}}
+	o := conformance.Options{
+		Skip: []string{"conc", "large", "order", "limit", "timeout", "slow", "drop", "*/*/h2", "*/*/ws-[gn][oh]*"},
+	}
 	if n := countPasses(t, c.Target, o); n < 80 {
 		t.Errorf("only %d runs passed", n)
 	}

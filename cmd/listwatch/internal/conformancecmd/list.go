@@ -54,7 +54,9 @@ func selectCases(patterns []string) ([]conformance.Case, error) {
 		return nil, cli.UsageError(err)
 	}
 	return slices.DeleteFunc(conformance.List(), func(c conformance.Case) bool {
-		return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return conformance.Match(p, c.ID) })
+		return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool {
+			return conformance.Match(p, c.ID)
+		})
 	}), nil
 }
 
@@ -62,7 +64,8 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule, strings.Fields(c.Needs.String()), c.CoveredBy,
+			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
+			strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
 	e := json.NewEncoder(w)

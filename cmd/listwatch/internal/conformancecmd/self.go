@@ -80,6 +80,8 @@ func (s *selfOptions) injectFaults(ctx context.Context, r *conformance.Report, p
 	if err != nil {
 		return err
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("the history of the run under faults is in %s; listwatch conformance check %s verifies it again", file, s.histories))
+	r.Notes = append(r.Notes,
+		fmt.Sprintf("the history of the run under faults is in %s; listwatch conformance check %s verifies it again",
+			file, s.histories))
 	return nil
 }

@@ -47,9 +47,11 @@ the control hook; see docs/conformance-hook.md.`,
 	f.StringVar(&o.kube, "kube", "", "`URL` of a server with Kubernetes' API, such as https://127.0.0.1:6443")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` with the server and its credentials")
 	f.StringVar(&o.exec, "exec", "", "shell `command` that starts a server and implements the control hook")
-	f.StringVar(&o.resource, "resource", "", "`resource` to work on, such as widgets.v1.demo.example.com; if empty, configmaps")
+	f.StringVar(&o.resource, "resource", "",
+		"`resource` to work on, such as widgets.v1.demo.example.com; if empty, configmaps")
 	f.StringVar(&o.Token, "token", "", "bearer `token`")
-	f.StringArrayVar(&o.headers, "header", nil, "`header` to add to every request, such as \"Origin: https://example.com\" (repeatable)")
+	f.StringArrayVar(&o.headers, "header", nil,
+		"`header` to add to every request, such as \"Origin: https://example.com\" (repeatable)")
 	f.StringVar(&o.CA, "ca", "", "PEM `file` with the CAs to trust; if empty, the CAs of the system")
 	f.StringVar(&o.Cert, "cert", "", "PEM `file` with a client certificate")
 	f.StringVar(&o.Key, "key", "", "PEM `file` with the key of --cert")

@@ -13,7 +13,9 @@ import (
 )
 
 func clientTyped(e *harness.Env) {
-	tooLarge := &listwatch.StatusDetails{Causes: []listwatch.Cause{{Reason: listwatch.CauseTooLarge}}, RetryAfterSeconds: 1}
+	tooLarge := &listwatch.StatusDetails{
+		Causes: []listwatch.Cause{{Reason: listwatch.CauseTooLarge}}, RetryAfterSeconds: 1,
+	}
 	for _, test := range []struct {
 		code int
 		body string
@@ -43,7 +45,8 @@ func clientTyped(e *harness.Env) {
 		for call, err := range map[string]error{"dial": dialErr, "watch": watchErr, "list": listErr} {
 			got, ok := errors.AsType[*listwatch.Error](err)
 			if !ok || got.Code != test.want || got.Status != test.code || !got.Remote {
-				e.Errorf("%s: the server responded %d %q, the client returned %#v, want a remote error with code %v", call, test.code, test.body, err, test.want)
+				e.Errorf("%s: the server responded %d %q, the client returned %#v, want a remote error with code %v",
+					call, test.code, test.body, err, test.want)
 			}
 		}
 	}
@@ -56,7 +59,8 @@ func html502(e *harness.Env) {
 		badGateway = harness.Respond(http.StatusBadGateway, page, "Content-Type", "text/html")
 		server, route := e.ServeSequence(badGateway)
 		_, err := e.Remote(route).Watch(e.Context(), listwatch.Query{})
-		if got := err.Error(); !errors.Is(err, listwatch.Unavailable) || len(got) > 500 || !strings.Contains(got, "502 Bad Gateway") {
+		if got := err.Error(); !errors.Is(err, listwatch.Unavailable) || len(got) > 500 ||
+			!strings.Contains(got, "502 Bad Gateway") {
 			e.Errorf("got an error of %d bytes, %.200q, want at most 500 bytes with 502 Bad Gateway", len(got), got)
 		}
 		if n := len(server.RequestTimes()); n != 1 {
@@ -65,7 +69,8 @@ func html502(e *harness.Env) {
 	}
 
 	const failures = 6
-	steps := append([]http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}, slices.Repeat([]http.HandlerFunc{badGateway}, failures)...)
+	steps := append([]http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))},
+		slices.Repeat([]http.HandlerFunc{badGateway}, failures)...)
 	server, route := e.ServeSequence(append(steps, e.SendThenEnd(harness.AddedEvent("b", "6")))...)
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
@@ -91,14 +96,19 @@ func retryAfter(e *harness.Env) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	details := &listwatch.StatusDetails{RetryAfterSeconds: 45}
+	unavailable := harness.StatusJSON(503, "ServiceUnavailable", nil)
 	for name, failure := range map[string]http.HandlerFunc{
-		"429 in seconds":        harness.Respond(429, "", "Retry-After", "45"),
-		"503 in seconds":        harness.Respond(503, harness.StatusJSON(503, "ServiceUnavailable", nil), "Retry-After", "45"),
-		"503 as a date":         date,
-		"429 in the Status":     harness.Respond(429, harness.StatusJSON(429, "TooManyRequests", details)),
-		"429 in an ERROR event": e.SendError(&listwatch.Error{Code: listwatch.Unavailable, Status: 429, Reason: "TooManyRequests", Details: &listwatch.Details{RetryAfter: delay}}),
+		"429 in seconds":    harness.Respond(429, "", "Retry-After", "45"),
+		"503 in seconds":    harness.Respond(503, unavailable, "Retry-After", "45"),
+		"503 as a date":     date,
+		"429 in the Status": harness.Respond(429, harness.StatusJSON(429, "TooManyRequests", details)),
+		"429 in an ERROR event": e.SendError(&listwatch.Error{
+			Code: listwatch.Unavailable, Status: 429, Reason: "TooManyRequests",
+			Details: &listwatch.Details{RetryAfter: delay},
+		}),
 	} {
-		server, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5")), failure, e.SendThenEnd(harness.AddedEvent("b", "6")))
+		server, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5")), failure,
+			e.SendThenEnd(harness.AddedEvent("b", "6")))
 		w := e.Follow(e.Remote(route), 1)
 		for range 2 {
 			if _, err := e.NextOf(w); err != nil {

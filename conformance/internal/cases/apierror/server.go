@@ -67,7 +67,8 @@ func statusShape(e *harness.Env) {
 		e.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"kind": `"Status"`, "apiVersion": `"v1"`, "metadata": `{}`, "status": `"Failure"`, "reason": `"Invalid"`, "code": `422`,
+		"kind": `"Status"`, "apiVersion": `"v1"`, "metadata": `{}`, "status": `"Failure"`,
+		"reason": `"Invalid"`, "code": `422`,
 	} {
 		if got := string(fields[name]); got != want {
 			e.Errorf("got %s: %s, want %s", name, got, want)
@@ -112,7 +113,8 @@ func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 	if err := json.Unmarshal(event, &got); err != nil || strings.Count(strings.TrimSpace(string(event)), "\n") != 0 {
 		e.Fatalf("got %q, want one event: %v", event, err)
 	}
-	if s := got.Object; got.Type != "ERROR" || s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != 410 || s.Reason != "Expired" {
+	if s := got.Object; got.Type != "ERROR" || s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" ||
+		s.Code != 410 || s.Reason != "Expired" {
 		e.Errorf("got %s, want an ERROR event with a Status of code 410 and reason Expired", event)
 	}
 }
@@ -132,8 +134,10 @@ func httpCodeEqualsStatus(e *harness.Env) {
 		wantRefused(e, r)
 	}
 	e.RequestRaw("PUT", "").WantRefused(http.StatusMethodNotAllowed, "MethodNotAllowed")
-	e.RequestRaw("PATCH", e.ResourcePath(harness.DefaultNamespace)).WantRefused(http.StatusMethodNotAllowed, "MethodNotAllowed")
-	e.RequestRaw("POST", e.ResourcePath(harness.DefaultNamespace), "Content-Type", "application/json").WantRefused(http.StatusBadRequest, "BadRequest")
+	e.RequestRaw("PATCH", e.ResourcePath(harness.DefaultNamespace)).WantRefused(http.StatusMethodNotAllowed,
+		"MethodNotAllowed")
+	e.RequestRaw("POST", e.ResourcePath(harness.DefaultNamespace), "Content-Type",
+		"application/json").WantRefused(http.StatusBadRequest, "BadRequest")
 }
 
 func error404(e *harness.Env) {
@@ -180,7 +184,9 @@ func error422Causes(e *harness.Env) {
 }
 
 func errorNegotiated(e *harness.Env) {
-	for _, accept := range []string{"nonsense", "text/html", "application/json;q=2", "image/png, text/plain;q=0.5", "a/b/c"} {
+	for _, accept := range []string{
+		"nonsense", "text/html", "application/json;q=2", "image/png, text/plain;q=0.5", "a/b/c",
+	} {
 		a := e.WatchRaw("labelSelector=!!", "Accept", accept)
 		if a.Status == http.StatusNotAcceptable && !e.Supports(harness.InProcess) {
 			// The request has two errors, and a server may report either of them.

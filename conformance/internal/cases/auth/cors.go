@@ -20,8 +20,10 @@ func similarOrigins(own string) []string {
 	scheme, host, _ := strings.Cut(own, "://")
 	other := map[string]string{"http": "https", "https": "http"}[scheme]
 	return []string{
-		"https://evil.example", scheme + "://evil.example", own + ".evil.example", scheme + "://evil" + host, scheme + "://sub." + host,
-		own + ":8443", own + "@evil.example", own + "#.evil.example", own + ", https://evil.example", "https://evil.example, " + own,
+		"https://evil.example", scheme + "://evil.example", own + ".evil.example", scheme + "://evil" + host,
+		scheme + "://sub." + host,
+		own + ":8443", own + "@evil.example", own + "#.evil.example", own + ", https://evil.example",
+		"https://evil.example, " + own,
 		other + "://" + host + ":1", host, scheme + ":" + host, "*", "https://*", "",
 	}
 }
@@ -96,7 +98,9 @@ func sameOrigin(e *harness.Env) {
 // credentials.
 func wantAllowed(a *harness.Response, origin string) {
 	a.Helper()
-	for name, want := range map[string]string{"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"} {
+	for name, want := range map[string]string{
+		"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true",
+	} {
 		if got := a.Headers.Values(name); !slices.Equal(got, []string{want}) {
 			a.Errorf("status %d: got %s %q, want exactly one value, %q", a.Status, name, got, want)
 		}
@@ -120,7 +124,8 @@ func corsPreflight(e *harness.Env) {
 	headers := []string{"authorization", "last-event-id", "content-type"}
 	preflight := func(origin, method string) *harness.Response {
 		return e.RequestOn(e.Connect(e.ALPN()...), "OPTIONS", "?watch=1", []string{
-			"Origin", origin, "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(headers, ","),
+			"Origin", origin, "Access-Control-Request-Method", method, "Access-Control-Request-Headers",
+			strings.Join(headers, ","),
 		})
 	}
 	for _, method := range []string{"GET", "DELETE"} {
@@ -147,8 +152,10 @@ func corsSimple(e *harness.Env) {
 	responses := func(origin string) map[int][]*harness.Response {
 		with := func(token string) []string { return append(bearer(token), "Origin", origin) }
 		return map[int][]*harness.Response{
-			http.StatusOK:           {e.WatchRaw("", with(harness.Allowed)...), e.ListRaw("", with(harness.Allowed)...)},
-			http.StatusBadRequest:   {e.WatchRaw("resourceVersion=abc", with(harness.Allowed)...), e.ListRaw("limit=x", with(harness.Allowed)...)},
+			http.StatusOK: {e.WatchRaw("", with(harness.Allowed)...), e.ListRaw("",
+				with(harness.Allowed)...)},
+			http.StatusBadRequest: {e.WatchRaw("resourceVersion=abc", with(harness.Allowed)...), e.ListRaw("limit=x",
+				with(harness.Allowed)...)},
 			http.StatusUnauthorized: {e.WatchRaw("", with("nobody")...)},
 			http.StatusForbidden:    {e.ListRaw("", with(harness.Denied)...)},
 		}
@@ -172,7 +179,9 @@ func corsSimple(e *harness.Env) {
 }
 
 func corsEventSource(e *harness.Env) {
-	header := []string{"Accept", "text/event-stream", "Cache-Control", "no-cache", "Origin", allowedOrigin, "Cookie", "session=1"}
+	header := []string{
+		"Accept", "text/event-stream", "Cache-Control", "no-cache", "Origin", allowedOrigin, "Cookie", "session=1",
+	}
 	first, second := e.Put("a"), e.Put("b")
 	for _, test := range []struct {
 		header []string

@@ -25,7 +25,9 @@ func unauthorized(e *harness.Env) {
 		{"Authorization", harness.Allowed},
 		{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(harness.Allowed+":"+harness.Allowed))},
 	} {
-		for _, a := range []*harness.Response{e.WatchRaw("", header...), e.ListRaw("", header...), e.WatchRaw("resourceVersion=abc", header...)} {
+		for _, a := range []*harness.Response{
+			e.WatchRaw("", header...), e.ListRaw("", header...), e.WatchRaw("resourceVersion=abc", header...),
+		} {
 			a.WantRefused(http.StatusUnauthorized, "Unauthorized")
 			if challenge := a.Headers.Get("WWW-Authenticate"); strings.Trim(challenge, " ") == "" {
 				e.Errorf("%q: got WWW-Authenticate %q, want a challenge", header, challenge)
@@ -38,7 +40,8 @@ func unauthorized(e *harness.Env) {
 }
 
 func forbidden(e *harness.Env) {
-	for _, a := range []*harness.Response{e.WatchRaw("", bearer(harness.Denied)...), e.ListRaw("", bearer(harness.Denied)...)} {
+	for _, a := range []*harness.Response{e.WatchRaw("", bearer(harness.Denied)...), e.ListRaw("",
+		bearer(harness.Denied)...)} {
 		if s := a.WantRefused(http.StatusForbidden, "Forbidden"); !strings.Contains(s.Message, harness.Denied) {
 			e.Errorf("got message %q, want it to name the user", s.Message)
 		}
@@ -70,7 +73,8 @@ func bearerSubprotocol(e *harness.Env) {
 	offer("v1", tokenSubprotocol("nobody")).WantRefused(http.StatusUnauthorized, "Unauthorized")
 	offer("v1", tokenSubprotocol(harness.Allowed)+"=").WantRefused(http.StatusUnauthorized, "Unauthorized")
 	offer("v1", tokenSubprotocol("")).WantRefused(http.StatusUnauthorized, "Unauthorized")
-	offer("v1", tokenSubprotocol(harness.Allowed), tokenSubprotocol(harness.Denied)).WantRefused(http.StatusUnauthorized, "Unauthorized")
+	offer("v1", tokenSubprotocol(harness.Allowed),
+		tokenSubprotocol(harness.Denied)).WantRefused(http.StatusUnauthorized, "Unauthorized")
 	offer("v1", tokenSubprotocol(harness.Denied)).WantRefused(http.StatusForbidden, "Forbidden")
 }
 
@@ -91,7 +95,8 @@ func (t *tokenSource) header(_ context.Context, refresh bool) (http.Header, erro
 // requireToken returns a handler that passes requests with the given token to the handler
 // next, and responds to other requests with 401.
 func requireToken(token string, next http.HandlerFunc) http.HandlerFunc {
-	refuse := harness.Respond(http.StatusUnauthorized, harness.StatusJSON(http.StatusUnauthorized, "Unauthorized", nil), "WWW-Authenticate", "Bearer")
+	refuse := harness.Respond(http.StatusUnauthorized, harness.StatusJSON(http.StatusUnauthorized, "Unauthorized", nil),
+		"WWW-Authenticate", "Bearer")
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			refuse(w, r)
@@ -109,8 +114,12 @@ func tokenRefresh(e *harness.Env) {
 	}
 	// More events of version 6 may follow, so the client must resume from version 5.
 	first := requireToken("stale", e.SendThenEnd(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")))
-	expired := e.SendError(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
-	for name, second := range map[string]http.HandlerFunc{"HTTP 401": requireToken("fresh", nil), "ERROR event": requireToken("stale", expired)} {
+	expired := e.SendError(&listwatch.Error{
+		Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized",
+	})
+	for name, second := range map[string]http.HandlerFunc{
+		"HTTP 401": requireToken("fresh", nil), "ERROR event": requireToken("stale", expired),
+	} {
 		versions := make(chan string)
 		_, tokens, w := follow(first, second, requireToken("fresh", harness.RecordVersion(versions)))
 		for range 2 {
@@ -140,7 +149,8 @@ func tokenRefresh(e *harness.Env) {
 	}
 	<-time.After(time.Hour) // an hour of fake time
 	if n := len(server.RequestTimes()); n != 3 || tokens.refreshes.Load() != 1 {
-		e.Errorf("all tokens refused: got %d requests to the server and %d for fresh credentials within an hour, want 3 and 1", n, tokens.refreshes.Load())
+		e.Errorf("all tokens refused: got %d requests to the server and %d for fresh credentials within an hour, "+
+			"want 3 and 1", n, tokens.refreshes.Load())
 	}
 }
 
@@ -152,7 +162,9 @@ func tokenExpiries(e *harness.Env) {
 		case <-time.After(time.Minute):
 		case <-s.Done():
 		}
-		frame, err := s.Encoder.Error(&listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"})
+		frame, err := s.Encoder.Error(&listwatch.Error{
+			Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized",
+		})
 		if err == nil {
 			_ = s.Sender.Send([][]byte{frame})
 		}
@@ -180,7 +192,8 @@ func expiry(e *harness.Env) {
 		s := e.DialRequest("", withToken)
 		s.Want("ADDED a")
 		err := s.WantError(listwatch.Unauthorized)
-		if took := time.Since(start); took < lifetime || took > lifetime+time.Second || err.Status != http.StatusUnauthorized {
+		if took := time.Since(start); took < lifetime || took > lifetime+time.Second ||
+			err.Status != http.StatusUnauthorized {
 			e.Errorf("got status %d after %v, want 401 after %v", err.Status, took, lifetime)
 		}
 	}

@@ -52,7 +52,8 @@ func badCA(e *harness.Env) {
 	wantServerCertificateRefused(e, "a certificate from an unknown authority", certs.Untrusted(), certs.ForServer)
 	server := certs.Trusted().Issue(certs.ForServer)
 	if key, ok := server.PrivateKey.(*ecdsa.PrivateKey); ok {
-		wantServerCertificateRefused(e, "a certificate signed with another server's certificate", &certs.Authority{Key: key, Certificate: server.Leaf}, certs.ForServer)
+		wantServerCertificateRefused(e, "a certificate signed with another server's certificate",
+			&certs.Authority{Key: key, Certificate: server.Leaf}, certs.ForServer)
 	}
 }
 
@@ -61,10 +62,11 @@ func wrongName(e *harness.Env) {
 		certs.ForServer(c)
 		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)}
 	})
-	wantServerCertificateRefused(e, "a certificate with the address as its name", certs.Trusted(), func(c *x509.Certificate) {
-		certs.ForServer(c)
-		c.Subject.CommonName, c.IPAddresses, c.DNSNames = "127.0.0.1", nil, []string{"127.0.0.1", "*"}
-	})
+	wantServerCertificateRefused(e, "a certificate with the address as its name", certs.Trusted(),
+		func(c *x509.Certificate) {
+			certs.ForServer(c)
+			c.Subject.CommonName, c.IPAddresses, c.DNSNames = "127.0.0.1", nil, []string{"127.0.0.1", "*"}
+		})
 	wantServerCertificateRefused(e, "a client certificate", certs.Trusted(), func(c *x509.Certificate) {
 		certs.ForServer(c)
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -85,9 +87,13 @@ func expiredCertificate(e *harness.Env) {
 // wantServerCertificateRefused checks that the client sends no request to a server whose
 // certificate was first modified by the function change and then signed by the given authority.
 // Before that, it checks that the client accepts a server with a valid certificate.
-func wantServerCertificateRefused(e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate)) {
+func wantServerCertificateRefused(
+	e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate),
+) {
 	e.Helper()
-	handlers := &harness.HandlerSequence{Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))}}
+	handlers := &harness.HandlerSequence{
+		Env: e, Handlers: []http.HandlerFunc{e.SendThenEnd(harness.AddedEvent("a", "5"))},
+	}
 	e.WithRoute(serveTLS(e, handlers, certs.ServeTrusted)).Dial("").Want("ADDED a")
 	route := serveTLS(e, handlers, func(c *tls.Config) { c.Certificates = []tls.Certificate{authority.Issue(change)} })
 	r := e.Remote(route)
@@ -126,13 +132,15 @@ func mutualTLS(e *harness.Env) {
 		return withTLSConfig(e, func(config *tls.Config) { config.Certificates = []tls.Certificate{c} })
 	}
 	withCertificate(e.IssueCertificate(harness.Allowed)).Dial("").Want("ADDED a")
-	if _, err := withCertificate(e.IssueCertificate(harness.Denied)).TryDial("", transport.Request{}); !errors.Is(err, listwatch.Forbidden) {
+	if _, err := withCertificate(e.IssueCertificate(harness.Denied)).TryDial("", transport.Request{}); !errors.Is(err,
+		listwatch.Forbidden) {
 		e.Errorf("certificate of a user without permission: got %v, want an error with code Forbidden", err)
 	}
 	if _, err := e.TryDial("", transport.Request{}); err == nil {
 		e.Error("without a certificate: got a watch, want an error")
 	}
-	if _, err := withCertificate(certs.Untrusted().Issue(certs.ForUser(harness.Allowed))).TryDial("", transport.Request{}); err == nil {
+	if _, err := withCertificate(certs.Untrusted().Issue(certs.ForUser(harness.Allowed))).TryDial("",
+		transport.Request{}); err == nil {
 		e.Error("certificate from an unknown authority: got a watch, want an error")
 	}
 }
@@ -162,9 +170,12 @@ func rotateCertificate(e *harness.Env) {
 
 func tlsTruncation(e *harness.Env) {
 	event := harness.EventJSON("ADDED", "a", "5") + "\n"
-	wantTruncationError(e, "a stream", harness.ResponseHeader{ContentType: harness.JSONMediaType}, harness.SendPieces(event))
+	wantTruncationError(e, "a stream", harness.ResponseHeader{ContentType: harness.JSONMediaType},
+		harness.SendPieces(event))
 	if e.Transport == "h1" {
-		wantTruncationError(e, "a response that ends with the connection", harness.ResponseHeader{ContentType: harness.JSONMediaType, EndsWithConnection: true}, harness.SendBytes(event))
+		wantTruncationError(e, "a response that ends with the connection",
+			harness.ResponseHeader{ContentType: harness.JSONMediaType, EndsWithConnection: true},
+			harness.SendBytes(event))
 	}
 }
 
@@ -183,7 +194,8 @@ func closeWithoutNotify(p *harness.ScriptedServer) {
 func wantTruncationError(e *harness.Env, name string, h harness.ResponseHeader, play harness.Step) {
 	e.Helper()
 	read := make(chan struct{})
-	s := e.WithRoute(serveTLS(e, e.ScriptedWithHeader(h, play, harness.WaitFor(read), closeWithoutNotify), certs.ServeTrusted)).Dial("")
+	s := e.WithRoute(serveTLS(e, e.ScriptedWithHeader(h, play, harness.WaitFor(read), closeWithoutNotify),
+		certs.ServeTrusted)).Dial("")
 	s.Want("ADDED a")
 	close(read)
 	if w, err := s.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || errors.Is(err, io.EOF) {

@@ -17,7 +17,8 @@ func bookmarkOptIn(e *harness.Env) {
 	requested := e.Dial(harness.AllowBookmarks)
 	others := map[string]*harness.Watch{}
 	for _, query := range []string{
-		"", "resourceVersion=0", "allowWatchBookmarks=false", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", harness.From(e.Newest()),
+		"", "resourceVersion=0", "allowWatchBookmarks=false",
+		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan", harness.From(e.Newest()),
 	} {
 		others[query] = e.Dial(query)
 	}
@@ -63,9 +64,11 @@ func bookmarkShape(e *harness.Env) {
 		// others.
 		delete(metadata, "annotations")
 		want := map[string]any{
-			"kind": e.Kind, "apiVersion": object["apiVersion"], "metadata": map[string]any{"resourceVersion": metadata["resourceVersion"]},
+			"kind": e.Kind, "apiVersion": object["apiVersion"],
+			"metadata": map[string]any{"resourceVersion": metadata["resourceVersion"]},
 		}
-		if diff := cmp.Diff(want, object); diff != "" || metadata["resourceVersion"] == "" || object["apiVersion"] == nil {
+		if diff := cmp.Diff(want, object); diff != "" || metadata["resourceVersion"] == "" ||
+			object["apiVersion"] == nil {
 			e.Errorf("got %s (-want +got):\n%s", w.Object, diff)
 		}
 	}
@@ -105,7 +108,8 @@ func bookmarkResume(e *harness.Env) {
 		next := e.Put("a", "on", "yes")
 		s = e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&" + harness.From(at))
 		if got := s.Next(); got.Version != next || got.Type != listwatch.Modified {
-			e.Fatalf("resumed from the bookmark at version %d: the first event is %s at version %d, want the write at version %d", at, harness.EventLine(got), got.Version, next)
+			e.Fatalf("resumed from the bookmark at version %d: the first event is %s at version %d, want the write "+
+				"at version %d", at, harness.EventLine(got), got.Version, next)
 		}
 	}
 }
@@ -113,7 +117,8 @@ func bookmarkResume(e *harness.Env) {
 func bookmarkBeforeTimeout(e *harness.Env) {
 	const seconds = 40
 	e.Put("a", "on", "no")
-	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&timeoutSeconds=40&" + harness.From(e.Newest()))
+	s := e.Dial(harness.AllowBookmarks + harness.LabelSelector("on=yes") + "&timeoutSeconds=40&" +
+		harness.From(e.Newest()))
 	start := time.Now()
 	hidden := e.Put("b", "on", "no") // excluded by the selector, so only a bookmark reports it
 	var bookmarks []listwatch.Version
@@ -146,7 +151,8 @@ func bookmarkNotToHandlers(e *harness.Env) {
 		return b
 	}
 	versions := make(chan string, 1)
-	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5"), bookmark("7"), harness.AddedEvent("b", "8"), bookmark("9")), harness.RecordVersion(versions))
+	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5"), bookmark("7"), harness.AddedEvent("b", "8"),
+		bookmark("9")), harness.RecordVersion(versions))
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		got, err := e.NextOf(w)

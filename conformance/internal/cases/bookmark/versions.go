@@ -65,7 +65,8 @@ func bookmarkSound(e *harness.Env) {
 	written := stop()
 	for _, m := range bookmarks {
 		if want := countVersions(written, start, m.at); m.before != want {
-			e.Errorf("before the bookmark at version %d: got %d events, want %d, one for each write", m.at, m.before, want)
+			e.Errorf("before the bookmark at version %d: got %d events, want %d, one for each write", m.at, m.before,
+				want)
 		}
 	}
 }

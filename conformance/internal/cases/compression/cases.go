@@ -53,8 +53,10 @@ var Cases = []harness.Case{
 	{
 		ID: "comp/shared-history", Subject: harness.Both,
 		Needs: harness.OwnCollection | harness.Configurable | harness.Drains,
-		Setup: harness.Setup{SharedCompression: watchserver.ShareAlways, Timing: watchserver.Timing{Bookmark: 50 * time.Millisecond}},
-		Run:   sharedHistory,
+		Setup: harness.Setup{
+			SharedCompression: watchserver.ShareAlways, Timing: watchserver.Timing{Bookmark: 50 * time.Millisecond},
+		},
+		Run: sharedHistory,
 		Rule: "a compressed event refers to earlier events only if the client has received their text, and no other " +
 			"text in between (RFC 1951, section 2)",
 	},

@@ -79,16 +79,21 @@ func checkCoding(e *harness.Env, name string) {
 	byHand := decode(e.WatchRaw(harness.From(start), "Accept-Encoding", name), name)
 	client := e.DialRequest(harness.From(start), transport.Request{Codings: []string{name}})
 	for i, size := range sizes {
-		v := e.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`, i, harness.RandomText(size/2, 1)+strings.Repeat("listwatch ", size/20)))
+		v := e.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`,
+			i, harness.RandomText(size/2, 1)+strings.Repeat("listwatch ", size/20)))
 		want := plain.event()
 		if got := byHand.event(); got != want {
 			e.Fatalf("event %d: got %.200q, want %.200q", i, got, want)
 		}
 		if got := client.Next(); got.Version != v || !strings.Contains(want, string(got.Object.Data)) {
-			e.Fatalf("event %d: the client got version %d, %.200q; want version %d of %.200q", i, got.Version, got.Object.Data, v, want)
+			e.Fatalf("event %d: the client got version %d, %.200q; want version %d of %.200q", i,
+				got.Version, got.Object.Data, v, want)
 		}
 	}
-	for _, offer := range []string{name + ";q=0.5", "br, " + name, "identity;q=0.1, " + name, strings.ToUpper(name), "x-unknown," + name + " ; q=1"} {
+	for _, offer := range []string{
+		name + ";q=0.5", "br, " + name, "identity;q=0.1, " + name, strings.ToUpper(name),
+		"x-unknown," + name + " ; q=1",
+	} {
 		decode(e.WatchRaw(harness.From(start), "Accept-Encoding", offer), name).event()
 	}
 	if !e.Supports(harness.Drains) {
@@ -116,7 +121,8 @@ func notRequested(e *harness.Env) {
 		{"Accept-Encoding", "br"},
 		{"Accept-Encoding", "identity, gzip;q=0.5, zstd;q=0.5"},
 	} {
-		if got := decode(e.WatchRaw(harness.From(start), header...), "").event(); !strings.HasPrefix(got, harness.JSONEventPrefix) || !strings.Contains(got, "listwatch listwatch") {
+		if got := decode(e.WatchRaw(harness.From(start), header...), "").event(); !strings.HasPrefix(got,
+			harness.JSONEventPrefix) || !strings.Contains(got, "listwatch listwatch") {
 			e.Errorf("%q: got %.100q, want an uncompressed event", header, got)
 		}
 	}
@@ -162,10 +168,13 @@ func multiMember(e *harness.Env) {
 			all = append(all, harness.EventJSON("ADDED", string(rune('a'+i)), fmt.Sprint(5+i))+"\n")
 		}
 		long := harness.EventJSON("ADDED", strings.Repeat("d", 2000), "8") + "\n"
-		parts := []string{encode(all[0]), encode(""), encode(all[1] + all[2]), encode(long[:1000]) + encode(long[1000:])}
+		parts := []string{
+			encode(all[0]), encode(""), encode(all[1] + all[2]), encode(long[:1000]) + encode(long[1000:]),
+		}
 		read := make(chan struct{})
 		h := harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{"Content-Encoding", name}}
-		s := e.WithRoute(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read), harness.SendPieces(parts[3]), harness.EndCleanly))).
+		s := e.WithRoute(e.Serve(e.ScriptedWithHeader(h, harness.SendPieces(parts[:3]...), harness.WaitFor(read),
+			harness.SendPieces(parts[3]), harness.EndCleanly))).
 			DialRequest("", transport.Request{Codings: []string{name}})
 		s.Want("ADDED a", "ADDED b", "ADDED c") // readable before the server sends the rest
 		close(read)

@@ -22,21 +22,25 @@ func sharedHistory(e *harness.Env) {
 	var watches []*harness.Watch
 	var separate []*deflateWatch // WebSockets that exclude references to earlier messages
 	if isWebSocket(e) {
-		separate = append(separate, offerDeflate(e, start, harness.DeflateNoContext), offerDeflate(e, start, harness.DeflateNoContext))
+		separate = append(separate, offerDeflate(e, start, harness.DeflateNoContext),
+			offerDeflate(e, start, harness.DeflateNoContext))
 	}
 	for i := range 100 {
 		if i%9 == 0 {
-			w := e.DialRequest(fmt.Sprintf("%s&allowWatchBookmarks=%t", harness.From(start), i%2 == 0), compressedRequest(e))
+			w := e.DialRequest(fmt.Sprintf("%s&allowWatchBookmarks=%t", harness.From(start), i%2 == 0),
+				compressedRequest(e))
 			for range i { // the events so far, which the new watch receives from the log
 				nextChange(w)
 			}
 			watches = append(watches, w)
 		}
-		v := e.PutJSON(fmt.Sprint("a-", i%7), fmt.Sprintf(`{"n":%d,"text":%q}`, i, harness.RandomText(40, uint64(i))+strings.Repeat("listwatch ", i%50)))
+		v := e.PutJSON(fmt.Sprint("a-", i%7),
+			fmt.Sprintf(`{"n":%d,"text":%q}`, i, harness.RandomText(40, uint64(i))+strings.Repeat("listwatch ", i%50)))
 		want := plain.Next()
 		for n, w := range watches {
 			if got := nextChange(w); got.Version != v || string(got.Object.Data) != string(want.Object.Data) {
-				e.Fatalf("event %d, watch %d: got version %d, %.200q; want version %d, %.200q", i, n, got.Version, got.Object.Data, v, want.Object.Data)
+				e.Fatalf("event %d, watch %d: got version %d, %.200q; want version %d, %.200q", i, n, got.Version,
+					got.Object.Data, v, want.Object.Data)
 			}
 		}
 		for _, w := range separate {

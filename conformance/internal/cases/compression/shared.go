@@ -59,7 +59,9 @@ func sharedOnce(e *harness.Env) {
 	e.Use(harness.InProcess)
 	start := e.Put("start")
 	recorder := &frameRecorder{Server: e.Variant.Server, frames: map[*byte]bool{}}
-	env := e.WithRoute(e.ServeWatches(&watchserver.Server{Source: e.Internals.Source, Transports: []transport.Server{recorder}}))
+	env := e.WithRoute(e.ServeWatches(&watchserver.Server{
+		Source: e.Internals.Source, Transports: []transport.Server{recorder},
+	}))
 	var watches []*harness.Watch
 	for range watchers {
 		watches = append(watches, env.DialRequest(harness.From(start), transport.Request{Codings: []string{"gzip"}}))
@@ -78,9 +80,11 @@ func sharedOnce(e *harness.Env) {
 	recorder.mu.Lock()
 	defer recorder.mu.Unlock()
 	if got := len(recorder.frames); got != events {
-		e.Errorf("%d events were encoded as %d frames for %d watchers, want one frame for each event", events, got, watchers)
+		e.Errorf("%d events were encoded as %d frames for %d watchers, want one frame for each event", events, got,
+			watchers)
 	}
-	if want := defaultCompression(e); len(slices.Compact(slices.Sorted(slices.Values(recorder.compressions)))) != 1 || recorder.compressions[0] != want {
+	if want := defaultCompression(e); len(slices.Compact(slices.Sorted(slices.Values(recorder.compressions)))) != 1 ||
+		recorder.compressions[0] != want {
 		e.Errorf("streams are compressed with %q, want %q", slices.Compact(recorder.compressions), want)
 	}
 }

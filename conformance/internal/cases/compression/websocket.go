@@ -95,7 +95,8 @@ func (d *deflateWatch) event() (text string, compressed bool) {
 	}
 	text, err := inflate(payload, d.history)
 	if err != nil {
-		d.Fatalf("%q: message %x cannot be inflated after %d bytes of history: %v", d.offer, payload, len(d.history), err)
+		d.Fatalf("%q: message %x cannot be inflated after %d bytes of history: %v", d.offer,
+			payload, len(d.history), err)
 	}
 	if d.takeover {
 		d.history += text
@@ -110,10 +111,12 @@ func (d *deflateWatch) wantEvents() {
 		text := strings.Repeat("listwatch ", words)
 		v := d.PutJSON("a", fmt.Sprintf(`{"n":%d,"text":%q}`, i, text))
 		got, compressed := d.event()
-		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) || !strings.Contains(got, `"text":"`+text+`"`) {
+		if !strings.HasPrefix(got, `{"type":"`) || !strings.Contains(got, `"resourceVersion":"`+v.String()+`"`) ||
+			!strings.Contains(got, `"text":"`+text+`"`) {
 			d.Fatalf("%q: got %.200q, want the event of version %d", d.offer, got, v)
 		}
-		if mustCompress := d.Supports(harness.InProcess) && defaultCompression(d.Response.Env) != ""; mustCompress && d.accepted && !compressed && len(text) > 0 {
+		if mustCompress := d.Supports(harness.InProcess) && defaultCompression(d.Response.Env) != ""; mustCompress &&
+			d.accepted && !compressed && len(text) > 0 {
 			d.Errorf("%q: got an uncompressed event of %d bytes, want it compressed", d.offer, len(got))
 		}
 	}
@@ -122,7 +125,8 @@ func (d *deflateWatch) wantEvents() {
 func wsDeflate(e *harness.Env) {
 	for offer, acceptable := range map[string]bool{
 		"": false, "x-webkit-deflate-frame": false, "permessage-bzip2": false, "foo; bar=1": false,
-		harness.Deflate: true, harness.DeflateNoContext: true, harness.Deflate + "; client_max_window_bits": true, "foo; bar=1, " + harness.Deflate: true,
+		harness.Deflate: true, harness.DeflateNoContext: true, harness.Deflate + "; client_max_window_bits": true,
+		"foo; bar=1, " + harness.Deflate: true,
 	} {
 		o := offerDeflate(e, e.Put("start"), offer)
 		if o.accepted && !acceptable {
@@ -141,7 +145,9 @@ func wsDeflate(e *harness.Env) {
 // serveDeflate returns a copy of e that uses a scripted server. The server selects the given
 // WebSocket extensions in its handshake response, and then performs the steps.
 func serveDeflate(e *harness.Env, extensions string, steps ...harness.Step) *harness.Env {
-	return e.WithRoute(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions}}, steps...)))
+	return e.WithRoute(e.ServeOnAnyTarget(e.ScriptedWithHeader(harness.ResponseHeader{
+		ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, extensions},
+	}, steps...)))
 }
 
 // anyCoding is the request of a client that accepts every coding.
@@ -162,21 +168,26 @@ func checkClientInflates(e *harness.Env) {
 		wsframe.Unfragmented(wsframe.OpText, text("c")),
 		{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a},
 	}
-	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(valid...), harness.CloseWith(wsframe.CloseNormal)).DialRequest("", anyCoding)
+	s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(valid...),
+		harness.CloseWith(wsframe.CloseNormal)).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b", "ADDED c", "ADDED a")
 	s.WantEnd()
 	invalid := map[string][]wsframe.Frame{
-		"RSV1 on the second frame": {{First: wsframe.OpText, Payload: []byte(`{"type"`)}, {First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a}},
-		"RSV1 on a ping":           {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
-		"RSV2":                     {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
-		"RSV1 on plain text":       {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
-		"a truncated message":      {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
+		"RSV1 on the second frame": {
+			{First: wsframe.OpText, Payload: []byte(`{"type"`)},
+			{First: wsframe.Final | wsframe.RSV1 | wsframe.OpContinuation, Payload: a},
+		},
+		"RSV1 on a ping":      {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpPing, Payload: []byte("?")}},
+		"RSV2":                {{First: wsframe.Final | wsframe.RSV1 | wsframe.RSV2 | wsframe.OpText, Payload: a}},
+		"RSV1 on plain text":  {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: []byte(text("c"))}},
+		"a truncated message": {{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: a[:len(a)/2]}},
 	}
 	if e.IsVariant("ws-gorilla") {
 		delete(invalid, "RSV1 on a ping") // the gorilla library ignores the bit
 	}
 	for name, frames := range invalid {
-		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.AnswerClose).DialRequest("", anyCoding)
+		s := serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...),
+			harness.AnswerClose).DialRequest("", anyCoding)
 		if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 			e.Errorf("%s: got %s %s, %v; want an error with code Corrupt", name, w.Type, w.Object, err)
 		}
@@ -185,9 +196,13 @@ func checkClientInflates(e *harness.Env) {
 }
 
 func wsNoContext(e *harness.Env) {
-	for _, offer := range []string{harness.DeflateNoContext, harness.Deflate + "; server_no_context_takeover", harness.DeflateNoContext + "; client_max_window_bits=15"} {
+	for _, offer := range []string{
+		harness.DeflateNoContext, harness.Deflate + "; server_no_context_takeover",
+		harness.DeflateNoContext + "; client_max_window_bits=15",
+	} {
 		o := offerDeflate(e, e.Put("start"), offer)
-		if got := o.Headers.Get(harness.WebSocketExtensions); o.accepted && !strings.Contains(got, "server_no_context_takeover") {
+		if got := o.Headers.Get(harness.WebSocketExtensions); o.accepted &&
+			!strings.Contains(got, "server_no_context_takeover") {
 			e.Errorf("offered %q: the server selected %q, want it to include server_no_context_takeover", offer, got)
 		}
 		o.wantEvents()
@@ -201,7 +216,9 @@ func wsNoContext(e *harness.Env) {
 		frames = append(frames, wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: message})
 	}
 	script := e.ScriptedWithHeader(
-		harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate}},
+		harness.ResponseHeader{
+			ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.Deflate},
+		},
 		harness.SendFrames(frames...), harness.AnswerClose)
 	env := e.WithRoute(e.ServeOnAnyTarget(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		offers <- r.Header.Get(harness.WebSocketExtensions)
@@ -224,36 +241,47 @@ func wsNoContext(e *harness.Env) {
 	if err == nil {
 		s.Close()
 	}
-	s = serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.AnswerClose).DialRequest("", anyCoding)
+	s = serveDeflate(e, harness.DeflateNoContext, harness.SendFrames(frames...), harness.AnswerClose).DialRequest("",
+		anyCoding)
 	s.Want("ADDED a")
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("a message that refers to an earlier one: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
+		e.Errorf("a message that refers to an earlier one: got %s %s, %v; want an error with code Corrupt", w.Type,
+			w.Object, err)
 	}
 }
 
 func wsDeclined(e *harness.Env) {
 	for _, params := range []string{
-		"unknown", "server_no_context_takeover; server_no_context_takeover", "server_no_context_takeover=1", "client_max_window_bits=16",
+		"unknown", "server_no_context_takeover; server_no_context_takeover", "server_no_context_takeover=1",
+		"client_max_window_bits=16",
 		"client_max_window_bits=7", "client_max_window_bits=08", "server_max_window_bits", "server_max_window_bits=0",
 	} {
 		o := offerDeflate(e, e.Put("start"), harness.Deflate+"; "+params)
 		if o.accepted {
-			e.Errorf("%q: the server answered %q, want it to decline", o.offer, o.Headers.Get(harness.WebSocketExtensions))
+			e.Errorf("%q: the server answered %q, want it to decline", o.offer,
+				o.Headers.Get(harness.WebSocketExtensions))
 		}
 		o.wantEvents()
 	}
 	if !e.Supports(harness.InProcess) {
 		return
 	}
-	s := e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
+	s := e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendPieces(harness.EventJSON("ADDED",
+		"a", "5"), harness.EventJSON("ADDED", "b", "6")), harness.EndCleanly))).DialRequest("", anyCoding)
 	s.Want("ADDED a", "ADDED b")
 	s.WantEnd()
-	s = e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0]}), harness.AnswerClose))).
+	s = e.WithRoute(e.ServeOnAnyTarget(e.Scripted(harness.JSONMediaType, harness.SendFrames(wsframe.Frame{
+		First: wsframe.Final | wsframe.RSV1 | wsframe.OpText, Payload: deflate(harness.EventJSON("ADDED", "a", "5"))[0],
+	}), harness.AnswerClose))).
 		DialRequest("", anyCoding)
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object, err)
+		e.Errorf("RSV1 without an accepted offer: got %s %s, %v; want an error with code Corrupt", w.Type, w.Object,
+			err)
 	}
-	for _, answer := range []string{harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo", harness.DeflateNoContext + "; server_max_window_bits=99"} {
+	for _, answer := range []string{
+		harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo",
+		harness.DeflateNoContext + "; server_max_window_bits=99",
+	} {
 		// nhooyr waits seconds for the end of a handshake response that it refuses.
 		if s, err := serveDeflate(e, answer, harness.CutConnection).TryDial("", anyCoding); err == nil {
 			// gorilla looks only for permessage-deflate without context, and nhooyr ignores the

@@ -57,7 +57,8 @@ func readAndClose(e *harness.Env, start listwatch.Version, want []harness.SeenEv
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
-		if err := harness.Diff([]harness.SeenEvent{want}, []harness.SeenEvent{{Line: harness.EventLine(ev), Version: ev.Version}}); err != nil {
+		if err := harness.Diff([]harness.SeenEvent{want},
+			[]harness.SeenEvent{{Line: harness.EventLine(ev), Version: ev.Version}}); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
 	}

@@ -58,7 +58,8 @@ func h2OneConn(e *harness.Env) {
 		done++
 		least, greatest := minMax(got)
 		if greatest-least > maxDifference {
-			e.Fatalf("after %d events, one stream had %d and another %d, want a difference of at most %d", done, greatest, least, maxDifference)
+			e.Fatalf("after %d events, one stream had %d and another %d, want a difference of at most %d", done,
+				greatest, least, maxDifference)
 		}
 	}
 }
@@ -94,12 +95,14 @@ func minMax(counts map[uint32]int) (least, greatest int) {
 // receive their events.
 func headOfLine(e *harness.Env) {
 	start := e.Put("start")
-	big, err := e.WithVariant(e.Variant).TryDial(harness.LabelSelector("size=big")+"&"+harness.From(start), transport.Request{})
+	big, err := e.WithVariant(e.Variant).TryDial(harness.LabelSelector("size=big")+"&"+harness.From(start),
+		transport.Request{})
 	if err != nil {
 		e.Fatal(err)
 	}
 	small := e.Dial(harness.LabelSelector("size=small") + "&" + harness.From(start))
-	if _, err := e.TryPutSpec("a", map[string]string{"size": "big"}, map[string]any{"text": strings.Repeat("x", 1<<20)}); err != nil {
+	if _, err := e.TryPutSpec("a", map[string]string{"size": "big"},
+		map[string]any{"text": strings.Repeat("x", 1<<20)}); err != nil {
 		e.Fatal(err)
 	}
 	for range 10 {

@@ -70,9 +70,11 @@ func checkOrder(events []harness.SeenEvent) error {
 		beforeKind, _, _ := strings.Cut(before.Line, " ")
 		switch exists := seen && beforeKind != "DELETED"; {
 		case ev.Version < newest:
-			return fmt.Errorf("event %d, %s, has version %d, but an earlier event has version %d", i, ev.Line, ev.Version, newest)
+			return fmt.Errorf("event %d, %s, has version %d, but an earlier event has version %d", i,
+				ev.Line, ev.Version, newest)
 		case seen && ev.Version <= before.Version:
-			return fmt.Errorf("event %d, %s, has version %d, but its object had %s at version %d", i, ev.Line, ev.Version, before.Line, before.Version)
+			return fmt.Errorf("event %d, %s, has version %d, but its object had %s at version %d", i, ev.Line,
+				ev.Version, before.Line, before.Version)
 		case exists && kind == "ADDED", !exists && kind != "ADDED" && seen:
 			return fmt.Errorf("event %d, %s, cannot follow %s", i, ev.Line, before.Line)
 		}
@@ -83,7 +85,10 @@ func checkOrder(events []harness.SeenEvent) error {
 
 func orderPerKeyAndGlobal(e *harness.Env) {
 	start := e.Put("start")
-	queries := []string{"", harness.LabelSelector("!no-such-label"), harness.FieldSelector("metadata.name!=b"), "allowWatchBookmarks=true"}
+	queries := []string{
+		"", harness.LabelSelector("!no-such-label"), harness.FieldSelector("metadata.name!=b"),
+		"allowWatchBookmarks=true",
+	}
 	watches := make([]*harness.Watch, len(queries))
 	for i, query := range queries {
 		watches[i] = e.Dial(query + "&" + harness.From(start))

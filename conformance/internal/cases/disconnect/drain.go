@@ -29,7 +29,9 @@ func startDrain(e *harness.Env) (wait func()) {
 
 func drainEndsAll(e *harness.Env) {
 	start := e.Put("a")
-	watches := map[string]*harness.Watch{e.Variant.Name: e.Dial(harness.From(start)), "second watch": e.Dial(harness.From(start))}
+	watches := map[string]*harness.Watch{
+		e.Variant.Name: e.Dial(harness.From(start)), "second watch": e.Dial(harness.From(start)),
+	}
 	for _, w := range e.OtherVariants() {
 		watches[w.Name] = e.WithVariant(w).Dial(harness.From(start))
 	}
@@ -48,7 +50,8 @@ func drainEndsAll(e *harness.Env) {
 
 func drainFinalBookmark(e *harness.Env) {
 	start := e.Put("a")
-	busy, idle := e.Dial(harness.AllowBookmarks+harness.From(start)), e.Dial(harness.AllowBookmarks+harness.LabelSelector("nobody")+"&"+harness.From(start))
+	busy, idle := e.Dial(harness.AllowBookmarks+harness.From(start)), e.Dial(harness.AllowBookmarks+
+		harness.LabelSelector("nobody")+"&"+harness.From(start))
 	for range 5 {
 		e.Put("a")
 	}
@@ -68,7 +71,8 @@ func drainFinalBookmark(e *harness.Env) {
 			}
 		}
 		if last.Type != listwatch.Bookmark || last.Version != e.Newest() {
-			e.Errorf("%s: the last event is %v at version %d, want a bookmark at version %d", name, last.Type, last.Version, e.Newest())
+			e.Errorf("%s: the last event is %v at version %d, want a bookmark at version %d", name,
+				last.Type, last.Version, e.Newest())
 		}
 	}
 	wait()
@@ -172,7 +176,9 @@ func drainNoLoss(e *harness.Env) {
 	e.Use(harness.InProcess)
 	var backend atomic.Pointer[harness.Route]
 	backend.Store(e.Route)
-	proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { backend.Load().Internals.Handler.ServeHTTP(w, r) }))
+	proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		backend.Load().Internals.Handler.ServeHTTP(w, r)
+	}))
 	f := newResumingWatch(e, e.Remote(proxy), e.Put("a"))
 	stop := e.WriteEvery(time.Millisecond)
 	defer stop()

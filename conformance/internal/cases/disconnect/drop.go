@@ -116,7 +116,8 @@ func clientHalfOpen(e *harness.Env) {
 func reconnectStorm(e *harness.Env) {
 	const clients, interval = 120, 50 * time.Millisecond
 	cut := make(chan struct{})
-	first, reconnected := e.SendThenHold(cut, harness.AddedEvent("a", "5")), harness.RecordVersion(make(chan string, clients))
+	first, reconnected := e.SendThenHold(cut, harness.AddedEvent("a", "5")), harness.RecordVersion(make(chan string,
+		clients))
 	steps := append(slices.Repeat([]http.HandlerFunc{first}, clients), reconnected)
 	server, route := e.ServeSequence(steps...)
 	for range clients {
@@ -172,7 +173,8 @@ func noLeaks(e *harness.Env) {
 	e.WaitForWatches(0)
 	for begin := time.Now(); runtime.NumGoroutine() > before+slack; {
 		if time.Since(begin) > e.Patience() {
-			e.Fatalf("%d goroutines remain after %d watches, there were %d with one watch", runtime.NumGoroutine(), cycles, before)
+			e.Fatalf("%d goroutines remain after %d watches, there were %d with one watch",
+				runtime.NumGoroutine(), cycles, before)
 		}
 		<-time.After(time.Millisecond + time.Since(begin)/8)
 	}

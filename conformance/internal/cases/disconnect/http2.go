@@ -68,7 +68,8 @@ func acceptWatch(p *harness.HTTP2Conn) {
 	p.Helper()
 	stream := p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }).Header().StreamID
 	p.Must(p.Framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: stream, EndHeaders: true, BlockFragment: harness.EncodeFields(":status", "200", "content-type", harness.JSONMediaType),
+		StreamID: stream, EndHeaders: true,
+		BlockFragment: harness.EncodeFields(":status", "200", "content-type", harness.JSONMediaType),
 	}))
 }
 

@@ -41,7 +41,8 @@ func firstEventIsNext(e *harness.Env) {
 	s := e.Dial(harness.From(writes[len(writes)-1]))
 	next := e.Put("a")
 	if got := s.Next().Version; got != next {
-		e.Errorf("watch from the newest version, %d: the first event has version %d, want %d", writes[len(writes)-1], got, next)
+		e.Errorf("watch from the newest version, %d: the first event has version %d, want %d",
+			writes[len(writes)-1], got, next)
 	}
 }
 
@@ -66,7 +67,8 @@ func recreate(e *harness.Env) {
 	events := s.Want("ADDED a", "DELETED a", "ADDED a")
 	first, deleted, second := uid(e, events[0]), uid(e, events[1]), uid(e, events[2])
 	if first != deleted || first == second || first == "" || second == "" {
-		e.Errorf("got uid %q when created, %q when deleted and %q when created again: want the first two equal and the third different", first, deleted, second)
+		e.Errorf("got uid %q when created, %q when deleted and %q when created again: want the first two equal and "+
+			"the third different", first, deleted, second)
 	}
 }
 
@@ -85,7 +87,8 @@ func rvMatchesWrite(e *harness.Env) {
 		name := string(rune('a' + i%3))
 		want := e.Put(name)
 		got := s.Next()
-		if rv := `"resourceVersion":"` + want.String() + `"`; got.Version != want || !bytes.Contains(got.Object.Data, []byte(rv)) {
+		if rv := `"resourceVersion":"` + want.String() + `"`; got.Version != want ||
+			!bytes.Contains(got.Object.Data, []byte(rv)) {
 			e.Fatalf("write %d returned version %d, but its event is %s", i, want, got.Object.Data)
 		}
 	}
@@ -93,7 +96,10 @@ func rvMatchesWrite(e *harness.Env) {
 
 func noopUpdate(e *harness.Env) {
 	key := harness.KeyOf("a")
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": key.Name, "namespace": key.Namespace}, "spec": map[string]any{"phase": "same"}})
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"name": key.Name, "namespace": key.Namespace},
+		"spec":     map[string]any{"phase": "same"},
+	})
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -111,9 +117,11 @@ func noopUpdate(e *harness.Env) {
 	before := s.ReadUntil(e.PutSentinel())
 	switch {
 	case second == first && len(before) > 0:
-		e.Errorf("the update kept version %d, but sent the event %s at %d", first, harness.EventLine(before[0]), before[0].Version)
+		e.Errorf("the update kept version %d, but sent the event %s at %d", first,
+			harness.EventLine(before[0]), before[0].Version)
 	case second != first && (len(before) != 1 || before[0].Version != second):
-		e.Errorf("the update returned version %d after %d: got events with versions %d, want exactly one, with the new version", second, first, harness.Versions(before))
+		e.Errorf("the update returned version %d after %d: got events with versions %d, want exactly one, with the "+
+			"new version", second, first, harness.Versions(before))
 	}
 }
 
@@ -166,7 +174,8 @@ func unknownType(e *harness.Env) {
 		e.Fatalf("got %v, %v; want a", got, err)
 	}
 	for range 2 {
-		if got, err := e.NextOf(w); err == nil || !strings.Contains(err.Error(), "UNKNOWN") || !errors.Is(err, listwatch.Unsupported) {
+		if got, err := e.NextOf(w); err == nil || !strings.Contains(err.Error(), "UNKNOWN") ||
+			!errors.Is(err, listwatch.Unsupported) {
 			e.Errorf("got %v, %v; want an error of code Unsupported that names the type", got, err)
 		}
 	}
@@ -185,5 +194,6 @@ func measureLatency(e *harness.Env) {
 		latencies = append(latencies, time.Since(start))
 	}
 	slices.Sort(latencies)
-	e.Logf("p50 %v, p99 %v", latencies[len(latencies)/2].Round(time.Microsecond), latencies[len(latencies)*99/100].Round(time.Microsecond))
+	e.Logf("p50 %v, p99 %v", latencies[len(latencies)/2].Round(time.Microsecond),
+		latencies[len(latencies)*99/100].Round(time.Microsecond))
 }

@@ -59,7 +59,8 @@ func checkLargeObject(e *harness.Env, size int) {
 	}
 	for name, s := range watches {
 		if got := s.Want("ADDED a", "ADDED b")[0].Object.Data; !bytes.Contains(got, []byte(text)) {
-			e.Errorf("%s: got an object of %d bytes that starts with %.100s, want the text as written", name, len(got), got)
+			e.Errorf("%s: got an object of %d bytes that starts with %.100s, want the text as written", name, len(got),
+				got)
 		}
 		s.Close()
 	}
@@ -67,8 +68,10 @@ func checkLargeObject(e *harness.Env, size int) {
 	a.WantAccepted()
 	for _, want := range []string{"ADDED a", "ADDED b"} {
 		event := a.ReadEvent()
-		if got := harness.EventLineFromJSON(event); got != want || want == "ADDED a" && !bytes.Contains(event, []byte(text)) {
-			e.Fatalf("raw watch: got %.100s, an event of %d bytes that starts with %.100s; want %s with the text as written", got, len(event), event, want)
+		if got := harness.EventLineFromJSON(event); got != want ||
+			want == "ADDED a" && !bytes.Contains(event, []byte(text)) {
+			e.Fatalf("raw watch: got %.100s, an event of %d bytes that starts with %.100s; want %s with the text as "+
+				"written", got, len(event), event, want)
 		}
 	}
 }
@@ -92,7 +95,8 @@ func largeBurst(e *harness.Env) {
 	for i, v := range want {
 		got := s.Next()
 		if got.Version != v || !bytes.Contains(got.Object.Data, []byte(texts[i%len(texts)])) {
-			e.Fatalf("event %d is %s at version %d with %d bytes; want a-%d at version %d, with the text as written", i, harness.EventLine(got), got.Version, len(got.Object.Data), i, v)
+			e.Fatalf("event %d is %s at version %d with %d bytes; want a-%d at version %d, with the text as written",
+				i, harness.EventLine(got), got.Version, len(got.Object.Data), i, v)
 		}
 	}
 }
@@ -129,7 +133,8 @@ func checkInitialEventsMemory(e *harness.Env, objects int) {
 		open = append(open, a)
 	}
 	if each := (harness.HeapBytes() - before) / watches; each > maxBytes {
-		e.Errorf("%s: %d watches of the initial events of %d objects used %d KiB of memory each, want at most %d", e.Variant.Name, watches, objects, each>>10, maxBytes>>10)
+		e.Errorf("%s: %d watches of the initial events of %d objects used %d KiB of memory each, want at most %d",
+			e.Variant.Name, watches, objects, each>>10, maxBytes>>10)
 	}
 	runtime.KeepAlive(open)
 }

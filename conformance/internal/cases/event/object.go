@@ -44,7 +44,8 @@ func textFramings(e *harness.Env) []framing.Framer {
 // fragileValues returns values whose spelling may change if JSON is decoded and encoded again.
 func fragileValues() map[string]any {
 	return map[string]any{
-		"number": json.Number("1e400"), "zero": json.Number("-0"), "tenth": json.Number("0.10"), "big": json.Number("9007199254740993"),
+		"number": json.Number("1e400"), "zero": json.Number("-0"), "tenth": json.Number("0.10"),
+		"big":  json.Number("9007199254740993"),
 		"text": "<&>\u2028 \U0001F600 é ", "list": []any{nil, true, map[string]any{}},
 	}
 }

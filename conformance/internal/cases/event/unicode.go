@@ -50,7 +50,8 @@ func unicodeRoundtrip(e *harness.Env) {
 		before := e.Newest()
 		e.PutJSON(name, spec)
 		checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
-			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(unicodeTexts)), slices.Collect(maps.Keys(keys)))
+			found, want := map[string]bool{}, slices.Concat(slices.Collect(maps.Values(unicodeTexts)),
+				slices.Collect(maps.Keys(keys)))
 			collectStrings(harness.DecodeJSON(object), found)
 			for _, text := range want {
 				if !found[text] {
@@ -121,14 +122,16 @@ func checkAllFramings(e *harness.Env, query string, check func(mediaType string,
 		case text == nil:
 			text = object
 		case !bytes.Equal(text, object):
-			e.Errorf("%s: the object differs from the one in the JSON framing (-JSON +this framing):\n%s", f.MediaType(), cmp.Diff(string(text), string(object)))
+			e.Errorf("%s: the object differs from the one in the JSON framing (-JSON +this framing):\n%s",
+				f.MediaType(), cmp.Diff(string(text), string(object)))
 		}
 	}
 }
 
 // surrogatesSpec is an object with unpaired surrogates. These are not valid Unicode, but JSON
 // can contain them as escapes.
-const surrogatesSpec = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d","pair":"\ud83d\ude00","\udfff":"key"}`
+const surrogatesSpec = `{"high":"a\ud800b","low":"\udc00","swapped":"\udc00\ud800","end":"\ud83d",` +
+	`"pair":"\ud83d\ude00","\udfff":"key"}`
 
 func unicodeSurrogates(e *harness.Env) {
 	before := e.Put("before")
@@ -142,7 +145,8 @@ func unicodeSurrogates(e *harness.Env) {
 	if err := json.Unmarshal(list.ReadAll(), &page); err != nil {
 		e.Fatal(err)
 	}
-	i := slices.IndexFunc(page.Items, func(item json.RawMessage) bool { return bytes.Contains(item, []byte(`"name":"a"`)) })
+	i := slices.IndexFunc(page.Items,
+		func(item json.RawMessage) bool { return bytes.Contains(item, []byte(`"name":"a"`)) })
 	if i < 0 {
 		e.Fatalf("the list of %d objects does not contain the object a", len(page.Items))
 	}
@@ -168,7 +172,8 @@ func decodeSpec(object []byte) map[string]any {
 // numbers are numbers that a float64 cannot represent, or that Go formats differently.
 var numbers = map[string]string{
 	"two53": "9007199254740993", "huge": "1e400", "tiny": "-1e-400", "tenth": "0.1", "zeros": "0.10", "negative": "-0",
-	"max": "18446744073709551615", "big": "123456789012345678901234567890", "pi": "3.14159265358979323846264338327950288",
+	"max": "18446744073709551615", "big": "123456789012345678901234567890",
+	"pi": "3.14159265358979323846264338327950288",
 }
 
 // putNumbers writes an object with numbers, and returns them. A server may refuse the number beyond
@@ -221,7 +226,8 @@ func sameNumber(a, b string) bool {
 func namesInSelectors(e *harness.Env) {
 	e.Put("a", "color", "red")
 	e.Put("b", "color", "blue")
-	if _, err := e.TryPutSpec("c", map[string]string{"color": "red"}, map[string]any{"phase": "größer €/𝄞 +%"}); err != nil {
+	_, err := e.TryPutSpec("c", map[string]string{"color": "red"}, map[string]any{"phase": "größer €/𝄞 +%"})
+	if err != nil {
 		e.Fatal(err)
 	}
 	phase := "größer €/𝄞 +%"
@@ -242,7 +248,9 @@ func namesInSelectors(e *harness.Env) {
 	}
 	e.WatchRaw("labelSelector=a%zz").WantRefused(http.StatusBadRequest, "BadRequest")
 	for _, bad := range []string{"%ff", "%c3%28", "%ed%a0%80", "%c0%af", "a%e2%82"} {
-		for _, parameter := range []string{"fieldSelector=metadata.name%3D", "fieldSelector=spec.phase%3D", "labelSelector=color%3D"} {
+		for _, parameter := range []string{
+			"fieldSelector=metadata.name%3D", "fieldSelector=spec.phase%3D", "labelSelector=color%3D",
+		} {
 			e.WatchRaw(parameter+bad).WantRefused(http.StatusBadRequest, "BadRequest")
 			e.ListRaw(parameter+bad).WantRefused(http.StatusBadRequest, "BadRequest")
 		}

@@ -83,7 +83,9 @@ func tinyEvents() []listwatch.Event {
 	for i, letter := range []string{"é", "€", "𝄞"} {
 		v := listwatch.Version(5 + i)
 		data := fmt.Sprintf(`{"metadata":{"name":"%c","resourceVersion":"%d"},"n":-12.5e7,"x":"%s"}`, 'a'+i, v, letter)
-		events = append(events, listwatch.Event{Type: listwatch.Added, Version: v, Object: &listwatch.Object{Version: v, Data: []byte(data)}})
+		events = append(events, listwatch.Event{
+			Type: listwatch.Added, Version: v, Object: &listwatch.Object{Version: v, Data: []byte(data)},
+		})
 	}
 	return events
 }
@@ -136,13 +138,15 @@ func coalesced(e *harness.Env) {
 	e.Mu.Unlock()
 	for i, want := range want {
 		if got := w.Next(); got.Version != want.Version || got.Object.Key.Name != want.Name {
-			e.Fatalf("event %d is %s at version %d, want %s at version %d", i, harness.EventLine(got), got.Version, want.Name, want.Version)
+			e.Fatalf("event %d is %s at version %d, want %s at version %d", i, harness.EventLine(got),
+				got.Version, want.Name, want.Version)
 		}
 	}
 }
 
 func chunkBoundariesFree(e *harness.Env) {
-	const text = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞","n":-12345.678e90}}`
+	const text = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞",` +
+		`"n":-12345.678e90}}`
 	var chunks []string
 	for i := 1; i < len(text); i++ {
 		chunks = append(chunks, text[:i], text[i:])

@@ -53,7 +53,9 @@ func lenPrefixZero(e *harness.Env) {
 	f := framing.LengthPrefixed{}
 	event := lengthPrefixed(harness.EventJSON("ADDED", "a", "5"))
 	for name, stream := range map[string]string{
-		"one empty frame": lengthPrefixed("") + event, "many empty frames": strings.Repeat(lengthPrefixed(""), 1000) + event, "after an event": event + lengthPrefixed("") + event,
+		"one empty frame":   lengthPrefixed("") + event,
+		"many empty frames": strings.Repeat(lengthPrefixed(""), 1000) + event,
+		"after an event":    event + lengthPrefixed("") + event,
 	} {
 		s := e.StartScript(f.MediaType(), harness.SendPieces(stream), harness.EndCleanly).DialIn(f, "")
 		w, err := s.Receive()
@@ -62,7 +64,8 @@ func lenPrefixZero(e *harness.Env) {
 		}
 		skipped := err == nil && strings.Contains(string(w.Object), `"a"`)
 		if !skipped && !errors.Is(err, listwatch.Corrupt) {
-			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event after the empty frame", name, w.Object, err)
+			e.Errorf("%s: got %s, %v; want an error of code Corrupt, or the event after the empty frame", name,
+				w.Object, err)
 		}
 	}
 }
@@ -105,15 +108,21 @@ func jsonSeq(e *harness.Env) {
 	if !e.Supports(harness.InProcess) {
 		return
 	}
-	first, last := separator+harness.EventJSON("ADDED", "a", "5")+"\n", separator+harness.EventJSON("ADDED", "c", "7")+"\n"
-	for _, cut := range []string{separator + halfEvent, separator + halfEvent + "\n", separator + `{"type":"ADDED"` + "\n"} {
-		s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(first+cut+last), harness.EndCleanly).DialIn(f, "")
+	first, last := separator+harness.EventJSON("ADDED", "a", "5")+"\n", separator+harness.EventJSON("ADDED", "c", "7")+
+		"\n"
+	for _, cut := range []string{
+		separator + halfEvent, separator + halfEvent + "\n", separator + `{"type":"ADDED"` + "\n",
+	} {
+		s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(first+cut+last), harness.EndCleanly).DialIn(f,
+			"")
 		s.Want("ADDED a")
 		if w, err := s.Receive(); err == nil || err == io.EOF {
-			e.Errorf("%q between two events: got %s, %v; want an error that reports the truncated event", cut, w.Object, err)
+			e.Errorf("%q between two events: got %s, %v; want an error that reports the truncated event", cut, w.Object,
+				err)
 		}
 	}
-	s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(separator+first+separator+separator+last), harness.EndCleanly).DialIn(f, "")
+	s := e.StartScriptOnAnyTarget(f.MediaType(), harness.SendPieces(separator+first+separator+separator+last),
+		harness.EndCleanly).DialIn(f, "")
 	s.Want("ADDED a", "ADDED c")
 	s.WantEnd()
 }
@@ -129,12 +138,15 @@ func cborSeq(e *harness.Env) {
 			e.Fatalf("got % x, %v; want a CBOR map", item.Bytes(), err)
 		}
 		w, err := f.DecodeMessage(item.Bytes())
-		if got := harness.EventLineFromJSON([]byte(`{"type":"` + w.Type + `","object":` + string(w.Object) + `}`)); err != nil || got != want {
+		if got := harness.EventLineFromJSON([]byte(`{"type":"` + w.Type + `","object":` + string(w.Object) +
+			`}`)); err != nil || got != want {
 			e.Fatalf("got %s, %v; want %s", got, err, want)
 		}
 		got, plain := binary.Want(want)[0], text.Want(want)[0]
-		if diff := cmp.Diff(harness.DecodeJSON(plain.Object.Data), harness.DecodeJSON(got.Object.Data)); diff != "" || got.Version != plain.Version {
-			e.Errorf("%s has version %d in CBOR and version %d in JSON (-JSON +CBOR):\n%s", want, got.Version, plain.Version, diff)
+		if diff := cmp.Diff(harness.DecodeJSON(plain.Object.Data), harness.DecodeJSON(got.Object.Data)); diff != "" ||
+			got.Version != plain.Version {
+			e.Errorf("%s has version %d in CBOR and version %d in JSON (-JSON +CBOR):\n%s", want,
+				got.Version, plain.Version, diff)
 		}
 	}
 }

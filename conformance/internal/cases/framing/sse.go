@@ -76,7 +76,8 @@ func sseFields(e *harness.Env) {
 			e.Error(err)
 		}
 		w, err := s.Receive()
-		if err != nil || w.Version != want.v || harness.EventLineFromJSON([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
+		if err != nil || w.Version != want.v ||
+			harness.EventLineFromJSON([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
 			e.Fatalf("got %+v, %v; want %s at version %d", w, err, want.line, want.v)
 		}
 		if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != want.v.String() {
@@ -104,7 +105,8 @@ func sseNewlineInData(e *harness.Env) {
 func sseContentType(e *harness.Env) {
 	h := e.WatchRawIn(harness.SSEMediaType, "").Headers
 	kind, parameters, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if charset := parameters["charset"]; err != nil || kind != harness.SSEMediaType || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	if charset := parameters["charset"]; err != nil || kind != harness.SSEMediaType ||
+		charset != "" && !strings.EqualFold(charset, "utf-8") {
 		e.Errorf("got Content-Type %q, want %s", h["Content-Type"], harness.SSEMediaType)
 	}
 	if got := strings.Join(h.Values("Cache-Control"), ","); !strings.Contains(got, "no-cache") {
@@ -114,14 +116,21 @@ func sseContentType(e *harness.Env) {
 		return
 	}
 	event := "data: " + harness.EventJSON("ADDED", "a", "5") + "\n\n"
-	for _, bogus := range []string{"", "text/plain", "text/event-streams", "text/x-event-stream", "event-stream", "x bogus", "text/event-stream;charset=windows-1251"} {
-		_, err := e.StartScriptOnAnyTarget(bogus, harness.SendPieces(event), harness.EndCleanly).TryDial("", transport.Request{Framings: sseOnly})
+	for _, bogus := range []string{
+		"", "text/plain", "text/event-streams", "text/x-event-stream", "event-stream", "x bogus",
+		"text/event-stream;charset=windows-1251",
+	} {
+		_, err := e.StartScriptOnAnyTarget(bogus, harness.SendPieces(event), harness.EndCleanly).TryDial("",
+			transport.Request{Framings: sseOnly})
 		if !errors.Is(err, listwatch.Unsupported) {
 			e.Errorf("Content-Type %q: got %v, want an error of code Unsupported", bogus, err)
 		}
 	}
-	for _, good := range []string{harness.SSEMediaType, "Text/Event-Stream", "text/event-stream;charset=UTF-8", "text/event-stream ; x=y"} {
-		e.StartScriptOnAnyTarget(good, harness.SendPieces(event), harness.EndCleanly).DialIn(framing.SSE{}, "").Want("ADDED a")
+	for _, good := range []string{
+		harness.SSEMediaType, "Text/Event-Stream", "text/event-stream;charset=UTF-8", "text/event-stream ; x=y",
+	} {
+		e.StartScriptOnAnyTarget(good, harness.SendPieces(event), harness.EndCleanly).DialIn(framing.SSE{},
+			"").Want("ADDED a")
 	}
 }
 
@@ -143,7 +152,11 @@ func sseVectors() []sseVector {
 		{"unknown fields are ignored", "what: x\nData: x\n data: x\n" + data + "more\n\n", "a", ""},
 		{"the space after the colon is not part of the value", "data:" + a + "\nid:7\n\n", "a", "7"},
 		{"only one space after the colon is removed", data + "id:  7\n\n", "a", " 7"},
-		{"several data lines form one text", "data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n", "a", ""},
+		{
+			"several data lines form one text",
+			"data: {\"type\":\"ADDED\",\ndata: \"object\":\ndata:" + harness.ObjectJSON("a", "5") + "\ndata: }\n\n",
+			"a", "",
+		},
 		{"a data line without a colon is an empty line", "data\n" + data + "data\n\n", "a", ""},
 		{"blank lines dispatch nothing", "\n\n\n" + data + "\n\n\n\n", "a", ""},
 		{"an event without data is dropped", "event: ADDED\n\n" + data + "\n", "a", ""},
@@ -161,7 +174,8 @@ func sseVectors() []sseVector {
 func sseParseVectors(e *harness.Env) {
 	for _, v := range sseVectors() {
 		for _, payloads := range [][]string{{v.stream}, splitBytes(v.stream)} {
-			s := e.StartScript(harness.SSEMediaType, harness.SendPieces(payloads...), harness.EndCleanly).DialIn(framing.SSE{}, "")
+			s := e.StartScript(harness.SSEMediaType, harness.SendPieces(payloads...),
+				harness.EndCleanly).DialIn(framing.SSE{}, "")
 			var got []string
 			for {
 				w, err := s.Receive()

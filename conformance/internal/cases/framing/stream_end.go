@@ -30,7 +30,10 @@ func endingsBetweenEvents(transportName string) []ending {
 	switch transportName {
 	case "h1":
 		return append(all,
-			ending{"the connection is closed inside the last chunk", false, []harness.Step{harness.SendBytes("0\r\n"), harness.CutConnection}},
+			ending{
+				"the connection is closed inside the last chunk", false,
+				[]harness.Step{harness.SendBytes("0\r\n"), harness.CutConnection},
+			},
 			ending{"a chunk without a size", false, []harness.Step{harness.SendBytes("what?\r\n"), harness.StayOpen}})
 	case "ws":
 		return append(all, ending{"close 1011", false, []harness.Step{harness.CloseWith(wsframe.CloseInternalError)}})
@@ -41,7 +44,9 @@ func endingsBetweenEvents(transportName string) []ending {
 func cleanEndVsAbort(e *harness.Env) {
 	for _, end := range endingsBetweenEvents(e.Transport) {
 		read := make(chan struct{})
-		s := e.StartScript(harness.JSONMediaType, append([]harness.Step{harness.SendPieces(harness.EventJSON("ADDED", "a", "5")), harness.WaitFor(read)}, end.steps...)...).Dial("")
+		s := e.StartScript(harness.JSONMediaType, append([]harness.Step{
+			harness.SendPieces(harness.EventJSON("ADDED", "a", "5")), harness.WaitFor(read),
+		}, end.steps...)...).Dial("")
 		s.Want("ADDED a")
 		close(read)
 		w, err := s.Receive()
@@ -66,30 +71,48 @@ const halfEvent = `{"type":"MODIFIED","object":{"metadata":{"name":"c","resource
 // half an event.
 func endingsInsideEvent(transportName string) []ending {
 	all := []ending{{"a clean end", true, []harness.Step{harness.SendPieces(halfEvent), harness.EndCleanly}}}
-	fragment, message := wsframe.Frame{First: wsframe.OpText, Payload: []byte(halfEvent)}, wsframe.Unfragmented(wsframe.OpText, halfEvent).Bytes()
+	fragment, message := wsframe.Frame{
+		First: wsframe.OpText, Payload: []byte(halfEvent),
+	}, wsframe.Unfragmented(wsframe.OpText, halfEvent).Bytes()
 	switch transportName {
 	case "h1":
 		return append(all,
-			ending{"the connection is closed", false, []harness.Step{harness.SendPieces(halfEvent), harness.CutConnection}},
-			ending{"the connection is closed inside a chunk", false, []harness.Step{harness.SendBytes("ff\r\n" + halfEvent), harness.CutConnection}})
+			ending{
+				"the connection is closed", false, []harness.Step{harness.SendPieces(halfEvent), harness.CutConnection},
+			},
+			ending{
+				"the connection is closed inside a chunk", false,
+				[]harness.Step{harness.SendBytes("ff\r\n" + halfEvent), harness.CutConnection},
+			})
 	case "ws":
 		return append(all,
-			ending{"the connection is closed", false, []harness.Step{harness.SendPieces(halfEvent), harness.CutConnection}},
-			ending{"the connection is closed inside a frame", false, []harness.Step{harness.SendBytes(string(message[:len(message)-3])), harness.CutConnection}},
-			ending{"the connection is closed between two fragments", false, []harness.Step{harness.SendFrames(fragment), harness.CutConnection}})
+			ending{
+				"the connection is closed", false, []harness.Step{harness.SendPieces(halfEvent), harness.CutConnection},
+			},
+			ending{
+				"the connection is closed inside a frame", false,
+				[]harness.Step{harness.SendBytes(string(message[:len(message)-3])), harness.CutConnection},
+			},
+			ending{
+				"the connection is closed between two fragments", false,
+				[]harness.Step{harness.SendFrames(fragment), harness.CutConnection},
+			})
 	}
-	return append(all, ending{"the stream is reset", false, []harness.Step{harness.SendPieces(halfEvent), harness.ResetStream}})
+	return append(all,
+		ending{"the stream is reset", false, []harness.Step{harness.SendPieces(halfEvent), harness.ResetStream}})
 }
 
 func truncatedFinal(e *harness.Env) {
-	a, b, c := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6"), harness.EventJSON("MODIFIED", "c", "7")
+	a, b, c := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6"), harness.EventJSON("MODIFIED",
+		"c", "7")
 	for _, end := range endingsInsideEvent(e.Transport) {
 		cut := append([]harness.Step{harness.SendPieces(a, b)}, end.steps...)
 		s := e.StartScript(harness.JSONMediaType, cut...).Dial("")
 		s.Want("ADDED a", "ADDED b")
 		for range 2 {
 			if w, err := s.Receive(); !errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
-				e.Errorf("%s: got %s %s, %v; want an error that wraps io.ErrUnexpectedEOF", end.name, w.Type, w.Object, err)
+				e.Errorf("%s: got %s %s, %v; want an error that wraps io.ErrUnexpectedEOF",
+					end.name, w.Type, w.Object, err)
 			}
 		}
 		checkResume(e, end.name, cut, []string{a, b, c})
@@ -105,12 +128,14 @@ func checkResume(e *harness.Env, name string, cut []harness.Step, events []strin
 	rest := func(p *harness.ScriptedServer) {
 		version, err := listwatch.ParseVersion(p.Request.URL.Query().Get("resourceVersion"))
 		if last := listwatch.Version(5 + len(events) - 1); err != nil || version < 4 || version >= last {
-			e.Errorf("%s: the client resumes with %s, want a version before the truncated event, %d", name, p.Request.URL.RawQuery, last)
+			e.Errorf("%s: the client resumes with %s, want a version before the truncated event, %d", name,
+				p.Request.URL.RawQuery, last)
 			version = 4
 		}
 		harness.SendPieces(events[version-4:]...)(p)
 	}
-	_, at := e.ServeSequence(e.Scripted(harness.JSONMediaType, cut...), e.Scripted(harness.JSONMediaType, rest, harness.StayOpen))
+	_, at := e.ServeSequence(e.Scripted(harness.JSONMediaType, cut...),
+		e.Scripted(harness.JSONMediaType, rest, harness.StayOpen))
 	w := e.Follow(e.Remote(at), 4)
 	defer w.Close()
 	for i, want := range events {
@@ -125,7 +150,9 @@ func checkResume(e *harness.Env, name string, cut []harness.Step, events []strin
 // request with 204.
 func sse204(e *harness.Env) {
 	event := "id: 5\nevent: ADDED\ndata: " + harness.EventJSON("ADDED", "a", "5") + "\n\n"
-	script, at := e.ServeSequence(e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.EndCleanly), harness.Respond(http.StatusNoContent, ""), e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.StayOpen))
+	script, at := e.ServeSequence(e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.EndCleanly),
+		harness.Respond(http.StatusNoContent, ""),
+		e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.StayOpen))
 	w := e.Follow(e.RemoteWith(at, useSSE), 4)
 	if got, err := e.NextOf(w); err != nil || harness.EventLine(got) != "ADDED a" {
 		e.Fatalf("got an event of version %d, %v; want ADDED a", got.Version, err)
@@ -139,7 +166,9 @@ func sse204(e *harness.Env) {
 		e.Errorf("the client made %d requests, want 2", n)
 	}
 	_, at = e.ServeSequence(harness.Respond(http.StatusNoContent, ""))
-	if _, err := at.Client.Dial(e.Context(), &transport.Request{URL: at.WatchURL("watch=1"), Framings: sseOnly}); listwatch.AsError(err).Status != http.StatusNoContent {
+	if _, err := at.Client.Dial(e.Context(), &transport.Request{
+		URL: at.WatchURL("watch=1"), Framings: sseOnly,
+	}); listwatch.AsError(err).Status != http.StatusNoContent {
 		e.Errorf("dial: got %v, want an error with status 204", err)
 	}
 }

@@ -30,7 +30,8 @@ func wsOneMessageOneEvent(e *harness.Env) {
 		for i, want := range want {
 			op, text := a.ReadMessage()
 			if got := harness.EventLineFromJSON(text); op != wsframe.OpText || got != want {
-				e.Fatalf("%s watch: message %d has opcode %d and the text %.200s, want %s in a text message", name, i, op, got, want)
+				e.Fatalf("%s watch: message %d has opcode %d and the text %.200s, want %s in a text message", name, i,
+					op, got, want)
 			}
 		}
 	}
@@ -39,7 +40,9 @@ func wsOneMessageOneEvent(e *harness.Env) {
 func wsOpcode(e *harness.Env) {
 	before := e.Put("before")
 	e.Put("a")
-	for mediaType, want := range map[string]byte{harness.JSONMediaType: wsframe.OpText, (framing.CBORSeq{}).MediaType(): wsframe.OpBinary} {
+	for mediaType, want := range map[string]byte{
+		harness.JSONMediaType: wsframe.OpText, (framing.CBORSeq{}).MediaType(): wsframe.OpBinary,
+	} {
 		a := e.WatchRaw(harness.From(before), "Accept", mediaType)
 		if a.Status == 406 && !e.Supports(harness.InProcess) {
 			e.Logf("the server does not offer %s", mediaType)
@@ -108,10 +111,11 @@ func wantClientClose(e *harness.Env, name string, code int, frames ...wsframe.Fr
 		err  error
 	}
 	closed := make(chan closeResult, 1)
-	s := e.StartScriptOnAnyTarget(harness.JSONMediaType, harness.SendFrames(frames...), func(p *harness.ScriptedServer) {
-		got, err := wsframe.ReadCloseCode(p.In)
-		closed <- closeResult{got, err}
-	}).Dial("")
+	s := e.StartScriptOnAnyTarget(harness.JSONMediaType, harness.SendFrames(frames...),
+		func(p *harness.ScriptedServer) {
+			got, err := wsframe.ReadCloseCode(p.In)
+			closed <- closeResult{got, err}
+		}).Dial("")
 	if w, err := s.Receive(); !errors.Is(err, listwatch.Corrupt) {
 		e.Errorf("%s: got %s %s, %v; want an error of code Corrupt", name, w.Type, w.Object, err)
 	}
@@ -142,10 +146,11 @@ func wsUnmaskedServer(e *harness.Env) {
 		return
 	}
 	masked := make(chan bool, 1)
-	s := e.StartScriptOnAnyTarget(harness.JSONMediaType, harness.SendFrames(wsframe.Unfragmented(wsframe.OpPing, "")), func(p *harness.ScriptedServer) {
-		f, err := wsframe.Read(p.In)
-		masked <- err == nil && f.Masked
-	}, harness.EndCleanly).Dial("")
+	s := e.StartScriptOnAnyTarget(harness.JSONMediaType, harness.SendFrames(wsframe.Unfragmented(wsframe.OpPing, "")),
+		func(p *harness.ScriptedServer) {
+			f, err := wsframe.Read(p.In)
+			masked <- err == nil && f.Masked
+		}, harness.EndCleanly).Dial("")
 	s.WantEnd()
 	if !<-masked {
 		e.Error("the client does not mask its pong")
@@ -154,15 +159,21 @@ func wsUnmaskedServer(e *harness.Env) {
 
 func wsRSV(e *harness.Env) {
 	for _, bit := range []byte{wsframe.RSV1, wsframe.RSV2, wsframe.RSV3, wsframe.RSV1 | wsframe.RSV2 | wsframe.RSV3} {
-		wantClose(e, "a ping with reserved bits", wsframe.CloseProtocolError, wsframe.Frame{First: wsframe.Final | bit | wsframe.OpPing})
-		wantClose(e, "a message with reserved bits", wsframe.CloseProtocolError, wsframe.Frame{First: wsframe.Final | bit | wsframe.OpText, Payload: []byte(harness.EventJSON("ADDED", "a", "5"))})
+		wantClose(e, "a ping with reserved bits", wsframe.CloseProtocolError,
+			wsframe.Frame{First: wsframe.Final | bit | wsframe.OpPing})
+		wantClose(e, "a message with reserved bits", wsframe.CloseProtocolError, wsframe.Frame{
+			First: wsframe.Final | bit | wsframe.OpText, Payload: []byte(harness.EventJSON("ADDED", "a", "5")),
+		})
 	}
 }
 
 func wsControlRules(e *harness.Env) {
 	for _, op := range []byte{wsframe.OpPing, wsframe.OpPong, wsframe.OpClose} {
-		wantClose(e, "a control frame of 126 bytes", wsframe.CloseProtocolError, wsframe.Unfragmented(op, "\x03\xe8"+strings.Repeat("x", 124)))
-		wantClose(e, "a control frame in fragments", wsframe.CloseProtocolError, wsframe.Frame{First: op, Payload: []byte("\x03\xe8")}, wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation})
+		wantClose(e, "a control frame of 126 bytes", wsframe.CloseProtocolError,
+			wsframe.Unfragmented(op, "\x03\xe8"+strings.Repeat("x", 124)))
+		wantClose(e, "a control frame in fragments", wsframe.CloseProtocolError,
+			wsframe.Frame{First: op, Payload: []byte("\x03\xe8")},
+			wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation})
 	}
 	for _, op := range []byte{3, 7, 11, 15} {
 		wantClose(e, "an unknown opcode", wsframe.CloseProtocolError, wsframe.Unfragmented(op, ""))
@@ -177,9 +188,11 @@ func wsBadUTF8(e *harness.Env) {
 	const before, after = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`, `"}}`
 	for _, bad := range badUTF8 {
 		e.Use(harness.InProcess)
-		wantClientClose(e, "text that is not UTF-8", wsframe.CloseInvalidData, wsframe.Unfragmented(wsframe.OpText, before+bad+after))
+		wantClientClose(e, "text that is not UTF-8", wsframe.CloseInvalidData,
+			wsframe.Unfragmented(wsframe.OpText, before+bad+after))
 		wantClientClose(e, "text that is not UTF-8, in fragments", wsframe.CloseInvalidData,
-			wsframe.Frame{First: wsframe.OpText, Payload: []byte(before)}, wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(bad[:1])},
+			wsframe.Frame{First: wsframe.OpText, Payload: []byte(before)},
+			wsframe.Frame{First: wsframe.OpContinuation, Payload: []byte(bad[:1])},
 			wsframe.Frame{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte(bad[1:] + after)})
 	}
 }

@@ -35,7 +35,8 @@ func acceptDefault(e *harness.Env) {
 	for _, accept := range []string{"", "*/*", "application/*", "application/json, */*", "text/html, */*;q=0.1"} {
 		a := e.WatchRaw("", "Accept", accept)
 		// Only this module's server sets Content-Type in the response that opens a WebSocket.
-		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" && (a.Transport != "ws" || e.Supports(harness.InProcess)) {
+		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" &&
+			(a.Transport != "ws" || e.Supports(harness.InProcess)) {
 			e.Errorf("Accept %q: got Content-Type %q, want application/json", accept, got)
 		}
 		if got := string(a.ReadFirst()); !strings.HasPrefix(got, harness.JSONEventPrefix) {

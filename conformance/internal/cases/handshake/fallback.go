@@ -14,7 +14,10 @@ import (
 var refusalStatuses = map[string][]int{
 	"h1": {http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported},
 	"h2": {http.StatusHTTPVersionNotSupported, http.StatusNotImplemented, http.StatusUpgradeRequired},
-	"ws": {http.StatusForbidden, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusNotImplemented},
+	"ws": {
+		http.StatusForbidden, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUpgradeRequired,
+		http.StatusNotImplemented,
+	},
 }
 
 // fallback runs a client against a server that refuses the client's first transport.
@@ -47,7 +50,8 @@ func fallback(e *harness.Env) {
 		}
 		w.Close()
 		if len(used) != 1 || used[0] == at.Client.Name() {
-			e.Errorf("refused with status %d: opened watches with the transports %q, want exactly one, with another transport", code, used)
+			e.Errorf("refused with status %d: opened watches with the transports %q, want exactly one, with another "+
+				"transport", code, used)
 		}
 	}
 }

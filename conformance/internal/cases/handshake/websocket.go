@@ -93,7 +93,9 @@ func wsNotGet(e *harness.Env) {
 }
 
 func wsSubprotocolUnknown(e *harness.Env) {
-	for _, offer := range []string{"base64.binary.k8s.io", "chat, superchat", "base64url.bearer.authorization.k8s.io.dG9rZW4"} {
+	for _, offer := range []string{
+		"base64.binary.k8s.io", "chat, superchat", "base64url.bearer.authorization.k8s.io.dG9rZW4",
+	} {
 		h := e.WatchRaw("", "Sec-WebSocket-Protocol", offer).WantStatus(http.StatusSwitchingProtocols)
 		if got := h.Values("Sec-WebSocket-Protocol"); got != nil {
 			e.Errorf("offered %s: got %q, want no subprotocol", offer, got)
@@ -106,10 +108,12 @@ var subprotocolJSON = framing.JSON{}.Subprotocol()
 func wsSubprotocolChosen(e *harness.Env) {
 	offer := "chat, " + subprotocolJSON
 	a := e.WatchRaw("", "Sec-WebSocket-Protocol", offer)
-	if !e.Supports(harness.InProcess) && (a.Status != http.StatusSwitchingProtocols || a.Headers.Get("Sec-WebSocket-Protocol") == "") {
+	if !e.Supports(harness.InProcess) &&
+		(a.Status != http.StatusSwitchingProtocols || a.Headers.Get("Sec-WebSocket-Protocol") == "") {
 		e.Skipf("the server does not speak %s", subprotocolJSON)
 	}
-	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{subprotocolJSON}) {
+	if got := a.WantStatus(http.StatusSwitchingProtocols).Values("Sec-WebSocket-Protocol"); !slices.Equal(got,
+		[]string{subprotocolJSON}) {
 		e.Errorf("offered %s: got subprotocol %q, want ours", offer, got)
 	}
 	s := e.DialRequest("", transport.Request{Header: http.Header{"Sec-Websocket-Protocol": {offer}}})

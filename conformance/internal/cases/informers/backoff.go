@@ -69,12 +69,14 @@ func gapsBetween(times []time.Time) []time.Duration {
 func wantGaps(e *harness.Env, name string, gaps []time.Duration, failures int) {
 	e.Helper()
 	if len(gaps) <= failures+2 {
-		e.Errorf("%s: %d requests in half an hour, want %d failures, a success and at least two more requests", name, len(gaps)+1, failures)
+		e.Errorf("%s: %d requests in half an hour, want %d failures, a success and at least two more requests",
+			name, len(gaps)+1, failures)
 		return
 	}
 	wantGrowth(e, name, gaps[:failures])
 	if after := gaps[failures+1]; after > 4*firstBackoff+tolerance {
-		e.Errorf("%s: waited %v after a stream that was healthy for minutes, want about %v at most: a healthy stream resets the backoff", name, after, 4*firstBackoff)
+		e.Errorf("%s: waited %v after a stream that was healthy for minutes, want about %v at most: a healthy stream "+
+			"resets the backoff", name, after, 4*firstBackoff)
 	}
 }
 

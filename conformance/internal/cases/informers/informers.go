@@ -105,8 +105,10 @@ func informerFinalStateUnknown(e *harness.Env) {
 			deletions = append(deletions, t)
 		}
 	}
-	if len(deletions) != 1 || deletions[0].Key.Name != "b" || !deletions[0].FinalStateUnknown || deletions[0].New == nil || deletions[0].New.Version != lastSeen {
-		e.Errorf("b was deleted during the outage: the handler received the deletions %+v; want one of b, marked FinalStateUnknown, with the object of version %d", deletions, lastSeen)
+	if len(deletions) != 1 || deletions[0].Key.Name != "b" || !deletions[0].FinalStateUnknown ||
+		deletions[0].New == nil || deletions[0].New.Version != lastSeen {
+		e.Errorf("b was deleted during the outage: the handler received the deletions %+v; want one of b, marked "+
+			"FinalStateUnknown, with the object of version %d", deletions, lastSeen)
 	}
 }
 
@@ -129,14 +131,16 @@ func informerNoOldUpdate(e *harness.Env) {
 	states := map[listwatch.Key]*listwatch.Object{}
 	for _, t := range log.Take() {
 		if t.Version < newest[t.Key] || t.Version == newest[t.Key] && t.Type != informer.ChangeDeleted {
-			e.Errorf("the handler received %s %s at version %d after version %d", t.Type, t.Key, t.Version, newest[t.Key])
+			e.Errorf("the handler received %s %s at version %d after version %d", t.Type,
+				t.Key, t.Version, newest[t.Key])
 		}
 		newest[t.Key] = t.Version
 		switch old := states[t.Key]; {
 		case t.Type == informer.ChangeAdded && old != nil, t.Type != informer.ChangeAdded && old == nil:
 			e.Errorf("the handler received %s %s, but its last state of the object is %v", t.Type, t.Key, old)
 		case t.Type == informer.ChangeUpdated && t.Old.Version != old.Version:
-			e.Errorf("the handler received an update of %s from version %d, but its last state has version %d", t.Key, t.Old.Version, old.Version)
+			e.Errorf("the handler received an update of %s from version %d, but its last state has version %d", t.Key,
+				t.Old.Version, old.Version)
 		}
 		if states[t.Key] = t.New; t.Type == informer.ChangeDeleted {
 			delete(states, t.Key)
@@ -144,7 +148,8 @@ func informerNoOldUpdate(e *harness.Env) {
 	}
 	for _, o := range c.Cache.Objects() {
 		if state := states[o.Key]; state == nil || state.Version != o.Version {
-			e.Errorf("the local store has %s at version %d, but the handler's last state is %v", o.Key, o.Version, state)
+			e.Errorf("the local store has %s at version %d, but the handler's last state is %v", o.Key, o.Version,
+				state)
 		}
 		delete(states, o.Key)
 	}
@@ -177,12 +182,14 @@ func informerHasSynced(e *harness.Env) {
 		c.AllowDials()
 		e.Settle()
 		if synced := c.Cache.HasSynced(); synced != empty {
-			e.Errorf("HasSynced is %v while handlers are blocked; want %v, because the collection is empty: %v", synced, empty, empty)
+			e.Errorf("HasSynced is %v while handlers are blocked; want %v, because the collection is empty: %v", synced,
+				empty, empty)
 		}
 		close(release)
 		e.Settle()
 		if !c.Cache.HasSynced() || (handled.Load() == 0) != empty {
-			e.Errorf("HasSynced is %v after %d calls of the handler; want true, and calls only if the collection is not empty (it is empty: %v)", c.Cache.HasSynced(), handled.Load(), empty)
+			e.Errorf("HasSynced is %v after %d calls of the handler; want true, and calls only if the collection is "+
+				"not empty (it is empty: %v)", c.Cache.HasSynced(), handled.Load(), empty)
 		}
 	}
 }

@@ -28,9 +28,11 @@ func initialCutShort(e *harness.Env) {
 			step(w, r)
 		}
 	}
-	complete := append(markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("b", "5"), harness.AddedEvent("c", "6")), harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"))
+	complete := append(markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("b", "5"),
+		harness.AddedEvent("c", "6")), harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"))
 	cut := make(chan struct{})
-	_, at := e.ServeSequence(watch(e.SendThenHold(cut, markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("z", "2"))...)), watch(e.SendThenEnd(complete...)), harness.RecordVersion(make(chan string, 1)))
+	_, at := e.ServeSequence(watch(e.SendThenHold(cut, markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("z",
+		"2"))...)), watch(e.SendThenEnd(complete...)), harness.RecordVersion(make(chan string, 1)))
 	ctx, cancel := context.WithTimeout(e.Context(), e.Patience())
 	defer cancel()
 	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
@@ -72,7 +74,8 @@ func initialCutShort(e *harness.Env) {
 	defer mu.Unlock()
 	for _, query := range requests {
 		if query != " true" {
-			e.Errorf("requested resourceVersion and sendInitialEvents %q, want \" true\": an incomplete state has no version to resume from", query)
+			e.Errorf("requested resourceVersion and sendInitialEvents %q, want \" true\": an incomplete state has no "+
+				"version to resume from", query)
 		}
 	}
 }
@@ -86,9 +89,12 @@ func initialFallback(e *harness.Env) {
 			q, kind, step := r.URL.Query(), "list", e.SendThenEnd(harness.AddedEvent("b", "6"))
 			switch {
 			case q.Has("sendInitialEvents"):
-				kind, step = "initial", harness.Respond(code, harness.StatusJSON(code, reason, nil), "Content-Type", "application/json")
+				kind, step = "initial", harness.Respond(code, harness.StatusJSON(code, reason, nil),
+					"Content-Type", "application/json")
 			case q.Get("watch") == "":
-				step = harness.Respond(200, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[`+string(harness.AddedEvent("a", "5").Object.Data)+`]}`,
+				step = harness.Respond(200,
+					`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[`+
+						string(harness.AddedEvent("a", "5").Object.Data)+`]}`,
 					"Content-Type", "application/json")
 			default:
 				kind = "watch " + q.Get("resourceVersion")

@@ -48,7 +48,8 @@ func initialStream(e *harness.Env) {
 		return
 	}
 	if next := s.Want("MODIFIED b")[0]; next.Version != changed {
-		e.Errorf("got version %d after the initial events, want the version of the next write, %d", next.Version, changed)
+		e.Errorf("got version %d after the initial events, want the version of the next write, %d", next.Version,
+			changed)
 	}
 }
 
@@ -75,7 +76,8 @@ func initialFresh(e *harness.Env) {
 		written := e.Put("a")
 		s := e.Dial(harness.InitialEvents[1:])
 		if state, at := readInitialEvents(s); at < written || state["a"] != written {
-			e.Fatalf("a write was acknowledged at version %d, but the initial events show %v at version %d", written, state, at)
+			e.Fatalf("a write was acknowledged at version %d, but the initial events show %v at version %d", written,
+				state, at)
 		}
 		s.Close()
 	}
@@ -88,7 +90,8 @@ func initialNotOlderThan(e *harness.Env) {
 		for _, version := range []listwatch.Version{old, newest} {
 			s := e.Dial(harness.From(version) + harness.InitialEvents)
 			if state, at := readInitialEvents(s); at < version || state["a"] < version {
-				e.Fatalf("requested version %d or later, but the initial events show %v at version %d", version, state, at)
+				e.Fatalf("requested version %d or later, but the initial events show %v at version %d", version, state,
+					at)
 			}
 			s.Close()
 		}
@@ -112,11 +115,13 @@ func initialOneEndMarker(e *harness.Env) {
 
 func initialMatchRequired(e *harness.Env) {
 	for _, query := range []string{
-		"sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=5", "sendInitialEvents=false",
+		"sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=5",
+		"sendInitialEvents=false",
 		"sendInitialEvents=true&resourceVersion=5&allowWatchBookmarks=true",
 	} {
 		s := e.WatchRaw(query).WantRefused(http.StatusUnprocessableEntity, "Invalid")
-		if s.Details == nil || !slices.ContainsFunc(s.Details.Causes, func(c listwatch.Cause) bool { return c.Field == "resourceVersionMatch" }) {
+		if s.Details == nil || !slices.ContainsFunc(s.Details.Causes,
+			func(c listwatch.Cause) bool { return c.Field == "resourceVersionMatch" }) {
 			e.Errorf("%s: got details %+v, want a cause that names resourceVersionMatch", query, s.Details)
 		}
 	}
@@ -124,12 +129,15 @@ func initialMatchRequired(e *harness.Env) {
 
 func initialMatchAlone(e *harness.Env) {
 	for _, match := range []string{"NotOlderThan", "Exact"} {
-		e.WatchRaw("resourceVersion=5&resourceVersionMatch="+match).WantRefused(http.StatusUnprocessableEntity, "Invalid")
+		e.WatchRaw("resourceVersion=5&resourceVersionMatch="+match).WantRefused(http.StatusUnprocessableEntity,
+			"Invalid")
 	}
 }
 
 func initialForbiddenOnList(e *harness.Env) {
-	for _, query := range []string{"sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "sendInitialEvents=true", "sendInitialEvents=false"} {
+	for _, query := range []string{
+		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "sendInitialEvents=true", "sendInitialEvents=false",
+	} {
 		e.ListRaw(query).WantRefused(http.StatusUnprocessableEntity, "Invalid")
 	}
 }
@@ -168,7 +176,8 @@ func initialEmpty(e *harness.Env) {
 	s.Want("ADDED a")
 	selective := e.Dial(harness.LabelSelector("unused") + harness.InitialEvents)
 	if state, at := readInitialEvents(selective); len(state) > 0 || at < e.Newest() {
-		e.Errorf("got %v at version %d for a selector without matches, want no objects, at version %d or later", state, at, e.Newest())
+		e.Errorf("got %v at version %d for a selector without matches, want no objects, at version %d or later", state,
+			at, e.Newest())
 	}
 }
 
@@ -224,7 +233,8 @@ func initialWritesDuring(e *harness.Env) {
 			}
 			name := ev.Object.Key.Name
 			if ev.Version <= last || (state[name] == 0) != (ev.Type == listwatch.Added) {
-				e.Fatalf("got %s at version %d after version %d, but the object had version %d (0: it did not exist)", harness.EventLine(ev), ev.Version, last, state[name])
+				e.Fatalf("got %s at version %d after version %d, but the object had version %d (0: it did not exist)",
+					harness.EventLine(ev), ev.Version, last, state[name])
 			}
 			if last, state[name] = ev.Version, ev.Version; ev.Type == listwatch.Deleted {
 				delete(state, name)

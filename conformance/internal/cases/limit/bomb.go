@@ -51,7 +51,10 @@ func zeroWindow() []byte { return bytes.Repeat([]byte("0"), 64<<10) }
 
 // zeroBlock returns a compressed block of zeros. It must follow a window of zeros, because it
 // refers back to them.
-var zeroBlock = sync.OnceValue(func() []byte { return deflateLast(zeroWindow(), bytes.Repeat([]byte("0"), blockBytes)) })
+var zeroBlock = sync.OnceValue(func() []byte {
+	return deflateLast(zeroWindow(),
+		bytes.Repeat([]byte("0"), blockBytes))
+})
 
 // deflateBomb returns a DEFLATE stream that expands to the given text, followed by zeros.
 func deflateBomb(beginning string) bomb {
@@ -84,7 +87,8 @@ func zstdBomb(beginning string) bomb {
 var bombs = map[string]func(beginning string) bomb{"gzip": gzipBomb, "zstd": zstdBomb}
 
 func decompressionBomb(e *harness.Env) {
-	const list = `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"},"text":"`
+	const list = `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},` +
+		`"items":[{"metadata":{"name":"a"},"text":"`
 	for coding, pack := range bombs {
 		var accepted atomic.Bool
 		at := e.Serve(watchBombHandler(e, coding, pack(eventStart), &accepted))
@@ -124,7 +128,9 @@ func watchBombHandler(e *harness.Env, coding string, b bomb, accepted *atomic.Bo
 		return httpBombHandler(coding, b, accepted)
 	}
 	b = deflateBomb(eventStart)
-	explode := e.ScriptedWithHeader(harness.ResponseHeader{ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.DeflateNoContext}}, harness.SendFrames(slices.Concat(
+	explode := e.ScriptedWithHeader(harness.ResponseHeader{
+		ContentType: harness.JSONMediaType, Extra: []string{harness.WebSocketExtensions, harness.DeflateNoContext},
+	}, harness.SendFrames(slices.Concat(
 		[]wsframe.Frame{{First: wsframe.OpText | wsframe.RSV1, Payload: b.head}},
 		slices.Repeat([]wsframe.Frame{{First: wsframe.OpContinuation, Payload: b.block}}, blocks),
 	)...))

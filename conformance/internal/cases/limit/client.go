@@ -45,9 +45,11 @@ func eventTooBigClient(e *harness.Env) {
 		e.Errorf("the client read %d bytes, with a limit of %d", n, smallLimit)
 	}
 
-	complete := e.StartScript(harness.JSONMediaType, harness.SendPieces(eventStart+block+block+`"}}`+"\n"), harness.EndCleanly)
+	complete := e.StartScript(harness.JSONMediaType,
+		harness.SendPieces(eventStart+block+block+`"}}`+"\n"), harness.EndCleanly)
 	wantEventRejected(e, "an event twice the limit", complete.DialRequest("", transport.Request{Limit: smallLimit}))
-	if got := string(complete.DialRequest("", transport.Request{Limit: 4 * len(block)}).Want("ADDED a")[0].Object.Data); !strings.HasSuffix(got, block+`"}`) {
+	if got := string(complete.DialRequest("",
+		transport.Request{Limit: 4 * len(block)}).Want("ADDED a")[0].Object.Data); !strings.HasSuffix(got, block+`"}`) {
 		e.Errorf("an event within the limit: got an object of %d bytes, want the object as sent", len(got))
 	}
 	w := e.Follow(complete.RemoteWith(complete.Route, func(r *client.Remote) { r.MaxObjectBytes = smallLimit }), 1)
@@ -134,13 +136,15 @@ func nestedValues() map[string]string {
 func jsonDepth(e *harness.Env) {
 	for name, value := range nestedValues() {
 		object := `{"metadata":{"name":"a","resourceVersion":"5"},"deep":` + value + `}`
-		scripted := e.StartScript(harness.JSONMediaType, harness.SendPieces(`{"type":"ADDED","object":`+object+"}\n"), harness.EndCleanly)
+		scripted := e.StartScript(harness.JSONMediaType,
+			harness.SendPieces(`{"type":"ADDED","object":`+object+"}\n"), harness.EndCleanly)
 		wantEventRejected(e, name, scripted.Dial(""))
 
 		list := `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[` + object + `]}`
 		_, at := e.ServeSequence(harness.Respond(http.StatusOK, list, "Content-Type", harness.JSONMediaType))
 		_, err := e.Remote(at).List(e.Context(), listwatch.Query{})
-		if _, cannotList := errors.AsType[harness.MissingAbility](err); !cannotList && !errors.Is(err, listwatch.Corrupt) {
+		if _, cannotList := errors.AsType[harness.MissingAbility](err); !cannotList &&
+			!errors.Is(err, listwatch.Corrupt) {
 			e.Errorf("%s in a list: got %v, want an error of code Corrupt", name, err)
 		}
 	}
@@ -166,7 +170,9 @@ func redirect(e *harness.Env) {
 			case "/home":
 				record(w, r)
 			default:
-				redirectHandler(code, func(r *http.Request) string { return "/" + r.URL.Query().Get("to") + "?watch=1" })(w, r)
+				redirectHandler(code, func(r *http.Request) string {
+					return "/" + r.URL.Query().Get("to") + "?watch=1"
+				})(w, r)
 			}
 		}))
 		for to, wantKept := range map[string]bool{"home": true, "away": false} {
@@ -178,13 +184,15 @@ func redirect(e *harness.Env) {
 				continue
 			}
 			if err != nil {
-				e.Fatalf("a redirect with status %d to %s: got error %v, want the watch at the new location", code, to, err)
+				e.Fatalf("a redirect with status %d to %s: got error %v, want the watch at the new location", code, to,
+					err)
 			}
 			s.Want("ADDED a")
 			h := <-got
 			for name := range secret {
 				if has := h.Get(name) != ""; has != wantKept {
-					e.Errorf("a redirect with status %d to %s: the new request has %s: %v, want %v", code, to, name, has, wantKept)
+					e.Errorf("a redirect with status %d to %s: the new request has %s: %v, want %v",
+						code, to, name, has, wantKept)
 				}
 			}
 		}

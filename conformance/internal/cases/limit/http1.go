@@ -24,30 +24,49 @@ type attack struct {
 
 // attacks are the ambiguous requests of RFC 9112, sections 2.2, 3.2, 5.1, 5.2, 6.1 and 6.3.
 var attacks = []attack{
-	{name: "Content-Length and Transfer-Encoding", headers: "Content-Length: 6\r\nTransfer-Encoding: chunked", body: "0\r\n\r\n", alsoAllowed: 200},
-	{name: "Transfer-Encoding and Content-Length", headers: "Transfer-Encoding: chunked\r\nContent-Length: 5", body: "0\r\n\r\n", alsoAllowed: 200},
+	{
+		name: "Content-Length and Transfer-Encoding", headers: "Content-Length: 6\r\nTransfer-Encoding: chunked",
+		body: "0\r\n\r\n", alsoAllowed: 200,
+	},
+	{
+		name: "Transfer-Encoding and Content-Length", headers: "Transfer-Encoding: chunked\r\nContent-Length: 5",
+		body: "0\r\n\r\n", alsoAllowed: 200,
+	},
 	{name: "two lengths", headers: "Content-Length: 5\r\nContent-Length: 6", body: "01234"},
 	{name: "a list of lengths", headers: "Content-Length: 5, 6", body: "01234"},
 	{name: "a length with a sign", headers: "Content-Length: +5", body: "01234"},
 	{name: "a negative length", headers: "Content-Length: -1"},
 	{name: "a length in base 16", headers: "Content-Length: 0x5", body: "01234"},
 	{name: "a length that overflows", headers: "Content-Length: 18446744073709551621", body: "01234"},
-	{name: "an encoding that is not the last", headers: "Transfer-Encoding: chunked, identity", body: "0\r\n\r\n", alsoAllowed: 501},
+	{
+		name: "an encoding that is not the last", headers: "Transfer-Encoding: chunked, identity",
+		body: "0\r\n\r\n", alsoAllowed: 501,
+	},
 	{name: "an unknown encoding", headers: "Transfer-Encoding: xchunked", body: "0\r\n\r\n", alsoAllowed: 501},
-	{name: "an encoding twice", headers: "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", body: "0\r\n\r\n", alsoAllowed: 501},
+	{
+		name: "an encoding twice", headers: "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+		body: "0\r\n\r\n", alsoAllowed: 501,
+	},
 	{name: "space before a colon", headers: "Transfer-Encoding : chunked", body: "0\r\n\r\n"},
 	{name: "a name with space", headers: "Transfer Encoding: chunked", body: "0\r\n\r\n"},
 	{name: "a folded line", headers: "X-Folded: a\r\n b", alsoAllowed: 200, mayStayOpen: true},
-	{name: "a folded encoding", headers: "Content-Length: 5\r\nTransfer-Encoding:\r\n chunked", body: "0\r\n\r\n", alsoAllowed: 200},
+	{
+		name: "a folded encoding", headers: "Content-Length: 5\r\nTransfer-Encoding:\r\n chunked",
+		body: "0\r\n\r\n", alsoAllowed: 200,
+	},
 	{name: "a bare CR", headers: "X-Bare: a\rTransfer-Encoding: chunked", alsoAllowed: 200, mayStayOpen: true},
 	{name: "a NUL", headers: "X-Nul: a\x00b", alsoAllowed: 200, mayStayOpen: true},
-	{name: "a chunk whose size overflows", headers: "Transfer-Encoding: chunked", body: "10000000000000000\r\n", alsoAllowed: 200},
+	{
+		name: "a chunk whose size overflows", headers: "Transfer-Encoding: chunked",
+		body: "10000000000000000\r\n", alsoAllowed: 200,
+	},
 	{name: "a second host", headers: "Host: elsewhere.example"},
 }
 
 func smuggling(e *harness.Env) {
 	for _, a := range attacks {
-		head := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r\nHost: " + e.URL.Host + "\r\n" + requiredHeaders(e) + a.headers + "\r\n\r\n"
+		head := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r\nHost: " + e.URL.Host + "\r\n" +
+			requiredHeaders(e) + a.headers + "\r\n\r\n"
 		checkAttack(e, a, head+a.body)
 	}
 	requestLine := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r"
@@ -72,7 +91,8 @@ func requiredHeaders(e *harness.Env) string {
 // a.mayStayOpen is true.
 func checkAttack(e *harness.Env, a attack, text string) {
 	e.Helper()
-	second := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r\nHost: " + e.URL.Host + "\r\n" + requiredHeaders(e) + "Connection: close\r\n\r\n"
+	second := "GET " + e.URL.EscapedPath() + "?limit=1 HTTP/1.1\r\nHost: " + e.URL.Host + "\r\n" + requiredHeaders(e) +
+		"Connection: close\r\n\r\n"
 	c := e.Connect(e.ALPN()...)
 	_, _ = io.WriteString(c, text+second) // the server may have closed the connection
 	statuses, err := readStatuses(c)
@@ -84,7 +104,8 @@ func checkAttack(e *harness.Env, a attack, text string) {
 	case statuses[0] != http.StatusBadRequest && statuses[0] != a.alsoAllowed:
 		e.Errorf("%s: got statuses %d, want 400", a.name, statuses)
 	case len(statuses) > 1 && !(a.mayStayOpen && statuses[0] == a.alsoAllowed):
-		e.Errorf("%s: got statuses %d on one connection, want the server to close it after the first response", a.name, statuses)
+		e.Errorf("%s: got statuses %d on one connection, want the server to close it after the first response", a.name,
+			statuses)
 	}
 }
 
@@ -118,7 +139,8 @@ func h1HeaderBytes(e *harness.Env) {
 	} {
 		c := e.Connect(e.ALPN()...)
 		go func() { // ends when c is closed
-			_, _ = io.WriteString(c, "GET "+e.URL.EscapedPath()+"?limit=1 HTTP/1.1\r\nHost: "+e.URL.Host+"\r\n"+fields+"\r\n")
+			_, _ = io.WriteString(c,
+				"GET "+e.URL.EscapedPath()+"?limit=1 HTTP/1.1\r\nHost: "+e.URL.Host+"\r\n"+fields+"\r\n")
 		}()
 		statuses, err := readStatuses(c)
 		if len(statuses) != 1 || statuses[0] != http.StatusRequestHeaderFieldsTooLarge {

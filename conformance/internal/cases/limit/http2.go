@@ -23,7 +23,9 @@ type flood struct {
 func floods(request []byte) []flood {
 	return []flood{
 		{"requests that are reset at once", 3000, func(p *http2.Framer, n uint32) error {
-			if err := p.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*n + 1, EndHeaders: true, EndStream: true, BlockFragment: request}); err != nil {
+			if err := p.WriteHeaders(http2.HeadersFrameParam{
+				StreamID: 2*n + 1, EndHeaders: true, EndStream: true, BlockFragment: request,
+			}); err != nil {
 				return err
 			}
 			return p.WriteRSTStream(2*n+1, http2.ErrCodeCancel)
@@ -47,7 +49,8 @@ func h2RapidReset(e *harness.Env) {
 	start := e.Put("a")
 	s := e.Dial(harness.From(start))
 	for _, f := range floods(e.HTTP2RequestFields("watch=1")) {
-		written, closed := sendFlood(e, f.times, f.write, func(p *http2.Framer) error { return p.WritePing(false, lastPing) }, isLastPingAck)
+		written, closed := sendFlood(e, f.times, f.write,
+			func(p *http2.Framer) error { return p.WritePing(false, lastPing) }, isLastPingAck)
 		e.Logf("%s: %d sent; the server closed the connection: %v", f.name, written, closed)
 		e.Put("a")
 		s.Want("MODIFIED a")
@@ -60,7 +63,10 @@ func h2RapidReset(e *harness.Env) {
 // connection, and then calls the function last. It waits until isLast recognizes the server's
 // response to that last call, or until the server closes the connection. written is the number of
 // successful calls of write. closed reports whether the server closed the connection.
-func sendFlood(e *harness.Env, times int, write func(p *http2.Framer, n uint32) error, last func(p *http2.Framer) error, isLast func(http2.Frame) bool) (written int, closed bool) {
+func sendFlood(
+	e *harness.Env, times int, write func(p *http2.Framer, n uint32) error, last func(p *http2.Framer) error,
+	isLast func(http2.Frame) bool,
+) (written int, closed bool) {
 	e.Helper()
 	p := e.DialHTTP2()
 	closedFirst := make(chan bool, 1)
@@ -108,15 +114,20 @@ func h2ContinuationFlood(e *harness.Env) {
 	const maxBytes, frameSize = 8 << 20, 8 << 10
 	const acceptEncoding = "\x90" // one field in one byte (RFC 7541, appendix A)
 	long := harness.EncodeFields("x-flood", strings.Repeat("a", frameSize))
-	for _, f := range []headerBlock{{"long fields", long}, {"indexed fields", []byte(strings.Repeat(acceptEncoding, frameSize))}} {
+	for _, f := range []headerBlock{
+		{"long fields", long}, {"indexed fields", []byte(strings.Repeat(acceptEncoding, frameSize))},
+	} {
 		written, closed := sendFlood(e, maxBytes/frameSize, func(p *http2.Framer, n uint32) error {
 			if n == 0 {
-				return p.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: e.HTTP2RequestFields("watch=1")})
+				return p.WriteHeaders(http2.HeadersFrameParam{
+					StreamID: 1, EndStream: true, BlockFragment: e.HTTP2RequestFields("watch=1"),
+				})
 			}
 			return p.WriteContinuation(1, false, f.blockFragment)
 		}, func(p *http2.Framer) error { return p.WriteContinuation(1, true, nil) }, harness.IsHeadersOf(1))
 		if !closed {
-			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection", f.name, written, frameSize)
+			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection",
+				f.name, written, frameSize)
 		}
 	}
 	checkAlive(e)
@@ -130,7 +141,8 @@ func h2ConcurrentStreams(e *harness.Env) {
 	p := e.DialHTTP2()
 	limit, announced := p.ReadUntil(isSettings).(*http2.SettingsFrame).Value(http2.SettingMaxConcurrentStreams)
 	if !announced || limit > maxTestedStreams {
-		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit, announced)
+		e.Skipf("the server allows %d streams per connection (announced: %v), more than this case opens", limit,
+			announced)
 	}
 	p.AwaitServer() // returns when the server has applied the client's SETTINGS
 	p.OpenConnectionWindow()
@@ -139,9 +151,13 @@ func h2ConcurrentStreams(e *harness.Env) {
 		p.ReadUntil(harness.IsHeadersOf(2*n + 1))
 	}
 	p.Watch(2*limit+1, harness.From(start))
-	refused := p.ReadUntil(func(f http2.Frame) bool { return harness.IsHeadersOf(2*limit+1)(f) || harness.IsResetOf(2*limit+1)(f) })
-	if r, ok := refused.(*http2.RSTStreamFrame); !ok || r.ErrCode != http2.ErrCodeRefusedStream && r.ErrCode != http2.ErrCodeProtocol {
-		e.Fatalf("stream %d: got %v, want a reset with REFUSED_STREAM or PROTOCOL_ERROR, because the server allows %d streams", 2*limit+1, refused, limit)
+	refused := p.ReadUntil(func(f http2.Frame) bool {
+		return harness.IsHeadersOf(2*limit+1)(f) || harness.IsResetOf(2*limit+1)(f)
+	})
+	if r, ok := refused.(*http2.RSTStreamFrame); !ok ||
+		r.ErrCode != http2.ErrCodeRefusedStream && r.ErrCode != http2.ErrCodeProtocol {
+		e.Fatalf("stream %d: got %v, want a reset with REFUSED_STREAM or PROTOCOL_ERROR, because the server allows "+
+			"%d streams", 2*limit+1, refused, limit)
 	}
 	e.Put("a")
 	p.WantEvents(1, 1)
@@ -152,7 +168,8 @@ func h2ConcurrentStreams(e *harness.Env) {
 		watches = append(watches, env.Dial(harness.From(start)))
 	}
 	if n := conns.Count(); n < 2 {
-		e.Errorf("the client has %d watches on %d connections, but the server allows %d per connection", len(watches), n, limit)
+		e.Errorf("the client has %d watches on %d connections, but the server allows %d per connection", len(watches),
+			n, limit)
 	}
 	for _, s := range watches {
 		s.Want("MODIFIED a")

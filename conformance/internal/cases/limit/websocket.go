@@ -14,18 +14,23 @@ func wsClientTalks(e *harness.Env) {
 		"text":             {wsframe.Unfragmented(wsframe.OpText, "hello")},
 		"binary":           {wsframe.Unfragmented(wsframe.OpBinary, "\x00\x01")},
 		"an empty message": {wsframe.Unfragmented(wsframe.OpText, "")},
-		"fragments":        {{First: wsframe.OpText, Payload: []byte("he")}, {First: wsframe.Final | wsframe.OpContinuation, Payload: []byte("llo")}},
+		"fragments": {
+			{First: wsframe.OpText, Payload: []byte("he")},
+			{First: wsframe.Final | wsframe.OpContinuation, Payload: []byte("llo")},
+		},
 	} {
 		a := e.WatchRaw(harness.From(e.Put("a")))
 		a.WantAccepted()
 		// The pong shows that the server has read the messages.
 		sendMasked(a, append(frames, wsframe.Unfragmented(wsframe.OpPing, ""))...)
 		if f, err := wsframe.Read(a.Body); err != nil || f.Opcode() != wsframe.OpPong {
-			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want a pong", name, f.First, f.Payload, err)
+			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want a pong",
+				name, f.First, f.Payload, err)
 		}
 		e.Put("a")
 		if f, err := wsframe.Read(a.Body); err != nil || f.Opcode() != wsframe.OpText {
-			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want the next event", name, f.First, f.Payload, err)
+			e.Errorf("%s: got a frame that starts with %#02x and has the payload %q, %v; want the next event",
+				name, f.First, f.Payload, err)
 		}
 		a.Conn.Close()
 	}
@@ -39,8 +44,16 @@ var wsFloods = []struct {
 	times        int
 	code         int
 }{
-	{"a message of 16 MiB", wsframe.MaskedHeader(wsframe.Final|wsframe.OpBinary, 16<<20), wsframe.Mask(bytes.Repeat([]byte("x"), 64<<10)), 16 << 20 / (64 << 10), wsframe.CloseTooBig},
-	{"100,000 small messages", nil, bytes.Repeat(wsframe.Frame{First: wsframe.Final | wsframe.OpText, Masked: true, Payload: []byte("ping")}.Bytes(), 1000), 100, wsframe.ClosePolicyViolation},
+	{
+		"a message of 16 MiB", wsframe.MaskedHeader(wsframe.Final|wsframe.OpBinary, 16<<20),
+		wsframe.Mask(bytes.Repeat([]byte("x"), 64<<10)), 16 << 20 / (64 << 10), wsframe.CloseTooBig,
+	},
+	{
+		"100,000 small messages", nil,
+		bytes.Repeat(wsframe.Frame{
+			First: wsframe.Final | wsframe.OpText, Masked: true, Payload: []byte("ping"),
+		}.Bytes(), 1000), 100, wsframe.ClosePolicyViolation,
+	},
 }
 
 func wsClientFloods(e *harness.Env) {
@@ -81,7 +94,9 @@ const pings = 10_000
 // is its number, from 0.
 var pingFlood = sync.OnceValue(func() (all []byte) {
 	for i := range uint32(pings) {
-		f := wsframe.Frame{First: wsframe.Final | wsframe.OpPing, Masked: true, Payload: binary.BigEndian.AppendUint32(nil, i)}
+		f := wsframe.Frame{
+			First: wsframe.Final | wsframe.OpPing, Masked: true, Payload: binary.BigEndian.AppendUint32(nil, i),
+		}
 		all = append(all, f.Bytes()...)
 	}
 	return all
@@ -101,7 +116,8 @@ func wsPingFlood(e *harness.Env) {
 		case f.Opcode() == wsframe.OpText:
 			events++
 		case f.Opcode() != wsframe.OpPong || len(f.Payload) != 4 || binary.BigEndian.Uint32(f.Payload) < next:
-			e.Fatalf("got a frame that starts with %#02x and has the payload %q after the pong to ping %d, want a pong to a later ping", f.First, f.Payload, int(next)-1)
+			e.Fatalf("got a frame that starts with %#02x and has the payload %q after the pong to ping %d, want a "+
+				"pong to a later ping", f.First, f.Payload, int(next)-1)
 		default:
 			pongs++
 			next = binary.BigEndian.Uint32(f.Payload) + 1

@@ -17,7 +17,8 @@ func rvOpaqueClient(e *harness.Env) {
 	// A float64 cannot represent these versions.
 	const version, newest = "18446744073709551614", "18446744073709551615"
 	requestedVersion := make(chan string)
-	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)), harness.RecordVersion(requestedVersion))
+	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)),
+		harness.RecordVersion(requestedVersion))
 	w := e.Follow(e.Remote(route), 7)
 	// More events of the newest version may follow, so the client can resume only from the
 	// version before it.
@@ -69,7 +70,9 @@ func storeReset(e *harness.Env) {
 		}
 		var current atomic.Pointer[harness.Route]
 		current.Store(old.Route)
-		proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().Internals.Handler.ServeHTTP(w, r) }))
+		proxy := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			current.Load().Internals.Handler.ServeHTTP(w, r)
+		}))
 
 		start := old.Put("a")
 		w := e.Follow(e.Remote(proxy), start)
@@ -100,5 +103,7 @@ func storeReset(e *harness.Env) {
 // serveWithoutEpoch serves the collection of e without an epoch.
 func serveWithoutEpoch(e *harness.Env) *harness.Route {
 	e.Use(harness.InProcess)
-	return e.ServeWatches(&watchserver.Server{Source: sourceWithoutEpoch{e.Internals.Source}, Transports: []transport.Server{e.Variant.Server}})
+	return e.ServeWatches(&watchserver.Server{
+		Source: sourceWithoutEpoch{e.Internals.Source}, Transports: []transport.Server{e.Variant.Server},
+	})
 }

@@ -70,7 +70,8 @@ func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func
 				break
 			}
 			if err != nil || ev.Version != at+1 {
-				e.Fatalf("watch from version %d (floor %d): got %s of version %d after version %d, %v", start, floor, w.Type, ev.Version, at, err)
+				e.Fatalf("watch from version %d (floor %d): got %s of version %d after version %d, %v", start, floor,
+					w.Type, ev.Version, at, err)
 			}
 			at++
 		}
@@ -110,7 +111,8 @@ func compactWhileWatching(e *harness.Env) {
 			continue
 		}
 		if err != nil || harness.EventLine(got) != "MODIFIED a" || got.Version != changed {
-			e.Errorf("a selective watch: got version %d, %v after the compaction, want version %d", got.Version, err, changed)
+			e.Errorf("a selective watch: got version %d, %v after the compaction, want version %d",
+				got.Version, err, changed)
 		}
 		return
 	}
@@ -147,7 +149,8 @@ func expiredDuringReplay(e *harness.Env) {
 			at++
 		}
 		if err != nil || !errors.Is(listwatch.ParseStatus(w.Object), listwatch.Expired) {
-			e.Fatalf("%s: got %s %s, %v after version %d; want an ERROR event of code Expired", name, w.Type, w.Object, err, at)
+			e.Fatalf("%s: got %s %s, %v after version %d; want an ERROR event of code Expired", name,
+				w.Type, w.Object, err, at)
 		}
 		s.WantEnd()
 		if at == start+count {

@@ -76,6 +76,8 @@ func newLister(e *harness.Env) func() listPage {
 			e.Fatal(err)
 		}
 		defer resp.Body.Close()
-		return readPage(&harness.Response{Env: e, Status: resp.StatusCode, Headers: resp.Header, Body: bufio.NewReader(resp.Body)})
+		return readPage(&harness.Response{
+			Env: e, Status: resp.StatusCode, Headers: resp.Header, Body: bufio.NewReader(resp.Body),
+		})
 	}
 }

@@ -84,11 +84,13 @@ func (l listedWatch) verify(e *harness.Env, attempt int, model *harness.Model) {
 	model.Advance(l.list.version)
 	state := l.list.items
 	if diff := cmp.Diff(model.State, state); diff != "" {
-		e.Fatalf("attempt %d: the list differs from the state at its version %d (-want +got):\n%s", attempt, l.list.version, diff)
+		e.Fatalf("attempt %d: the list differs from the state at its version %d (-want +got):\n%s",
+			attempt, l.list.version, diff)
 	}
 	for j, ev := range l.events {
 		if want := l.list.version + listwatch.Version(j) + 1; ev.Version != want {
-			e.Fatalf("attempt %d: list of version %d: event %d has version %d, want %d", attempt, l.list.version, j, ev.Version, want)
+			e.Fatalf("attempt %d: list of version %d: event %d has version %d, want %d", attempt,
+				l.list.version, j, ev.Version, want)
 		}
 		if state[ev.Object.Key.Name] = ev.Version; ev.Type == listwatch.Deleted {
 			delete(state, ev.Object.Key.Name)
@@ -97,6 +99,7 @@ func (l listedWatch) verify(e *harness.Env, attempt int, model *harness.Model) {
 	last := l.list.version + listwatch.Version(len(l.events))
 	model.Advance(last)
 	if diff := cmp.Diff(model.State, state); diff != "" {
-		e.Fatalf("attempt %d: the list and the events differ from the state at version %d (-want +got):\n%s", attempt, last, diff)
+		e.Fatalf("attempt %d: the list and the events differ from the state at version %d (-want +got):\n%s", attempt,
+			last, diff)
 	}
 }

@@ -117,7 +117,8 @@ func checkContinue(e *harness.Env, first listPage) {
 		p = readPage(e.ListRaw("limit=1&continue=" + p.continueToken))
 		maps.Copy(items, p.items)
 		if p.version != first.version || len(p.items) != 1 {
-			e.Fatalf("got a page of version %d with %d items, want version %d with 1 item", p.version, len(p.items), first.version)
+			e.Fatalf("got a page of version %d with %d items, want version %d with 1 item", p.version,
+				len(p.items), first.version)
 		}
 	}
 	if diff := cmp.Diff(e.StateAt(first.version), items); diff != "" {

@@ -13,7 +13,8 @@ func rvUnset(e *harness.Env) {
 		acked := e.Put("b")
 		s := e.Dial("")
 		if got := s.Want("ADDED a", "ADDED b")[1].Version; got != acked {
-			e.Fatalf("got b at version %d in the initial state, want version %d, which was acknowledged before the request", got, acked)
+			e.Fatalf("got b at version %d in the initial state, want version %d, which was acknowledged before the "+
+				"request", got, acked)
 		}
 		next := e.Put("b")
 		if got := s.Want("MODIFIED b")[0].Version; got != next {

@@ -18,8 +18,10 @@ func futureRV(e *harness.Env) {
 		if took := time.Since(start); took > 4*time.Second {
 			e.Errorf("refused after %v, want a few seconds", took)
 		}
-		if err.Status != http.StatusGatewayTimeout || err.RetryAfter() != time.Second || err.Details.Causes[0].Reason != listwatch.CauseTooLarge {
-			e.Errorf("got %+v %+v, want 504 with cause ResourceVersionTooLarge and a Retry-After of 1 s", err, err.Details)
+		if err.Status != http.StatusGatewayTimeout || err.RetryAfter() != time.Second ||
+			err.Details.Causes[0].Reason != listwatch.CauseTooLarge {
+			e.Errorf("got %+v %+v, want 504 with cause ResourceVersionTooLarge and a Retry-After of 1 s", err,
+				err.Details)
 		}
 		return
 	}
@@ -62,7 +64,9 @@ func listFutureRV(e *harness.Env) {
 }
 
 func badRV(e *harness.Env) {
-	for _, rv := range []string{"abc", "-1", "1.5", "18446744073709551616", "0x10", "%201", "1%20", "01", "00", "%2B1", "1e3", "%D9%A1", "1,2"} {
+	for _, rv := range []string{
+		"abc", "-1", "1.5", "18446744073709551616", "0x10", "%201", "1%20", "01", "00", "%2B1", "1e3", "%D9%A1", "1,2",
+	} {
 		e.WatchRaw("resourceVersion="+rv).WantRefused(http.StatusBadRequest, "BadRequest")
 		e.ListRaw("resourceVersion="+rv).WantRefused(http.StatusBadRequest, "BadRequest")
 	}
@@ -81,7 +85,8 @@ func rvComparable(e *harness.Env) {
 		}
 		ev := s.Next()
 		rv := ev.Object.Version.String()
-		if !decimal.MatchString(rv) || ev.Version <= last || !strings.Contains(string(ev.Object.Data), `"resourceVersion":"`+rv+`"`) {
+		if !decimal.MatchString(rv) || ev.Version <= last ||
+			!strings.Contains(string(ev.Object.Data), `"resourceVersion":"`+rv+`"`) {
 			e.Fatalf("got %s after version %d, want a greater decimal version", ev.Object.Data, last)
 		}
 		last = ev.Version

@@ -72,7 +72,8 @@ func leavesCarriesNewRV(e *harness.Env) {
 	if gone.Version != left || !strings.Contains(data, `"resourceVersion":"`+left.String()+`"`) {
 		e.Errorf("got %s at version %d, want the version %d of the update", data, gone.Version, left)
 	}
-	if gone.Object.Labels["on"] != "yes" || !strings.Contains(data, `"phase":"first"`) || strings.Contains(data, "second") {
+	if gone.Object.Labels["on"] != "yes" || !strings.Contains(data, `"phase":"first"`) ||
+		strings.Contains(data, "second") {
 		e.Errorf("got %s, want the last state that matched", data)
 	}
 }
@@ -109,10 +110,11 @@ func fieldName(e *harness.Env) {
 		e.Put("other/a")
 		elsewhere = []string{"ADDED other/a"}
 	}
+	addedA := append([]string{"ADDED a"}, elsewhere...)
 	for query, want := range map[string][]string{
 		harness.FieldSelector("metadata.name=b"):                                                 {"ADDED b"},
 		harness.FieldSelector("metadata.name==b,metadata.namespace=" + e.HomeNamespace()):        {"ADDED b"},
-		harness.FieldSelector("metadata.name=a"):                                                 append([]string{"ADDED a"}, elsewhere...),
+		harness.FieldSelector("metadata.name=a"):                                                 addedA,
 		harness.FieldSelector("metadata.name!=a"):                                                {"ADDED b"},
 		harness.FieldSelector("metadata.name=a,metadata.namespace!=" + e.HomeNamespace()):        elsewhere,
 		harness.FieldSelector("metadata.name=nobody"):                                            nil,
@@ -125,7 +127,9 @@ func fieldName(e *harness.Env) {
 }
 
 func fieldUnknown(e *harness.Env) {
-	for _, selector := range []string{"spec.color=red", "metadata.labels=x", "status.mood=fine", "name=a", "metadata.name=a,x=y"} {
+	for _, selector := range []string{
+		"spec.color=red", "metadata.labels=x", "status.mood=fine", "name=a", "metadata.name=a,x=y",
+	} {
 		s := e.WatchRaw(harness.FieldSelector(selector)).WantRefused(http.StatusBadRequest, "BadRequest")
 		if !strings.Contains(s.Message, "field") {
 			e.Errorf("%s: got message %q, want one that names the field", selector, s.Message)
@@ -135,11 +139,16 @@ func fieldUnknown(e *harness.Env) {
 }
 
 func badSyntax(e *harness.Env) {
-	for _, selector := range []string{"!!", "a in", "a in (b", "a=b=c", "=b", "a,,b", ",", "a b", "a=b c", "-a=b", "a=-", "a/b/c=d", "a notin b", "a>x", "(a)"} {
+	for _, selector := range []string{
+		"!!", "a in", "a in (b", "a=b=c", "=b", "a,,b", ",", "a b", "a=b c", "-a=b", "a=-", "a/b/c=d",
+		"a notin b", "a>x", "(a)",
+	} {
 		e.WatchRaw(harness.LabelSelector(selector)).WantRefused(http.StatusBadRequest, "BadRequest")
 		e.ListRaw(harness.LabelSelector(selector)).WantRefused(http.StatusBadRequest, "BadRequest")
 	}
-	for _, selector := range []string{"metadata.name", "=a", `metadata.name=\x`, "metadata.name in (a)", "!metadata.name"} {
+	for _, selector := range []string{
+		"metadata.name", "=a", `metadata.name=\x`, "metadata.name in (a)", "!metadata.name",
+	} {
 		e.WatchRaw(harness.FieldSelector(selector)).WantRefused(http.StatusBadRequest, "BadRequest")
 	}
 	e.WatchRaw("labelSelector=%ff%fe").WantRefused(http.StatusBadRequest, "BadRequest")
@@ -159,7 +168,8 @@ func combinedResume(e *harness.Env) {
 	// A watch that resumes with another selector receives the same events as a watch that
 	// has always used that selector.
 	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(at)).Want("ADDED b", "DELETED a", "MODIFIED b")
-	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(start)).Want("MODIFIED a", "ADDED b", "DELETED a", "MODIFIED b")
+	e.Dial(harness.LabelSelector("kind=x")+"&"+harness.From(start)).Want("MODIFIED a", "ADDED b",
+		"DELETED a", "MODIFIED b")
 	// A watch that resumes with the first selector, or without a selector, has no gap.
 	e.Dial(harness.LabelSelector("on=yes")+"&"+harness.From(at)).Want("DELETED b", "ADDED a", "ADDED b")
 	e.Dial(harness.From(at)).Want("MODIFIED b", "MODIFIED a", "MODIFIED b")

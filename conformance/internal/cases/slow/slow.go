@@ -121,7 +121,8 @@ func boundedMemory(e *harness.Env) {
 	grown := harness.HeapBytes() - before
 	e.Logf("the heap grew by %d KiB", grown>>10)
 	if grown > maxGrowth {
-		e.Errorf("the heap grew by %d KiB after writes of %d KiB with %d stalled readers, want at most %d KiB", grown>>10, writes*64, watches, maxGrowth>>10)
+		e.Errorf("the heap grew by %d KiB after writes of %d KiB with %d stalled readers, want at most %d KiB",
+			grown>>10, writes*64, watches, maxGrowth>>10)
 	}
 }
 
@@ -156,7 +157,8 @@ func noSilentDrop(e *harness.Env) {
 		}
 	}
 	if ended[0] != nil || ended[readers-1] == nil {
-		e.Errorf("the reader that always read got %v, want no error; the reader that never read got %v, want an error", ended[0], ended[readers-1])
+		e.Errorf("the reader that always read got %v, want no error; the reader that never read got %v, want an error",
+			ended[0], ended[readers-1])
 	}
 }
 

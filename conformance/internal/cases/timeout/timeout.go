@@ -149,7 +149,8 @@ func timeoutWhileBusy(e *harness.Env) {
 
 func clientIdle(e *harness.Env) {
 	const limit = 3 * time.Minute // the idle timeout of 2.5 minutes, plus time to reconnect
-	requests, route := e.ServeSequence(e.SendThenFallSilent(harness.AddedEvent("a", "5")), e.SendThenFallSilent(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")), e.SendThenFallSilent())
+	requests, route := e.ServeSequence(e.SendThenFallSilent(harness.AddedEvent("a", "5")),
+		e.SendThenFallSilent(harness.AddedEvent("a", "5"), harness.AddedEvent("b", "6")), e.SendThenFallSilent())
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
