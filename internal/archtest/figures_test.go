@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+var edges = flag.String("edges", "", "print the uses that run upwards in a package")
+
 var figures = flag.Bool("figures", false, "print the figures of each package")
 
 func TestFigures(t *testing.T) {
@@ -25,6 +27,11 @@ func TestFigures(t *testing.T) {
 		}
 		if lines == 0 {
 			continue
+		}
+		if p.path == *edges {
+			for _, u := range upward(uses) {
+				t.Log(u)
+			}
 		}
 		large := 0
 		eachStruct(one, func(_ *sourceFile, _ string, s *ast.StructType) {

@@ -1,9 +1,11 @@
 package etcd
 
 import (
-	"context"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
@@ -47,69 +49,6 @@ func newBackend(db *DB, s store.CollectionSpec) *backend {
 	return b
 }
 
-// List implements [listwatch.Source].
-func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	switch {
-	case q.Continue != "":
-		if err := b.awaitContinue(ctx, q.Continue); err != nil {
-			return listwatch.Page{}, err
-		}
-	case q.Start == listwatch.StartNewest:
-		if err := b.catchUp(ctx); err != nil {
-			return listwatch.Page{}, err
-		}
-	case q.Start == listwatch.StartAt:
-		b.demandVersion(q.Version)
-	}
-	return b.Log.List(ctx, q)
-}
-
-// awaitContinue waits until the log reaches the version of a continue token. The token may
-// come from another server that was ahead of this one.
-func (b *backend) awaitContinue(ctx context.Context, token string) error {
-	t, err := history.ParseContinueToken(token)
-	switch {
-	case err != nil:
-		return nil //nolint:nilerr // Log.List returns the same error
-	case t.Version == 0:
-		return b.catchUp(ctx)
-	}
-	return b.reach(ctx, t.Version)
-}
-
-// CompactTo drops the history up to v in memory, as [history.Log.CompactTo] does.
-func (b *backend) CompactTo(v listwatch.Version) {
-	// If etcd is unreachable, CompactTo still drops what it can.
-	_ = b.reach(b.db.lifetime, v)
-	b.Log.CompactTo(v)
-}
-
-// Watch implements [listwatch.Source].
-func (b *backend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	switch q.Start {
-	case listwatch.StartNewest:
-		if err := b.catchUp(ctx); err != nil {
-			return nil, err
-		}
-	case listwatch.StartAt:
-		b.demandVersion(q.Version)
-	}
-	return b.Log.Watch(ctx, q)
-}
-
-// Get implements [store.Backend]. It reads from etcd.
-func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
-	path := b.keys.path(key)
-	got, err := b.db.get(ctx, b.db.options.Timeout, path)
-	if err != nil {
-		return nil, requestError(ctx, "etcd: get "+path, err)
-	}
-	if len(got.Kvs) == 0 {
-		return nil, nil
-	}
-	return b.read(key, got.Kvs[0])
-}
-
 // read returns the object in kv. If the log has the same version, it returns the object of
 // the log.
 func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, error) {
@@ -134,3 +73,17 @@ func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, erro
 func unreadableKey(path []byte, err error) error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Op: "etcd: key " + string(path), Err: err}
 }
+
+// A demand is the highest version that readers wait for. While the log has not reached it,
+// the server requests progress from etcd.
+type demand struct {
+	signal chan struct{} // capacity 1; holds a token when version has changed
+
+	mu sync.Mutex
+	// Guarded by mu.
+	version listwatch.Version
+	until   time.Time // when the readers stop waiting
+}
+
+// A keyValue is a key with its value and revisions.
+type keyValue = mvccpb.KeyValue

@@ -83,17 +83,6 @@ func isAmbiguous(err error) bool {
 	return codeOf(err) == listwatch.Unavailable && grpcCode(err) != codes.ResourceExhausted
 }
 
-// notFresh returns the error for a request that needs the newest state, if this state could not be
-// read.
-func notFresh(cause error) error {
-	return &listwatch.Error{
-		Code:    listwatch.NotYet,
-		Message: "the newest state could not be read from etcd within " + freshnessTimeout.String(),
-		Details: &listwatch.Details{RetryAfter: retryAfter},
-		Err:     cause,
-	}
-}
-
 // A gapError reports that events of a collection were lost. The collection must be loaded
 // again.
 type gapError struct{ reason string }

@@ -8,9 +8,6 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// DefaultLayout returns the plural of a collection with its group: "pods", "deployments.apps".
-func DefaultLayout(s store.CollectionSpec) string { return s.QualifiedName() }
-
 // KubernetesLayout returns the path at which kube-apiserver stores a collection below its
 // prefix /registry. That is group/plural for custom resources, the plural for its own
 // resources, and an older name for a few of them. Custom resources are JSON. kube-apiserver

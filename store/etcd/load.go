@@ -12,9 +12,6 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A keyValue is a key with its value and revisions.
-type keyValue = mvccpb.KeyValue
-
 // maxLoadTries is the number of attempts to read the state. An attempt fails if etcd compacts the
 // revision while it is read, so the last attempt reads the newest revision.
 const maxLoadTries = 3

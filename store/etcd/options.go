@@ -180,3 +180,6 @@ type Location struct {
 	// Key is the key of the object.
 	Key listwatch.Key
 }
+
+// DefaultLayout returns the plural of a collection with its group: "pods", "deployments.apps".
+func DefaultLayout(s store.CollectionSpec) string { return s.QualifiedName() }
