@@ -18,11 +18,6 @@ var (
 	wakeups        = newCounter("watch_wakeups_total", "Times that a waiting watch was woken by a write.", resourceLabels...)
 )
 
-type collection struct {
-	resource watchserver.Resource
-	source   watchserver.Sized
-}
-
 // AddCollection measures the sizes of source, which holds the objects of resource. For a relay,
 // call [Metrics.AddRelay] instead.
 func (m *Metrics) AddCollection(resource watchserver.Resource, source watchserver.Sized) {

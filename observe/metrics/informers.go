@@ -3,8 +3,6 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/watchserver"
@@ -20,12 +18,6 @@ var (
 	informerSynced  = newGauge("informer_synced", "Informers whose handlers have received the initial state.", resourceLabels...)
 )
 
-// informerCounters are the metrics that the hooks of an informer update.
-type informerCounters struct {
-	lists, listed, lost, undecodable *prometheus.CounterVec
-	listTook                         prometheus.Histogram
-}
-
 func (c *informerCounters) create(m *Metrics) {
 	c.lists = m.counter("informer_lists_total", "Times that an informer has replaced its whole state.", resourceLabels...)
 	c.listed = m.counter("informer_list_objects_total", "Objects in these states.", resourceLabels...)
@@ -36,11 +28,6 @@ func (c *informerCounters) create(m *Metrics) {
 
 // An Informer is an informer.Informer of any type.
 type Informer interface{ Stats() informer.Stats }
-
-type informed struct {
-	resource watchserver.Resource
-	informer Informer
-}
 
 // AddInformer measures the sizes of i, which follows resource.
 func (m *Metrics) AddInformer(resource watchserver.Resource, i Informer) {

@@ -3,8 +3,6 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/watchserver"
@@ -17,17 +15,9 @@ var (
 	relayBehind  = newMaximum("relay_lag_versions", "Versions between the relay and the newest version that the upstream has reported.", resourceLabels...)
 )
 
-// relayCounters are the metrics that the hooks of a relay update.
-type relayCounters struct{ lost, replaced *prometheus.CounterVec }
-
 func (c *relayCounters) create(m *Metrics) {
 	c.lost = m.counter("relay_upstream_lost_total", "Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
 	c.replaced = m.counter("relay_replaced_total", "Times that the relay has fetched the whole state. Each time after the first expires its watches.", resourceLabels...)
-}
-
-type relayed struct {
-	resource watchserver.Resource
-	relay    *relay.Relay
 }
 
 // RelayTrace returns a copy of t whose hooks also update the metrics. The copy is for the relay

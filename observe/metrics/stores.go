@@ -2,8 +2,6 @@ package metrics
 
 import (
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 var (
@@ -14,12 +12,6 @@ var (
 	etcdUnfollowed = newGauge("etcd_collections_lost", "Collections whose watch of etcd is not open.")
 	etcdLag        = newMaximum("etcd_lag_versions", "Revisions between the newest that this server has seen in etcd and the oldest of its collections.")
 )
-
-// commitCounters are the metrics that a store updates by [Metrics.Committed].
-type commitCounters struct {
-	took, batch prometheus.Histogram
-	failed      *prometheus.CounterVec
-}
 
 func (c *commitCounters) create(m *Metrics) {
 	c.took = m.histogram("store_commit_duration_seconds", "Duration of a commit, which in a file is one sync.", seconds)

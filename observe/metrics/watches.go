@@ -5,10 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
@@ -40,29 +37,12 @@ var (
 // stalledAfter is the duration of a write after which a watch counts as stalled.
 const stalledAfter = time.Second
 
-// watchCounters are the metrics that the hooks of a watch update.
-type watchCounters struct {
-	opened, ended, events, bytes *prometheus.CounterVec
-	lag                          prometheus.Histogram
-	byResource                   sync.Map // watchserver.Resource → *sentCounters
-}
-
-// sentCounters are the counters that each write to the client of a watch updates.
-type sentCounters struct{ events, bytes prometheus.Counter }
-
 func (c *watchCounters) create(m *Metrics) {
 	c.opened = m.counter("watches_opened_total", "Watches accepted.", "transport", "framing")
 	c.ended = m.counter("watches_ended_total", "Watches ended, by reason.", "transport", "reason")
 	c.events = m.counter("watch_events_total", "Events written to watches.", resourceLabels...)
 	c.bytes = m.counter("watch_bytes_total", "Bytes written to watches, after compression.", resourceLabels...)
 	c.lag = m.histogram("watch_lag_seconds", "Time from the commit of the oldest event in a write of a watch to the end of the write.", seconds)
-}
-
-// requestCounters are the metrics of lists and writes, and of refused requests and connections.
-type requestCounters struct {
-	refused, lists, items, listBytes, writes *prometheus.CounterVec
-	refusedConnections                       *prometheus.CounterVec
-	listTook, writeTook                      prometheus.Histogram
 }
 
 func (c *requestCounters) create(m *Metrics) {

@@ -13,9 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"golang.org/x/time/rate"
 )
 
 // The annotations of the written objects.

@@ -9,9 +9,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
 // An Options contains the flags --config and --print-config, which a file cannot contain.
@@ -112,41 +114,19 @@ func set(f *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	return f.Set(flag.Name, value.Value)
 }
 
-// suggest returns advice for an unknown key. The advice names the most similar flag, if there is a
-// similar one.
+// suggest returns advice for an unknown key. The advice names a similar flag, if there is one.
 func suggest(key string, f *pflag.FlagSet) string {
-	key = strings.ToLower(strings.ReplaceAll(strings.TrimLeft(key, "-"), "_", "-"))
-	best, least := "", 3+len(key)/4
+	names := &cobra.Command{SuggestionsMinimumDistance: 3}
 	f.VisitAll(func(flag *pflag.Flag) {
-		if d := distance(strings.ReplaceAll(key, "-", ""), strings.ReplaceAll(flag.Name, "-", "")); allowed(flag) && d < least {
-			best, least = flag.Name, d
+		if allowed(flag) {
+			names.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
 		}
 	})
-	if best == "" {
+	similar := names.SuggestionsFor(strings.ReplaceAll(strings.TrimLeft(key, "-"), "_", "-"))
+	if len(similar) == 0 {
 		return "must be the name of a flag without dashes; --print-config lists them"
 	}
-	return fmt.Sprintf("did you mean %s?", best)
-}
-
-// distance returns the number of characters to insert, remove or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return "did you mean " + strings.Join(similar, " or ") + "?"
 }
 
 // write prints all flags with their values.

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/spf13/pflag"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
 // testFlags are flags of all types that the commands have.

@@ -6,10 +6,11 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/watchserver/echo"
-	"github.com/spf13/cobra"
 )
 
 // options contains the flags of doctor.

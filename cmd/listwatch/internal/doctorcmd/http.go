@@ -2,7 +2,6 @@ package doctorcmd
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,17 +12,6 @@ import (
 
 	"github.com/listwatch/listwatch/watchserver/echo"
 )
-
-// An examination is one run of doctor.
-type examination struct {
-	*options
-	collection, echo *url.URL
-	tls              *tls.Config
-	report           report
-	// http1 sends requests over HTTP/1.1, and negotiated over the version that TLS negotiates.
-	http1, negotiated *http.Transport
-	proxy             string // the name of the proxy, from its responses; may be empty
-}
 
 // requestTimeout limits the time of each request, and the time until a watch has its first event.
 const requestTimeout = 10 * time.Second

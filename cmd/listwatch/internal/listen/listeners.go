@@ -14,55 +14,14 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/config"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
-	"github.com/spf13/pflag"
 )
-
-// Options contains the flags that configure the listeners of serve and relay.
-type Options struct {
-	// Config reads the flags from a file. The command must apply it before it uses a flag.
-	Config config.Options
-
-	addr, tlsAddr, debugAddr string
-	metricsAddr, auditLog    string
-	tls                      tlsOptions
-	tokenFile, policyFile    string
-	insecure, noCompression  bool
-	webSocketOverHTTP2       bool
-	allowedOrigins           []string
-	verbose                  bool
-	limits                   limitOptions
-}
-
-// AddFlags adds the flags. The parameter addr is the default of --addr. The parameter debug is an
-// endpoint, such as "GET /debug/relays", that the help text of --debug-addr mentions.
-func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
-	o.Config.AddFlags(f)
-	f.StringVar(&o.addr, "addr", addr, "`address` to listen on without TLS; if empty, none; systemd:NAME is the socket of that name of systemd")
-	f.StringVar(&o.tlsAddr, "tls-addr", "", "`address` to listen on with TLS, or systemd:NAME; if empty, none")
-	f.StringVar(&o.tls.cert, "tls-cert", "", "PEM `file` with the server's certificate and its intermediate certificates")
-	f.StringVar(&o.tls.key, "tls-key", "", "PEM `file` with the key of --tls-cert")
-	f.BoolVar(&o.tls.selfSigned, "tls-self-signed", false, "create a certificate for this host, 127.0.0.1 and ::1 at the start")
-	f.StringVar(&o.tls.caOut, "tls-ca-out", "", "`file` to write the certificate of --tls-self-signed to, for clients to trust")
-	f.StringVar(&o.tls.clientCA, "client-ca", "", "PEM `file` with the CAs of client certificates; CN is the user, O the groups; applies to https only")
-	f.StringVar(&o.tokenFile, "token-file", "", "`file` with one bearer token per line: token,user,uid,\"group1,group2\"")
-	f.StringVar(&o.policyFile, "authorization-policy", "", "`file` with a policy in Kubernetes' ABAC format, which must allow every request; if empty, all users may do everything")
-	f.BoolVar(&o.insecure, "insecure", false, "allow addresses beyond loopback without credentials")
-	f.StringArrayVar(&o.allowedOrigins, "allow-origin", nil, "additional `origin` whose pages may use the server, such as http://127.0.0.1:* (repeatable)")
-	f.BoolVar(&o.noCompression, "no-compression", false, "never compress responses; use it if objects contain secrets next to text from other users")
-	f.BoolVar(&o.webSocketOverHTTP2, "websocket-over-http2", false, "permit WebSocket over HTTP/2 (RFC 8441): browsers then open all WebSockets of an origin on one connection")
-	f.StringVar(&o.debugAddr, "debug-addr", "", "`address` to serve GET /metrics, /debug/pprof/, GET /debug/watches and "+debug+" on, without credentials")
-	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`address` to serve GET /metrics, /healthz, /livez and /readyz on, without credentials; if empty, none")
-	f.StringVar(&o.auditLog, "audit-log", "", "`file` to append a line of JSON to for each write; if empty, none")
-	o.limits.addFlags(f)
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "log every watch and every refused request")
-}
 
 // Logger returns a logger that writes to logs at the level that the flags select.
 func (o *Options) Logger(logs io.Writer) *slog.Logger {
@@ -188,4 +147,21 @@ func (f *Listeners) shutDown() {
 			_ = e.server.Close() // there is no caller to return the error to
 		}
 	}
+}
+
+func (e *Endpoint) serve() error {
+	if e.server.TLSConfig != nil {
+		return e.server.ServeTLS(e.listener, "", "")
+	}
+	return e.server.Serve(e.listener)
+}
+
+// metricsHandler serves the metrics and, through the handler of the API, the health probes.
+func (f *Listeners) metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", f.Metrics.Handler())
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
+		mux.Handle("GET "+path, f.Handler)
+	}
+	return mux
 }

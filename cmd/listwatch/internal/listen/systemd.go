@@ -8,6 +8,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
+
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 

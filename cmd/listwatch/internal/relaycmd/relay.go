@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
@@ -19,19 +21,7 @@ import (
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
-	"github.com/spf13/cobra"
 )
-
-// relayOptions contains the flags of relay.
-type relayOptions struct {
-	listen.Options
-	upstream         upstreamOptions
-	resources        []string
-	historyAge       time.Duration
-	historyBytes     cli.ByteSize
-	backfillVersions int
-	maxBehind        time.Duration
-}
 
 // New returns the command listwatch relay.
 func New() *cobra.Command {
@@ -75,22 +65,6 @@ change, and on SIGHUP.`,
 	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
 	o.AddFlags(f, "127.0.0.1:8082", "GET /debug/relays")
 	return cmd
-}
-
-// A relayServer holds the listeners and the relays of the command relay.
-type relayServer struct {
-	listen.Listeners
-	options  *relayOptions
-	upstream *upstream
-	relays   []namedRelay
-	paths    []string // paths for the quickstart
-	closers  []func()
-}
-
-// A namedRelay is the relay of one collection.
-type namedRelay struct {
-	name string
-	*relay.Relay
 }
 
 func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/spf13/pflag"
+
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
@@ -18,7 +20,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/spf13/pflag"
 )
 
 // upstreamOptions contains the flags about the upstream.

@@ -10,11 +10,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/store/bolt"
 	"github.com/listwatch/listwatch/watchserver"
-	"github.com/spf13/cobra"
 )
 
 // NewBackup returns the command listwatch backup.

@@ -32,17 +32,3 @@ func (s *server) limitHistory(ctx context.Context) {
 		s.db.Compact()
 	})
 }
-
-// every calls f at intervals until ctx ends, for the first time after one interval.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			f()
-		}
-	}
-}

@@ -17,41 +17,6 @@ import (
 	"github.com/listwatch/listwatch/watchserver/echo"
 )
 
-// An Endpoint is an address that the server listens on.
-type Endpoint struct {
-	url      string // for a client on this machine
-	listener net.Listener
-	server   *http.Server
-	access   endpointAccess
-}
-
-// An endpointAccess describes how clients can access an endpoint.
-type endpointAccess struct {
-	debug, metrics   bool
-	needsCredentials bool // otherwise anonymous access is allowed
-	tokens           bool // tokens are accepted
-	certificates     bool // client certificates are accepted
-	selfSigned       bool
-	caFile           string // file with the self-signed certificate, if it was written
-}
-
-// metricsHandler serves the metrics and, through the handler of the API, the health probes.
-func (f *Listeners) metricsHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", f.Metrics.Handler())
-	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
-		mux.Handle("GET "+path, f.Handler)
-	}
-	return mux
-}
-
-func (e *Endpoint) serve() error {
-	if e.server.TLSConfig != nil {
-		return e.server.ServeTLS(e.listener, "", "")
-	}
-	return e.server.Serve(e.listener)
-}
-
 // An endpointPlan describes an endpoint that is not open yet.
 type endpointPlan struct {
 	flag, addr string
