@@ -14,6 +14,14 @@ type target struct {
 	version listwatch.Version // the newest version at that time; zero if there is no backfill
 }
 
+// backfillProgress is the progress of the relay's own watch through the history of a backfill. It
+// outlasts the connections of a client.
+type backfillProgress struct {
+	start    listwatch.Version // the version at which the backfill started
+	end      listwatch.Version // the version of its target; zero if it is reached or there is none
+	isSecond bool              // the previous backfill expired
+}
+
 // backfill makes w begin with the state at an earlier version and continue with the events
 // since then, so that the relay has a history from the start. If the upstream cannot serve
 // that, w remains unchanged, and the relay starts without a history.
@@ -23,7 +31,9 @@ type target struct {
 // bookmark would show where the fetched history ends.
 //
 // If the previous backfill expired, refused is the version at which it started, and zero otherwise.
-func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch.Query, refused listwatch.Version) target {
+func (u *upstream) backfill(
+	ctx context.Context, w *upstreamWatcher, q listwatch.Query, refused listwatch.Version,
+) target {
 	asked := time.Now()
 	newest, err := u.Source.List(ctx, listwatch.Query{Limit: 1})
 	if err != nil {
@@ -33,7 +43,7 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 	if refused != 0 {
 		timeout = maxRefusalTime
 	}
-	s := &backfillSearch{source: u.Source, newest: newest.Version, timeout: timeout}
+	s := &backfillSearch{source: u.Source, tasks: u.tasks, newest: newest.Version, timeout: timeout}
 	floor := max(q.Version, refused+1)
 	if s.newest <= floor {
 		return target{}
@@ -47,15 +57,17 @@ func (u *upstream) backfill(ctx context.Context, w *upstreamWatcher, q listwatch
 		_ = start.watcher.Close() // the watch is useless without the state
 		return target{}
 	}
-	w.pending, w.Watcher = append(state, start.first...), start.watcher
-	w.backfillStart, w.backfillEnd, w.secondBackfill = start.version, newest.Version, refused != 0
+	w.pending, w.first, w.Watcher = state, start.first, start.watcher
+	u.progress = backfillProgress{start.version, newest.Version, refused != 0}
 	return target{asked, newest.Version}
 }
 
 // stateAt returns the state at version v as the initial events of a watch, including the
 // bookmark after them.
 func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []listwatch.Event, err error) {
-	q := listwatch.Query{Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: reflector.DefaultPageSize}
+	q := listwatch.Query{
+		Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: reflector.DefaultPageSize,
+	}
 	for page, err := range reflector.Pages(ctx, u.Source, q) {
 		if err != nil {
 			return nil, err
@@ -82,6 +94,7 @@ const (
 // watch succeed.
 type backfillSearch struct {
 	source  listwatch.Source
+	tasks   *tasks
 	newest  listwatch.Version
 	timeout time.Duration // the time to wait for the error of a watch
 }
@@ -90,7 +103,13 @@ type backfillSearch struct {
 type backfillStart struct {
 	version listwatch.Version // the version at which the watch starts
 	watcher listwatch.Watcher
-	first   []listwatch.Event // events already read from watcher
+	first   chan firstRead // of capacity 1; receives the result of the first read of watcher
+}
+
+// A firstRead is the result of the first read of a watcher.
+type firstRead struct {
+	events []listwatch.Event
+	err    error
 }
 
 // oldest returns the watch with the oldest possible start, at most limit versions before the newest
@@ -136,31 +155,49 @@ func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwat
 }
 
 func (s *backfillSearch) canList(ctx context.Context, v listwatch.Version) bool {
-	_, err := s.source.List(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: 1})
+	_, err := s.source.List(ctx, listwatch.Query{
+		Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: 1,
+	})
 	return err == nil
 }
 
 // watch returns a watch from v, or nil if the upstream refuses it.
 func (s *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfillStart {
-	w, err := s.source.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true})
+	w, err := s.source.Watch(ctx, listwatch.Query{
+		Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true,
+	})
 	if err != nil {
 		return nil
 	}
-	events := make([]listwatch.Event, reflector.DefaultPageSize)
-	n := 0
-	if p, ok := w.(listwatch.Poller); ok {
-		n, err = p.Poll(events)
-	} else {
-		ctx, cancel := context.WithTimeout(ctx, s.timeout)
-		n, err = w.Next(ctx, events)
-		if ctx.Err() != nil {
-			err = nil
-		}
-		cancel()
-	}
-	if err != nil {
+	start := &backfillStart{v, w, make(chan firstRead, 1)}
+	if !s.readFirst(start) {
 		_ = w.Close() // it has already failed
 		return nil
 	}
-	return &backfillStart{v, w, events[:n]}
+	return start
+}
+
+// readFirst reads the first events of a watch. It returns false if the watch fails within the
+// timeout. After the timeout the read continues, because its end would close the connection of a
+// client.
+func (s *backfillSearch) readFirst(start *backfillStart) bool {
+	events := make([]listwatch.Event, reflector.DefaultPageSize)
+	if p, ok := start.watcher.(listwatch.Poller); ok {
+		n, err := p.Poll(events)
+		start.first <- firstRead{events[:n], err}
+		return err == nil
+	}
+	s.tasks.start(func(ctx context.Context) { // ends when the watch is closed, too
+		n, err := start.watcher.Next(ctx, events)
+		start.first <- firstRead{events[:n], err}
+	})
+	timeout := time.NewTimer(s.timeout)
+	defer timeout.Stop()
+	select {
+	case r := <-start.first:
+		start.first <- r
+		return r.err == nil
+	case <-timeout.C:
+		return true
+	}
 }

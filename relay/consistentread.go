@@ -28,7 +28,7 @@ func (r *Relay) readUpstream(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	at := time.Now()
-	page, err := r.upstream.List(ctx, listwatch.Query{Limit: 1})
+	page, err := r.upstream.origin.List(ctx, listwatch.Query{Limit: 1})
 	if err == nil {
 		err = r.upstream.checkEpoch()
 	}

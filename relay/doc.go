@@ -29,9 +29,9 @@
 //
 // # Source files
 //
-// upstream.go and upstreamwatcher.go are the Source that the relay follows, and backfill.go
-// obtains its history. logwriter.go writes the events into the log of an epoch (epoch.go).
-// consistentread.go requests the version of the upstream, and probe.go advances the relay
-// to that version if no event or bookmark does. read.go implements the Source. health.go
-// and monitor.go report the lag.
+// upstream.go and upstreamwatcher.go are the Source that the relay follows with the loop of
+// internal/reflector, and backfill.go obtains its history. logwriter.go writes the events into the
+// log of an epoch (epoch.go). consistentread.go requests the version of the upstream, and probe.go
+// advances the relay to that version if no event or bookmark does. read.go implements the Source.
+// health.go and monitor.go report the lag.
 package relay

@@ -13,8 +13,10 @@ type epochCache struct {
 	*watchcache.Cache // startEpoch sets the first state
 
 	// Immutable after construction.
-	name   string          // the epoch in the description
-	ctx    context.Context // ends when another epoch replaces this one
+	name string // the epoch in the description
+	// ctx ends when another epoch replaces this one. It is a field because no call has that
+	// lifetime: reads of any reader, and probes, end with the epoch that they read.
+	ctx    context.Context
 	cancel context.CancelFunc
 }
 
@@ -23,8 +25,9 @@ func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
 	ep := &epochCache{name: d.Epoch}
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
 	ep.Cache = watchcache.New(d, watchcache.Options{
-		HistoryAge: r.options.HistoryAge, HistoryBytes: r.options.HistoryBytes, FrameCacheBytes: r.options.FrameCacheBytes,
-		Newest: func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
+		HistoryAge: r.options.HistoryAge, HistoryBytes: r.options.HistoryBytes,
+		FrameCacheBytes: r.options.FrameCacheBytes,
+		Newest:          func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
 	})
 	return ep
 }

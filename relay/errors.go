@@ -33,7 +33,8 @@ func notReady(cause error) error {
 // noUpstreamVersion is the error of a read of the newest state if the upstream does not
 // report its version.
 func noUpstreamVersion(cause error) error {
-	return unavailable("the relay cannot read the newest version of the upstream (a read with resourceVersion=0 does not need it): " + cause.Error())
+	return unavailable("the relay cannot read the newest version of the upstream " +
+		"(a read with resourceVersion=0 does not need it): " + cause.Error())
 }
 
 func unavailable(message string) error {
@@ -48,7 +49,9 @@ func epochChanged(before, now string) error {
 }
 
 // errReplaced is the error of a read whose epoch is about to be replaced.
-var errReplaced = expired("the versions of the upstream have started over, and the relay does not have the new state yet")
+var errReplaced = expired(
+	"the versions of the upstream have started over, and the relay does not have the new state yet",
+)
 
 // wentBack is the error that ends a watch if the upstream has lost versions that the watch
 // has seen.

@@ -11,11 +11,8 @@ import (
 type Health struct {
 	// Ready is true once the relay has a state. It remains true.
 	Ready bool
-	// Following is true while a watch of the upstream is open. A [client.Remote] reconnects
-	// without ending its watch, so Following remains true meanwhile. LastHeard and Err then
-	// show that the connection is lost.
-	//
-	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
+	// Following is true while a watch of the upstream is open. It is false while the relay
+	// reconnects.
 	Following bool
 	// Version is the version that the relay has reached, and UpstreamVersion the newest version
 	// that the upstream has reported. Versions count the writes of the whole database, so their

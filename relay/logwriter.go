@@ -13,7 +13,6 @@ import (
 type logWriter struct {
 	// Immutable after construction.
 	relay *Relay
-	ctx   context.Context // the context of the relay
 
 	// Owned by the Reflector.
 	state      []*listwatch.Object // the initial events so far
@@ -120,8 +119,8 @@ func (w *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v 
 		serve()
 		return nil
 	}
-	r.tasks.start(func() {
-		w.awaitBackfill(ep, to.version)
+	r.tasks.start(func(ctx context.Context) {
+		r.awaitBackfill(ctx, ep, to.version)
 		serve()
 	})
 	return nil
@@ -130,11 +129,11 @@ func (w *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v 
 // awaitBackfill returns when ep has reached v, so that no reader gets a state that is known
 // to be outdated. It also returns if ep makes no progress, because the relay then has no
 // better state.
-func (w *logWriter) awaitBackfill(ep *epochCache, v listwatch.Version) {
+func (r *Relay) awaitBackfill(ctx context.Context, ep *epochCache, v listwatch.Version) {
 	for {
 		before := ep.Version()
-		w.relay.prober.request(ep, v)
-		if err := ep.Wait(w.ctx, v); err == nil || w.ctx.Err() != nil || ep.Version() == before {
+		r.prober.request(ep, v)
+		if err := ep.Wait(ctx, v); err == nil || ctx.Err() != nil || ep.Version() == before {
 			return
 		}
 	}
@@ -183,7 +182,8 @@ func (w *logWriter) append(events []listwatch.Event) error {
 func change(ep *epochCache, e listwatch.Event) (watchcache.Change, error) {
 	exists := ep.Lookup(e.Object.Key) != nil
 	if (e.Type == listwatch.Added) == exists {
-		return watchcache.Change{}, corrupt("%s %s at version %d does not match the state: an earlier event is missing", e.Type, e.Object.Key, e.Version)
+		return watchcache.Change{}, corrupt("%s %s at version %d does not match the state: an earlier event is missing",
+			e.Type, e.Object.Key, e.Version)
 	}
 	if e.Type == listwatch.Deleted {
 		return watchcache.Change{Version: e.Version, Key: e.Object.Key}, nil

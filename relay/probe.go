@@ -2,12 +2,12 @@ package relay
 
 import (
 	"context"
-	"net/url"
 	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // A prober advances an epoch to a version that no event of the collection has, because the
@@ -17,11 +17,9 @@ import (
 // own watch delivers the same events. It is safe for concurrent use.
 type prober struct {
 	// Immutable after construction.
-	ctx      context.Context
 	tasks    *tasks
 	upstream *upstream
 	source   listwatch.Source // nil if no source can be probed
-	release  func()           // releases source
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -44,27 +42,13 @@ const (
 	probeTimeout = 3 * time.Second
 )
 
-// setSource sets the source to probe. If source is nil and upstream is a client.Remote, the
-// prober uses a copy of upstream whose watches have a short timeout.
-func (p *prober) setSource(upstream, source listwatch.Source) {
-	p.source, p.release = source, func() {}
-	remote, ok := upstream.(*client.Remote)
-	if source != nil || !ok {
-		return
+// probeSource returns the source to probe, or nil if there is none. source is
+// [Options.ProbeSource].
+func probeSource(upstream, source listwatch.Source) listwatch.Source {
+	if remote, ok := upstream.(*client.Remote); ok && source == nil {
+		return remote.Connect(probeTimeout)
 	}
-	u, err := url.Parse(remote.URL)
-	if err != nil {
-		return // every request of the Remote fails with this error
-	}
-	q := u.Query()
-	q.Set("timeoutSeconds", "3")
-	u.RawQuery = q.Encode()
-	probe := &client.Remote{
-		URL: u.String(), Network: remote.Network, Transports: remote.Transports, HTTPClient: remote.HTTPClient, Header: remote.Header,
-		Framings: remote.Framings, Compress: remote.Compress, MaxObjectBytes: remote.MaxObjectBytes, MaxListBytes: remote.MaxListBytes,
-		IdleTimeout: remote.IdleTimeout,
-	}
-	p.source, p.release = probe, func() { _ = probe.Close() } // the error is always nil
+	return source
 }
 
 // request advances ep to v in the background. It does not wait.
@@ -89,49 +73,52 @@ func (p *prober) request(ep *epochCache, v listwatch.Version) {
 
 // next returns the pending request. If there is none, it returns false, and run must
 // return.
-func (p *prober) next() (probeRequest, bool) {
+func (p *prober) next(ctx context.Context) (probeRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.pending
-	if r.epoch.isOver() || r.epoch.Version() >= r.version || !time.Now().Before(r.deadline) || p.ctx.Err() != nil {
+	if r.epoch.isOver() || r.epoch.Version() >= r.version || !time.Now().Before(r.deadline) || ctx.Err() != nil {
 		p.pending, p.running = probeRequest{}, false
 		return r, false
 	}
 	return r, true
 }
 
-func (p *prober) run() {
+func (p *prober) run(ctx context.Context) {
 	for {
-		r, ok := p.next()
+		r, ok := p.next(ctx)
 		if !ok {
 			return
 		}
-		ctx, cancel := context.WithTimeout(p.ctx, probeDelay)
-		err := r.epoch.Wait(ctx, r.version)
+		wait, cancel := context.WithTimeout(ctx, probeDelay)
+		err := r.epoch.Wait(wait, r.version)
 		cancel()
 		if err != nil {
-			p.probe(r)
+			p.probe(ctx, r)
 		}
 	}
 }
 
 // probe watches until r.version is reached or the watch ends. It does not report errors,
 // because the readers that wait for the version time out anyway.
-func (p *prober) probe(r probeRequest) {
-	ctx, cancel := context.WithTimeout(r.epoch.ctx, probeTimeout+readTimeout)
+func (p *prober) probe(ctx context.Context, r probeRequest) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout+readTimeout)
 	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)()
+	defer context.AfterFunc(r.epoch.ctx, cancel)()
 	start := r.epoch.Version()
-	watcher, err := p.source.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: start, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true})
+	q := listwatch.Query{
+		Start: listwatch.StartAt, Version: start, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true,
+	}
+	watcher, err := p.source.Watch(ctx, q)
 	if err == nil {
 		defer watcher.Close()
 		err = advance(ctx, r, watcher, start)
 	}
-	if err != nil {
-		select { // limit the rate of retries
-		case <-time.After(readTimeout):
-		case <-ctx.Done():
-		}
+	switch { // limit the rate of retries
+	case err != nil:
+		reflector.Sleep(ctx, readTimeout)
+	case r.epoch.Version() < r.version: // the server has ended the watch
+		reflector.Sleep(ctx, listwatch.Backoff{}.Delay(0))
 	}
 }
 

@@ -36,9 +36,9 @@ type Options struct {
 	Fields []string
 	// ProbeSource is a Source of the upstream's collection. Its watches must end or send a bookmark
 	// within two seconds. The relay opens a short watch of ProbeSource if a reader waits for a
-	// version that no event of the collection has. If nil and the upstream is a [client.Remote], a
-	// copy of the Remote with a short timeoutSeconds is used. If nil and the upstream is another
-	// Source, such a reader waits for the next bookmark of the upstream.
+	// version that no event of the collection has. If nil and the upstream is a [client.Remote],
+	// connections of the Remote with a short timeoutSeconds are used. If nil and the upstream is
+	// another Source, such a reader waits for the next bookmark of the upstream.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source
@@ -66,7 +66,6 @@ type Relay struct {
 	options  Options
 	versions batchread.Reader[reading]
 	prober   prober
-	stop     context.CancelFunc // ends all tasks
 	tasks    tasks
 	epochs   epochs
 
@@ -82,25 +81,28 @@ var (
 // Lists and watches wait up to 3 seconds for the state, and then fail with
 // [listwatch.Unavailable].
 func Open(upstream listwatch.Source, o Options) *Relay {
-	ctx, stop := context.WithCancel(context.Background())
-	r := &Relay{options: o, stop: stop}
-	r.upstream = newUpstream(upstream, cmp.Or(o.BackfillVersions, DefaultBackfillVersions))
-	r.versions.Read = func() (reading, error) { return r.readUpstream(ctx) }
+	r := &Relay{options: o}
+	r.tasks.init()
+	r.epochs.init()
+	source, policy := reflector.Direct(upstream)
+	r.upstream = newUpstream(upstream, source, &r.tasks)
+	r.upstream.backfillVersions = max(cmp.Or(o.BackfillVersions, DefaultBackfillVersions), 0)
+	r.versions.Read = func() (reading, error) { return r.readUpstream(r.tasks.ctx) }
 	r.versions.Start = func(f func()) error {
-		if !r.tasks.start(f) {
+		if !r.tasks.start(func(context.Context) { f() }) {
 			return errClosed
 		}
 		return nil
 	}
-	r.prober.ctx, r.prober.tasks, r.prober.upstream = ctx, &r.tasks, r.upstream
-	r.prober.setSource(upstream, o.ProbeSource)
-	r.epochs.init()
-	follower := &reflector.Reflector{Source: r.upstream, Sink: &logWriter{relay: r, ctx: ctx}, Backoff: o.Backoff, Lost: r.lost}
-	r.tasks.start(func() {
-		_ = follower.Run(ctx) // Run returns only the error of ctx
+	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(upstream, o.ProbeSource)
+	f := &reflector.Reflector{
+		Source: r.upstream, Policy: policy, Sink: &logWriter{relay: r}, Backoff: o.Backoff, Lost: r.lost,
+	}
+	r.tasks.start(func(ctx context.Context) {
+		_ = f.Run(ctx) // Run returns only the error of ctx
 	})
 	if interval := cmp.Or(o.CheckInterval, DefaultCheckInterval); interval > 0 {
-		r.tasks.start(func() { r.check(ctx, interval) })
+		r.tasks.start(func(ctx context.Context) { r.check(ctx, interval) })
 	}
 	return r
 }
@@ -111,9 +113,7 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 // ended. Only the first call has an effect. The error is always nil.
 func (r *Relay) Close() error {
 	r.epochs.close()
-	r.stop()
-	r.tasks.wait()
-	r.prober.release()
+	r.tasks.stop()
 	return nil
 }
 

@@ -1,27 +1,38 @@
 package relay
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
-// tasks runs goroutines until wait is called. It is safe for concurrent use.
+// tasks runs the goroutines of a Relay until stop is called. It is safe for concurrent use.
 type tasks struct {
+	// Immutable after construction. ctx is passed to all goroutines. It is a field because it is
+	// the lifetime of the Relay, which no caller bounds: it ends in stop.
+	ctx    context.Context
+	cancel context.CancelFunc
+
 	mu      sync.Mutex
 	closing bool // guarded by mu
 	group   sync.WaitGroup
 }
 
-// start runs f on a goroutine. After wait has been called it returns false and does nothing.
-func (t *tasks) start(f func()) bool {
+func (t *tasks) init() { t.ctx, t.cancel = context.WithCancel(context.Background()) }
+
+// start runs f on a goroutine. After stop has been called it returns false and does nothing.
+func (t *tasks) start(f func(ctx context.Context)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closing {
 		return false
 	}
-	t.group.Go(f)
+	t.group.Go(func() { f(t.ctx) })
 	return true
 }
 
-// wait returns when all goroutines have ended.
-func (t *tasks) wait() {
+// stop ends the context of all goroutines, and returns when they have ended.
+func (t *tasks) stop() {
+	t.cancel()
 	t.mu.Lock()
 	t.closing = true
 	t.mu.Unlock()

@@ -12,8 +12,17 @@ import (
 // and adds a backfill of the history, a bookmark whenever a Poller advances without an
 // event, and an error when the epoch changes.
 type upstream struct {
+	// Immutable after construction.
+
+	// Source is followed. Only the Reflector uses it, because a client's connections remember the
+	// epoch of their last list.
 	listwatch.Source
+	origin           listwatch.Source // the given Source, for consistent reads
+	tasks            *tasks
 	backfillVersions int
+
+	// progress is the progress of the last backfill. Owned by the Reflector.
+	progress backfillProgress
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -29,40 +38,65 @@ type upstream struct {
 	refused listwatch.Version
 }
 
-func newUpstream(s listwatch.Source, backfillVersions int) *upstream {
-	return &upstream{Source: s, backfillVersions: max(backfillVersions, 0)}
+// newUpstream returns an upstream for origin. source is the Source to follow in its place.
+func newUpstream(origin, source listwatch.Source, t *tasks) *upstream {
+	return &upstream{Source: source, origin: origin, tasks: t}
 }
 
 // Watch implements [listwatch.Source]. Only one watch may be open at a time.
 func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	initial := q.SendsInitialEvents()
-	if !initial {
+	w := &upstreamWatcher{upstream: u, signal: make(chan struct{}, 1)}
+	w.onWake = w.wake
+	if !q.SendsInitialEvents() {
 		if err := u.checkEpoch(); err != nil {
 			return nil, err
 		}
-	}
-	w := &upstreamWatcher{upstream: u, synced: !initial, signal: make(chan struct{}, 1)}
-	var to target
-	if initial {
-		if refused, ok := u.nextBackfill(); ok {
-			to = u.backfill(ctx, w, q, refused)
-		}
-	}
-	if w.Watcher == nil {
-		if q.Start == listwatch.StartNewest {
-			to.asked = time.Now()
-		}
-		var err error
-		if w.Watcher, err = u.Source.Watch(ctx, q); err != nil {
+		w.synced = true
+		if err := u.watch(ctx, w, q, target{}); err != nil {
+			u.failed(err)
 			return nil, err
+		}
+		return w, nil
+	}
+	var to target
+	u.progress = backfillProgress{}
+	if refused, ok := u.nextBackfill(); ok {
+		to = u.backfill(ctx, w, q, refused)
+	}
+	if q.Start == listwatch.StartNewest && w.Watcher == nil {
+		to.asked = time.Now()
+	}
+	if err := u.watch(ctx, w, q, to); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// watch opens the Watcher of w, unless a backfill has opened it.
+func (u *upstream) watch(ctx context.Context, w *upstreamWatcher, q listwatch.Query, to target) (err error) {
+	if w.Watcher == nil {
+		if w.Watcher, err = u.Source.Watch(ctx, q); err != nil {
+			return err
 		}
 	}
 	w.poller, _ = w.Watcher.(listwatch.Poller)
-	w.onWake = w.wake
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open, u.target = w, to
-	return w, nil
+	return nil
+}
+
+// failed decides how the watch after a failed one begins, if the backfill is not complete.
+func (u *upstream) failed(err error) {
+	if u.progress.end == 0 {
+		return
+	}
+	switch code := listwatch.CodeOf(err); {
+	case code == listwatch.Expired && !u.progress.isSecond:
+		u.backfillExpired(u.progress.start)
+	case code == listwatch.Expired || code == listwatch.Corrupt || code == listwatch.Unsupported:
+		u.skipBackfill() // another backfill would fail for the same reason
+	}
 }
 
 // closed records that w is closed.

@@ -19,11 +19,9 @@ type upstreamWatcher struct {
 	synced bool // the state is complete; guarded by upstream.mu
 
 	// Owned by the reader.
-	pending        []listwatch.Event // returned before the events of Watcher
-	backfillStart  listwatch.Version // the version at which the backfill started
-	backfillEnd    listwatch.Version // the target of the backfill; zero once it is reached
-	secondBackfill bool              // the previous backfill expired
-	position       listwatch.Version // the version of the newest bookmark made by nextFromPoller
+	pending  []listwatch.Event // returned before the events of Watcher
+	first    <-chan firstRead  // returned after pending; nil once it was returned
+	position listwatch.Version // the version of the newest bookmark made by nextFromPoller
 
 	mu      sync.Mutex
 	failure error // guarded by mu; set by fail
@@ -31,19 +29,12 @@ type upstreamWatcher struct {
 
 // Next implements [listwatch.Watcher].
 func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
-	switch {
-	case len(w.pending) > 0:
-		n = copy(dst, w.pending)
-		if w.pending = w.pending[n:]; len(w.pending) == 0 {
-			w.pending = nil // release the events
-		}
-	case w.poller != nil:
-		n, err = w.nextFromPoller(ctx, dst)
-	default:
-		n, err = w.Watcher.Next(ctx, dst)
+	for n == 0 && err == nil {
+		n, err = w.next(ctx, dst)
 	}
-	if n > 0 && !dst[n-1].Initial && dst[n-1].Version >= w.backfillEnd {
-		w.backfillEnd = 0
+	u := w.upstream
+	if n > 0 && !dst[n-1].Initial && dst[n-1].Version >= u.progress.end {
+		u.progress = backfillProgress{}
 	}
 	if err == nil {
 		return n, nil
@@ -51,21 +42,31 @@ func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n in
 	if failure := w.failed(); failure != nil {
 		return n, failure
 	}
-	if w.backfillEnd != 0 {
-		w.backfillFailed(err)
-	}
+	u.failed(err)
 	return n, err
 }
 
-// backfillFailed decides how the watch after this one begins. The backfill of this watch has failed
-// with err.
-func (w *upstreamWatcher) backfillFailed(err error) {
-	switch code := listwatch.CodeOf(err); {
-	case code == listwatch.Expired && !w.secondBackfill:
-		w.upstream.backfillExpired(w.backfillStart)
-	case code == listwatch.Expired || code == listwatch.Corrupt || code == listwatch.Unsupported:
-		w.upstream.skipBackfill() // another backfill would fail for the same reason
+// next is like Next, but it may return neither events nor an error.
+func (w *upstreamWatcher) next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
+	switch {
+	case len(w.pending) > 0:
+		n = copy(dst, w.pending)
+		if w.pending = w.pending[n:]; len(w.pending) == 0 {
+			w.pending = nil // release the events
+		}
+		return n, nil
+	case w.first != nil:
+		select {
+		case r := <-w.first:
+			w.pending, w.first = r.events, nil
+			return 0, r.err
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	case w.poller != nil:
+		return w.nextFromPoller(ctx, dst)
 	}
+	return w.Watcher.Next(ctx, dst)
 }
 
 // nextFromPoller implements Next if the wrapped Watcher is a Poller. It returns a bookmark when the

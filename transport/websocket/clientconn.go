@@ -113,6 +113,10 @@ func (c *clientConn) nextPart() (part, error) {
 	}
 }
 
+// HasMessage reports whether a message in a single frame has arrived completely, so that Next does
+// not wait for it. Our server sends each event in such a message.
+func (c *clientConn) HasMessage() bool { return c.frames.isAtMessage() && beginsWithMessage(c.rest) }
+
 // WriteClose implements [wswatch.Conn].
 func (c *clientConn) WriteClose(code int, reason string) {
 	c.write(appendClose(nil, code, reason, true), closeFrameTimeout)

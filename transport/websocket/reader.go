@@ -88,6 +88,26 @@ func (r *frameReader) isMessageUnfinished() bool {
 	return r.fragmented || r.opcode()&bitControl == 0
 }
 
+// isAtMessage reports whether the next frame is not a part of a message that has begun.
+func (r *frameReader) isAtMessage() bool { return r.isHeader && r.headerSize == 0 && !r.fragmented }
+
+// beginsWithMessage reports whether p begins with a complete frame of a server that is a message.
+func beginsWithMessage(p []byte) bool {
+	if len(p) < 2 || p[0]&bitFin == 0 || p[0]&bitControl != 0 {
+		return false
+	}
+	size, p := uint64(p[1]&bitsLength), p[2:]
+	switch {
+	case size == 126 && len(p) >= 2:
+		size, p = uint64(binary.BigEndian.Uint16(p)), p[2:]
+	case size == 127 && len(p) >= 8:
+		size, p = binary.BigEndian.Uint64(p), p[8:]
+	case size > 125:
+		return false
+	}
+	return uint64(len(p)) >= size
+}
+
 func (r *frameReader) opcode() byte { return r.header[0] & bitsOpcode }
 
 // addHeaderByte adds b to the header. It checks the first two bytes as soon as the header has both,

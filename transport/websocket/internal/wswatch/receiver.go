@@ -23,6 +23,8 @@ type Conn interface {
 	Cut()
 }
 
+var _ framing.Buffered = (*receiver)(nil)
+
 // A receiver reads a watch from a Conn.
 type receiver struct {
 	// Immutable after construction.
@@ -67,6 +69,15 @@ func (r *receiver) Receive() (framing.WatchEvent, error) {
 	r.detachContext()
 	r.conn.Cut()
 	return framing.WatchEvent{}, r.err
+}
+
+// Buffered implements [framing.Buffered].
+func (r *receiver) Buffered() (framing.WatchEvent, bool) {
+	if c, ok := r.conn.(interface{ HasMessage() bool }); !ok || r.err != nil || !c.HasMessage() {
+		return framing.WatchEvent{}, false
+	}
+	e, err := r.Receive()
+	return e, err == nil // the next call of Receive returns the error again
 }
 
 // fail returns the error that Receive returns after err has ended the watch.
