@@ -1,10 +1,6 @@
 package listwatch
 
-import (
-	"time"
-
-	"github.com/listwatch/listwatch/internal/framecache"
-)
+import "time"
 
 // An EventType is the kind of a change, as seen through the selection of one watcher.
 type EventType uint8
@@ -37,8 +33,7 @@ func (t EventType) String() string {
 	return "UNKNOWN"
 }
 
-// An Event is one change of a collection. It is a small value; copies share the object and the
-// encoded frames.
+// An Event is one change of a collection. It is a small value; copies share the object.
 type Event struct {
 	// Type is the kind of the change.
 	Type EventType
@@ -56,7 +51,4 @@ type Event struct {
 	// delays. It is zero for initial events and bookmarks, and if the Source does not know it. It
 	// is not sent to clients.
 	Committed time.Time
-
-	frames *framecache.Frames // the encoded frames of this event; nil if they are not cached
-	node   *framecache.Node   // the position of this event in a feed; nil if it is in no feed
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/listwatch/listwatch/internal/framecache"
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
@@ -43,8 +42,6 @@ type Object struct {
 	// Data is the JSON of the object on one line, without insignificant space. Numbers and
 	// strings are as their writer wrote them. All other fields are copies of parts of Data.
 	Data []byte
-
-	initial framecache.LazyFrames // the encoded frames of the initial event that shows this object
 }
 
 // ParseObject parses the JSON of an object and does not keep data. It leaves Fields empty, because

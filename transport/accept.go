@@ -14,7 +14,7 @@ import (
 // sets Content-Type, Content-Encoding and Vary in w. It also sets the headers that keep proxies
 // from caching, modifying and buffering the stream, except for those headers that the caller has
 // already set. An error is a *listwatch.Error. After an error only Vary has been set.
-func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (*Encoder, error) {
+func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Envelope) (Encoder, error) {
 	offer := o.Framings
 	if offer == nil {
 		offer = framing.Default()
@@ -27,24 +27,23 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 	if accept == nil {
 		var err error
 		if accept, err = framing.ParseAccept(r.Header.Values("Accept")); err != nil {
-			return nil, listwatch.AsError(err)
+			return Encoder{}, listwatch.AsError(err)
 		}
 	}
 	f, err := offer.Negotiate(accept, envelope.Messages)
 	if err != nil {
-		return nil, listwatch.AsError(err)
+		return Encoder{}, listwatch.AsError(err)
 	}
 	encoder, err := EncoderFor(f, envelope)
 	if err != nil {
-		return nil, listwatch.AsError(err)
+		return Encoder{}, listwatch.AsError(err)
 	}
 	if !envelope.Messages {
-		coding, err := negotiateCoding(h, r)
-		if err != nil {
-			return nil, err
+		if encoder.coding, err = negotiateCoding(h, r); err != nil {
+			return Encoder{}, err
 		}
-		if encoder = encoder.withCoding(coding); coding != nil {
-			h.Set("Content-Encoding", coding.name)
+		if encoder.coding != nil {
+			h.Set("Content-Encoding", encoder.coding.name)
 		}
 	}
 	h.Set("Content-Type", f.MediaType())

@@ -16,8 +16,8 @@ type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
 	// checksummed is true if the coding ends a stream with a checksum of all its data. If so, each
-	// frame starts with the checksum of its event, and a [StreamCoding] removes this checksum
-	// before the frame is sent.
+	// frame starts with the checksum of its text, which never reaches the wire: see
+	// [contentCoding.appendChecksum], [Encoder.WireSize] and [StreamCoding.Apply].
 	checksummed bool
 	// sharesHistory is true if a frame may refer to the text of earlier frames of its segment. It
 	// is false for zstd, although zstd permits such frames, because its window would cost the
@@ -32,6 +32,23 @@ type contentCoding struct {
 var contentCodings = []*contentCoding{
 	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true, sharesHistory: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},
+}
+
+// appendChecksum appends the checksum of text, with which a frame of the coding c starts. It
+// appends nothing if the coding has no checksum.
+func (c *contentCoding) appendChecksum(dst, text []byte) []byte {
+	if c == nil || !c.checksummed {
+		return dst
+	}
+	return compress.AppendChecksum(dst, text)
+}
+
+// WireSize returns the number of bytes that a frame of e takes on the wire.
+func (e Encoder) WireSize(frame []byte) int {
+	if e.coding != nil && e.coding.checksummed {
+		return len(frame) - compress.ChecksumSize
+	}
+	return len(frame)
 }
 
 // Codings returns the names of the supported content codings. gzip is first, because clients should
@@ -75,17 +92,17 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 // is not safe for concurrent use. A nil StreamCoding is valid and does nothing, because some
 // codings have no header and no trailer.
 type StreamCoding struct {
-	encoder  *Encoder
+	encoder  Encoder
 	checksum compress.Checksum
 }
 
-// NewStreamCoding returns a StreamCoding for the frames of c. It returns nil if c is nil,
-// or if the coding of c has no header and no trailer.
-func (c *Encoder) NewStreamCoding() *StreamCoding {
-	if c == nil || !c.isChecksummed() {
+// NewStreamCoding returns a StreamCoding for the frames of e. It returns nil if the coding of e has
+// no header and no trailer.
+func (e Encoder) NewStreamCoding() *StreamCoding {
+	if e.coding == nil || !e.coding.checksummed {
 		return nil
 	}
-	return &StreamCoding{encoder: c}
+	return &StreamCoding{encoder: e}
 }
 
 // Header returns the bytes to write before the first frame. It may be nil.

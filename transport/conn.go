@@ -46,9 +46,10 @@ type Conn struct {
 
 var _ Sender = (*Conn)(nil)
 
-// Init prepares c for a stream that is encoded by e, which may be nil. The timeout is the time for
-// which Close waits for a Send in progress. A negative timeout means no limit.
-func (c *Conn) Init(link Link, timeout time.Duration, e *Encoder) {
+// Init prepares c for a stream that is encoded by e. The zero Encoder is for streams without a
+// content coding. The timeout is the time for which Close waits for a Send in progress. A negative
+// timeout means no limit.
+func (c *Conn) Init(link Link, timeout time.Duration, e Encoder) {
 	c.link, c.timeout, c.coding = link, timeout, e.NewStreamCoding()
 }
 

@@ -28,7 +28,7 @@ type scriptedLink struct {
 
 func newScriptedLink(timeout time.Duration) *scriptedLink {
 	l := &scriptedLink{interrupted: make(chan struct{})}
-	l.Init(l, timeout, nil)
+	l.Init(l, timeout, Encoder{})
 	return l
 }
 

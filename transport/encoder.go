@@ -1,12 +1,8 @@
 package transport
 
 import (
-	"sync"
-
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/compress"
-	"github.com/listwatch/listwatch/internal/framecache"
 )
 
 // An Envelope defines the bytes that a transport adds to each event. The pointer to it is
@@ -43,238 +39,136 @@ type MessageHistory struct {
 	Private *Envelope
 }
 
-// An Encoder encodes events as the frames of one wire form, which is the combination of a framer, a
-// content coding, an envelope and a representation. There is only one Encoder for each wire form,
-// and all streams of the wire form share its frames. The frames of the Encoder of a [Stream] must
-// be sent by the Sender of that Stream. An Encoder is safe for concurrent use.
+// An Encoder makes the frames of a stream: it combines a framing, a content coding and the envelope
+// of a transport. Its frames must be sent by the Sender of its [Stream]. An Encoder is immutable
+// and comparable: equal Encoders make equal frames, which their streams can share. watchserver
+// caches them.
 type Encoder struct {
 	// Framer is the framing.
 	Framer framing.Framer
 
-	coding         *contentCoding // nil if frames have no content coding
-	envelope       *Envelope
-	messages       framing.MessageFramer // nil unless envelope.Messages is true
-	representation Representation        // nil for unmodified objects
-	afterFirst     *Encoder              // the result of AfterFirst
-	form           framecache.Form
+	coding   *contentCoding // nil if frames have no content coding
+	envelope *Envelope
 }
-
-// A wireForm is the key of an Encoder in the map [encoders].
-type wireForm struct {
-	framer         framing.Framer
-	coding         *contentCoding
-	envelope       *Envelope
-	representation Representation
-}
-
-// encoders holds the Encoder of each wire form that was ever used: wireForm → *Encoder.
-var encoders sync.Map
 
 // EncoderFor returns the Encoder for a framer and an envelope, without a content coding. It
 // returns an error of code Unsupported if the envelope is for messages and f is not a
 // [framing.MessageFramer].
-func EncoderFor(f framing.Framer, envelope *Envelope) (*Encoder, error) {
+func EncoderFor(f framing.Framer, envelope *Envelope) (Encoder, error) {
 	if _, ok := f.(framing.MessageFramer); envelope.Messages && !ok {
-		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: f.MediaType() + " has no message form"}
+		return Encoder{}, &listwatch.Error{Code: listwatch.Unsupported, Message: f.MediaType() + " has no message form"}
 	}
-	return encoderOf(wireForm{framer: f, envelope: envelope}), nil
+	return Encoder{Framer: f, envelope: envelope}, nil
 }
 
-// encoderOf returns the only Encoder for a wire form.
-func encoderOf(w wireForm) *Encoder {
-	if c, ok := encoders.Load(w); ok {
-		return c.(*Encoder)
-	}
-	c := &Encoder{Framer: w.framer, coding: w.coding, envelope: w.envelope, representation: w.representation, form: framecache.NewForm()}
-	if w.envelope.Messages {
-		c.messages = w.framer.(framing.MessageFramer)
-	}
-	c.afterFirst = c
-	if r := w.representation; r != nil && r.AfterFirst() != r {
-		w.representation = r.AfterFirst()
-		c.afterFirst = encoderOf(w)
-	}
-	kept, _ := encoders.LoadOrStore(c.wireForm(), c)
-	return kept.(*Encoder)
-}
-
-func (c *Encoder) wireForm() wireForm {
-	return wireForm{c.Framer, c.coding, c.envelope, c.representation}
-}
-
-// WithRepresentation returns the Encoder that differs from c only in the representation. If
-// r is nil, objects are unmodified.
-func (c *Encoder) WithRepresentation(r Representation) *Encoder {
-	w := c.wireForm()
-	w.representation = r
-	return encoderOf(w)
-}
-
-// WithEnvelope returns the Encoder that differs from c only in the envelope. Both envelopes must
+// WithEnvelope returns the Encoder that differs from e only in the envelope. Both envelopes must
 // have the same value of Messages.
-func (c *Encoder) WithEnvelope(envelope *Envelope) *Encoder {
-	w := c.wireForm()
-	w.envelope = envelope
-	return encoderOf(w)
-}
-
-// withCoding returns the Encoder that differs from c only in the content coding. If coding
-// is nil, frames are not compressed.
-func (c *Encoder) withCoding(coding *contentCoding) *Encoder {
-	w := c.wireForm()
-	w.coding = coding
-	return encoderOf(w)
+func (e Encoder) WithEnvelope(envelope *Envelope) Encoder {
+	e.envelope = envelope
+	return e
 }
 
 // Compression returns the name of the content coding or WebSocket extension that compresses the
 // frames. It is empty if they are not compressed.
-func (c *Encoder) Compression() string {
-	if c.coding != nil {
-		return c.coding.name
+func (e Encoder) Compression() string {
+	if e.coding != nil {
+		return e.coding.name
 	}
-	return c.envelope.Compression
+	return e.envelope.Compression
 }
 
-// AfterFirst returns the Encoder for all events after the first event of a stream. It is c
-// itself, unless the [Representation] of c differs for the first event.
-func (c *Encoder) AfterFirst() *Encoder { return c.afterFirst }
+// History returns the history of the client's decompressor that messages enter. It is nil unless
+// the envelope compresses with a history.
+func (e Encoder) History() *MessageHistory { return e.envelope.History }
 
-// Event returns the frame of e. All streams of this wire form share the frame, so it must
-// not be modified. Package framecache describes how frames are cached.
-func (c *Encoder) Event(e listwatch.Event) ([]byte, error) {
-	if e.Initial && c.representation != nil && c.representation.DependsOnTime() {
-		// Do not cache the frame. The object would keep it until the object is replaced, so
-		// watchers could receive a frame that is days out of date.
-		return c.appendEvent(nil, e)
-	}
-	frames := e.Frames()
-	if frame, ok := frames.Get(c.form); ok {
-		return frame, nil
-	}
-	return frames.GetOrBuild(c.form, func() ([]byte, error) { return c.appendEvent(nil, e) })
+// SharesHistory reports whether a frame may refer to the text of earlier frames; see
+// [Encoder.SegmentFrame].
+func (e Encoder) SharesHistory() bool {
+	return e.coding != nil && e.coding.sharesHistory || e.envelope.History != nil
 }
 
-// Error returns the frame for the ERROR event that reports err.
-func (c *Encoder) Error(err error) ([]byte, error) { return c.append(nil, framing.FromError(err)) }
+// Frame returns the frame of w, an event or an error.
+func (e Encoder) Frame(w framing.WatchEvent) ([]byte, error) {
+	if e.coding == nil && e.envelope.Wrap == nil {
+		return e.appendText(nil, w)
+	}
+	text, err := e.text(w)
+	if err != nil {
+		return nil, err
+	}
+	return e.wrap(text), nil
+}
 
-// Opening returns the bytes that the framing requires at the start of a stream. It may be
-// nil.
-func (c *Encoder) Opening() []byte {
-	if p, ok := c.Framer.(framing.Heartbeater); ok {
-		return c.wrap(nil, p.AppendOpening(nil))
+// SegmentFrame is like [Encoder.Frame], but compresses with the function compress, whose results
+// may refer to earlier text. It must append blocks of deflate that end with an empty stored block.
+// SharesHistory must be true.
+func (e Encoder) SegmentFrame(w framing.WatchEvent, compress func(dst, text []byte) []byte) ([]byte, error) {
+	text, err := e.text(w)
+	if err != nil {
+		return nil, err
+	}
+	frame := e.coding.appendChecksum(nil, text)
+	if e.envelope.Wrap == nil {
+		return compress(frame, text), nil
+	}
+	blocks := compress(make([]byte, 0, len(text)/4+64), text)
+	if h := e.envelope.History; h != nil {
+		return h.Wrap(frame, blocks, e.isBinary()), nil
+	}
+	return e.envelop(frame, blocks), nil
+}
+
+// Opening returns the frame that the framing requires at the start of a stream. It may be nil.
+func (e Encoder) Opening() []byte {
+	if h, ok := e.Framer.(framing.Heartbeater); ok {
+		return e.wrap(h.AppendOpening(nil))
 	}
 	return nil
 }
 
 // Heartbeat returns the frame of a heartbeat, or nil if the framing has none. The client may resume
 // from the given version. The version is zero if none is known.
-func (c *Encoder) Heartbeat(at listwatch.Version) []byte {
-	if p, ok := c.Framer.(framing.Heartbeater); ok {
-		return c.wrap(nil, p.AppendHeartbeat(nil, at))
+func (e Encoder) Heartbeat(at listwatch.Version) []byte {
+	if h, ok := e.Framer.(framing.Heartbeater); ok {
+		return e.wrap(h.AppendHeartbeat(nil, at))
 	}
 	return nil
 }
 
-func (c *Encoder) appendEvent(dst []byte, e listwatch.Event) ([]byte, error) {
-	return c.append(dst, c.represent(e))
+// text returns w in the framing.
+func (e Encoder) text(w framing.WatchEvent) ([]byte, error) {
+	return e.appendText(make([]byte, 0, len(w.Object)+128), w)
 }
 
-func (c *Encoder) represent(e listwatch.Event) framing.WatchEvent {
-	w := framing.FromEvent(e)
-	if c.representation != nil {
-		w.Object = c.representation.AppendObject(make([]byte, 0, len(w.Object)+256), e)
+func (e Encoder) appendText(dst []byte, w framing.WatchEvent) ([]byte, error) {
+	if e.envelope.Messages {
+		return e.Framer.(framing.MessageFramer).AppendMessage(dst, w)
 	}
-	return w
+	return e.Framer.AppendEvent(dst, w)
 }
 
-// appendPayload appends the text of e in the framing of c.
-func (c *Encoder) appendPayload(dst []byte, e framing.WatchEvent) ([]byte, error) {
-	if c.messages != nil {
-		return c.messages.AppendMessage(dst, e)
-	}
-	return c.Framer.AppendEvent(dst, e)
-}
-
-func (c *Encoder) append(dst []byte, e framing.WatchEvent) ([]byte, error) {
-	if c.coding == nil && c.envelope.Wrap == nil {
-		return c.appendPayload(dst, e)
-	}
-	payload, err := c.appendPayload(make([]byte, 0, len(e.Object)+128), e)
-	if err != nil {
-		return nil, err
-	}
-	return c.wrap(dst, payload), nil
-}
-
-// appendToSegment appends the frame of e to dst. It compresses the text with d, whose history holds
-// the earlier events of the segment.
-func (c *Encoder) appendToSegment(dst []byte, e listwatch.Event, d framecache.Compressor) ([]byte, error) {
-	w := c.represent(e)
-	payload, err := c.appendPayload(make([]byte, 0, len(w.Object)+128), w)
-	if err != nil {
-		return nil, err
-	}
-	if c.isChecksummed() {
-		dst = compress.AppendChecksum(dst, payload)
-	}
-	if c.envelope.Wrap == nil {
-		return d.AppendFlushed(dst, payload), nil
-	}
-	blocks := d.AppendFlushed(make([]byte, 0, len(payload)/4+64), payload)
-	if h := c.envelope.History; h != nil {
-		return h.Wrap(dst, blocks, c.isBinary()), nil
-	}
-	return c.envelop(dst, blocks), nil
-}
-
-// canShareHistory reports whether frames may refer to the text of earlier frames.
-func (c *Encoder) canShareHistory() bool {
-	return c.coding != nil && c.coding.sharesHistory || c.envelope.History != nil
-}
-
-// entersHistory reports whether the text of frame becomes part of the client's history.
-func (c *Encoder) entersHistory(frame []byte) bool {
-	return c.envelope.History == nil || c.envelope.History.Entered(frame)
-}
-
-// encodesAlike reports whether encoding an event again always results in the same text.
-func (c *Encoder) encodesAlike() bool {
-	return c.representation == nil || !c.representation.DependsOnTime()
-}
-
-// wrap appends payload as a frame, compressed and in the envelope.
-func (c *Encoder) wrap(dst, payload []byte) []byte {
-	if len(payload) == 0 {
-		return dst
-	}
-	if c.isChecksummed() {
-		dst = compress.AppendChecksum(dst, payload)
-	}
+// wrap returns text as a frame: compressed and in the envelope.
+func (e Encoder) wrap(text []byte) []byte {
 	switch {
-	case c.coding == nil:
-	case c.envelope.Wrap == nil:
-		return c.coding.compress(dst, payload)
-	default:
-		payload = c.coding.compress(make([]byte, 0, len(payload)), payload)
+	case len(text) == 0:
+		return nil
+	case e.coding == nil:
+		return e.envelop(nil, text)
 	}
-	return c.envelop(dst, payload)
+	frame := e.coding.appendChecksum(nil, text)
+	if e.envelope.Wrap == nil {
+		return e.coding.compress(frame, text)
+	}
+	return e.envelop(frame, e.coding.compress(make([]byte, 0, len(text)), text))
 }
 
-func (c *Encoder) envelop(dst, payload []byte) []byte {
-	if c.envelope.Wrap == nil {
+func (e Encoder) envelop(dst, payload []byte) []byte {
+	if e.envelope.Wrap == nil {
 		return append(dst, payload...)
 	}
-	return c.envelope.Wrap(dst, payload, c.isBinary())
+	return e.envelope.Wrap(dst, payload, e.isBinary())
 }
 
-func (c *Encoder) isBinary() bool { return c.messages != nil && c.messages.Binary() }
-
-func (c *Encoder) isChecksummed() bool { return c.coding != nil && c.coding.checksummed }
-
-// WireSize returns the number of bytes that a frame of c takes on the wire.
-func (c *Encoder) WireSize(frame []byte) int {
-	if c.isChecksummed() {
-		return len(frame) - compress.ChecksumSize
-	}
-	return len(frame)
+func (e Encoder) isBinary() bool {
+	return e.envelope.Messages && e.Framer.(framing.MessageFramer).Binary()
 }

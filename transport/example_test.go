@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 )
@@ -27,7 +28,7 @@ func Example() {
 		}
 		done := stream.Done()
 		event := listwatch.Event{Type: listwatch.Added, Object: object, Version: object.Version}
-		if frame, err := stream.Encoder.Event(event); err == nil {
+		if frame, err := stream.Encoder.Frame(framing.FromEvent(event)); err == nil {
 			// An error means that the client has disconnected.
 			_ = stream.Sender.Send([][]byte{frame})
 		}

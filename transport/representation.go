@@ -5,8 +5,7 @@ import "github.com/listwatch/listwatch"
 // A Representation replaces the objects of a stream with objects of another shape, such as the rows
 // of a table (Kubernetes API concepts, "Alternate representations of resources"). It is part of the
 // wire form: streams with equal Representations share their frames. A Representation must be
-// comparable and safe for concurrent use. A process should have few different values, because each
-// of them has an [Encoder] that is never released.
+// comparable and safe for concurrent use.
 type Representation interface {
 	// AppendObject appends the replacement for the object of e to dst, as JSON on one line. It is
 	// also called for bookmarks.

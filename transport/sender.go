@@ -33,7 +33,7 @@ type responseLink struct {
 //
 // If w cannot be flushed, events would not reach the client, so OpenResponse writes nothing and
 // returns an error.
-func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder *Encoder) (*Stream, error) {
+func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder Encoder) (*Stream, error) {
 	if !canFlush(w) {
 		w.Header().Del("Content-Encoding") // the error response is not compressed
 		return nil, errNoFlush(w)

@@ -22,11 +22,11 @@ func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func TestOpenResponseRequiresFlush(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	rec := httptest.NewRecorder()
-	_, err := OpenResponse(wrapper{plainWriter{rec}}, r, Options{}, nil)
+	_, err := OpenResponse(wrapper{plainWriter{rec}}, r, Options{}, Encoder{})
 	if _, ok := errors.AsType[*listwatch.Error](err); !ok || rec.Flushed {
 		t.Errorf("got error %v, flushed %v; want a *listwatch.Error before any flush", err, rec.Flushed)
 	}
-	s, err := OpenResponse(wrapper{rec}, r, Options{}, nil)
+	s, err := OpenResponse(wrapper{rec}, r, Options{}, Encoder{})
 	if err != nil || !rec.Flushed || rec.Code != http.StatusOK {
 		t.Fatalf("got %v; flushed %v", err, rec.Flushed)
 	}

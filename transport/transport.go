@@ -102,7 +102,7 @@ type Stream struct {
 	// Sender writes the stream.
 	Sender Sender
 	// Encoder encodes events for Sender.
-	Encoder *Encoder
+	Encoder Encoder
 	// OnDone registers f, which is called when the peer has disconnected or Sender has been closed,
 	// or at once if that has already happened. f is called once, on any goroutine, and must return
 	// quickly. OnDone itself must be called at most once.
@@ -119,7 +119,7 @@ type Stream struct {
 	// http.ErrAbortHandler. It may panic after every Abort.
 	Detached bool
 	// Segments is true if Options.Segments is true and the client decompresses all frames of the
-	// stream with one history. See [Stream.NewStreamEncoder].
+	// stream with one history; see [Encoder.SegmentFrame].
 	Segments bool
 	// Finish, if not nil, is closed by a transport that wants to complete the stream, such as a
 	// long poll that has something to return. The handler then sends a last bookmark, if the client

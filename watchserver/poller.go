@@ -10,7 +10,42 @@ import (
 	"sync"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
+
+// A framePoller is a Poller that also returns the caches for the frames of its events: refs[i] for
+// dst[i]. The cursors of internal/history are framePollers. A Source that wraps such a cursor and
+// changes its events is none, so it cannot send a frame of the unchanged event.
+type framePoller interface {
+	listwatch.Poller
+	PollFrames(dst []listwatch.Event, refs []frames.Ref) (int, error)
+}
+
+// asFramePoller returns w as a framePoller.
+func asFramePoller(w listwatch.Watcher, log *slog.Logger) framePoller {
+	switch p := w.(type) {
+	case framePoller:
+		return p
+	case listwatch.Poller:
+		return uncachedPoller{p}
+	}
+	return uncachedPoller{newBufferedPoller(w, log)}
+}
+
+// An uncachedPoller is a framePoller whose events have no caches.
+type uncachedPoller struct{ listwatch.Poller }
+
+func (p uncachedPoller) PollFrames(dst []listwatch.Event, _ []frames.Ref) (int, error) {
+	return p.Poll(dst)
+}
+
+// PendingError implements pendingPoller.
+func (p uncachedPoller) PendingError() error {
+	if inner, ok := p.Poller.(pendingPoller); ok {
+		return inner.PendingError()
+	}
+	return nil
+}
 
 // A bufferedPoller turns any Watcher into a Poller: a goroutine reads ahead and buffers the
 // events.

@@ -17,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/timers"
+	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -89,8 +90,8 @@ type Server struct {
 	stored   storedMemory
 	timers   timers.Queue // wakes the streams
 
-	compressorsOnce sync.Once
-	compressors     *transport.Compressors // see sharedCompressors
+	segmenterOnce sync.Once
+	segmenter     *wire.Segmenter // see sharedSegmenter
 }
 
 // Limits limit the resources that clients can use. If a field is zero, its default is used;

@@ -11,6 +11,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/timers"
+	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -23,7 +25,7 @@ import (
 type stream struct {
 	// Immutable after construction.
 	server *Server
-	poller listwatch.Poller
+	poller framePoller
 	sender transport.Sender
 	source listwatch.Source
 	origin unique.Handle[origin]
@@ -45,7 +47,7 @@ type stream struct {
 	reportedSync bool // Stream.Progress was called with a version
 	// bookmarkDeferred is true while a bookmark that was due waits for the next segment.
 	bookmarkDeferred bool
-	encoder          *transport.StreamEncoder
+	encoder          wire.Encoder
 	timer            timers.Entry      // its Call is wake
 	endAt            timers.Time       // when the watch times out; zero if it has no timeout
 	bookmarkAt       timers.Time       // when the next bookmark is due; zero if none is
@@ -92,7 +94,8 @@ var detached = &attachment{ctx: context.Background()}
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.
 type batch struct {
 	events [64]listwatch.Event
-	polled int // the number of events
+	refs   [64]frames.Ref // the caches of events
+	polled int            // the number of events
 	frames [][]byte
 	bytes  int
 	// committed is the commit time of the oldest event in frames that was committed after the
@@ -123,10 +126,10 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 	}
 	// Load drainAt before Poll, so that all events committed before the drain are sent.
 	drainAt := timers.Time(s.drainAt.Load())
-	n, err := s.poller.Poll(b.events[:])
+	n, err := s.poller.PollFrames(b.events[:], b.refs[:])
 	b.polled = n
 	if n > 0 {
-		if err := s.send(b, b.events[:n], now); err != nil {
+		if err := s.send(b, b.events[:n], b.refs[:n], now); err != nil {
 			return now, err
 		}
 	}
@@ -159,13 +162,13 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 }
 
 // send encodes events and writes them, in one write unless they exceed batchBytes.
-func (s *stream) send(b *batch, events []listwatch.Event, now timers.Time) error {
+func (s *stream) send(b *batch, events []listwatch.Event, refs []frames.Ref, now timers.Time) error {
 	count := 0
 	for i := range events {
 		var frame []byte
 		err := listwatch.CheckVersion(s.source, events[i].Version)
 		if err == nil {
-			frame, err = s.encoder.Event(events[i])
+			frame, err = s.encoder.Event(events[i], refs[i])
 		}
 		if err != nil {
 			// Send the preceding events before the error.
@@ -304,7 +307,8 @@ func (s *stream) sendBookmark(b *batch, now timers.Time) error {
 		return nil
 	}
 	s.lastSent = at
-	return s.send(b, []listwatch.Event{listwatch.NewBookmark(listwatch.Describe(s.source), at, false)}, now)
+	bookmark := listwatch.NewBookmark(listwatch.Describe(s.source), at, false)
+	return s.send(b, []listwatch.Event{bookmark}, []frames.Ref{{}}, now)
 }
 
 // sendHeartbeat sends a heartbeat if the framing has one.
@@ -369,6 +373,7 @@ func (b *batch) reset() {
 func (b *batch) release() {
 	b.reset()
 	clear(b.events[:b.polled])
+	clear(b.refs[:b.polled])
 	b.polled = 0
 	batches.Put(b)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -78,10 +79,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		watcher.Close()
 		return nil, nil, err
 	}
-	if representation != nil {
-		out.Encoder = out.Encoder.WithRepresentation(representation)
-	}
 	st := newStream(s, e.Source, q, watcher, out)
+	st.encoder = wire.NewEncoder(out, representation, s.sharedSegmenter())
 	st.origin = unique.Make(origin{
 		request: info, transport: transportName,
 		mediaType: out.Encoder.Framer.MediaType(), compression: out.Encoder.Compression(),
@@ -145,7 +144,7 @@ func (s *Server) transportOptions() transport.Options {
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
 	now := s.timers.Now()
 	st := &stream{
-		server: s, sender: out.Sender, source: source, opened: now, encoder: out.NewStreamEncoder(s.sharedCompressors()),
+		server: s, sender: out.Sender, source: source, opened: now,
 		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks,
 	}
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
@@ -154,11 +153,7 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 	} else {
 		st.driveFunc = st.drive
 	}
-	if poller, ok := w.(listwatch.Poller); ok {
-		st.poller = poller
-	} else {
-		st.poller = newBufferedPoller(w, s.logger())
-	}
+	st.poller = asFramePoller(w, s.logger())
 	switch least := s.Timing.orDefault(s.Timing.Timeout, DefaultTimeout); {
 	case q.timeout > 0:
 		st.endAt = now.Add(q.timeout)
@@ -250,10 +245,10 @@ func (c SharedCompression) allows(q listwatch.Query, source listwatch.Source) bo
 	return ok && namespace != ""
 }
 
-// sharedCompressors returns the compressors of all watches of s.
-func (s *Server) sharedCompressors() *transport.Compressors {
-	s.compressorsOnce.Do(func() {
-		s.compressors = transport.NewCompressors(cmp.Or(s.Limits.Compressors, DefaultCompressors))
+// sharedSegmenter returns the Segmenter of all watches of s.
+func (s *Server) sharedSegmenter() *wire.Segmenter {
+	s.segmenterOnce.Do(func() {
+		s.segmenter = wire.NewSegmenter(cmp.Or(s.Limits.Compressors, DefaultCompressors))
 	})
-	return s.compressors
+	return s.segmenter
 }

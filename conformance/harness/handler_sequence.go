@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/internal/certs"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -81,7 +82,7 @@ func (v Variant) Accept(o transport.Options, f func(*transport.Stream)) http.Han
 // disconnected.
 func sendEvents(s *transport.Stream, events ...listwatch.Event) {
 	for _, e := range events {
-		if frame, err := s.Encoder.Event(e); err == nil {
+		if frame, err := s.Encoder.Frame(framing.FromEvent(e)); err == nil {
 			_ = s.Sender.Send([][]byte{frame})
 		}
 	}
@@ -98,7 +99,7 @@ func (v Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
 // SendError returns a handler that ends the watch with an ERROR event.
 func (v Variant) SendError(cause error) http.HandlerFunc {
 	return v.Accept(transport.Options{}, func(s *transport.Stream) {
-		if frame, err := s.Encoder.Error(cause); err == nil {
+		if frame, err := s.Encoder.Frame(framing.FromError(cause)); err == nil {
 			_ = s.Sender.Send([][]byte{frame})
 		}
 		_ = s.Sender.Close(transport.Finished)

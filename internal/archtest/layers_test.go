@@ -20,7 +20,6 @@ var layers = []layer{
 		"internal/browsertest",
 		"internal/budget",
 		"internal/compress",
-		"internal/framecache",
 		"internal/h2peer",
 		"internal/httpbody",
 		"internal/httpheader",
@@ -32,6 +31,7 @@ var layers = []layer{
 		"internal/rawjson",
 		"internal/testbuild",
 		"internal/timers",
+		"internal/wire/frames",
 		"js",
 		"workqueue",
 	}},
@@ -40,6 +40,7 @@ var layers = []layer{
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
+	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
 	{"WebSocket libraries", []string{"transport/websocket/library"}},
 	{"transports, stores and caches", []string{
@@ -78,12 +79,12 @@ var limits = []limit{
 	},
 	{
 		[]string{"."},
-		[]string{"internal/framecache", "internal/pool", "internal/rawjson"},
+		[]string{"internal/pool", "internal/rawjson"},
 		"users of the vocabulary must not get anything else with it",
 	},
 	{
 		[]string{"internal/history"},
-		[]string{".", "internal/framecache", "internal/ordered"},
+		[]string{".", "internal/ordered", "internal/wire/frames"},
 		"the log does not know the wire: transports put their frames into its caches",
 	},
 	{

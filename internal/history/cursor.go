@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // A Cursor is one watcher of a Log. It is a [listwatch.Poller]. Close may be called from
@@ -112,23 +113,28 @@ func (c *Cursor) begin() error {
 func (c *Cursor) readFeed() { c.phase, c.start = readingFeed, nil }
 
 // Poll implements [listwatch.Poller].
-func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) {
+func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) { return c.PollFrames(dst, nil) }
+
+// PollFrames is like Poll, and sets refs[i] to the frames of dst[i]. If refs is not nil, it must be
+// as long as dst.
+func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, err error) {
 	if c.closed.Load() {
 		return 0, io.EOF
 	}
+	out := batch{dst, refs}
 	for n < len(dst) && c.err == nil {
 		count, phase := 0, c.phase
 		switch phase {
 		case awaitingStart:
 			c.pollStartWait()
 		case readingSnapshot:
-			count = c.pollSnapshot(dst[n:])
+			count = c.pollSnapshot(out.from(n))
 		case snapshotRead:
-			count = c.pollSynced(dst[n:])
+			count = c.pollSynced(out.from(n))
 		case readingLog:
-			count = c.pollLog(dst[n:], n > 0)
+			count = c.pollLog(out.from(n), n > 0)
 		case readingFeed:
-			count = c.pollFeed(dst[n:], n > 0)
+			count = c.pollFeed(out.from(n), n > 0)
 		}
 		if n += count; count == 0 && c.phase == phase {
 			break

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // A startWait is the state of a cursor that waits for its start version.
@@ -102,23 +103,45 @@ func (c *Cursor) pollStartWait() {
 	c.err = c.begin()
 }
 
+// A batch is the free part of the slices that a caller of PollFrames passed.
+type batch struct {
+	events []listwatch.Event
+	refs   []frames.Ref // nil if the caller does not need frames
+}
+
+// from returns b without its first n elements.
+func (b batch) from(n int) batch {
+	if b.refs != nil {
+		b.refs = b.refs[n:]
+	}
+	return batch{b.events[n:], b.refs}
+}
+
+// put sets the element i of b.
+func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
+	b.events[i] = e
+	if b.refs != nil {
+		b.refs[i] = ref
+	}
+}
+
 // A snapshotReader reads a snapshot in key order, in batches.
 type snapshotReader struct {
 	tree tree
 	last listwatch.Key // the key of the last object returned
 }
 
-func (c *Cursor) pollSnapshot(dst []listwatch.Event) (n int) {
+func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	s, r := &c.feed.selection, &c.start.snapshot
 	done := true
 	s.scan(r.tree, r.last, func(o *listwatch.Object) bool {
 		if !s.matches(o) {
 			return true
 		}
-		if done = n < len(dst); !done {
+		if done = n < len(dst.events); !done {
 			return false
 		}
-		dst[n] = initialEvent(o, c.feed.log.initialFrames)
+		dst.events[n] = listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
 		n++
 		r.last = o.Key
 		return true
@@ -126,15 +149,18 @@ func (c *Cursor) pollSnapshot(dst []listwatch.Event) (n int) {
 	if done {
 		c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
 	}
+	if dst.refs != nil {
+		c.feed.log.initialRefs(dst.events[:n], dst.refs[:n])
+	}
 	return n
 }
 
-func (c *Cursor) pollSynced(dst []listwatch.Event) (n int) {
+func (c *Cursor) pollSynced(dst batch) (n int) {
 	bookmarks := c.start.bookmarks
 	if c.readFeed(); !bookmarks {
 		return 0
 	}
-	dst[0] = listwatch.NewBookmark(c.feed.log.description, c.after, true)
+	dst.put(0, listwatch.NewBookmark(c.feed.log.description, c.after, true), frames.Ref{})
 	return 1
 }
 
@@ -144,12 +170,12 @@ type backlog struct {
 	next, end uint64
 }
 
-// pollLog reads the backlog into dst, the free part of a batch. hasEvents reports whether the batch
-// already has events.
-func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
+// pollLog reads the backlog into dst. hasEvents reports whether the caller's batch already has
+// events before dst.
+func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 	var buf [128]*record
 	b := &c.start.backlog
-	for n < len(dst) && b.next < b.end {
+	for n < len(dst.events) && b.next < b.end {
 		c.feed.log.mu.Lock()
 		count, ok := c.feed.log.records.copyRange(b.next, b.end, buf[:])
 		floor := c.feed.log.records.floor
@@ -160,11 +186,12 @@ func (c *Cursor) pollLog(dst []listwatch.Event, hasEvents bool) (n int) {
 		}
 		for i, r := range buf[:count] {
 			startsGroup := i == 0 || buf[i-1].Version != r.Version
-			if n == len(dst) || (hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], len(dst)-n) {
+			room := len(dst.events) - n
+			if room == 0 || (hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], room) {
 				return n
 			}
 			if t := c.feed.selection.transition(r); t != outside {
-				dst[n] = r.event(t)
+				dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t]})
 				n++
 			}
 			b.next++
@@ -196,10 +223,10 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 	return l.records.get(number).Version - 1
 }
 
-// pollFeed reads the feed into dst, the free part of a batch. hasEvents reports whether the batch
-// already has events.
-func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
-	for n < len(dst) {
+// pollFeed reads the feed into dst. hasEvents reports whether the caller's batch already has events
+// before dst.
+func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
+	for n < len(dst.events) {
 		// Call closedWith first: if it reports that the log is closed, every record is
 		// already in the feed, so no event is missed.
 		closed := c.feed.log.closedWith()
@@ -212,12 +239,13 @@ func (c *Cursor) pollFeed(dst []listwatch.Event, hasEvents bool) (n int) {
 			c.err = fellBehind(c.feed.log.Stats().Oldest)
 			break
 		}
-		if (hasEvents || n > 0) && next.record.Version != c.node.record.Version && !next.groupFits(len(dst)-n) {
+		if (hasEvents || n > 0) && next.record.Version != c.node.record.Version && !next.groupFits(len(dst.events)-n) {
 			break
 		}
 		c.node = next
 		if next.record.Version > c.after {
-			dst[n] = next.record.event(next.transition).WithNode(&next.segments)
+			r, t := next.record, next.transition
+			dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t], Node: &next.segments})
 			n++
 		}
 	}

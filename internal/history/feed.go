@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // A feed holds the events of one selection. All watchers of the selection share it.
@@ -22,14 +22,14 @@ type feed struct {
 }
 
 func newFeed(l *Log, s selection, start listwatch.Version) *feed {
-	return &feed{log: l, selection: s, start: start, chain: newChain(start, framecache.NewFeed(l.recordFrames))}
+	return &feed{log: l, selection: s, start: start, chain: newChain(start, frames.NewFeed(l.recordFrames))}
 }
 
 // A node is one event of a feed.
 type node struct {
 	record     *record
 	transition transition
-	segments   framecache.Node // the frames that are compressed together with earlier events
+	segments   frames.Node // the frames that are compressed together with earlier events
 	// next is nil in the newest node, and cutLink in the nodes before the floor.
 	next atomic.Pointer[node]
 }
@@ -40,7 +40,7 @@ var cutLink = new(node)
 
 // A chain consists of the nodes of a feed, from the floor to the newest.
 type chain struct {
-	segments *framecache.Feed // the compressed segments of the nodes; the pointer is immutable
+	segments *frames.Feed // the compressed segments of the nodes; the pointer is immutable
 	// floor is the newest dropped node, or the empty node that the chain started with.
 	floor     *node
 	newest    *node
@@ -50,7 +50,7 @@ type chain struct {
 	appended struct{ first, last *node }
 }
 
-func newChain(start listwatch.Version, segments *framecache.Feed) chain {
+func newChain(start listwatch.Version, segments *frames.Feed) chain {
 	n := &node{record: &record{Record: Record{Version: start}}}
 	return chain{segments: segments, floor: n, newest: n}
 }

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unique"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // newColorLog returns a log of five objects. The second one is red, and the others are
@@ -123,12 +124,13 @@ func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
 	start := time.Now()
 	put(l, listwatch.Key{Name: "a"}, nil)
 	<-woken
-	if n, err := w.(listwatch.Poller).Poll(events); n != 1 || err != nil {
+	refs := make([]frames.Ref, len(events))
+	if n, err := w.(*Cursor).PollFrames(events, refs); n != 1 || err != nil {
 		t.Fatalf("got %d events, %v, want one", n, err)
 	}
-	form := framecache.NewForm()
+	form := unique.Make[any]("form")
 	for range 3 {
-		if _, err := events[0].Frames().GetOrBuild(form, func() ([]byte, error) { return []byte("frame"), nil }); err != nil {
+		if _, err := refs[0].Frames.GetOrBuild(form, func() ([]byte, error) { return []byte("frame"), nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // Options configure a Log. The zero value is ready to use.
@@ -41,13 +41,13 @@ const (
 // A Log is the history and the state of one collection. It is safe for concurrent use.
 type Log struct {
 	// Immutable after construction.
-	description   listwatch.Description
-	retention     retention
-	revision      *Revision
-	ownsRevision  bool
-	recordFrames  *framecache.Budget // limits the frames of retained records
-	initialFrames *framecache.Budget // limits the frames of initial events
-	waker         waker
+	description  listwatch.Description
+	retention    retention
+	revision     *Revision
+	ownsRevision bool
+	recordFrames *frames.Budget // limits the frames of retained records
+	initial      initialFrames
+	waker        waker
 
 	// closeError is nil while the log is open. It is set once, while mu is held.
 	closeError atomic.Pointer[error]
@@ -74,7 +74,7 @@ func New(o Options) *Log {
 		frameBytes = -1
 	}
 	frameBytes = cmp.Or(frameBytes, l.retention.maxBytes/4)
-	l.recordFrames, l.initialFrames = framecache.NewBudget(frameBytes), framecache.NewBudget(frameBytes)
+	l.recordFrames, l.initial.budget = frames.NewBudget(frameBytes), frames.NewBudget(frameBytes)
 	l.newest = l.revision.Version()
 	l.state = newState()
 	l.records.floor = l.newest
@@ -196,7 +196,7 @@ func (l *Log) Stats() listwatch.Stats {
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
 		Oldest: l.records.floor, Newest: l.version(),
 		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.frameBytes(),
-		Records: l.records.len, FrameBytes: l.frameBytes(), FramesBuilt: l.recordFrames.Added() + l.initialFrames.Added(),
+		Records: l.records.len, FrameBytes: l.frameBytes(), FramesBuilt: l.recordFrames.Added() + l.initial.budget.Added(),
 		Wakeups: l.waker.woken.Load(),
 	}
 	if l.records.len > 0 {
@@ -206,4 +206,4 @@ func (l *Log) Stats() listwatch.Stats {
 }
 
 // frameBytes returns the bytes of all cached frames, including the frames of initial events.
-func (l *Log) frameBytes() int64 { return l.recordFrames.Used() + l.initialFrames.Used() }
+func (l *Log) frameBytes() int64 { return l.recordFrames.Used() + l.initial.budget.Used() }

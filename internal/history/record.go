@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // A Record is one write: a create if Old is nil, a delete if New is nil, otherwise an update.
@@ -33,14 +33,14 @@ type record struct {
 	// frames holds the cached frames of the record's event, by transition. It is allocated
 	// separately, because the frame budget refers to it and must not keep the record in
 	// memory.
-	frames *[3]framecache.Frames
+	frames *[3]frames.Frames
 
 	tombstoneOnce sync.Once
 	tombstone     *listwatch.Object // the result of lastState
 }
 
-func newRecord(r Record, budget *framecache.Budget) *record {
-	added := &record{Record: r, frames: new([3]framecache.Frames)}
+func newRecord(r Record, budget *frames.Budget) *record {
+	added := &record{Record: r, frames: new([3]frames.Frames)}
 	for i := range added.frames {
 		added.frames[i].SetBudget(budget)
 	}
@@ -68,13 +68,7 @@ func (r *record) event(t transition) listwatch.Event {
 	case exit:
 		e.Type, e.Object = listwatch.Deleted, r.lastState()
 	}
-	return e.WithFrames(&r.frames[t])
-}
-
-// initialEvent returns the event for o among the initial events of a watch.
-func initialEvent(o *listwatch.Object, budget *framecache.Budget) listwatch.Event {
-	e := listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
-	return e.WithFrames(o.InitialFrames().Get(budget))
+	return e
 }
 
 // lastState returns the object before the write, but at the version of the write, for

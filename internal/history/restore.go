@@ -136,12 +136,7 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 		next.tree.Put(o)
 	}
 	next.base, next.bytes = next.tree.Copy(), treeBytes(next.tree)
-	l.state.tree.Scan(func(o *listwatch.Object) bool {
-		if kept, _ := next.tree.Get(o); kept != o {
-			o.InitialFrames().Drop()
-		}
-		return true
-	})
+	l.initial.retain(next.tree)
 	l.state = next
 	l.newest, l.records.floor = v, v
 	for _, f := range l.feeds.bySelection {

@@ -64,7 +64,5 @@ func (l *Log) dropOldest() {
 	for i := range r.frames {
 		r.frames[i].Drop()
 	}
-	if r.Old != nil {
-		r.Old.InitialFrames().Drop()
-	}
+	l.initial.drop(r.Old)
 }

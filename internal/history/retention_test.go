@@ -6,9 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unique"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 func TestRecordsAreDroppedByAge(t *testing.T) {
@@ -70,15 +71,15 @@ func TestInitialEventFramesDropNoRecords(t *testing.T) {
 		put(l, keys[i], nil)
 	}
 	c := watch(t, l, listwatch.Query{})
-	batch := make([]listwatch.Event, len(keys))
-	n, err := c.Poll(batch)
+	refs := make([]frames.Ref, len(keys))
+	n, err := c.PollFrames(make([]listwatch.Event, len(keys)), refs)
 	if n != len(keys) || err != nil {
 		t.Fatalf("Poll = %d, %v", n, err)
 	}
 	build := func() ([]byte, error) { return make([]byte, 10<<10), nil }
-	form := framecache.NewForm()
-	for _, e := range batch {
-		if _, err := e.Frames().GetOrBuild(form, build); err != nil {
+	form := unique.Make[any]("form")
+	for _, ref := range refs {
+		if _, err := ref.Frames.GetOrBuild(form, build); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +93,7 @@ func TestInitialEventFramesDropNoRecords(t *testing.T) {
 	if l.frameBytes() != 0 {
 		t.Errorf("%d bytes of frames are cached for dropped objects", l.frameBytes())
 	}
-	if _, err := batch[0].Frames().GetOrBuild(form, build); err != nil || l.frameBytes() != 0 {
+	if _, err := refs[0].Frames.GetOrBuild(form, build); err != nil || l.frameBytes() != 0 {
 		t.Errorf("the frames of a dropped event were cached again (%v)", err)
 	}
 }

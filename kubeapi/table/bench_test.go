@@ -7,7 +7,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -46,18 +47,19 @@ func BenchmarkFrame(b *testing.B) {
 		name string
 		watchserver.ListRepresentation
 	}{{"JSON", nil}, {"Table", tableForm{Table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
-		encoder := plain.WithRepresentation(shape.ListRepresentation)
+		encoder := wire.NewEncoder(&transport.Stream{Encoder: plain}, shape.ListRepresentation, nil)
 		for _, watchers := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", shape.name, watchers), func(b *testing.B) {
 				b.ReportAllocs()
 				n := 0
-				var e listwatch.Event
+				e := listwatch.Event{Type: listwatch.Modified, Object: pod, Version: pod.Version}
+				var cache frames.Ref
 				for b.Loop() {
 					if n%watchers == 0 {
-						e = listwatch.Event{Type: listwatch.Modified, Object: pod, Version: pod.Version}.WithFrames(new(framecache.Frames))
+						cache.Frames = new(frames.Frames)
 					}
 					n++
-					frame, err := encoder.Event(e)
+					frame, err := encoder.Event(e, cache)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -23,7 +23,7 @@ func canHijack(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // startStream writes status 200 and the headers to conn and returns the stream.
-func startStream(conn net.Conn, header http.Header, encoder *transport.Encoder, o transport.Options) *transport.Stream {
+func startStream(conn net.Conn, header http.Header, encoder transport.Encoder, o transport.Options) *transport.Stream {
 	connio.TuneTCP(conn)
 	s := newStream(conn, o.WriteTimeoutOrDefault(), encoder)
 	s.Open(responseHeader(header))

@@ -24,7 +24,7 @@ type stream struct {
 
 var _ transport.Link = (*stream)(nil)
 
-func newStream(conn net.Conn, timeout time.Duration, encoder *transport.Encoder) *stream {
+func newStream(conn net.Conn, timeout time.Duration, encoder transport.Encoder) *stream {
 	s := &stream{conn: conn, FrameWriter: connio.NewFrameWriter(conn, timeout)}
 	s.Init(s, timeout, encoder)
 	return s

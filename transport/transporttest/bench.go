@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -38,7 +39,7 @@ func benchmarkSend(b *testing.B, server *TestServer, protocols *http.Protocols, 
 	}()
 	var frames [][]byte
 	for range n {
-		frame, err := s.Encoder.Event(Event(1, 1<<10))
+		frame, err := s.Encoder.Frame(framing.FromEvent(Event(1, 1<<10)))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -24,11 +24,11 @@ func Event(n, size int) listwatch.Event {
 }
 
 // Frames returns the frames of events.
-func Frames(c *transport.Encoder, events ...listwatch.Event) ([][]byte, error) {
+func Frames(c transport.Encoder, events ...listwatch.Event) ([][]byte, error) {
 	frames := make([][]byte, len(events))
 	for i, e := range events {
 		var err error
-		if frames[i], err = c.Event(e); err != nil {
+		if frames[i], err = c.Frame(framing.FromEvent(e)); err != nil {
 			return nil, err
 		}
 	}

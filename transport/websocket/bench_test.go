@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/listwatch/listwatch/internal/framecache"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -29,7 +29,7 @@ func benchmarkSend(b *testing.B, secure bool, batch, size int) {
 	p, stream := s.watch()
 	go io.Copy(io.Discard, p.r)
 	defer stream.Sender.Close(transport.Abort)
-	frame, err := stream.Encoder.Event(testEvent(1, size).WithFrames(new(framecache.Frames)))
+	frame, err := stream.Encoder.Frame(framing.FromEvent(testEvent(1, size)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -249,7 +249,7 @@ func send(t testing.TB, s *transport.Stream, events ...listwatch.Event) {
 func trySend(s *transport.Stream, events ...listwatch.Event) error {
 	var frames [][]byte
 	for _, e := range events {
-		f, err := s.Encoder.Event(e)
+		f, err := s.Encoder.Frame(framing.FromEvent(e))
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
@@ -68,9 +67,7 @@ func exchange(t *testing.T, server, client implementation, f framing.Framer, cod
 		defer close(sent)
 		for i, size := range sizes {
 			data := fmt.Sprintf(`{"metadata":{"name":"o%d"},"text":"ü€𝄞 %s"}`, i, strings.Repeat("x", size))
-			frame, err := stream.Encoder.Event(listwatch.Event{
-				Type: listwatch.Modified, Version: listwatch.Version(i + 1), Object: &listwatch.Object{Data: []byte(data)},
-			})
+			frame, err := stream.Encoder.Frame(framing.WatchEvent{Type: "MODIFIED", Object: []byte(data)})
 			if err == nil {
 				err = stream.Sender.Send([][]byte{frame})
 			}

@@ -52,7 +52,7 @@ func newStream(c net.Conn, early []byte, deflate bool, o transport.Options) *str
 	s := &stream{conn: c, early: early, deflate: deflate, writer: connio.NewFrameWriter(c, timeout)}
 	s.tunnel, _ = c.(connio.Tunnel)
 	// All watchers share the compressed messages, so a connection has no state of compression.
-	s.Init(s, timeout, nil)
+	s.Init(s, timeout, transport.Encoder{})
 	return s
 }
 

@@ -131,7 +131,7 @@ func (o *oneEventReceiver) Receive() (framing.WatchEvent, error) {
 // although the history of its client now also contains the heartbeat.
 type heartbeatSender struct {
 	transport.Sender
-	encoder *transport.Encoder
+	encoder transport.Encoder
 }
 
 func (h *heartbeatSender) Send(frames [][]byte) error {

@@ -81,7 +81,7 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: "upgrade to WebSocket", Err: err}
 	}
 	out := &stream{conn: h.conn, library: c, timeout: o.WriteTimeoutOrDefault()}
-	out.Init(out, out.timeout, nil)
+	out.Init(out, out.timeout, transport.Encoder{})
 	interval := o.PingIntervalOrDefault()
 	out.pings = wswatch.StartPings(interval, func() bool { return out.ping(interval) })
 	return &transport.Stream{Sender: out, Encoder: encoder, OnDone: out.OnDone, Serve: out.serve, Detached: o.Detach}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -162,9 +163,8 @@ func tokenExpiries(e *harness.Env) {
 		case <-time.After(time.Minute):
 		case <-s.Done():
 		}
-		frame, err := s.Encoder.Error(&listwatch.Error{
-			Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized",
-		})
+		refusal := &listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"}
+		frame, err := s.Encoder.Frame(framing.FromError(refusal))
 		if err == nil {
 			_ = s.Sender.Send([][]byte{frame})
 		}

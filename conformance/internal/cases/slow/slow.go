@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -168,7 +169,7 @@ func clientBackpressure(e *harness.Env) {
 	var sent atomic.Int64
 	handler := e.Accept(transport.Options{WriteTimeout: -1, PingInterval: -1}, func(stream *transport.Stream) {
 		for i := range count {
-			frame, err := stream.Encoder.Event(harness.AddedEvent(name, fmt.Sprint(i+2)))
+			frame, err := stream.Encoder.Frame(framing.FromEvent(harness.AddedEvent(name, fmt.Sprint(i+2))))
 			if err != nil || stream.Sender.Send([][]byte{frame}) != nil {
 				break // the client has disconnected
 			}

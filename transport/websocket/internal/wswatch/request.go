@@ -68,7 +68,7 @@ func isValidKey(key string) bool {
 
 // Negotiate selects the subprotocol, which may be "", and the framing. If the subprotocol names
 // a framing, the Accept header is ignored.
-func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope) (string, *transport.Encoder, error) {
+func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope) (string, transport.Encoder, error) {
 	if o.Framings == nil {
 		o.Framings = framing.Default()
 	}

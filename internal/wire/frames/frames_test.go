@@ -1,11 +1,18 @@
-package framecache
+package frames
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unique"
 )
+
+var forms atomic.Uint32
+
+// newForm returns a form that no other call returns.
+func newForm() Form { return unique.Make[any](forms.Add(1)) }
 
 // addFrame makes f keep a frame of size bytes.
 func addFrame(t testing.TB, f *Frames, form Form, size int) {
@@ -28,7 +35,7 @@ func newFrames(b *Budget) *Frames { return &Frames{budget: b} }
 
 func TestFrameIsBuiltOncePerForm(t *testing.T) {
 	var builds atomic.Int32
-	one, two := NewForm(), NewForm()
+	one, two := newForm(), newForm()
 	f := newFrames(NewBudget(1 << 20))
 	var readers sync.WaitGroup
 	for i := range 16 {
@@ -40,10 +47,10 @@ func TestFrameIsBuiltOncePerForm(t *testing.T) {
 			for range 100 {
 				data, err := f.GetOrBuild(form, func() ([]byte, error) {
 					builds.Add(1)
-					return []byte{byte(form)}, nil
+					return []byte(fmt.Sprint(form.Value())), nil
 				})
-				if err != nil || len(data) != 1 || data[0] != byte(form) {
-					t.Errorf("got %v, %v, want the frame of form %d", data, err, form)
+				if err != nil || string(data) != fmt.Sprint(form.Value()) {
+					t.Errorf("got %v, %v, want the frame of form %v", data, err, form.Value())
 				}
 			}
 		})
@@ -52,15 +59,15 @@ func TestFrameIsBuiltOncePerForm(t *testing.T) {
 	if n := builds.Load(); n != 2 {
 		t.Errorf("built %d frames, want 2", n)
 	}
-	if data, ok := f.Get(one); !ok || data[0] != byte(one) {
-		t.Errorf("got %v, %v, want the frame of form %d", data, ok, one)
+	if data, ok := f.Get(one); !ok || string(data) != fmt.Sprint(one.Value()) {
+		t.Errorf("got %v, %v, want the frame of form %v", data, ok, one.Value())
 	}
 }
 
 func TestNilFramesCacheNothing(t *testing.T) {
 	builds := 0
 	var f *Frames
-	form := NewForm()
+	form := newForm()
 	for range 3 {
 		if _, err := f.GetOrBuild(form, func() ([]byte, error) { builds++; return nil, nil }); err != nil {
 			t.Fatal(err)
@@ -78,7 +85,7 @@ func TestFailedBuildIsNotKept(t *testing.T) {
 	budget := NewBudget(-1)
 	f := newFrames(budget)
 	broken := errors.New("broken")
-	_, err := f.GetOrBuild(NewForm(), func() ([]byte, error) { return nil, broken })
+	_, err := f.GetOrBuild(newForm(), func() ([]byte, error) { return nil, broken })
 	if !errors.Is(err, broken) || !f.isEmpty() || budget.Used() != 0 {
 		t.Errorf("got error %v, kept %d bytes, want the builder's error and nothing kept", err, budget.Used())
 	}
@@ -87,7 +94,7 @@ func TestFailedBuildIsNotKept(t *testing.T) {
 func TestDroppedFramesStayEmpty(t *testing.T) {
 	budget := NewBudget(-1)
 	f := newFrames(budget)
-	form := NewForm()
+	form := newForm()
 	f.Drop()
 	addFrame(t, f, form, 10)
 	if _, ok := f.Get(form); ok || !f.isEmpty() || budget.Used() != 0 {
@@ -95,23 +102,9 @@ func TestDroppedFramesStayEmpty(t *testing.T) {
 	}
 }
 
-func TestLazyFramesAreCreatedOnce(t *testing.T) {
-	var l LazyFrames
-	l.Drop()
-	budget := NewBudget(-1)
-	first := l.Get(budget)
-	addFrame(t, first, NewForm(), 10)
-	if l.Get(budget) != first || budget.Used() != 10 {
-		t.Errorf("used is %d, want 10 in one cache", budget.Used())
-	}
-	if l.Drop(); budget.Used() != 0 {
-		t.Errorf("used is %d after Drop, want 0", budget.Used())
-	}
-}
-
 func TestBudgetEmptiesTheOldestFirst(t *testing.T) {
 	budget := NewBudget(250)
-	form := NewForm()
+	form := newForm()
 	f := framesOf(budget, 4)
 	for i := range f {
 		addFrame(t, f[i], form, 100)
@@ -129,7 +122,7 @@ func TestBudgetEmptiesTheOldestFirst(t *testing.T) {
 func TestBudgetOfZeroKeepsNothing(t *testing.T) {
 	budget := NewBudget(0)
 	f := newFrames(budget)
-	addFrame(t, f, NewForm(), 10)
+	addFrame(t, f, newForm(), 10)
 	if !f.isEmpty() || budget.Used() != 0 {
 		t.Errorf("kept %d bytes, want none", budget.Used())
 	}
@@ -138,7 +131,7 @@ func TestBudgetOfZeroKeepsNothing(t *testing.T) {
 func TestBudgetCountsDrops(t *testing.T) {
 	for _, most := range []int64{-1, 1 << 20, 500} {
 		budget := NewBudget(most)
-		form := NewForm()
+		form := newForm()
 		// The budget compacts its queue long before 1000 frames were dropped.
 		for range 1000 {
 			f := newFrames(budget)
@@ -154,7 +147,7 @@ func TestBudgetCountsDrops(t *testing.T) {
 
 func TestBudgetForgetsDroppedFrames(t *testing.T) {
 	budget := NewBudget(1 << 20)
-	form := NewForm()
+	form := newForm()
 	stays := newFrames(budget)
 	addFrame(t, stays, form, 10)
 	for range 10_000 {
@@ -172,7 +165,7 @@ func TestBudgetForgetsDroppedFrames(t *testing.T) {
 
 func TestBudgetCountsDropsAfterEvictions(t *testing.T) {
 	budget := NewBudget(100 * 10)
-	form := NewForm()
+	form := newForm()
 	for range 50 {
 		// First drop frames that are still in the queue and evict all others. Then drop
 		// more frames than the queue has entries.
@@ -197,7 +190,7 @@ func TestBudgetCountsDropsAfterEvictions(t *testing.T) {
 
 func TestBudgetIsExactUnderConcurrency(t *testing.T) {
 	budget := NewBudget(1000)
-	one, two := NewForm(), NewForm()
+	one, two := newForm(), newForm()
 	f := framesOf(budget, 64)
 	var users sync.WaitGroup
 	for worker := range 4 {
@@ -226,7 +219,7 @@ func TestBudgetIsExactUnderConcurrency(t *testing.T) {
 
 func BenchmarkCachedFrame(b *testing.B) {
 	f := newFrames(NewBudget(-1))
-	form := NewForm()
+	form := newForm()
 	addFrame(b, f, form, 1)
 	for b.Loop() {
 		if _, ok := f.Get(form); !ok {

@@ -1,35 +1,39 @@
-// Package framecache caches encoded events: each event is encoded once per wire form, however
-// many streams send it.
+// Package frames caches encoded events: each event is encoded once per wire form, however many
+// streams send it.
 //
 // The path of a frame:
 //
-//   - internal/history attaches [Frames] to each event with Event.WithFrames. A [Budget]
-//     limits their size.
-//   - transport has one Encoder per wire form, and each Encoder has its own [Form].
-//   - Encoder.Event looks up the Form in the event's Frames. If the frame is missing, the
-//     Encoder builds it, and Frames keeps it.
+//   - internal/history keeps [Frames] for each event, and hands out a [Ref] to them next to the
+//     event. A [Budget] limits their size.
+//   - internal/wire looks up its [Form] in the Frames of the Ref. If the frame is missing, wire
+//     builds it, and Frames keeps it.
 //   - The frames are dropped when the event leaves the history, or when the Budget is
 //     exceeded.
 //
 // Frames are shared and never modified. Dropping a frame drops a reference only: a stream that
 // still sends it is not affected.
-package framecache
+package frames
 
 import (
 	"sync"
 	"sync/atomic"
+	"unique"
 )
 
-// A Form identifies one wire form: a framing, a content coding, the envelope of a
-// transport, and a representation of objects. Forms are small numbers that are valid for
-// the lifetime of the process.
-type Form uint32
+// A Form identifies a wire form: a framing, a content coding, the envelope of a transport, and a
+// representation of objects. Equal forms have equal handles. The runtime forgets a form when no
+// handle is left.
+type Form = unique.Handle[any]
 
-var lastForm atomic.Uint32
-
-// NewForm returns a new unique Form. It must be called once per wire form, not once per
-// stream.
-func NewForm() Form { return Form(lastForm.Add(1)) }
+// A Ref refers to the frames of one event. The zero Ref is that of an event whose frames are not
+// cached.
+type Ref struct {
+	// Frames holds the frames that can be sent anywhere in a stream.
+	Frames *Frames
+	// Node is the position of the event in a feed, with the frames that are compressed together
+	// with earlier events. It is nil if the event was not read from a feed.
+	Node *Node
+}
 
 // Frames is the cache of one event. It holds one frame per [Form]. The zero Frames is empty
 // and has no budget. A nil Frames caches nothing. Frames is safe for concurrent use.
@@ -48,8 +52,11 @@ type frame struct {
 }
 
 // dropped is the head of a Frames after Drop, and prevents new frames from being added. Get
-// never returns this frame, because its form is zero and NewForm never returns zero.
+// never returns this frame, because its form is the zero handle.
 var dropped = new(frame)
+
+// New returns empty Frames that count against b.
+func New(b *Budget) *Frames { return &Frames{budget: b} }
 
 // SetBudget makes f count against b. It must be called before the first use of f.
 func (f *Frames) SetBudget(b *Budget) { f.budget = b }
@@ -136,27 +143,4 @@ func (n *frame) size() (bytes int64) {
 		bytes += int64(len(n.data))
 	}
 	return bytes
-}
-
-// LazyFrames holds the [Frames] of an object. Most objects never need Frames, so they are
-// only allocated by the first Get. The zero LazyFrames is empty. It is safe for concurrent
-// use.
-type LazyFrames struct {
-	frames atomic.Pointer[Frames] // a pointer, so that a Budget does not keep the object in memory
-}
-
-// Get returns the Frames. The first call creates them with the budget b.
-func (l *LazyFrames) Get(b *Budget) *Frames {
-	if f := l.frames.Load(); f != nil {
-		return f
-	}
-	l.frames.CompareAndSwap(nil, &Frames{budget: b})
-	return l.frames.Load()
-}
-
-// Drop drops the Frames permanently, if there are any.
-func (l *LazyFrames) Drop() {
-	if f := l.frames.Load(); f != nil {
-		f.Drop()
-	}
 }

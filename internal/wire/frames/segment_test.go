@@ -1,4 +1,4 @@
-package framecache
+package frames
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ type testFeed struct {
 
 func newTestFeed(t *testing.T, c *Compressors, streams int) *testFeed {
 	f := &testFeed{t: t, Feed: NewFeed(nil), compressors: c}
-	form := NewForm()
+	form := newForm()
 	for range streams {
 		f.Sequence = f.Join(form)
 	}

@@ -1,4 +1,4 @@
-package transport_test
+package wire
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -25,12 +26,12 @@ import (
 // frames at random, and decodes each watcher's stream after each frame.
 type segmentModel struct {
 	*testing.T
-	rand        *rand.Rand
-	log         *history.Log
-	compressors *transport.Compressors
-	state       map[listwatch.Key]*listwatch.Object
-	version     listwatch.Version
-	watchers    []*segmentWatcher
+	rand      *rand.Rand
+	log       *history.Log
+	segmenter *Segmenter
+	state     map[listwatch.Key]*listwatch.Object
+	version   listwatch.Version
+	watchers  []*segmentWatcher
 
 	// statistics that show what the run has covered
 	events, bytes, plain int
@@ -40,8 +41,8 @@ type segmentModel struct {
 type segmentWatcher struct {
 	*segmentModel
 	cursor  listwatch.Watcher
-	plain   *transport.Encoder // the same framing without compression
-	stream  *transport.StreamEncoder
+	plain   transport.Encoder // the same framing without compression
+	stream  Encoder
 	coding  *transport.StreamCoding
 	history []byte       // the text that messages may refer to; unused with gzip
 	wire    bytes.Buffer // the bytes that the decoder has not read
@@ -79,7 +80,7 @@ func newSegmentModel(t *testing.T, seed uint64) *segmentModel {
 	m := &segmentModel{T: t, rand: rand.New(rand.NewPCG(seed, 1)), state: make(map[listwatch.Key]*listwatch.Object), version: 1}
 	sizes := []int64{1 << 10, 20 << 10, -1}
 	m.log = history.New(history.Options{MaxBytes: 200 << 10, FrameCacheBytes: sizes[seed%3]})
-	m.compressors = transport.NewCompressors([]int{1, 2, -1}[seed/3%3])
+	m.segmenter = NewSegmenter([]int{1, 2, -1}[seed/3%3])
 	return m
 }
 
@@ -137,7 +138,7 @@ func (w *segmentWatcher) startMessages() {
 		w.Fatal(err)
 	}
 	w.plain, _ = transport.EncoderFor(framing.JSON{}, textMessages)
-	w.stream = (&transport.Stream{Encoder: encoder, Segments: true}).NewStreamEncoder(w.compressors)
+	w.stream = NewEncoder(&transport.Stream{Encoder: encoder, Segments: true}, nil, w.segmenter)
 }
 
 // receiveMessage decodes a message, which may refer to the text of earlier compressed messages. It
@@ -169,7 +170,7 @@ func (w *segmentWatcher) startGzip() {
 		m.Fatal(err)
 	}
 	w.plain, _ = transport.EncoderFor(encoder.Framer, segmentEnvelope)
-	w.stream = (&transport.Stream{Encoder: encoder, Segments: true}).NewStreamEncoder(m.compressors)
+	w.stream = NewEncoder(&transport.Stream{Encoder: encoder, Segments: true}, nil, m.segmenter)
 	w.coding = encoder.NewStreamCoding()
 	if w.decoder, err = compress.NewReader(compress.Gzip, &w.wire); err != nil {
 		m.Fatal(err)
@@ -198,19 +199,19 @@ func (w *segmentWatcher) send(frame, text []byte) {
 	}
 }
 
-func (w *segmentWatcher) sendEvent(e listwatch.Event) {
-	text, err := w.plain.Event(e)
+func (w *segmentWatcher) sendEvent(e listwatch.Event, ref frames.Ref) {
+	text, err := w.plain.Frame(framing.FromEvent(e))
 	if err != nil {
 		w.Fatal(err)
 	}
-	frame, err := w.stream.Event(e)
+	frame, err := w.stream.Event(e, ref)
 	if err != nil {
 		w.Fatal(err)
 	}
 	if w.rand.IntN(20) == 0 && w.stream.StartsSegment() {
 		bookmark := listwatch.NewBookmark(listwatch.Description{}, e.Version-1, false)
 		private, _ := w.stream.BeforeSegment(bookmark)
-		before, _ := w.plain.Event(bookmark)
+		before, _ := w.plain.Frame(framing.FromEvent(bookmark))
 		w.send(private, before)
 	}
 	w.send(frame, text)
@@ -222,10 +223,11 @@ func (w *segmentWatcher) sendEvent(e listwatch.Event) {
 // poll sends at most n events, and returns false if the watcher must be removed.
 func (w *segmentWatcher) poll(n int) bool {
 	events := make([]listwatch.Event, n)
-	n, err := w.cursor.(listwatch.Poller).Poll(events)
-	for _, e := range events[:n] {
+	refs := make([]frames.Ref, n)
+	n, err := w.cursor.(*history.Cursor).PollFrames(events, refs)
+	for i, e := range events[:n] {
 		if w.rand.IntN(50) > 0 { // a Source may wrap the log and omit events
-			w.sendEvent(e)
+			w.sendEvent(e, refs[i])
 		}
 	}
 	return err == nil
@@ -259,13 +261,13 @@ func (m *segmentModel) step() {
 		m.write()
 	case n < 260:
 		bookmark := listwatch.NewBookmark(listwatch.Description{}, m.version, false)
-		text, _ := w.plain.Event(bookmark)
-		frame, _ := w.stream.Event(bookmark)
+		text, _ := w.plain.Frame(framing.FromEvent(bookmark))
+		frame, _ := w.stream.Event(bookmark, frames.Ref{})
 		w.send(frame, text)
 	case n < 265:
 		w.send(w.stream.Heartbeat(m.version), w.plain.Heartbeat(m.version))
 		long := &listwatch.Error{Code: listwatch.Unavailable, Message: strings.Repeat("private ", 100)}
-		text, _ := w.plain.Error(long)
+		text, _ := w.plain.Frame(framing.FromError(long))
 		frame, _ := w.stream.Error(long)
 		w.send(frame, text)
 	case n < 268:
@@ -296,7 +298,7 @@ func TestSegmentsDecodeExactly(t *testing.T) {
 				w.close()
 			}
 			t.Logf("%d events, %d%% of the bytes", m.events, 100*m.bytes/m.plain)
-			if n := m.compressors.InUse(); n > 0 {
+			if n := m.segmenter.InUse(); n > 0 {
 				t.Errorf("%d compressors are in use without a stream, want 0", n)
 			}
 		})
