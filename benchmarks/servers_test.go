@@ -129,7 +129,7 @@ func startServerWith(tb testing.TB, l net.Listener, t transport.Server, detach b
 	s.watch = &watchserver.Server{Source: s.log, Transports: []transport.Server{t}, Detach: detach}
 	s.watch.Timing.Heartbeat = -1 // the clients do not answer pings
 	hs := &http.Server{Handler: s.watch}
-	c.Configure(hs)
+	h2.Configure(hs, c)
 	go hs.Serve(l)
 	tb.Cleanup(func() { hs.Close() })
 	return s

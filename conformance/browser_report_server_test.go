@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -54,7 +53,7 @@ func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	o.server = httptest.NewUnstartedServer(mux)
 	o.conns = &resettableListener{Listener: o.server.Listener}
 	o.server.Listener = o.conns
-	h2.Configure(o.server.Config, transport.Options{})
+	h2.Configure(o.server.Config, h2.Config{})
 	o.server.Start()
 	o.url = o.server.URL
 	t.Cleanup(o.server.Close)

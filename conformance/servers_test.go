@@ -39,7 +39,7 @@ func startServer(
 ) *servertest.Server {
 	t.Helper()
 	http2 := config.http2
-	http2.Options = transport.Options{WriteTimeout: testTimeout, PingInterval: testTimeout}
+	http2.WriteTimeout, http2.PingInterval = testTimeout, testTimeout
 	return servertest.Start(t, source, servertest.Options{
 		Sockets: true, TLS: tls,
 		Configure: func(s *watchserver.Server) {

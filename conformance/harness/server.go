@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch/conformance/internal/certs"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
@@ -17,7 +18,7 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 	t.Helper()
 	var shutdown func(context.Context) error
 	configure := func(srv *http.Server) {
-		s.HTTP2.Configure(srv)
+		h2.Configure(srv, s.HTTP2)
 		shutdown = srv.Shutdown
 		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			if s.SmallBuffers {

@@ -41,7 +41,7 @@ func main() {
 		log.Fatal(err)
 	}
 	server := &http.Server{Handler: newHandler(flags)}
-	h2.Configure(server, transport.Options{})
+	h2.Configure(server, h2.Config{})
 	log.Print("open http://", listener.Addr())
 	log.Fatal(server.Serve(listener))
 }

@@ -127,7 +127,7 @@ func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial fu
 	}
 	s := transporttest.StartServer(t, transporttest.ServerConfig{
 		Handler:   func(http.Handler) http.Handler { return handler },
-		Configure: func(s *http.Server) { h2.Configure(s, transport.Options{}) },
+		Configure: func(s *http.Server) { h2.Configure(s, h2.Config{}) },
 	})
 	s.URL.RawQuery = ""
 	remote.URL, remote.Network = s.URL.String(), s.Network

@@ -35,7 +35,7 @@ func main() {
 	settings := &watchserver.Server{Source: memory.New[Setting]()}
 	metrics, logger := prometheus.NewRegistry(), log.Default()
 	srv := &http.Server{Addr: "127.0.0.1:8080", Handler: newRouter(settings, metrics, otel.GetTracerProvider(), logger)}
-	h2.Configure(srv, transport.Options{})
+	h2.Configure(srv, h2.Config{})
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
 	stopped := make(chan struct{})

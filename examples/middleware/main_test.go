@@ -111,7 +111,7 @@ var paths = []struct {
 
 func plain(next http.Handler) http.Handler { return next }
 
-func configure(srv *http.Server) { h2.Configure(srv, transport.Options{}) }
+func configure(srv *http.Server) { h2.Configure(srv, h2.Config{}) }
 
 const watchTime = 300 * time.Millisecond
 

@@ -34,7 +34,7 @@ type Options struct {
 	// argument.
 	Wrap func(http.Handler) http.Handler
 	// ConfigureHTTP, if not nil, changes the http.Server before it starts. Afterwards
-	// [h2.Config.Configure] sets the fields that are still zero.
+	// [h2.Configure] sets the fields that are still zero.
 	ConfigureHTTP func(*http.Server)
 	// HTTP2 configures HTTP/2.
 	HTTP2 h2.Config
@@ -75,7 +75,7 @@ func Start(t testing.TB, source listwatch.Source, o Options) *Server {
 			if o.ConfigureHTTP != nil {
 				o.ConfigureHTTP(srv)
 			}
-			o.HTTP2.Configure(srv)
+			h2.Configure(srv, o.HTTP2)
 		},
 	})
 	s.Network = transport.Network{Dial: s.Dial, TLS: s.ClientTLS}

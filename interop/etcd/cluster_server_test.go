@@ -12,7 +12,6 @@ import (
 
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/etcd"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -91,7 +90,7 @@ func (c serverConfig) run() error {
 		return err
 	}
 	s := &http.Server{Handler: api}
-	h2.Configure(s, transport.Options{WriteTimeout: writeTimeout, PingInterval: heartbeatInterval})
+	h2.Configure(s, h2.Config{WriteTimeout: writeTimeout, PingInterval: heartbeatInterval})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the process of the test exits
 		os.Exit(0)

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +37,7 @@ type loopServer struct {
 func startLoopServer(t *testing.T) *loopServer {
 	t.Helper()
 	s := &loopServer{Server: apiserver.StartWith(t, apiserver.Options{
-		Configure: func(hs *http.Server) { h2.Configure(hs, transport.Options{}) },
+		Configure: func(hs *http.Server) { h2.Configure(hs, h2.Config{}) },
 	})}
 	createCRD(t, s.Config(), widgetGVR, "Widget")
 	return s

@@ -25,7 +25,6 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/nodetest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
@@ -322,7 +321,7 @@ func startSharing(t *testing.T) *sharingServer {
 	hs.Config.Protocols = new(http.Protocols)
 	hs.Config.Protocols.SetHTTP1(true)
 	hs.Config.Protocols.SetUnencryptedHTTP2(true)
-	h2.Configure(hs.Config, transport.Options{})
+	h2.Configure(hs.Config, h2.Config{})
 	hs.Start()
 	t.Cleanup(func() {
 		hs.CloseClientConnections()

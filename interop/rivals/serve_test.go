@@ -18,7 +18,6 @@ import (
 
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -43,7 +42,7 @@ type usage struct {
 func TestServe(t *testing.T) {
 	o := apiserver.Options{Etcd: etcdtest.StartProcess(t).URL}
 	if os.Getenv(serveEnv) == "h2" {
-		o.Configure = func(hs *http.Server) { h2.Configure(hs, transport.Options{}) }
+		o.Configure = func(hs *http.Server) { h2.Configure(hs, h2.Config{}) }
 	}
 	s := apiserver.StartWith(t, o)
 	if os.Getenv(serveEnv) == "" {

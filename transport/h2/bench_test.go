@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
@@ -13,6 +12,6 @@ func BenchmarkSend(b *testing.B) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	configure := func(srv *http.Server) { Configure(srv, transport.Options{}) }
+	configure := func(srv *http.Server) { Configure(srv, Config{}) }
 	transporttest.BenchmarkSend(b, transporttest.ServerConfig{Server: Server{}, Configure: configure}, protocols)
 }

@@ -10,9 +10,12 @@ import (
 
 // A Config configures an http.Server for watches. The zero value is ready to use.
 type Config struct {
-	// Options has the write timeout and the ping interval of connections. Its other fields are
-	// not used.
-	transport.Options
+	// WriteTimeout is the time after which a connection ends if it accepts no byte of pending data.
+	// If zero, [transport.DefaultWriteTimeout] is used. A negative value means no limit.
+	WriteTimeout time.Duration
+	// PingInterval is the time without traffic after which the server pings a connection. If zero,
+	// [transport.DefaultPingInterval] is used. A negative value disables pings.
+	PingInterval time.Duration
 	// NetHTTP keeps the HTTP/2 implementation of net/http, which needs a goroutine for each watch
 	// and much more CPU for each event. By default the connection loop of this package replaces it.
 	NetHTTP bool
@@ -23,9 +26,6 @@ type Config struct {
 	// HTTP/1.1 work too.
 	ExtendedConnect bool
 }
-
-// Configure configures srv with the zero [Config] and the options o. See [Config.Configure].
-func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Configure(srv) }
 
 // Configure makes srv serve HTTP/2 over TLS, and in clear text with prior knowledge. It uses the
 // connection loop of this package, unless c.NetHTTP is set. The loop uses srv.HTTP2 and the
@@ -49,7 +49,7 @@ func Configure(srv *http.Server, o transport.Options) { Config{Options: o}.Confi
 //
 // Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it for
 // itself.
-func (c Config) Configure(srv *http.Server) {
+func Configure(srv *http.Server, c Config) {
 	if srv.Protocols == nil {
 		srv.Protocols = new(http.Protocols)
 		srv.Protocols.SetHTTP1(true)
@@ -65,9 +65,10 @@ func (c Config) Configure(srv *http.Server) {
 		h = *srv.HTTP2
 	}
 	setDefault(&h.MaxReadFrameSize, 16<<10)
-	setDefault(&h.SendPingTimeout, max(0, c.PingIntervalOrDefault()))
-	setDefault(&h.PingTimeout, max(0, min(c.PingIntervalOrDefault(), 15*time.Second)))
-	setDefault(&h.WriteByteTimeout, max(0, c.WriteTimeoutOrDefault()))
+	o := transport.Options{WriteTimeout: c.WriteTimeout, PingInterval: c.PingInterval}
+	setDefault(&h.SendPingTimeout, max(0, o.PingIntervalOrDefault()))
+	setDefault(&h.PingTimeout, max(0, min(o.PingIntervalOrDefault(), 15*time.Second)))
+	setDefault(&h.WriteByteTimeout, max(0, o.WriteTimeoutOrDefault()))
 	if c.NetHTTP {
 		setDefault(&h.MaxConcurrentStreams, 250)
 		setDefault(&h.MaxReceiveBufferPerConnection, 128<<10)

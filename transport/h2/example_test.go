@@ -26,7 +26,7 @@ func Example() {
 		return
 	}
 	server := httptest.NewUnstartedServer(&watchserver.Server{Source: flags})
-	h2.Configure(server.Config, transport.Options{})
+	h2.Configure(server.Config, h2.Config{})
 	server.Start()
 	defer server.Close()
 

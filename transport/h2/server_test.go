@@ -26,7 +26,7 @@ func startServer(t *testing.T, config transporttest.ServerConfig) *transporttest
 		if inner != nil {
 			inner(srv)
 		}
-		Configure(srv, config.Options)
+		configure(srv, config.Options)
 	}
 	return transporttest.StartServer(t, config)
 }
@@ -252,7 +252,7 @@ func TestAVanishedClientIsDetected(t *testing.T) {
 
 func TestConfigureSetsOnlyZeroFields(t *testing.T) {
 	srv := &http.Server{}
-	Configure(srv, transport.Options{WriteTimeout: time.Second, PingInterval: -1})
+	Configure(srv, Config{WriteTimeout: time.Second, PingInterval: -1})
 	if p := srv.Protocols; !p.HTTP1() || !p.HTTP2() || !p.UnencryptedHTTP2() {
 		t.Errorf("got protocols %v", p)
 	}
@@ -264,7 +264,7 @@ func TestConfigureSetsOnlyZeroFields(t *testing.T) {
 	}
 	protocols, config := new(http.Protocols), &http.HTTP2Config{MaxConcurrentStreams: 7}
 	own := &http.Server{Protocols: protocols, HTTP2: config, ReadHeaderTimeout: time.Second}
-	Configure(own, transport.Options{})
+	Configure(own, Config{})
 	if own.Protocols != protocols || own.HTTP2.MaxConcurrentStreams != 7 || own.ReadHeaderTimeout != time.Second {
 		t.Errorf("got %+v, want the fields of the caller unchanged", own)
 	}

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/listwatch/listwatch/framing"
@@ -12,8 +13,12 @@ var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}
 
 func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
 
+func configure(srv *http.Server, o transport.Options) {
+	Configure(srv, Config{WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval})
+}
+
 func TestTransport(t *testing.T) {
 	transporttest.Run(t, transporttest.Pair{
-		Server: Server{}, Client: newClient, Configure: Configure, Framings: framings, Compressions: transport.Codings(),
+		Server: Server{}, Client: newClient, Configure: configure, Framings: framings, Compressions: transport.Codings(),
 	})
 }

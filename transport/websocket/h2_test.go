@@ -18,7 +18,7 @@ func newH2Client(n transport.Network) transport.Client {
 
 // permitH2 makes srv serve WebSockets over HTTP/2.
 func permitH2(srv *http.Server, o transport.Options) {
-	h2.Config{Options: o, ExtendedConnect: true}.Configure(srv)
+	h2.Configure(srv, h2.Config{WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval, ExtendedConnect: true})
 }
 
 func TestServerAndClientOverHTTP2(t *testing.T) {

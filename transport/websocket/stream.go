@@ -27,20 +27,21 @@ const (
 type stream struct {
 	transport.Conn
 	// Immutable after open.
-	conn    net.Conn
-	tunnel  connio.Tunnel // conn, if it is a stream of HTTP/2; otherwise nil
-	deflate bool
-	pings   *time.Timer
+	conn   net.Conn
+	tunnel connio.Tunnel // conn, if it is a stream of HTTP/2; otherwise nil
+	pings  *time.Timer
 
 	early []byte // the bytes that the client sent with the handshake; owned by serve
 	// reply is the close frame with which serve ends the stream, set before it calls Close.
 	reply atomic.Pointer[wswatch.CloseFrame]
 
-	writer     connio.FrameWriter // owned by the Conn
-	writing    atomic.Bool        // WriteFrames is running
-	sent       atomic.Int64       // the number of bytes written
-	pinged     atomic.Bool        // a ping is not answered yet
-	sentAtPing int64              // the value of sent at the last ping; owned by ping
+	writer connio.FrameWriter // owned by the Conn
+
+	deflate    bool          // immutable after open
+	writing    atomic.Bool   // WriteFrames is running
+	pinged     atomic.Bool   // a ping is not answered yet
+	sent       atomic.Uint32 // the number of bytes written, modulo 2^32
+	sentAtPing uint32        // the value of sent at the last ping; owned by ping
 }
 
 var _ transport.Link = (*stream)(nil)
@@ -79,7 +80,7 @@ func (s *stream) WriteFrames(frames [][]byte) (err error) {
 	} else {
 		err = s.writer.WriteFrames(frames)
 	}
-	s.sent.Add(int64(n))
+	s.sent.Add(uint32(n))
 	s.writing.Store(false)
 	return err
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -65,7 +64,7 @@ func open() (*collection, error) {
 	c.api = &watchserver.Server{Source: c.things}
 	c.http = &http.Server{Handler: c.api}
 	c.url = "http://" + l.Addr().String() + "/things"
-	h2.Configure(c.http, transport.Options{})
+	h2.Configure(c.http, h2.Config{})
 	go func() { _ = c.http.Serve(l) }() // returns when the server is closed
 	return c, nil
 }

@@ -34,7 +34,9 @@ func TestEveryTransport(t *testing.T) {
 		{
 			Server:    h2.Server{},
 			Client:    func(n transport.Network) transport.Client { return &h2.Client{Network: n} },
-			Configure: func(s *http.Server, o transport.Options) { h2.Configure(s, o) },
+			Configure: func(s *http.Server, o transport.Options) {
+				h2.Configure(s, h2.Config{WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval})
+			},
 		},
 		{
 			Server:            &websocket.Server{},

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -40,7 +39,7 @@ func (e *endpoint) listen() error {
 	if e.config != nil {
 		e.server.TLSConfig = e.config.Clone()
 	}
-	h2.Configure(e.server, transport.Options{})
+	h2.Configure(e.server, h2.Config{})
 	e.served = make(chan struct{})
 	go func(s *http.Server, served chan struct{}) {
 		defer close(served)

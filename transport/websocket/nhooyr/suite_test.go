@@ -42,7 +42,7 @@ func TestServerOverHTTP2(t *testing.T) {
 		Server: &Server{},
 		Client: func(n transport.Network) transport.Client { return h2websocket.NewClient(n, newClient) },
 		Configure: func(srv *http.Server, o transport.Options) {
-			h2.Config{Options: o, ExtendedConnect: true}.Configure(srv)
+			h2.Configure(srv, h2.Config{WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval, ExtendedConnect: true})
 		},
 		Framings: framings, CannotSplitFrames: true,
 	})

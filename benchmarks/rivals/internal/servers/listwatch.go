@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/event"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchcache"
 	"github.com/listwatch/listwatch/watchserver"
@@ -47,7 +46,7 @@ func newListwatch(state []event.Object) (*listwatchServer, *http.Server, error) 
 	// Send no pings, because the clients do not answer them. No other server requires answers.
 	watch.Timing.Heartbeat = -1
 	server := &http.Server{Handler: watch, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
-	h2.Configure(server, transport.Options{})
+	h2.Configure(server, h2.Config{})
 	return &listwatchServer{cache}, server, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/memory"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -49,7 +48,7 @@ func serveUntil(t *testing.T, wrap func(http.Handler) http.Handler) (base string
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: handler}
-	h2.Configure(server, transport.Options{})
+	h2.Configure(server, h2.Config{})
 	go func() { _ = server.Serve(l) }()
 	stop = func() { server.Close() }
 	t.Cleanup(stop)

@@ -112,7 +112,7 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 		l = limited
 	}
 	return newEndpoint(l, p, f.Log, h2.Config{
-		Options: transport.Options{WriteTimeout: o.limits.writeTimeout}, ExtendedConnect: o.webSocketOverHTTP2,
+		WriteTimeout: o.limits.writeTimeout, ExtendedConnect: o.webSocketOverHTTP2,
 	}), nil
 }
 
@@ -144,7 +144,7 @@ func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Conf
 	e := &Endpoint{listener: l, access: p.access, server: &http.Server{
 		Handler: withGuard(p.handler), TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
-	http2.Configure(e.server)
+	h2.Configure(e.server, http2)
 	scheme := "http"
 	if p.tls != nil {
 		scheme = "https"
