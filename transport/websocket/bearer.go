@@ -1,21 +1,48 @@
 package websocket
 
 import (
+	"encoding/base64"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// SubprotocolAny is a subprotocol that leaves the choice of the framing to the Accept header. A
-// browser that sends a bearer token as a subprotocol must also offer a subprotocol that the server
-// can choose. Kubernetes clients offer SubprotocolAny. The subprotocol of a
-// [framing.SubprotocolFramer], on the other hand, selects this framing. It overrides the Accept
-// header, because a browser cannot set headers for a WebSocket.
-const SubprotocolAny = wswatch.SubprotocolAny
+// bearerPrefix is the prefix of a subprotocol that holds a bearer token in base64url without
+// padding, as in kube-apiserver.
+const bearerPrefix = "base64url.bearer.authorization.k8s.io."
 
 // BearerToken returns the bearer token that a browser sends as a subprotocol, because it cannot
 // set Authorization for a WebSocket. The subprotocol is
 // base64url.bearer.authorization.k8s.io.TOKEN, with the token in base64url without padding. ok
 // is false if there is no token. If there are several tokens, or the token cannot be decoded,
 // the error has code Unauthorized.
-func BearerToken(r *http.Request) (token string, ok bool, err error) { return wswatch.BearerToken(r) }
+//
+// The browser must also offer a subprotocol that the server can choose: the one of a framing, or
+// "v1" as Kubernetes clients do, which leaves the choice of the framing to the Accept header.
+func BearerToken(r *http.Request) (token string, ok bool, err error) {
+	for _, name := range wswatch.OfferedSubprotocols(r.Header) {
+		encoded, isToken := strings.CutPrefix(name, bearerPrefix)
+		if !isToken {
+			continue
+		}
+		if ok {
+			return "", false, errBadToken("more than one bearer token in Sec-WebSocket-Protocol")
+		}
+		b, err := base64.RawURLEncoding.DecodeString(encoded)
+		// The decoder ignores line breaks and unused bits, so compare with the encoding of the
+		// result.
+		if err != nil || len(b) == 0 || base64.RawURLEncoding.EncodeToString(b) != encoded || !utf8.Valid(b) {
+			// The message may be logged, so it does not contain the token.
+			return "", false, errBadToken("the bearer token in Sec-WebSocket-Protocol must be UTF-8 text in base64url without padding")
+		}
+		token, ok = string(b), true
+	}
+	return token, ok, nil
+}
+
+func errBadToken(message string) error {
+	return &listwatch.Error{Code: listwatch.Unauthorized, Op: "upgrade to WebSocket", Message: message}
+}

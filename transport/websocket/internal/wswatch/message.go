@@ -39,7 +39,7 @@ func newRequest(r *transport.Request) (*Request, error) {
 	if len(request.Framings) == 0 {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "no framing of the request has a message form"}
 	}
-	offered := offeredSubprotocols(r.Header)
+	offered := OfferedSubprotocols(r.Header)
 	if name := framing.SubprotocolOf(request.Framings[0]); name != "" && !slices.Contains(offered, name) {
 		offered = append([]string{name}, offered...)
 	}

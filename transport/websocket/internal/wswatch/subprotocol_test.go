@@ -1,64 +1,23 @@
 package wswatch
 
 import (
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 )
 
-func TestBearerToken(t *testing.T) {
-	enc := base64.RawURLEncoding.EncodeToString
-	tests := []struct {
-		offers []string
-		token  string
-		ok     bool
-		bad    bool
-	}{
-		{nil, "", false, false},
-		{[]string{"v1"}, "", false, false},
-		{[]string{"v1, " + bearerPrefix + enc([]byte("abc?>~"))}, "abc?>~", true, false},
-		{[]string{"v1", bearerPrefix + enc([]byte("abc"))}, "abc", true, false},
-		{[]string{bearerPrefix}, "", false, true},
-		{[]string{bearerPrefix + "a+b/"}, "", false, true},
-		{[]string{bearerPrefix + enc([]byte("abcd")) + "=="}, "", false, true},
-		{[]string{bearerPrefix + enc([]byte{0xFF, 0xFE})}, "", false, true},
-		{[]string{bearerPrefix + enc([]byte("a")) + "," + bearerPrefix + enc([]byte("b"))}, "", false, true},
-	}
-	for _, tt := range tests {
-		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": tt.offers}}
-		token, ok, err := BearerToken(r)
-		if token != tt.token || ok != tt.ok || (err != nil) != tt.bad {
-			t.Errorf("%q: got %q, %v, %v", tt.offers, token, ok, err)
-		}
-		if tt.bad {
-			if listwatch.CodeOf(err) != listwatch.Unauthorized {
-				t.Errorf("%q: got error %v, want %v", tt.offers, err, listwatch.Unauthorized)
-			}
-		}
-	}
-}
-
 func FuzzSubprotocols(f *testing.F) {
-	for _, s := range []string{"", "v1", "chat, " + (framing.CBORSeq{}).Subprotocol(), bearerPrefix + "YWJj, v1", ",,  ,", bearerPrefix + "YQ==", "v1\t"} {
+	for _, s := range []string{"", "v1", "chat, " + (framing.CBORSeq{}).Subprotocol(), "bearer.YWJj, v1", ",,  ,", "v1\t"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": {s}}}
 		chosen, framer := chooseSubprotocol(r.Header, framing.Default())
-		known := chosen == SubprotocolAny || framer != nil && framing.SubprotocolOf(framer) == chosen
+		known := chosen == subprotocolAny || framer != nil && framing.SubprotocolOf(framer) == chosen
 		if chosen != "" && (!known || !strings.Contains(s, chosen)) {
 			t.Errorf("got subprotocol %q for the offer %q", chosen, s)
-		}
-		token, ok, err := BearerToken(r)
-		if ok != (token != "") || err != nil && ok {
-			t.Errorf("%q: got %q, %v, %v", s, token, ok, err)
-		}
-		if ok && !strings.Contains(s, bearerPrefix+base64.RawURLEncoding.EncodeToString([]byte(token))) {
-			t.Errorf("%q does not contain the token %q", s, token)
 		}
 	})
 }
