@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 var (
@@ -30,8 +30,6 @@ type responseReceiver struct {
 	decoder framing.Decoder
 	err     error // the first error of Receive, which later calls return again
 }
-
-var errReceiverClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed}
 
 // newReceiver returns a Receiver for resp. cancel ends the context of the request. If newReceiver
 // returns an error, the caller must close resp.
@@ -63,56 +61,56 @@ func undelimited(resp *http.Response) bool {
 	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 }
 
-func (c *responseReceiver) Header() http.Header { return c.resp.Header }
+func (r *responseReceiver) Header() http.Header { return r.resp.Header }
 
-func (c *responseReceiver) LastEventID() string {
-	if p, ok := c.decoder.(framing.Positioner); ok {
+func (r *responseReceiver) LastEventID() string {
+	if p, ok := r.decoder.(framing.Positioner); ok {
 		return p.LastEventID()
 	}
 	return ""
 }
 
-func (c *responseReceiver) Receive() (framing.WatchEvent, error) {
-	if c.err != nil {
-		return framing.WatchEvent{}, c.err
+func (r *responseReceiver) Receive() (framing.WatchEvent, error) {
+	if r.err != nil {
+		return framing.WatchEvent{}, r.err
 	}
-	if c.coded != nil {
-		c.coded.resetLimit()
+	if r.coded != nil {
+		r.coded.resetLimit()
 	}
-	e, err := c.decoder.Decode()
+	e, err := r.decoder.Decode()
 	if err != nil {
-		c.err = c.streamError(err)
-		return framing.WatchEvent{}, c.err
+		r.err = r.streamError(err)
+		return framing.WatchEvent{}, r.err
 	}
 	return e, nil
 }
 
 // Buffered implements [framing.Buffered].
-func (c *responseReceiver) Buffered() (framing.WatchEvent, bool) {
-	if b, ok := c.decoder.(framing.Buffered); ok && c.err == nil {
+func (r *responseReceiver) Buffered() (framing.WatchEvent, bool) {
+	if b, ok := r.decoder.(framing.Buffered); ok && r.err == nil {
 		return b.Buffered()
 	}
 	return framing.WatchEvent{}, false
 }
 
 // streamError converts an error of the decoder to the error of Receive. The decoder sees every end
-// of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. c.body.err is the actual
+// of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. r.body.err is the actual
 // reason.
-func (c *responseReceiver) streamError(err error) error {
-	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && c.coded.isIncomplete()
+func (r *responseReceiver) streamError(err error) error {
+	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && r.coded.isIncomplete()
 	if !withinEvent && !errors.Is(err, io.EOF) {
 		return err // the data is invalid
 	}
-	if c.body.err == nil {
-		return cmp.Or(c.coded.truncationError(withinEvent), err)
+	if r.body.err == nil {
+		return cmp.Or(r.coded.truncationError(withinEvent), err)
 	}
-	if ctx := c.resp.Request.Context(); ctx.Err() != nil {
-		if context.Cause(ctx) == errReceiverClosed {
-			return errReceiverClosed
+	if ctx := r.resp.Request.Context(); ctx.Err() != nil {
+		if context.Cause(ctx) == connio.ErrReceiverClosed {
+			return connio.ErrReceiverClosed
 		}
 		return ctx.Err()
 	}
-	return connectionError(c.body.err, withinEvent)
+	return connectionError(r.body.err, withinEvent)
 }
 
 // connectionError returns the error of a stream whose connection failed with cause.
@@ -140,9 +138,9 @@ func isChunkError(err error) bool {
 }
 
 // Close cancels the request, which closes the connection or resets the stream.
-func (c *responseReceiver) Close() error {
-	c.cancel(errReceiverClosed)
-	c.resp.Body.Close() // the request was canceled, so this error has no meaning
+func (r *responseReceiver) Close() error {
+	r.cancel(connio.ErrReceiverClosed)
+	r.resp.Body.Close() // the request was canceled, so this error has no meaning
 	return nil
 }
 

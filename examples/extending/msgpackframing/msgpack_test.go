@@ -32,8 +32,8 @@ func TestEveryTransport(t *testing.T) {
 			Client: func(n transport.Network) transport.Client { return &chunked.Client{Network: n} },
 		},
 		{
-			Server:    h2.Server{},
-			Client:    func(n transport.Network) transport.Client { return &h2.Client{Network: n} },
+			Server: h2.Server{},
+			Client: func(n transport.Network) transport.Client { return &h2.Client{Network: n} },
 			Configure: func(s *http.Server, o transport.Options) {
 				h2.Configure(s, h2.Config{WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval})
 			},

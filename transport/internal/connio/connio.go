@@ -20,7 +20,14 @@ type Reader interface {
 }
 
 // ErrSenderClosed is the error that Send returns after Close.
-var ErrSenderClosed error = &listwatch.Error{Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed", Err: net.ErrClosed}
+var ErrSenderClosed error = &listwatch.Error{
+	Code: listwatch.Unavailable, Op: "send", Message: "the stream is closed", Err: net.ErrClosed,
+}
+
+// ErrReceiverClosed is the error that Receive returns after Close.
+var ErrReceiverClosed error = &listwatch.Error{
+	Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed,
+}
 
 // SendError returns the error for a Send whose write failed with err.
 func SendError(err error) error {

@@ -224,16 +224,8 @@ func (c *conn) close() {
 // closeWrite closes the writing side of the connection. The reader ends when the client closes the
 // connection, or after lingerTime.
 func (c *conn) closeWrite() {
-	type halfCloser interface{ CloseWrite() error }
 	_ = c.nc.SetReadDeadline(time.Now().Add(lingerTime))
-	if t, ok := c.nc.(*tls.Conn); ok {
-		_ = t.CloseWrite()
-		if h, ok := t.NetConn().(halfCloser); ok {
-			_ = h.CloseWrite()
-		}
-	} else if h, ok := c.nc.(halfCloser); ok {
-		_ = h.CloseWrite()
-	}
+	connio.CloseWrite(c.nc)
 }
 
 // disconnect fails all streams at once and makes the reader stop. The reader then closes the
@@ -248,10 +240,8 @@ func (c *conn) disconnect(err error) {
 	}
 	c.failStreams(err)
 	c.timer.Stop()
-	_ = c.nc.SetReadDeadline(longAgo) // ends the reader
+	_ = c.nc.SetReadDeadline(connio.LongAgo) // ends the reader
 }
-
-var longAgo = time.Unix(1, 0)
 
 func (c *conn) failStreams(err error) {
 	for _, st := range slices.Clone(c.streams) { // fail removes the stream

@@ -2,12 +2,12 @@ package wswatch
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"sync"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // A Conn is a client's end of a WebSocket.
@@ -97,14 +97,10 @@ func (r *receiver) fail(err error) error {
 	return err
 }
 
-var errReceiverClosed = &listwatch.Error{
-	Code: listwatch.Unavailable, Op: "receive", Message: "the receiver was closed", Err: net.ErrClosed,
-}
-
 // Close writes a close frame and closes the connection.
 func (r *receiver) Close() error {
 	r.detachContext()
-	r.closeWith(errReceiverClosed)
+	r.closeWith(connio.ErrReceiverClosed)
 	return nil
 }
 
