@@ -32,8 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&o.dataDir, "data", "",
 		"the `directory` of the data, which is created if necessary (default: a temporary directory)")
 	f.StringVar(&o.clientURL, "client", defaultClient,
-		"the `URL` for clients, with http and a loopback address; port 0 chooses a free port; each of several "+
-			"members uses the next two ports")
+		"the `URL` for clients, with http and a loopback address; each of several members uses the next two ports")
 	f.IntVar(&o.members, "members", 1, "the `number` of members: 1, 3, 5 or 7")
 	err := f.Parse(args)
 	switch {
