@@ -8,7 +8,6 @@ require github.com/listwatch/listwatch v0.0.0
 
 require (
 	github.com/google/go-cmp v0.7.0
-	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/net v0.62.0
 )
 

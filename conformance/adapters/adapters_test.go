@@ -22,55 +22,6 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // patience is longer than the default, because a busy machine must not make a test fail.
 const patience = time.Minute
 
-func TestReadKubeconfig(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	write("token", "t0ken\n")
-	const head = "apiVersion: v1\nkind: Config\ncurrent-context: b\ncontexts:\n- {name: a, context: {cluster: x, " +
-		"user: x}}\n- {name: b, context: {cluster: c, user: u}}\n"
-	good := write("config", head+`
-clusters:
-- name: c
-  cluster: {server: "https://127.0.0.1:6443", insecure-skip-tls-verify: true, tls-server-name: kube}
-users:
-- name: u
-  user: {tokenFile: token}
-`)
-	base, a, contents, err := adapters.ReadKubeconfig(good, adapters.Options{Timeout: time.Minute})
-	if err != nil || base != "https://127.0.0.1:6443" || !a.TLS.InsecureSkipVerify || a.TLS.ServerName != "kube" ||
-		a.Header.Get("Authorization") != "Bearer t0ken" || a.Timeout != time.Minute {
-		t.Errorf("got %s, %+v, %v", base, a, err)
-	}
-	if len(contents) != 2 || string(contents[1]) != "t0ken\n" {
-		t.Errorf("got contents %q, want those of the kubeconfig and of the token file", contents)
-	}
-	for text, want := range map[string]string{
-		"{":                        "not a kubeconfig file",
-		"current-context: nowhere": "does not refer to a cluster",
-		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: " +
-			"'!'}}]": "certificate-authority-data",
-		head + "clusters: [{name: c, cluster: {server: x, certificate-authority-data: " +
-			"eA==}}]": "must contain a certificate in PEM",
-		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {exec: {command: " +
-			"x}}}]": "exec",
-		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate: " +
-			"missing}}]": "missing",
-		head + "clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {client-certificate-data: " +
-			"eA==}}]": "client-certificate",
-	} {
-		if _, _, _, err := adapters.ReadKubeconfig(write("bad", text), adapters.Options{}); err == nil ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want an error with %q", text, err, want)
-		}
-	}
-}
-
 func TestExecServer(t *testing.T) {
 	p, err := adapters.ExecServer(t.Context(), testbuild.Program(t, "../testdata/hookserver"), os.Stderr, patience)
 	if err != nil {

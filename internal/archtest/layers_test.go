@@ -212,7 +212,7 @@ var dependencies = []dependency{
 	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",
-		[]string{"kubeapi/internal/yamlbody", "conformance/adapters", "cmd/listwatch/internal/config"},
+		[]string{"kubeapi/internal/yamlbody", "cmd/listwatch/internal/kubeconfig", "cmd/listwatch/internal/config"},
 		"Kubernetes uses YAML for bodies and kubeconfig files, and operators for configuration; our own formats are JSON",
 	},
 	{"golang.org/x/term", []string{"cmd/*/..."}, "only programs use terminals"},

@@ -109,7 +109,7 @@ var internalImports = map[string][]string{
 	"examples/extending":  nil,
 	"examples/middleware": nil,
 	"examples/postgres":   nil,
-	"interop":             {"internal/history", "internal/ports", "internal/rawjson"},
+	"interop":             {"internal/ports"},
 	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/kubeconfig"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
@@ -127,9 +129,12 @@ func (s *serverOptions) open(ctx context.Context, notes io.Writer) (*closableTar
 	}
 	base := s.kube
 	if s.kubeconfig != "" {
-		if base, a, _, err = adapters.ReadKubeconfig(s.kubeconfig, a); err != nil {
+		c, err := kubeconfig.Read(s.kubeconfig, a.TLS)
+		if err != nil {
 			return nil, targetError(err)
 		}
+		base, a.TLS = c.Server, c.TLS
+		maps.Copy(a.Header, c.Header)
 	}
 	c, err := adapters.Kube(ctx, base, s.resource, a)
 	if err != nil {

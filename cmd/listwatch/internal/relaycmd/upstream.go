@@ -15,9 +15,9 @@ import (
 
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/kubeconfig"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
-	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -96,12 +96,8 @@ func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 // useKubeconfig configures an upstream with the CAs and credentials that the kubeconfig contains,
 // and keeps them up to date. It returns the URL of the server.
 func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config, a *upstream) (base string, err error) {
-	type parsed struct {
-		server string
-		adapters.Options
-	}
-	var read parsed
-	var current atomic.Pointer[parsed]
+	var read *kubeconfig.Config
+	var current atomic.Pointer[kubeconfig.Config]
 	fromFlags := a.network.TLSConfig
 	a.network.TLSConfig = func() *tls.Config {
 		flags, c := fromFlags(), current.Load().TLS.Clone()
@@ -115,19 +111,21 @@ func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config,
 	}
 	a.header = func(context.Context, bool) (http.Header, error) { return current.Load().Header, nil }
 	err = files.AddFunc("--kubeconfig "+o.kubeconfig, func() (contents [][]byte, err error) {
-		if read.server, read.Options, contents, err = adapters.ReadKubeconfig(o.kubeconfig, adapters.Options{TLS: common}); err != nil {
+		if read, err = kubeconfig.Read(o.kubeconfig, common); err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
-		return contents, nil
+		return read.Contents, nil
 	}, func([][]byte) error {
-		if last := current.Load(); last != nil && last.server != read.server {
-			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", last.server, read.server)
+		if last := current.Load(); last != nil && last.Server != read.Server {
+			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", last.Server, read.Server)
 		}
-		used := read
-		current.Store(&used)
+		current.Store(read)
 		return nil
 	})
-	return read.server, err
+	if err != nil {
+		return "", err
+	}
+	return read.Server, nil
 }
 
 // withUpstreamFlags replaces the flag names in an error of package remote with the flag names
