@@ -53,7 +53,7 @@ func Example() {
 	if _, err := flags.Update(ctx, key, func(f *Flag) error { f.Enabled = true; return nil }); err != nil {
 		fmt.Println(err)
 	}
-	if _, err := flags.Delete(ctx, key); err != nil {
+	if _, err := flags.Delete(ctx, key, 0); err != nil {
 		fmt.Println(err)
 	}
 

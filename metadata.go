@@ -2,7 +2,10 @@ package listwatch
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // Metadata makes a Go type watchable: embed it with the tag `json:"metadata"`. Its members are a
@@ -42,4 +45,14 @@ func Decode[T any](o *Object) (T, error) {
 		return t, &Error{Code: Corrupt, Op: "decode " + o.Key.String(), Err: err}
 	}
 	return t, nil
+}
+
+// Encode returns the JSON of value, for a [Writer] or for [NewObject]. It is like json.Marshal, but
+// leaves <, > and & in strings as they are.
+func Encode(value any) ([]byte, error) {
+	data, err := rawjson.Encode(value)
+	if err != nil {
+		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("encode %T", value), Err: err}
+	}
+	return data, nil
 }

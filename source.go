@@ -29,8 +29,8 @@ import (
 //
 // # Wrappers
 //
-// A Source that wraps another one has a method Unwrap() Source, with which [Describe] finds the
-// Description of the wrapped Source.
+// A Source that wraps another one has a method Unwrap() Source, with which [Describe] and [As] find
+// the Description and other properties of the wrapped Source.
 //
 // List and Watch are safe for concurrent use.
 //
@@ -91,17 +91,12 @@ type Description struct {
 	Epoch string
 }
 
-// Describe returns the Description of s. If s is not a [Describer] but has a method
-// Unwrap() Source, Describe continues with the Source that Unwrap returns. An empty Kind becomes
+// Describe returns the Description of the [Describer] that [As] finds for s. An empty Kind becomes
 // "Object", and an empty APIVersion becomes "v1".
 func Describe(s Source) Description {
 	var d Description
-	for s != nil {
-		if describer, ok := s.(Describer); ok {
-			d = describer.Describe()
-			break
-		}
-		s = unwrap(s)
+	if describer, ok := As[Describer](s); ok {
+		d = describer.Describe()
 	}
 	if d.Kind == "" {
 		d.Kind = "Object"
@@ -110,6 +105,26 @@ func Describe(s Source) Description {
 		d.APIVersion = "v1"
 	}
 	return d
+}
+
+// As returns s if it is a T. If it is not, but has a method Unwrap() Source, As continues with the
+// Source that Unwrap returns. Use As for properties that a wrapper does not change, and not to
+// bypass a wrapper that checks permissions.
+func As[T any](s Source) (found T, ok bool) {
+	for ; s != nil; s = unwrap(s) {
+		if found, ok = s.(T); ok {
+			return found, true
+		}
+	}
+	return found, false
+}
+
+// unwrap returns the Source that s wraps, or nil.
+func unwrap(s Source) Source {
+	if w, ok := s.(interface{ Unwrap() Source }); ok {
+		return w.Unwrap()
+	}
+	return nil
 }
 
 // Stats are the sizes of a collection at one moment. Collections of all stores, caches and relays
@@ -137,14 +152,6 @@ type Stats struct {
 	FramesBuilt uint64
 	// Wakeups is the number of times that a waiting watch was woken by a write.
 	Wakeups uint64
-}
-
-// unwrap returns the Source that s wraps, or nil.
-func unwrap(s Source) Source {
-	if w, ok := s.(interface{ Unwrap() Source }); ok {
-		return w.Unwrap()
-	}
-	return nil
 }
 
 // CheckVersion returns an error of code [Corrupt] if v is zero. v is the version of an event or of

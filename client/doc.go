@@ -27,9 +27,10 @@
 //
 // # Writing
 //
-// A [Collection] reads and writes objects as Go values. The server checks the writes:
+// A Remote is also a [listwatch.Store]: it reads and writes single objects. Package typed does so
+// with Go values. The server checks the writes:
 //
-//	flags := client.Collection[Flag]{Remote: remote}
+//	flags := typed.Collection[Flag]{Store: remote}
 //	_, err := flags.Update(ctx, key, func(f *Flag) error { f.Enabled = true; return nil })
 //
 // # Source files
@@ -40,6 +41,6 @@
 // fills the queue in watcher.go; it ends after Close of the Watcher.
 //
 // exchange.go performs requests that are not watches: list.go and listbody.go read lists, and
-// collection.go reads and writes single objects. query.go writes URLs, and httpclient.go chooses
+// objects.go reads and writes single objects. query.go writes URLs, and httpclient.go chooses
 // the clients of net/http.
 package client

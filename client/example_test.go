@@ -13,7 +13,9 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/crudserver"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -106,15 +108,16 @@ func ExampleRemote_unixSocket() {
 	// ADDED dark-mode <nil>
 }
 
-// A Collection reads and writes Go values. This server is a crudserver.Handler. For a Kubernetes
-// API server only the URL differs.
-func ExampleCollection() {
+// A typed.Collection reads and writes Go values. This server is a crudserver.Handler. For a
+// Kubernetes API server only the URL differs, and a delete returns no object.
+func ExampleRemote_write() {
 	ctx := context.Background()
-	server := httptest.NewServer(&crudserver.Handler{Path: "/flags", Collection: memory.New[Flag]().Untyped()})
+	server := httptest.NewServer(&crudserver.Handler{Path: "/flags", Collection: store.CollectionOf(memory.New[Flag]())})
 	defer server.Close()
 
-	flags := client.Collection[Flag]{Remote: &client.Remote{URL: server.URL + "/flags"}}
-	defer flags.Remote.Close()
+	remote := &client.Remote{URL: server.URL + "/flags"}
+	defer remote.Close()
+	flags := typed.Collection[Flag]{Store: remote}
 	flag, err := flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
 	if err != nil {
 		fmt.Println(err)
@@ -126,13 +129,14 @@ func ExampleCollection() {
 	flag, err = flags.Update(ctx, flag.Key(), func(f *Flag) error { f.Enabled = true; return nil })
 	fmt.Println(flag.Enabled, flag.Generation, err)
 
-	fmt.Println(flags.Delete(ctx, flag.Key(), 0))
+	last, err := flags.Delete(ctx, flag.Key(), flag.Version())
+	fmt.Println(last.Enabled, last.Version() > flag.Version(), err)
 	_, err = flags.Get(ctx, flag.Key())
 	fmt.Println(errors.Is(err, listwatch.NotFound), err)
 	// Output:
 	// true create: already exists: flags "dark-mode" already exists
 	// true 2 <nil>
-	// <nil>
+	// true true <nil>
 	// true get: not found: flags "dark-mode" not found
 }
 

@@ -24,13 +24,12 @@ import (
 type objectRequest struct {
 	op, method string
 	key        listwatch.Key
-	plainPaths bool // see Collection.PlainPaths
 	// body is JSON, or nil if the request has no body.
 	body []byte
 }
 
-// exchange sends q and returns the object in the response. It returns nil for a delete, because
-// some servers respond with a Status instead of the object.
+// exchange sends q and returns the object in the response. For a delete it returns nil if the
+// response is not an object: the delete was performed, and some servers respond with a Status.
 func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Object, err error) {
 	defer func() {
 		switch {
@@ -47,17 +46,16 @@ func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Ob
 	if err != nil {
 		return nil, err
 	}
-	if u, err = objectURL(u, q); err != nil {
+	if u, err = objectURL(u, q, r.PlainPaths); err != nil {
 		return nil, err
 	}
 	r.init()
 	err = r.authorized(ctx, false, func(h http.Header) error {
 		return r.do(ctx, q.method, u, h, q.body, func(h http.Header, body io.Reader) error {
 			r.learnEpoch(h.Get(transport.EpochHeader))
-			if q.method == http.MethodDelete {
-				return nil
+			if o, err = r.readObject(body); err != nil && q.method == http.MethodDelete {
+				o, err = nil, nil
 			}
-			o, err = r.readObject(body)
 			return err
 		})
 	})
@@ -85,8 +83,8 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 
 // do sends a request that is not a watch, with the JSON in body unless body is nil. If the response
 // is a success in JSON, do calls read with the headers and the decompressed body. For a DELETE it
-// accepts every status 2xx, and read gets an empty body. For all other responses do returns an
-// error.
+// accepts every status 2xx, and read gets an empty body if the body is not JSON. For all other
+// responses do returns an error.
 func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, read func(h http.Header, body io.Reader) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,16 +107,14 @@ func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Heade
 	if err := checkMethod(resp, method); err != nil {
 		return err
 	}
-	switch status := resp.StatusCode; {
-	case method == http.MethodDelete && status >= 200 && status < 300:
-		return read(resp.Header, http.NoBody)
-	case status != http.StatusOK && status != http.StatusCreated:
+	deleted := method == http.MethodDelete && resp.StatusCode/100 == 2
+	if !deleted && resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		return transport.ResponseError(resp)
 	}
-	if err := checkContentType(resp.Header); err != nil {
-		return err
+	decoded, err := r.jsonBody(resp.Header, &activityReader{resp.Body, idle})
+	if err != nil && deleted {
+		decoded, err = http.NoBody, nil
 	}
-	decoded, err := r.decoded(resp.Header, &activityReader{resp.Body, idle})
 	if err != nil {
 		return err
 	}
@@ -158,20 +154,13 @@ func checkMethod(resp *http.Response, method string) error {
 	}
 }
 
-// checkContentType returns an error if the response is not JSON but, for instance, the HTML page of
-// a proxy.
-func checkContentType(h http.Header) error {
+// jsonBody returns a reader that removes the content coding from body. The headers h name the
+// coding. The error is not nil if the body is not JSON but, for instance, the HTML page of a proxy.
+func (r *Remote) jsonBody(h http.Header, body io.Reader) (io.Reader, error) {
 	contentType := h.Get("Content-Type")
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil || mediaType != "application/json" {
-		return unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
+	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
+		return nil, unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
 	}
-	return nil
-}
-
-// decoded returns a reader that removes the content coding from body. The headers h name the
-// coding.
-func (r *Remote) decoded(h http.Header, body io.Reader) (io.Reader, error) {
 	name := strings.ToLower(h.Get("Content-Encoding"))
 	switch {
 	case name == "" || name == "identity":

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
@@ -170,35 +169,11 @@ func (b *listBody) finish() error {
 		return nil
 	}
 	for i, o := range b.page.Items {
-		typed, err := b.typed(o)
-		if err != nil {
-			return err
+		if data := rawjson.WithType(o.Data, b.itemAPIVersion, b.itemKind); len(data) > len(o.Data) {
+			b.page.Items[i] = &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Data: data}
 		}
-		b.page.Items[i] = typed
 	}
 	return nil
-}
-
-// typed returns o with kind and apiVersion as the first members, unless it has them already.
-func (b *listBody) typed(o *listwatch.Object) (*listwatch.Object, error) {
-	var head []byte
-	for _, m := range [...]struct{ name, value string }{{"kind", b.itemKind}, {"apiVersion", b.itemAPIVersion}} {
-		if rawjson.Lookup(o.Data, m.name) != nil {
-			continue
-		}
-		value, err := json.Marshal(m.value)
-		if err != nil {
-			return nil, err
-		}
-		head = append(head, `,"`+m.name+`":`...)
-		head = append(head, value...)
-	}
-	if head == nil {
-		return o, nil
-	}
-	head[0] = '{'
-	// A comma must follow the new members, because the object has at least the member metadata.
-	return parseItem(slices.Concat(head, []byte{','}, o.Data[1:]))
 }
 
 // more reports whether the array or object has another element. It calls allow,

@@ -139,8 +139,8 @@ var kubernetesPath = func() *regexp.Regexp {
 }()
 
 // objectURL returns the URL for the request q: the URL of the object or, for a create, the URL to
-// which the object is posted. The parameter u is the URL of the collection.
-func objectURL(u *url.URL, q objectRequest) (*url.URL, error) {
+// which the object is posted. u is the URL of the collection, and plain is [Remote.PlainPaths].
+func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 	name := q.key.Name
 	switch isCreate := q.method == http.MethodPost; {
 	case isCreate:
@@ -160,7 +160,7 @@ func objectURL(u *url.URL, q objectRequest) (*url.URL, error) {
 	if u = p.url(u); u.Path == "" {
 		u.Path = "/"
 	}
-	if path := kubernetesPath.FindStringSubmatch(u.Path); path == nil || q.plainPaths {
+	if path := kubernetesPath.FindStringSubmatch(u.Path); path == nil || plain {
 		u = joinPath(u, q.key.Namespace)
 	} else if namespace, plural := path[1], path[2]; namespace == "" && q.key.Namespace != "" {
 		u = u.JoinPath("..", "namespaces", q.key.Namespace, plural)

@@ -16,14 +16,21 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Remote is the Source behind a URL. Only URL must be set. It is safe for concurrent use. Its
-// fields must not be changed once it is in use, and it must not be copied.
+// A Remote is the Source behind a URL, and the [listwatch.Store] if the server also writes. Only
+// URL must be set. It is safe for concurrent use. Its fields must not be changed once it is in use,
+// and it must not be copied.
 type Remote struct {
-	// URL is the http or https URL of the collection. Every request contains the query parameters
-	// of this URL, except for the parameters that come from a Query, such as watch and limit.
-	// Selectors in the URL are combined with the selectors of a Query. The parameter timeoutSeconds
-	// limits how long the server keeps a watch open.
+	// URL is the http or https URL of the collection. In a Kubernetes API it names all objects or
+	// those of one namespace. Every request contains the query parameters of this URL, except for
+	// the parameters that come from a Query, such as watch and limit. Selectors in the URL are
+	// combined with the selectors of a Query, and do not apply to single objects. The parameter
+	// timeoutSeconds limits how long the server keeps a watch open.
 	URL string
+	// PlainPaths controls the paths of objects. If it is false and the path of URL ends like a
+	// collection of a Kubernetes API (/api/VERSION/PLURAL or /apis/GROUP/VERSION/PLURAL), objects
+	// have paths as in Kubernetes, such as /api/v1/namespaces/NAMESPACE/pods/NAME. If it is true,
+	// or for any other URL, an object is at URL/NAME or URL/NAMESPACE/NAME.
+	PlainPaths bool
 	// HTTPClient sends lists and writes and, if Transports is nil, watches and the handshakes of
 	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
 	// over Network are used, which detect a dead server by the pings of HTTP/2 and use no proxy.
@@ -78,7 +85,7 @@ type Remote struct {
 }
 
 var (
-	_ listwatch.Source    = (*Remote)(nil)
+	_ listwatch.Store     = (*Remote)(nil)
 	_ listwatch.Describer = (*Remote)(nil)
 )
 

@@ -29,7 +29,7 @@ func ExampleReconcile() {
 			return nil
 		}
 		fmt.Println("start", key, "for", app.Team)
-		_, err := store.Delete(ctx, key)
+		_, err := store.Delete(ctx, key, 0)
 		return err
 	}, controller.Options{Concurrency: 2})
 	fmt.Println(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/listwatchtest"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/workqueue"
 )
 
@@ -33,7 +33,7 @@ func keyOf(name string) listwatch.Key { return listwatch.Key{Name: name} }
 // informer.
 type fixture struct {
 	*testing.T
-	store *store.Typed[App]
+	store typed.Collection[App]
 	apps  *informer.Informer[App]
 	start time.Time
 
@@ -68,7 +68,7 @@ func (x *fixture) put(name, team string) {
 
 func (x *fixture) remove(name string) {
 	x.Helper()
-	if _, err := x.store.Delete(x.Context(), keyOf(name)); err != nil {
+	if _, err := x.store.Delete(x.Context(), keyOf(name), 0); err != nil {
 		x.Fatal(err)
 	}
 }

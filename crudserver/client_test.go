@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/collectiontest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/typed"
 )
 
 func newCollection(t *testing.T, s store.CollectionSpec) *store.Collection {
@@ -32,9 +33,9 @@ func TestCollectionWritesToAnyPath(t *testing.T) {
 	for path, plain := range map[string]bool{"": false, "/maps": false, "/tenants/a b/maps/": false, "/api/v1/maps": true} {
 		h := &Handler{Path: path, Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}
 		t.Run(path, func(t *testing.T) {
-			remote := &client.Remote{URL: serve(t, h) + path}
+			remote := &client.Remote{URL: serve(t, h) + path, PlainPaths: plain}
 			defer remote.Close()
-			collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote, PlainPaths: plain}, "", "default")
+			collectiontest.Run(t, remote, "", "default")
 		})
 	}
 }
@@ -43,14 +44,36 @@ func TestCollectionWithoutNamespaces(t *testing.T) {
 	h := &Handler{Path: "/maps", Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap"})}
 	remote := &client.Remote{URL: serve(t, h) + "/maps"}
 	defer remote.Close()
-	collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote}, "v1", "")
+	collectiontest.Run(t, remote, "v1", "")
+}
+
+// The collection behaves like its server.
+func TestCollectionInThisProcess(t *testing.T) {
+	collectiontest.Run(t, newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true}), "v1", "default")
+}
+
+// A controller that deletes over HTTP can wait until its informer has seen the delete.
+func TestDeleteReturnsItsVersion(t *testing.T) {
+	c := newCollection(t, store.CollectionSpec{Kind: "ConfigMap"})
+	remote := &client.Remote{URL: serve(t, &Handler{Path: "/maps", Collection: c}) + "/maps"}
+	defer remote.Close()
+	maps := typed.Collection[collectiontest.ConfigMap]{Store: remote}
+	m, err := maps.Create(t.Context(), collectiontest.ConfigMap{Metadata: listwatch.Metadata{Name: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := maps.Delete(t.Context(), m.Key(), 0)
+	if newest := c.Stats().Newest; err != nil || last.Version() != newest || last.UID != m.UID {
+		t.Errorf("got %+v, error %v, want the last state of %s at version %d", last, err, m.UID, newest)
+	}
 }
 
 func TestWatchShowsWrites(t *testing.T) {
 	h := &Handler{Path: "/maps", Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}
 	url := serve(t, h)
-	maps := client.Collection[collectiontest.ConfigMap]{Remote: &client.Remote{URL: url + "/maps"}}
-	defer maps.Remote.Close()
+	writer := &client.Remote{URL: url + "/maps"}
+	defer writer.Close()
+	maps := typed.Collection[collectiontest.ConfigMap]{Store: writer}
 	watches := make(map[string]listwatch.Watcher)
 	for _, path := range []string{"", "/a", "/a/x"} {
 		remote := &client.Remote{URL: url + "/maps" + path}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
 
@@ -20,7 +21,7 @@ type Flag struct {
 // A collection in memory is served for reading, watching and writing below /flags.
 func ExampleHandler() {
 	flags := memory.New[Flag]()
-	h := &crudserver.Handler{Path: "/flags", Collection: flags.Untyped()}
+	h := &crudserver.Handler{Path: "/flags", Collection: store.CollectionOf(flags)}
 	mux := http.NewServeMux()
 	mux.Handle("/flags", h)
 	mux.Handle("/flags/", h)

@@ -22,7 +22,7 @@ type Handler struct {
 	// Path is the path of the collection in URLs, without escapes, such as "/flags". If empty,
 	// "/" is used.
 	Path string
-	// Collection holds the objects. A [store.Typed] returns it by its method Untyped.
+	// Collection holds the objects. [store.CollectionOf] returns the one that memory.New has made.
 	Collection *store.Collection
 	// Server serves the lists and watches, with its limits. Its Source is not used, so several
 	// Handlers can share a Server and its Drain. Writes from web pages of other origins are refused

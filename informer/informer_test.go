@@ -13,8 +13,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/typed"
 )
 
 // Thing is the object type of these tests.
@@ -26,7 +26,7 @@ type Thing struct {
 // A fixture is a memory store and an informer of its objects.
 type fixture struct {
 	t      *testing.T
-	things *store.Typed[Thing]
+	things typed.Collection[Thing]
 	*informer.Informer[Thing]
 }
 
@@ -74,7 +74,7 @@ func (w *fixture) put(name string, spec int) listwatch.Version {
 
 func (w *fixture) remove(name string) listwatch.Version {
 	w.t.Helper()
-	thing, err := w.things.Delete(w.t.Context(), listwatch.Key{Name: name})
+	thing, err := w.things.Delete(w.t.Context(), listwatch.Key{Name: name}, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}

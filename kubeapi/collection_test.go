@@ -25,7 +25,7 @@ func TestCollectionWritesToKubernetesPaths(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			remote := &client.Remote{URL: s.URL + path}
 			defer remote.Close()
-			collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote}, "v1", "default")
+			collectiontest.Run(t, remote, "v1", "default")
 		})
 	}
 }

@@ -84,7 +84,7 @@ func (r Resource) APIVersion() string {
 // CollectionSpec returns the description of r for a store.
 func (r Resource) CollectionSpec() store.CollectionSpec {
 	return store.CollectionSpec{
-		APIVersion: r.APIVersion(), Kind: r.Kind, Plural: r.Plural, Namespaced: r.Namespaced,
+		APIVersion: r.APIVersion(), Kind: r.Kind, Plural: r.Plural, Namespaced: r.Namespaced, DropNamespace: true,
 		Fields: r.Fields, CheckName: r.CheckName,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/typed"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -27,7 +28,7 @@ type Flag struct {
 // A fixture is a store and a Source over it.
 type fixture struct {
 	*testing.T
-	flags  *store.Typed[Flag]
+	flags  typed.Collection[Flag]
 	source *listwatchtest.Source
 }
 

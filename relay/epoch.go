@@ -28,6 +28,7 @@ func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
 		HistoryAge: r.options.HistoryAge, HistoryBytes: r.options.HistoryBytes,
 		FrameCacheBytes: r.options.FrameCacheBytes,
 		Newest:          func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
+		Verbatim:        true,
 	})
 	return ep
 }

@@ -10,6 +10,10 @@ import (
 // A Backend keeps the objects of one collection. One rule makes concurrent writers safe: Commit
 // fails unless the object still has the version that the change was made from. A Backend must be
 // safe for concurrent use.
+//
+// A Backend with a method Stats() listwatch.Stats can have quotas. A Backend that wraps another
+// one, for example to validate the changes, has a method Unwrap() listwatch.Source, with which the
+// collection finds the epoch and the sizes.
 type Backend interface {
 	listwatch.Source
 	// Get returns the newest object at key, or nil if there is none.

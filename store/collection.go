@@ -37,10 +37,17 @@ type Collection struct {
 var _ listwatch.Store = (*Collection)(nil)
 
 // New returns the collection that s declares, with its objects in b. Empty fields of s get
-// their defaults. If b is a [listwatch.Describer], the collection has the epoch that b
+// their defaults. If b is or wraps a [listwatch.Describer], the collection has the epoch that b
 // describes.
 func New(s CollectionSpec, b Backend) *Collection {
 	return &Collection{spec: s.WithDefaults(), backend: b, quota: new(quota)}
+}
+
+// CollectionOf returns the Collection that s is or wraps, such as the Store of the typed.Collection
+// that memory.New returns. It returns nil if there is none.
+func CollectionOf(s listwatch.Source) *Collection {
+	c, _ := listwatch.As[*Collection](s)
+	return c
 }
 
 // Spec returns the declaration of the collection, with defaults.
@@ -52,11 +59,7 @@ func (c *Collection) Backend() Backend { return c.backend }
 
 // Describe implements [listwatch.Describer].
 func (c *Collection) Describe() listwatch.Description {
-	epoch := ""
-	if b, ok := c.backend.(listwatch.Describer); ok {
-		epoch = b.Describe().Epoch
-	}
-	return c.spec.Description(epoch)
+	return c.spec.Description(listwatch.Describe(c.backend).Epoch)
 }
 
 // List implements [listwatch.Source].
@@ -69,10 +72,13 @@ func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 	return c.backend.Watch(ctx, q)
 }
 
-// Stats returns the current sizes of the collection. If the backend has no method Stats, all sizes
-// are zero.
+// A sized is a backend that knows the sizes of its collection.
+type sized interface{ Stats() listwatch.Stats }
+
+// Stats returns the current sizes of the collection. If the backend has no method Stats and wraps
+// none that has, all sizes are zero.
 func (c *Collection) Stats() listwatch.Stats {
-	if b, ok := c.backend.(interface{ Stats() listwatch.Stats }); ok {
+	if b, ok := listwatch.As[sized](c.backend); ok {
 		return b.Stats()
 	}
 	return listwatch.Stats{}

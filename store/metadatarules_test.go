@@ -105,8 +105,21 @@ func TestDeletionMarksCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestClusterWideObjectLosesItsNamespace(t *testing.T) {
+// Two objects of different namespaces would have the same key.
+func TestNamespaceIsRefusedWhereNoneExists(t *testing.T) {
 	nodes, _ := newCollection(store.CollectionSpec{Kind: "Node"})
+	a := mustCreate(t, nodes, `{"metadata":{"name":"a"}}`)
+	data := []byte(`{"metadata":{"name":"a","namespace":"n"}}`)
+	_, errCreate := nodes.Create(t.Context(), data)
+	_, errReplace := nodes.Replace(t.Context(), a.Key, data)
+	_, errUpdate := nodes.Update(t.Context(), a.Key, listwatch.Preconditions{}, replaceWith(string(data)))
+	for _, err := range []error{errCreate, errReplace, errUpdate} {
+		wantCode(t, err, listwatch.Invalid, `metadata.namespace is "n", but nodes have no namespaces`)
+	}
+}
+
+func TestClusterWideObjectCanLoseItsNamespace(t *testing.T) {
+	nodes, _ := newCollection(store.CollectionSpec{Kind: "Node", DropNamespace: true})
 	o := mustCreate(t, nodes, `{"metadata":{"name":"a","namespace":"n"}}`)
 	if o.Key.Namespace != "" || strings.Contains(string(o.Data), "namespace") {
 		t.Errorf("got %+v %s, want no namespace", o.Key, o.Data)

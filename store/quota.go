@@ -38,9 +38,15 @@ type quota struct {
 // that change adds, until release is called. A write that makes the collection no larger is allowed
 // even if a quota is exceeded.
 func (c *Collection) reserve(change Change) (release func(), err error) {
-	stats, ok := c.backend.(interface{ Stats() listwatch.Stats })
-	if c.spec.MaxObjects <= 0 && c.spec.MaxBytes <= 0 || !ok || change.New == nil {
+	if c.spec.MaxObjects <= 0 && c.spec.MaxBytes <= 0 || change.New == nil {
 		return func() {}, nil
+	}
+	stats, ok := listwatch.As[sized](c.backend)
+	if !ok {
+		return nil, &listwatch.Error{
+			Code:    listwatch.Unsupported,
+			Message: fmt.Sprintf("%s has a quota, but its backend %T has no method Stats", c.spec.QualifiedName(), c.backend),
+		}
 	}
 	objects, bytes := int64(1), int64(len(change.New.Before)+len(change.New.After))
 	if change.Old != nil {

@@ -88,3 +88,30 @@ func TestQuotaOfBytesAllowsSmallerObjects(t *testing.T) {
 		t.Errorf("a create after that: %v", err)
 	}
 }
+
+// A wrapper validates writes, or limits them to a tenant.
+type wrapper struct{ store.Backend }
+
+func (w wrapper) Unwrap() listwatch.Source { return w.Backend }
+
+func TestWrappedBackendKeepsEpochAndQuota(t *testing.T) {
+	inner := quotaCollection(t, store.CollectionSpec{})
+	c := store.New(store.CollectionSpec{Kind: "Pod", MaxObjects: 1}, wrapper{inner.Backend()})
+	if got, want := c.Describe().Epoch, inner.Describe().Epoch; got != want || want == "" {
+		t.Errorf("got epoch %q, want %q", got, want)
+	}
+	if _, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"b"}}`))
+	wantQuotaError(t, err, "objects")
+	if n := c.Stats().Objects; n != 1 {
+		t.Errorf("got %d objects, want 1", n)
+	}
+}
+
+func TestQuotaWithoutSizesIsAnError(t *testing.T) {
+	c, _ := newCollection(store.CollectionSpec{Kind: "Pod", MaxBytes: 1 << 20})
+	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
+	wantCode(t, err, listwatch.Unsupported, "pods has a quota, but its backend *store_test.mapBackend has no method Stats")
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,6 +22,9 @@ type CollectionSpec struct {
 	Plural string
 	// Namespaced is true if every object has a namespace, and false if none has.
 	Namespaced bool
+	// DropNamespace removes metadata.namespace from an object in a collection without namespaces,
+	// as Kubernetes does. If false, such an object is refused.
+	DropNamespace bool
 	// Fields are the paths that a field selector may name in addition to metadata.name and
 	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the
 	// value of a number or boolean its JSON. Everything else counts as absent.
@@ -33,11 +37,17 @@ type CollectionSpec struct {
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
 	// the maximum total length of their JSON. A write that would exceed a quota is refused with a
 	// [QuotaError]. Deletes, and updates that make an object no larger, are always allowed. If zero
-	// or negative, there is no quota. The backend needs a method Stats, which all stores of this
-	// module have. Servers that share an etcd count only their own writes in progress, so together
-	// they may exceed a quota by a few writes.
+	// or negative, there is no quota. The backend needs a method Stats, as all stores of this
+	// module have; without it, creates and updates fail. Servers that share an etcd count only
+	// their own writes in progress, so together they may exceed a quota by a few writes.
 	MaxObjects int
 	MaxBytes   int64
+}
+
+// SpecOf returns the default CollectionSpec of a Go type: the kind is the name of the type,
+// and all other fields have their defaults.
+func SpecOf[T any]() CollectionSpec {
+	return CollectionSpec{Kind: reflect.TypeFor[T]().Name()}.WithDefaults()
 }
 
 // WithDefaults returns s with its empty fields set to their defaults.

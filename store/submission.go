@@ -37,6 +37,9 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	if err := sub.readMetadata(); err != nil {
 		return nil, err
 	}
+	if !s.Namespaced && sub.key.Namespace != "" && !s.DropNamespace {
+		return nil, badRequest("metadata.namespace is %q, but %s have no namespaces", sub.key.Namespace, s.QualifiedName())
+	}
 	if !s.Namespaced {
 		sub.key.Namespace = ""
 		doc.dropMetadata("namespace")

@@ -33,6 +33,9 @@ type Options struct {
 	// if it is not a [*listwatch.Error], it gets the code [listwatch.Unavailable]. If Newest is
 	// nil, a read of the newest state returns the state of the cache.
 	Newest func(ctx context.Context) (listwatch.Version, error)
+	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
+	// description are added to objects that lack them.
+	Verbatim bool
 }
 
 // A Cache is a Source that its owner feeds. Its watchers are [listwatch.Poller]s. It is safe for

@@ -80,7 +80,7 @@ func (c *Cache) pastWrite(change Change) (write, error) {
 	case old.Key != w.key:
 		return w, invalid("the change of %v at version %d has the old object %v: both must have the same key", w.key, w.Version, old.Key)
 	default:
-		w.Old = c.withFields(old)
+		w.Old = c.complete(old)
 		return w, checkObject(old)
 	}
 }
@@ -104,7 +104,7 @@ func (c *Cache) write(change Change) (write, error) {
 	if v != o.Version || key != o.Key {
 		return write{}, invalid("the change of %v at version %d has object %v of version %d", key, v, o.Key, o.Version)
 	}
-	return write{key, history.Record{Version: v, New: c.withFields(o)}}, nil
+	return write{key, history.Record{Version: v, New: c.complete(o)}}, nil
 }
 
 // checkObject returns an error if an object has no name or no version.
@@ -118,13 +118,18 @@ func checkObject(o *listwatch.Object) error {
 	return nil
 }
 
-// withFields returns o with the values of the described fields, read from its JSON.
-func (c *Cache) withFields(o *listwatch.Object) *listwatch.Object {
-	fields := rawjson.Fields(o.Data, c.description.Fields)
-	if maps.Equal(fields, o.Fields) {
+// complete returns o with the values of the described fields, read from its JSON, and with kind and
+// apiVersion unless the owner wants its bytes unchanged.
+func (c *Cache) complete(o *listwatch.Object) *listwatch.Object {
+	data := o.Data
+	if !c.options.Verbatim {
+		data = rawjson.WithType(data, c.description.APIVersion, c.description.Kind)
+	}
+	fields := rawjson.Fields(data, c.description.Fields)
+	if len(data) == len(o.Data) && maps.Equal(fields, o.Fields) {
 		return o // o can share its cached frames with the source that it comes from
 	}
-	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: fields, Data: o.Data}
+	return &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Fields: fields, Data: data}
 }
 
 // groups splits writes by version.

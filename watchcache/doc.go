@@ -14,7 +14,7 @@
 // served from the memory of the cache. docs/own-source.md explains how to obtain versions from a
 // database, and examples/postgres does it for a table in PostgreSQL.
 //
-// Start with [Cache]. [Typed] takes Go values instead of JSON.
+// Start with [Cache]. Package typed converts Go values to its objects, and reads them back.
 //
 // # Duties of the owner
 //

@@ -55,7 +55,7 @@ func (c *Cache) state(objects []*listwatch.Object, v listwatch.Version) ([]*list
 			return nil, invalid("the state has object %v twice", o.Key)
 		}
 		seen[o.Key] = true
-		state[i] = c.withFields(o)
+		state[i] = c.complete(o)
 	}
 	return state, nil
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -26,7 +26,7 @@ type Flag struct {
 type fixture struct {
 	*testing.T
 	*servertest.Server
-	flags *store.Typed[Flag]
+	flags typed.Collection[Flag]
 	// endpoint returns the endpoint of a request. If nil, the server serves all flags.
 	endpoint func(*http.Request) watchserver.Endpoint
 	// wrap returns middleware around the server. It may be nil.

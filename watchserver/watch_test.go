@@ -31,7 +31,7 @@ func TestWatchSendsStateThenChanges(t *testing.T) {
 		if versions[0] != flag.Version() {
 			f.Errorf("got version %d, want %d, the version of the write", versions[0], flag.Version())
 		}
-		if _, err := f.flags.Delete(f.Context(), listwatch.Key{Name: "b"}); err != nil {
+		if _, err := f.flags.Delete(f.Context(), listwatch.Key{Name: "b"}, 0); err != nil {
 			f.Fatal(err)
 		}
 		w.want("DELETED b")
@@ -445,7 +445,7 @@ func TestListHasTheFormOfKubernetes(t *testing.T) {
 	if len(first.Items) != 2 || first.Metadata.RemainingItemCount == nil || *first.Metadata.RemainingItemCount != 1 {
 		t.Errorf("first page: got %+v, want 2 items and 1 remaining", first)
 	}
-	flags.Delete(t.Context(), listwatch.Key{Name: "c"})
+	flags.Delete(t.Context(), listwatch.Key{Name: "c"}, 0)
 	second := get("limit=2&continue=" + first.Metadata.Continue)
 	if len(second.Items) != 1 || second.Items[0].Name != "c" || second.Metadata.Continue != "" || second.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
 		t.Errorf("second page: got %+v, want the rest of the first page's snapshot", second)

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/controller"
 	"github.com/listwatch/listwatch/informer"
-	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/workqueue"
 )
 
@@ -30,19 +30,25 @@ type Instance struct {
 }
 
 // A scaler creates and deletes instances until each app has as many as it declares. It reads
-// from informers, which costs the server nothing, and writes to the store.
+// from informers, which costs the server nothing, and writes to the store or the server of the
+// instances.
 type scaler struct {
 	apps      *informer.Informer[App]
 	instances *informer.Informer[Instance]
-	writes    *store.Typed[Instance]
+	writes    typed.Collection[Instance]
 	queue     workqueue.Queue[listwatch.Key] // the keys of apps
 }
 
 // byApp is the name of the index of instances by app.
 const byApp = "app"
 
-func newScaler(apps, instances listwatch.Source, writes *store.Typed[Instance]) (*scaler, error) {
-	s := &scaler{apps: &informer.Informer[App]{Source: apps}, instances: &informer.Informer[Instance]{Source: instances}, writes: writes}
+// newScaler returns a scaler for collections in this process or behind a URL.
+func newScaler(apps listwatch.Source, instances listwatch.Store) (*scaler, error) {
+	s := &scaler{
+		apps:      &informer.Informer[App]{Source: apps},
+		instances: &informer.Informer[Instance]{Source: instances},
+		writes:    typed.Collection[Instance]{Store: instances},
+	}
 	if err := s.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} }); err != nil {
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func (s *scaler) reconcile(ctx context.Context, key listwatch.Key) error {
 	for _, i := range existing {
 		found[i.Name] = true
 		if n := number(key.Name, i.Name); n < 0 || n >= app.Replicas {
-			deleted, err := s.writes.Delete(ctx, i.Key())
+			deleted, err := s.writes.Delete(ctx, i.Key(), 0)
 			if err != nil && !errors.Is(err, listwatch.NotFound) {
 				return err
 			}

@@ -7,13 +7,18 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/listwatchtest"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/typed"
 )
 
 // The instances must match the declared replicas, whatever happens to the connections of the
@@ -22,7 +27,11 @@ func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		apps, instances := memory.New[App](), memory.New[Instance]()
 		sources := []*listwatchtest.Source{listwatchtest.New(apps), listwatchtest.New(instances)}
-		s, err := newScaler(sources[0], sources[1], instances)
+		s, err := newScaler(sources[0], struct {
+			listwatch.Source
+			listwatch.Getter
+			listwatch.Writer
+		}{sources[1], instances.Store, instances.Store})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +46,7 @@ func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 				_, err = apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: name}, Replicas: replicas})
 				declared[name] = replicas
 			case replicas == 0:
-				_, err = apps.Delete(ctx, listwatch.Key{Name: name})
+				_, err = apps.Delete(ctx, listwatch.Key{Name: name}, 0)
 				delete(declared, name)
 			default:
 				_, err = apps.Update(ctx, listwatch.Key{Name: name}, func(a *App) error { a.Replicas = replicas; return nil })
@@ -110,7 +119,7 @@ func compare(t *testing.T, declared map[string]int, items func(context.Context, 
 func TestRunReturnsWhenAnInformerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		instances := memory.New[Instance]()
-		s, err := newScaler(nil, instances, instances)
+		s, err := newScaler(nil, instances.Store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,28 +138,70 @@ func TestRunReturnsWhenAnInformerFails(t *testing.T) {
 	})
 }
 
-func TestDeletedInstanceIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		apps, instances := memory.New[App](), memory.New[Instance]()
-		s, err := newScaler(apps, instances, instances)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { _ = s.run(ctx, 1); close(done) }()
-		if _, err := apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: "web"}, Replicas: 2}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if _, err := instances.Delete(ctx, listwatch.Key{Name: "web-1"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		compare(t, map[string]int{"web": 2}, instances.Items)
-		cancel()
-		<-done
+// serve serves the store at a URL, and returns the client of that URL.
+func serve(t *testing.T, s listwatch.Store) listwatch.Store {
+	server := httptest.NewServer(&crudserver.Handler{Path: "/things", Collection: store.CollectionOf(s)})
+	remote := &client.Remote{URL: server.URL + "/things"}
+	t.Cleanup(func() {
+		_ = remote.Close()
+		server.CloseClientConnections()
+		server.Close()
 	})
+	return remote
+}
+
+// await follows the instances until there are n of them.
+func await(t *testing.T, instances typed.Collection[Instance], n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	names := map[string]bool{}
+	for e, err := range instances.Events(ctx, listwatch.Query{Bookmarks: true}) {
+		switch {
+		case err != nil:
+			t.Fatalf("got %v with the instances %v, want %d", err, names, n)
+		case e.Type == listwatch.Added:
+			names[e.Object.Name] = true
+		case e.Type == listwatch.Deleted:
+			delete(names, e.Object.Name)
+		}
+		if len(names) == n && !e.Initial {
+			return
+		}
+	}
+}
+
+func TestControllerTakesStoresAndURLs(t *testing.T) {
+	for name, open := range map[string]func(*testing.T, listwatch.Store) listwatch.Store{
+		"stores": func(_ *testing.T, s listwatch.Store) listwatch.Store { return s },
+		"URLs":   serve,
+	} {
+		t.Run(name, func(t *testing.T) {
+			apps := typed.Collection[App]{Store: open(t, memory.New[App]().Store)}
+			instances := typed.Collection[Instance]{Store: open(t, memory.New[Instance]().Store)}
+			s, err := newScaler(apps.Store, instances.Store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { _ = s.run(ctx, 1); close(done) }() // returns after cancel
+			defer func() { cancel(); <-done }()
+			web, err := apps.Create(ctx, App{Metadata: listwatch.Metadata{Name: "web"}, Replicas: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, instances, 3)
+			if _, err := instances.Delete(ctx, listwatch.Key{Name: "web-1"}, 0); err != nil {
+				t.Fatal(err)
+			}
+			await(t, instances, 3) // the controller replaces it
+			if _, err := apps.Update(ctx, web.Key(), func(a *App) error { a.Replicas = 1; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			await(t, instances, 1)
+		})
+	}
 }
 
 func TestDemoPrintsWhatTheControllerDoes(t *testing.T) {

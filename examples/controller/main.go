@@ -29,8 +29,8 @@ func main() {
 // what the controller does, until ctx ends.
 func demo(ctx context.Context, out io.Writer) error {
 	apps, instances := memory.New[App](), memory.New[Instance]()
-	// An informer follows any Source, so each of the two stores could also be a client.Remote.
-	s, err := newScaler(apps, instances, instances)
+	// Each of the two could also be a client.Remote: a controller takes a store and a URL alike.
+	s, err := newScaler(apps, instances.Store)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/js"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -47,7 +47,7 @@ func main() {
 }
 
 // newHandler serves the page, the JavaScript client, the flags, and the action of the buttons.
-func newHandler(flags *store.Typed[Flag]) http.Handler {
+func newHandler(flags typed.Collection[Flag]) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/watchserver"
 	"github.com/prometheus/client_golang/prometheus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -31,7 +31,7 @@ type service struct {
 	*testing.T
 	url      string
 	server   *watchserver.Server
-	settings *store.Typed[Setting]
+	settings typed.Collection[Setting]
 	metrics  *prometheus.Registry
 	spans    *tracetest.SpanRecorder
 	ended    chan watchserver.Watch // receives from the Trace each watch that has ended

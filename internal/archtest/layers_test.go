@@ -39,7 +39,7 @@ var layers = []layer{
 	{"the vocabulary", []string{"."}},
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "transport/internal/connio"}},
-	{"the interfaces of transports and stores", []string{"transport", "store", "transport/h2/internal/loop"}},
+	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
 	{"WebSocket libraries", []string{"transport/websocket/library"}},
@@ -116,13 +116,18 @@ var limits = []limit{
 		"the connection loop serves any http.Handler",
 	},
 	{
+		[]string{"typed"},
+		append([]string{".", "internal/reflector"}, leaves...),
+		"a typed collection works with any Store",
+	},
+	{
 		[]string{"store"},
 		append([]string{".", "internal/history"}, leaves...),
 		"a store keeps objects and does not know transports",
 	},
 	{
 		[]string{"store/*"},
-		append([]string{".", "internal/history", "store"}, leaves...),
+		append([]string{".", "internal/history", "store", "typed"}, leaves...),
 		"a store keeps objects and does not know transports",
 	},
 	{

@@ -1,5 +1,6 @@
-// Package collectiontest tests a server by writing to it with client.Collection. The same test runs
-// against crudserver, kubeapi and a Kubernetes API server, which shows that they behave alike.
+// Package collectiontest tests a Store by writing to it through package typed. The same test runs
+// against a store in this process, and over HTTP against crudserver, kubeapi and a Kubernetes API
+// server, which shows that they behave alike.
 package collectiontest
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/typed"
 )
 
 // A ConfigMap has some members of the ConfigMaps of Kubernetes.
@@ -25,15 +27,19 @@ type ConfigMap struct {
 // A fixture holds the values that the tests share.
 type fixture struct {
 	*testing.T
-	maps                  client.Collection[ConfigMap]
+	maps                  typed.Collection[ConfigMap]
 	apiVersion, namespace string
+	isRemote              bool // errors come from a server
 }
 
 // Run tests a collection of the kind ConfigMap, with new objects in the namespace. Some servers
 // require apiVersion and kind in each object; if apiVersion is empty, the objects have neither.
-func Run(t *testing.T, maps client.Collection[ConfigMap], apiVersion, namespace string) {
+func Run(t *testing.T, maps listwatch.Store, apiVersion, namespace string) {
+	_, isRemote := maps.(*client.Remote)
 	f := func(test func(*fixture)) func(*testing.T) {
-		return func(t *testing.T) { test(&fixture{t, maps, apiVersion, namespace}) }
+		return func(t *testing.T) {
+			test(&fixture{t, typed.Collection[ConfigMap]{Store: maps}, apiVersion, namespace, isRemote})
+		}
 	}
 	t.Run("CreateReturnsWhatTheServerSets", f((*fixture).create))
 	t.Run("FailuresAreTyped", f((*fixture).failures))
@@ -65,12 +71,12 @@ func (f *fixture) mustCreate(data map[string]string) ConfigMap {
 	return m
 }
 
-// wantFailure checks that err is an error of the server with the given code and HTTP status.
+// wantFailure checks that err is an error of the Store with the given code and HTTP status.
 func (f *fixture) wantFailure(what string, err error, code listwatch.Code, status int) *listwatch.Error {
 	f.Helper()
 	e := listwatch.AsError(err)
-	if e == nil || !e.Remote || e.Code != code || e.HTTPStatus() != status {
-		f.Errorf("%s: got error %#v, want %v of the server with status %d", what, e, code, status)
+	if e == nil || e.Remote != f.isRemote || e.Code != code || e.HTTPStatus() != status {
+		f.Errorf("%s: got error %#v, want %v with status %d, and Remote %v", what, e, code, status, f.isRemote)
 		return new(listwatch.Error)
 	}
 	return e
@@ -90,7 +96,7 @@ func (f *fixture) create() {
 func (f *fixture) failures() {
 	m := f.mustCreate(nil)
 	_, err := f.maps.Create(f.Context(), f.newMap(m.Name))
-	if e := f.wantFailure("create again", err, listwatch.AlreadyExists, 409); e.Details == nil || e.Details.Name != m.Name || e.Op != "create" {
+	if e := f.wantFailure("create again", err, listwatch.AlreadyExists, 409); e.Details == nil || e.Details.Name != m.Name || f.isRemote && e.Op != "create" {
 		f.Errorf("create again: got details %+v of %q, want the name %s", e.Details, e.Op, m.Name)
 	}
 	_, err = f.maps.Create(f.Context(), f.newMap("Not A Name"))
@@ -102,7 +108,8 @@ func (f *fixture) failures() {
 	f.wantFailure("get", err, listwatch.NotFound, 404)
 	_, err = f.maps.Update(f.Context(), absent, func(*ConfigMap) error { return nil })
 	f.wantFailure("update", err, listwatch.NotFound, 404)
-	f.wantFailure("delete", f.maps.Delete(f.Context(), absent, 0), listwatch.NotFound, 404)
+	_, err = f.maps.Delete(f.Context(), absent, 0)
+	f.wantFailure("delete", err, listwatch.NotFound, 404)
 }
 
 func (f *fixture) list() {
@@ -111,7 +118,7 @@ func (f *fixture) list() {
 	if err != nil {
 		f.Fatal(err)
 	}
-	all, version, err := f.maps.List(f.Context(), listwatch.Query{Namespace: f.namespace, Labels: selector})
+	all, version, err := f.maps.Items(f.Context(), listwatch.Query{Namespace: f.namespace, Labels: selector})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -149,7 +156,7 @@ func (f *fixture) concurrentUpdates() {
 }
 
 func (f *fixture) unknownMembers() {
-	raw := client.Collection[json.RawMessage]{Remote: f.maps.Remote, PlainPaths: f.maps.PlainPaths}
+	raw := typed.Collection[json.RawMessage]{Store: f.maps.Store}
 	m := f.mustCreate(map[string]string{"a": "1"})
 	_, err := raw.Update(f.Context(), m.Key(), func(data *json.RawMessage) error {
 		*data = json.RawMessage(strings.TrimSuffix(string(*data), "}") + `,"binaryData":{"b":"AAAA"}}`)
@@ -199,12 +206,15 @@ func (f *fixture) delete() {
 	if err != nil {
 		f.Fatal(err)
 	}
-	err = f.maps.Delete(f.Context(), m.Key(), m.Version())
-	if e := listwatch.AsError(err); e == nil || e.Code != listwatch.Conflict || !e.Remote {
-		f.Errorf("delete of an old version: got error %v, want %v", err, listwatch.Conflict)
-	}
-	if err := f.maps.Delete(f.Context(), m.Key(), newer.Version()); err != nil {
+	_, err = f.maps.Delete(f.Context(), m.Key(), m.Version())
+	f.wantFailure("delete of an old version", err, listwatch.Conflict, 409)
+	last, err := f.maps.Delete(f.Context(), m.Key(), newer.Version())
+	if err != nil {
 		f.Error(err)
+	}
+	// The servers of Kubernetes' API respond with a Status instead of the object.
+	if last.Name != "" && (last.Version() <= newer.Version() || last.Data["a"] != "2") {
+		f.Errorf("the delete returned %+v, want the last state at the version of the delete", last)
 	}
 	_, err = f.maps.Get(f.Context(), m.Key())
 	f.wantFailure("get a deleted object", err, listwatch.NotFound, 404)

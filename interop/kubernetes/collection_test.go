@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/typed"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
@@ -34,7 +35,7 @@ func TestCollectionWritesToKubernetes(t *testing.T) {
 			}
 			remote := &client.Remote{URL: root + path, HTTPClient: c}
 			defer remote.Close()
-			collectiontest.Run(t, client.Collection[collectiontest.ConfigMap]{Remote: remote}, relayGroup+"/v1", "default")
+			collectiontest.Run(t, remote, relayGroup+"/v1", "default")
 		})
 	}
 	for name, transports := range map[string]func(*http.Client) []transport.Client{
@@ -73,7 +74,7 @@ func testWatchOfWrites(t *testing.T, remote *client.Remote) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	maps := client.Collection[collectiontest.ConfigMap]{Remote: remote}
+	maps := typed.Collection[collectiontest.ConfigMap]{Store: remote}
 	m, err := maps.Create(t.Context(), collectiontest.ConfigMap{
 		APIVersion: relayGroup + "/v1", Kind: "ConfigMap", Metadata: listwatch.Metadata{GenerateName: "watched-", Namespace: "default"},
 	})

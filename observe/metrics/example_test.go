@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/observe/metrics"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -19,7 +20,7 @@ func Example() {
 	m := metrics.New()
 	server := &watchserver.Server{Source: flags, Trace: m.Trace()}
 	m.AddServer(server)
-	m.AddCollection(watchserver.DescribeResource(flags, ""), flags)
+	m.AddCollection(watchserver.DescribeResource(flags, ""), store.CollectionOf(flags))
 
 	server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 

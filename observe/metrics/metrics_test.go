@@ -27,11 +27,8 @@ type note struct {
 // A fixture is a server of one collection, with the Metrics that measure it.
 type fixture struct {
 	*Metrics
-	server watchserver.Server
-	notes  interface {
-		listwatch.Source
-		watchserver.Sized
-	}
+	server   watchserver.Server
+	notes    *store.Collection
 	resource watchserver.Resource
 	create   func(name string)
 
@@ -43,7 +40,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	notes := memory.New[note]()
-	f := &fixture{Metrics: New(), notes: notes, resource: watchserver.Resource{Group: "demo", Version: "v1", Name: "notes"}, opened: make(chan struct{}, 10_000)}
+	f := &fixture{Metrics: New(), notes: store.CollectionOf(notes), resource: watchserver.Resource{Group: "demo", Version: "v1", Name: "notes"}, opened: make(chan struct{}, 10_000)}
 	f.create = func(name string) {
 		if _, err := notes.Create(t.Context(), note{listwatch.Metadata{Name: name}}); err != nil {
 			t.Fatal(err)
@@ -53,7 +50,7 @@ func newFixture(t *testing.T) *fixture {
 	opened := &watchserver.Trace{Opened: func(context.Context, watchserver.Watch) { f.opened <- struct{}{} }}
 	f.server.Trace = watchserver.JoinTraces(f.Trace(), opened)
 	f.AddServer(&f.server)
-	f.AddCollection(f.resource, notes)
+	f.AddCollection(f.resource, f.notes)
 	t.Cleanup(func() {
 		if err := f.server.Drain(context.Background()); err != nil {
 			t.Error(err)

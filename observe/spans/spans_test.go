@@ -16,11 +16,13 @@ import (
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/observe/spans"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -87,14 +89,14 @@ func TestTraceContextTravelsOverEveryTransport(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 		notes := memory.New[note]()
-		handler := &crudserver.Handler{Path: "/notes", Collection: notes.Untyped(), Server: &watchserver.Server{Trace: spans.Trace(provider)}}
+		handler := &crudserver.Handler{Path: "/notes", Collection: store.CollectionOf(notes), Server: &watchserver.Server{Trace: spans.Trace(provider)}}
 		listener := httptest.NewUnstartedServer(spans.Handler(handler))
 		listener.EnableHTTP2 = true
 		listener.StartTLS()
 		remote := &client.Remote{URL: listener.URL + "/notes", Network: network, Transports: []transport.Client{c}, Header: spans.Header(nil)}
 
 		ctx, parent := provider.Tracer("test").Start(t.Context(), "parent")
-		if _, err := (client.Collection[note]{Remote: remote}).Create(ctx, note{listwatch.Metadata{Name: "a"}}); err != nil {
+		if _, err := (typed.Collection[note]{Store: remote}).Create(ctx, note{listwatch.Metadata{Name: "a"}}); err != nil {
 			t.Fatal(err)
 		}
 		w, err := remote.Watch(ctx, listwatch.Query{})

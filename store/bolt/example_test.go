@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
+	"github.com/listwatch/listwatch/typed"
 )
 
 // A Flag is a Go type whose values can be stored and watched.
@@ -62,15 +63,10 @@ func ExampleOpen() {
 	// Output: MODIFIED dark-mode true <nil>
 }
 
-func openFlags(file string) (*bolt.DB, *store.Typed[Flag], error) {
-	db, err := bolt.Open(file, bolt.Options{})
-	if err != nil {
-		return nil, nil, err
+func openFlags(file string) (db *bolt.DB, flags typed.Collection[Flag], err error) {
+	if db, err = bolt.Open(file, bolt.Options{}); err != nil {
+		return nil, flags, err
 	}
 	c, err := db.Collection(store.SpecOf[Flag]())
-	if err != nil {
-		return nil, nil, err
-	}
-	flags, err := store.NewTyped[Flag](c)
-	return db, flags, err
+	return db, typed.Collection[Flag]{Store: c}, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/typed"
 )
 
 // Options configure a database. The zero value is ready to use.
@@ -56,19 +57,20 @@ func Open(o Options) *DB {
 	return db
 }
 
-// New returns a collection of T in a database of its own. Its kind is the name of T, and all
-// options have their defaults. To change them, use [Open] and [store.NewTyped]. T must embed
-// [listwatch.Metadata] with the tag `json:"metadata"`, or New panics.
-func New[T any, P store.MetadataPointer[T]]() *store.Typed[T] {
+// New returns a collection of T in a database of its own. Its kind is the name of T, it has no
+// namespaces, and all options have their defaults. To change them, use [Open] and a
+// [typed.Collection]. New panics unless T passes [typed.Check]: it must embed [listwatch.Metadata]
+// with the tag `json:"metadata"`.
+func New[T any]() typed.Collection[T] {
+	err := typed.Check[T]()
+	if err != nil {
+		panic("memory.New: " + err.Error())
+	}
 	c, err := Open(Options{}).Collection(store.SpecOf[T]())
 	if err != nil {
 		panic("memory.New: " + err.Error())
 	}
-	t, err := store.NewTyped[T, P](c)
-	if err != nil {
-		panic("memory.New: " + err.Error())
-	}
-	return t
+	return typed.Collection[T]{Store: c}
 }
 
 // Collection adds the collection that s declares. If the database has a collection of the

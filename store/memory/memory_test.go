@@ -352,7 +352,7 @@ func TestConcurrentWritersShareOneHistory(t *testing.T) {
 func TestNewNamesTheCollectionAfterItsType(t *testing.T) {
 	flags := memory.New[flag]()
 	want := store.CollectionSpec{Kind: "flag", APIVersion: "v1", Plural: "flags"}
-	got := flags.Untyped().Spec()
+	got := store.CollectionOf(flags).Spec()
 	if got.Kind != want.Kind || got.APIVersion != want.APIVersion || got.Plural != want.Plural || got.Namespaced {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -409,7 +409,7 @@ func TestTypedItemsAndEvents(t *testing.T) {
 
 func TestTypedEventsEndWithAnError(t *testing.T) {
 	flags := memory.New[flag]()
-	create(t, flags.Untyped(), `{"metadata":{"name":"a"},"on":"yes"}`)
+	create(t, store.CollectionOf(flags), `{"metadata":{"name":"a"},"on":"yes"}`)
 	readEvents := func(ctx context.Context, q listwatch.Query) (err error) {
 		n := 0
 		for _, err = range flags.Events(ctx, q) {

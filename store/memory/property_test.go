@@ -76,7 +76,7 @@ func TestCreateKeepsEveryByte(t *testing.T) {
 func TestVersionsGrowWithEveryWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flags := memory.New[flag]()
-		c := flags.Untyped()
+		c := store.CollectionOf(flags)
 		w, err := c.Watch(t.Context(), listwatch.Query{})
 		if err != nil {
 			t.Fatal(err)

@@ -16,10 +16,10 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/examples/extending/msgpackframing"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
+	"github.com/listwatch/listwatch/typed"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -43,7 +43,7 @@ var pollBackoff = listwatch.Backoff{Min: -1}
 // because a server must not need any state from an earlier poll.
 type fixture struct {
 	*testing.T
-	flags   *store.Typed[flag]
+	flags   typed.Collection[flag]
 	watcher listwatch.Watcher
 	polls   atomic.Int64
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -66,7 +67,7 @@ func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	flags := memory.New[flag]()
-	crud := &crudserver.Handler{Path: "/flags", Collection: flags.Untyped()}
+	crud := &crudserver.Handler{Path: "/flags", Collection: store.CollectionOf(flags)}
 	watch := &watchserver.Server{Source: faultySource{flags, change}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if change != nil && watchserver.WantsWatch(r) {
@@ -79,7 +80,7 @@ func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, ar
 	var out, notes bytes.Buffer
 	args = append([]string{s.URL + "/flags", "--watchers", "1", "--duration", "500ms", "--timeout", "2m", "--transport", "chunked"}, args...)
 	code = cli.Execute(t.Context(), New(), args, strings.NewReader(""), &out, &notes)
-	if page, err := flags.Untyped().List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 0 {
+	if page, err := store.CollectionOf(flags).List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("got objects %v, error %v; want none", page.Items, err)
 	}
 	return code, out.String(), notes.String()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/typed"
 )
 
 // The annotations of the written objects.
@@ -116,7 +117,7 @@ func (w *writer) create(ctx context.Context, n int) error {
 		return err
 	}
 	w.created = true
-	if err := w.collection().Delete(ctx, w.key(0), 0); err != nil {
+	if _, err := w.remote.Delete(ctx, w.key(0), listwatch.Preconditions{}); err != nil {
 		return fmt.Errorf("%s was created but cannot be deleted, so nothing else was written: %w", w.key(0), err)
 	}
 	return each(n, func(i int) error { return w.createOne(ctx, i) })
@@ -135,10 +136,6 @@ func each(n int, f func(i int) error) error {
 	}
 	group.Wait()
 	return errors.Join(errs...)
-}
-
-func (w *writer) collection() client.Collection[json.RawMessage] {
-	return client.Collection[json.RawMessage]{Remote: w.remote}
 }
 
 func (w *writer) createOne(ctx context.Context, i int) error {
@@ -162,7 +159,7 @@ func (w *writer) createOne(ctx context.Context, i int) error {
 	w.log.mu.Lock()
 	w.keys = append(w.keys, key)
 	w.log.mu.Unlock()
-	_, err = w.collection().Create(ctx, data)
+	_, err = w.remote.Create(ctx, data)
 	return err
 }
 
@@ -217,7 +214,7 @@ func (w *writer) update(ctx context.Context, key listwatch.Key) error {
 	defer cancel()
 	n := w.log.next()
 	var begin time.Time
-	_, err := client.Collection[object]{Remote: w.remote}.Update(ctx, key, func(o *object) error {
+	_, err := typed.Collection[object]{Store: w.remote}.Update(ctx, key, func(o *object) error {
 		o.Metadata.Annotations[sequenceAnnotation] = w.id + "-" + strconv.Itoa(n)
 		w.log.send(n)
 		begin = time.Now()
@@ -260,7 +257,7 @@ func (w *writer) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(w.timeout, 10*time.Second))
 	defer cancel()
 	err := each(len(w.keys), func(i int) error {
-		err := w.collection().Delete(ctx, w.keys[i], 0)
+		_, err := w.remote.Delete(ctx, w.keys[i], listwatch.Preconditions{})
 		if errors.Is(err, listwatch.NotFound) {
 			return nil
 		}

@@ -3,23 +3,20 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/listwatch/listwatch"
 )
 
-type document struct {
-	listwatch.Metadata `json:"metadata"`
-	N                  int `json:"n"`
-}
+var (
+	keyA      = listwatch.Key{Name: "a"}
+	documentA = []byte(`{"metadata":{"name":"a"},"n":1}`)
+)
 
 func TestObjectURL(t *testing.T) {
 	key := listwatch.Key{Namespace: "ns", Name: "a"}
@@ -60,7 +57,7 @@ func TestObjectURL(t *testing.T) {
 		}
 		var got []string
 		for _, method := range []string{http.MethodDelete, http.MethodPost} {
-			o, err := objectURL(u, objectRequest{method: method, key: test.key, plainPaths: test.plain})
+			o, err := objectURL(u, objectRequest{method: method, key: test.key}, test.plain)
 			switch {
 			case err == nil:
 				got = append(got, o.RequestURI())
@@ -77,13 +74,13 @@ func TestObjectURL(t *testing.T) {
 	}
 }
 
-// serveDocuments returns a Collection of a server with the given handler.
-func serveDocuments(t *testing.T, h http.HandlerFunc) Collection[document] {
+// serveDocuments returns a Remote of a server with the given handler.
+func serveDocuments(t *testing.T, h http.HandlerFunc) *Remote {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	r := &Remote{URL: s.URL + "/documents"}
 	t.Cleanup(func() { r.Close() })
-	return Collection[document]{Remote: r}
+	return r
 }
 
 func TestUnusableResponsesAreErrors(t *testing.T) {
@@ -104,8 +101,6 @@ func TestUnusableResponsesAreErrors(t *testing.T) {
 		{"no version", respond("application/json", `{"metadata":{"name":"a"}}`), listwatch.Unsupported},
 		{"half an object", respond("application/json", object[:20]), listwatch.Corrupt},
 		{"a large object", respond("application/json", strings.Replace(object, "{", `{"x":"`+strings.Repeat("x", 1000)+`",`, 1)), listwatch.Corrupt},
-		{"a duplicate member", respond("application/json", strings.Replace(object, "{", `{"n":1,"n":2,`, 1)), listwatch.Corrupt},
-		{"another type", respond("application/json", strings.Replace(object, "{", `{"n":"x",`, 1)), listwatch.Corrupt},
 		{"a redirect that forgets the write", func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPut {
 				http.Redirect(w, r, "/elsewhere", http.StatusFound)
@@ -117,9 +112,9 @@ func TestUnusableResponsesAreErrors(t *testing.T) {
 			http.Error(w, "late", http.StatusGatewayTimeout)
 		}, listwatch.Unavailable},
 	} {
-		c := serveDocuments(t, test.handler)
-		c.Remote.MaxObjectBytes = 500
-		_, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, func(d *document) error { d.N++; return nil })
+		r := serveDocuments(t, test.handler)
+		r.MaxObjectBytes = 500
+		_, err := r.Replace(t.Context(), keyA, documentA)
 		if e := listwatch.AsError(err); e == nil || e.Code != test.want {
 			t.Errorf("%s: got error %v, want %v", test.name, err, test.want)
 		}
@@ -139,10 +134,10 @@ func TestWriteRetriesWithFreshCredentials(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		io.WriteString(w, `{"metadata":{"name":"a","resourceVersion":"1"}}`)
 	})
-	c.Remote.Header = func(_ context.Context, refresh bool) (http.Header, error) {
+	c.Header = func(_ context.Context, refresh bool) (http.Header, error) {
 		return http.Header{"Authorization": {map[bool]string{true: "fresh", false: "old"}[refresh]}}, nil
 	}
-	if _, err := c.Create(t.Context(), document{N: 1}); err != nil || len(bodies) != 2 || bodies[0] != bodies[1] {
+	if _, err := c.Create(t.Context(), documentA); err != nil || len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("got error %v after the bodies %q, want the same body twice", err, bodies)
 	}
 }
@@ -159,26 +154,31 @@ func TestRedirectedWriteHasAnUnknownResult(t *testing.T) {
 			writes++
 			http.Redirect(w, r, "/documents/a", http.StatusSeeOther)
 		})
-		c.Remote.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
-		_, err := c.Create(t.Context(), document{})
+		c.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
+		_, err := c.Create(t.Context(), documentA)
 		if !errors.Is(err, listwatch.Unsupported) || !strings.Contains(err.Error(), "it is unknown whether the POST was performed") || writes != 1 {
 			t.Errorf("a GET with status %d: got error %v after %d writes", status, err, writes)
 		}
-		if err := c.Delete(t.Context(), listwatch.Key{Name: "a"}, 0); !errors.Is(err, listwatch.Unsupported) {
+		if _, err := c.Delete(t.Context(), keyA, listwatch.Preconditions{}); !errors.Is(err, listwatch.Unsupported) {
 			t.Errorf("a DELETE, a GET with status %d: got error %v, want %v", status, err, listwatch.Unsupported)
 		}
 	}
 }
 
 func TestDeleteAcceptsEverySuccess(t *testing.T) {
+	const last = `{"metadata":{"name":"a","resourceVersion":"7"}}`
 	for _, test := range []struct {
 		status            int
 		contentType, body string
+		version           listwatch.Version // of the object that the delete returns, or zero
 	}{
-		{200, "application/json", `{"kind":"Status","status":"Success"}`},
-		{200, "text/plain", "deleted"},
-		{202, "", ""},
-		{204, "", ""},
+		{200, "application/json", last, 7},
+		{202, "application/json", last, 7},
+		{200, "application/json", last[:20], 0},
+		{200, "application/json", `{"kind":"Status","metadata":{},"status":"Success"}`, 0},
+		{200, "text/plain", "deleted", 0},
+		{202, "", "", 0},
+		{204, "", "", 0},
 	} {
 		c := serveDocuments(t, func(w http.ResponseWriter, r *http.Request) {
 			if test.contentType != "" {
@@ -187,51 +187,30 @@ func TestDeleteAcceptsEverySuccess(t *testing.T) {
 			w.WriteHeader(test.status)
 			io.WriteString(w, test.body)
 		})
-		if err := c.Delete(t.Context(), listwatch.Key{Name: "a"}, 0); err != nil {
-			t.Errorf("%d with Content-Type %q: got error %v", test.status, test.contentType, err)
+		o, err := c.Delete(t.Context(), keyA, listwatch.Preconditions{})
+		if err != nil || (o != nil) != (test.version != 0) || o != nil && o.Version != test.version {
+			t.Errorf("%d with %q: got %v, error %v, want version %d", test.status, test.body, o, err, test.version)
 		}
-		if _, err := c.Create(t.Context(), document{}); err == nil {
-			t.Errorf("%d with Content-Type %q: got no error of a create, want one", test.status, test.contentType)
+		if test.version != 0 {
+			continue
+		}
+		if _, err := c.Create(t.Context(), documentA); err == nil {
+			t.Errorf("%d with %q: got no error of a create, want one", test.status, test.body)
 		}
 	}
 }
 
-// A conflictServer responds to every write with a conflict.
-type conflictServer struct{ writes int }
-
-func (s *conflictServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	status, body := 200, `{"metadata":{"name":"a","resourceVersion":"1"}}`
-	if r.Method != http.MethodGet {
-		s.writes++
-		status, body = 409, `{"kind":"Status","status":"Failure","reason":"Conflict","code":409}`
+func TestDeleteSendsItsPreconditions(t *testing.T) {
+	for want, p := range map[string]listwatch.Preconditions{
+		"": {},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"5"}}`:           {Version: 5},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}}`:                       {UID: "u"},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u","resourceVersion":"5"}}`: {UID: "u", Version: 5},
+	} {
+		var got []byte
+		c := serveDocuments(t, func(_ http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })
+		if _, err := c.Delete(t.Context(), keyA, p); err != nil || string(got) != want {
+			t.Errorf("%+v: the server received %s, error %v, want %s", p, got, err, want)
+		}
 	}
-	return &http.Response{
-		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
-	}, nil
-}
-
-func TestUpdateGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(conflictServer)
-		c := Collection[document]{Remote: &Remote{URL: "http://server.test", HTTPClient: &http.Client{Transport: s}}}
-		change := func(d *document) error { d.N++; return nil }
-		o, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, func(*document) error { return nil })
-		if err != nil || o.Version() != 1 || s.writes != 0 {
-			t.Errorf("an update without a change: got version %d, error %v after %d writes", o.Version(), err, s.writes)
-		}
-		start := time.Now()
-		_, err = c.Update(t.Context(), listwatch.Key{Name: "a"}, change)
-		if !errors.Is(err, listwatch.Conflict) || s.writes != maxUpdateTries || time.Since(start) > maxUpdateTries*time.Second {
-			t.Errorf("got error %v after %d tries in %v, want %v after %d", err, s.writes, time.Since(start), listwatch.Conflict, maxUpdateTries)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.Update(ctx, listwatch.Key{Name: "a"}, change); err != context.DeadlineExceeded {
-			t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
-		}
-		own := fmt.Errorf("mine: %w", listwatch.Conflict)
-		if _, err := c.Update(t.Context(), listwatch.Key{Name: "a"}, func(*document) error { return own }); err != own {
-			t.Errorf("got error %v, want that of the function", err)
-		}
-	})
 }
