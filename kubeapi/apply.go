@@ -188,7 +188,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 		}
 		// Another program may have stored duplicate members.
 		doc, _ := rawjson.DropDuplicates(old.Data)
-		if c.RequireVersion && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
+		if c.Custom && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
 			return nil, c.missingVersion()
 		}
 		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)

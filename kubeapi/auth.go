@@ -178,7 +178,10 @@ var (
 )
 
 func reviewResource(singular, kind string) Resource {
-	return Resource{Group: accessreview.Group, Version: accessreview.Version, Plural: singular + "s", Singular: singular, Kind: kind, NoStatus: true}
+	return Resource{
+		Group: accessreview.Group, Version: accessreview.Version, Plural: singular + "s", Kind: kind,
+		Names: Names{Singular: singular}, Endpoints: Endpoints{NoStatus: true},
+	}
 }
 
 // isReview reports whether r is one of the resources for reviews.

@@ -11,35 +11,42 @@ import (
 func DefaultResources() []Resource {
 	return []Resource{
 		{
-			Version: "v1", Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Kind: "Pod", Namespaced: true,
-			Categories: []string{"all"},
+			Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true,
+			Names: Names{Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}},
 			Fields: []string{
 				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 				"status.phase", "status.podIP", "status.nominatedNodeName",
 			},
 			Columns: table.PodColumns(),
-			Schema:  schema.Kubernetes("io.k8s.api.core.v1.Pod"),
+			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")},
 		},
 		{
-			Version: "v1", Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Kind: "Service", Namespaced: true,
-			Categories: []string{"all"}, Fields: []string{"spec.clusterIP", "spec.type"}, Columns: table.ServiceColumns(),
-			Schema: schema.Kubernetes("io.k8s.api.core.v1.Service"),
+			Version: "v1", Plural: "services", Kind: "Service", Namespaced: true,
+			Names:  Names{Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"}},
+			Fields: []string{"spec.clusterIP", "spec.type"}, Columns: table.ServiceColumns(),
+			Checks: Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Service")},
 		},
 		{
-			Version: "v1", Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"}, Kind: "ConfigMap", Namespaced: true,
+			Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true,
+			Names:   Names{Singular: "configmap", ShortNames: []string{"cm"}},
 			Columns: table.ConfigMapColumns(),
-			Schema:  schema.Kubernetes("io.k8s.api.core.v1.ConfigMap"),
+			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.ConfigMap")},
 		},
 		{
-			Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"},
-			Kind: "Deployment", Namespaced: true, Categories: []string{"all"}, Columns: table.DeploymentColumns(),
-			Scale:  &Scale{SpecReplicasPath: ".spec.replicas", DefaultReplicas: 1, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".spec.selector"},
-			Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment"),
+			Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true,
+			Names:   Names{Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"}},
+			Columns: table.DeploymentColumns(),
+			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment")},
+			Endpoints: Endpoints{Scale: &Scale{
+				SpecReplicasPath: ".spec.replicas", DefaultReplicas: 1,
+				StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".spec.selector",
+			}},
 		},
 		{
-			Version: "v1", Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"}, Kind: "Namespace",
-			Fields: []string{"status.phase"}, CheckName: listwatch.CheckNamespace, Columns: table.NamespaceColumns(),
-			Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
+			Version: "v1", Plural: "namespaces", Kind: "Namespace",
+			Names:  Names{Singular: "namespace", ShortNames: []string{"ns"}},
+			Fields: []string{"status.phase"}, Columns: table.NamespaceColumns(),
+			Checks: Checks{CheckName: listwatch.CheckNamespace, Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace")},
 		},
 		eventResource(),
 	}
@@ -50,12 +57,13 @@ func DefaultResources() []Resource {
 // an hour. Here clients must delete them.
 func eventResource() Resource {
 	return Resource{
-		Version: "v1", Plural: "events", Singular: "event", ShortNames: []string{"ev"}, Kind: "Event", Namespaced: true,
+		Version: "v1", Plural: "events", Kind: "Event", Namespaced: true,
+		Names: Names{Singular: "event", ShortNames: []string{"ev"}},
 		Fields: []string{
 			"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
 			"involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source.component", "type",
 		},
 		Columns: table.EventColumns(),
-		Schema:  schema.Kubernetes("io.k8s.api.core.v1.Event"),
+		Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Event")},
 	}
 }

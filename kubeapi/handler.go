@@ -93,9 +93,9 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	s := servedResource{Resource: r.withDefaults(), collection: c, table: t}
 	if r.Scale != nil {
 		age := table.AgeColumn()
-		// RequireVersion is set for custom resources. As in Kubernetes, the Age column of their
-		// scale has type "date" instead of "string".
-		if r.RequireVersion {
+		// As in Kubernetes, the Age column of a custom resource's scale has type "date" instead of
+		// "string".
+		if r.Custom {
 			age = table.Column{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}
 		}
 		if s.scale, err = r.Scale.compile(age); err != nil {

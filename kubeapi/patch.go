@@ -94,7 +94,7 @@ func patchTypes(t *schema.Type) []string {
 // returns nil if such patches are rejected.
 func (r Resource) patchSchema(subresource string) *schema.Type {
 	switch {
-	case r.Schema == nil || r.NoStrategicPatch:
+	case r.Schema == nil || r.Custom:
 		return nil
 	case subresource == "scale":
 		return scaleSchema()
@@ -182,7 +182,7 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 		if err != nil {
 			return nil, err
 		}
-		if c.subresource == "status" && c.RequireVersion {
+		if c.subresource == "status" && c.Custom {
 			if out, err = withTypeMember(out, "kind", c.Kind); err != nil {
 				return nil, err
 			}
@@ -197,7 +197,7 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 			return nil, patch.InvalidResult(err)
 		}
 		for _, name := range []string{"kind", "apiVersion"} {
-			if c.RequireVersion && c.subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
+			if c.Custom && c.subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
 				return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
 			}
 		}
@@ -223,7 +223,7 @@ func (c resourceRequest) checkKind(object []byte) error {
 	name := c.Kind
 	// As in Kubernetes, an error about a custom resource names the kind that the patched object
 	// has.
-	if c.RequireVersion {
+	if c.Custom {
 		name = jsonvalue.Value(object).At("kind").Text()
 	}
 	return apistatus.Invalid(c.Group, name, c.name, errs)

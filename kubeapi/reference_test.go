@@ -142,12 +142,12 @@ func TestUpdateWithoutStatusKeepsStatus(t *testing.T) {
 	a.wantError(t, 404, "NotFound", "GET", "/apis/demo.example.com/v1/namespaces/default/plains/x/status", "")
 }
 
-func TestUpdateCanRequireVersion(t *testing.T) {
+func TestCustomResourcesRequireVersion(t *testing.T) {
 	r, err := ParseResource("plains.v1.demo.example.com=Plain")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.RequireVersion = true
+	r.Custom = true
 	a := startServer(t, func(h *Handler) {
 		c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
 		if err == nil {

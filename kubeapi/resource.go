@@ -20,50 +20,45 @@ type Resource struct {
 	// Group and Version form the first part of the path. The core group is the empty
 	// string.
 	Group, Version string
-	// Plural is the last part of the path, in lower case. Singular and ShortNames are
-	// alternative names for users of kubectl. If Singular is empty, Kind in lower case is
-	// used.
-	Plural, Singular string
-	ShortNames       []string
-	// Categories are names that stand for several resources in kubectl get, such as "all".
-	Categories []string
+	// Plural is the last part of the path, in lower case.
+	Plural string
 	// Kind is the kind of the objects.
 	Kind string
 	// Namespaced is true if every object is in a namespace, and false if no object is.
 	Namespaced bool
+	// Custom is true for custom resources. As in Kubernetes, their objects must have kind and
+	// apiVersion, an update without metadata.resourceVersion is rejected, so that no writer
+	// overwrites changes that it has not seen, and so are strategic merge patches.
+	Custom bool
+	Names
 	// Fields are the paths that field selectors may use; see [store.CollectionSpec].
 	Fields []string
-	// CheckName validates the name of an object. If nil, a name must be a DNS subdomain.
-	// See [store.CollectionSpec].
-	CheckName func(name string) error
-	// Scale describes the scale subresource. If nil, the objects cannot be scaled.
-	Scale *Scale
-	// NoCompression disables compression of responses for this resource.
-	// [watchserver.Server.NoCompression] disables it for all resources.
-	NoCompression bool
-	// SharedCompression selects the watches whose events are compressed with the history of the
-	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
-	// returns an error unless the value is [watchserver.ShareNever].
-	SharedCompression watchserver.SharedCompression
-	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
-	// list and watch.
-	ReadOnly bool
-	// NoStatus is true if the objects have no status subresource, so that status is an ordinary
-	// field. Otherwise an update that has no status keeps the stored one.
-	NoStatus bool
-	// RequireVersion rejects updates without metadata.resourceVersion, so that no writer overwrites
-	// changes that it has not seen. It also rejects objects without kind or apiVersion. Kubernetes
-	// does both for custom resources.
-	RequireVersion bool
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
 	Columns []table.Column
+	Checks
+	Endpoints
+	Compression
+}
+
+// Names are alternative names of a [Resource] for users of kubectl.
+type Names struct {
+	// Singular is the name of one object. If empty, the kind in lower case is used.
+	Singular   string
+	ShortNames []string
+	// Categories are names that stand for several resources in kubectl get, such as "all".
+	Categories []string
+}
+
+// Checks are the checks of the objects of a [Resource] in writes.
+type Checks struct {
+	// CheckName validates the name of an object. If nil, a name must be a DNS subdomain.
+	// See [store.CollectionSpec].
+	CheckName func(name string) error
 	// Schema describes the fields of the objects, for OpenAPI, patches, server-side apply, and
 	// type checks. It need not describe the metadata. If nil, strategic merge patches are
 	// rejected, as Kubernetes rejects them for custom resources.
 	Schema *schema.Type
-	// NoStrategicPatch rejects strategic merge patches even if Schema is set.
-	NoStrategicPatch bool
 	// Validate returns the errors in an object that a write would store. If there are any, the
 	// write is rejected with status 422. Validate replaces the type checks of Schema. object is
 	// compact JSON, whose metadata may lack the members that the server sets. nulls is true for an
@@ -71,6 +66,29 @@ type Resource struct {
 	// and is ignored otherwise. If Validate is nil, values are not checked. Validate is called
 	// concurrently.
 	Validate func(object []byte, nulls bool) field.ErrorList
+}
+
+// Endpoints are the verbs and subresources of a [Resource].
+type Endpoints struct {
+	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
+	// list and watch.
+	ReadOnly bool
+	// NoStatus is true if the objects have no status subresource, so that status is an ordinary
+	// field. Otherwise an update that has no status keeps the stored one.
+	NoStatus bool
+	// Scale describes the scale subresource. If nil, the objects cannot be scaled.
+	Scale *Scale
+}
+
+// Compression configures the compression of the responses of a [Resource].
+type Compression struct {
+	// NoCompression disables compression of responses for this resource.
+	// [watchserver.Server.NoCompression] disables it for all resources.
+	NoCompression bool
+	// SharedCompression selects the watches whose events are compressed with the history of the
+	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
+	// returns an error unless the value is [watchserver.ShareNever].
+	SharedCompression watchserver.SharedCompression
 }
 
 // APIVersion returns the apiVersion of the objects, such as "v1" or "apps/v1".

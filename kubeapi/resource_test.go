@@ -17,10 +17,10 @@ func TestParseResource(t *testing.T) {
 		want Resource
 	}{
 		{"widgets.v1.demo.example.com=Widget", Resource{
-			Group: "demo.example.com", Version: "v1", Plural: "widgets", Singular: "widget", Kind: "Widget", Namespaced: true,
+			Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Names: Names{Singular: "widget"},
 		}},
-		{"gadgets.v1beta2.demo=Gadget,cluster", Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Singular: "gadget", Kind: "Gadget"}},
-		{"nodes.v1=Node,cluster", Resource{Version: "v1", Plural: "nodes", Singular: "node", Kind: "Node"}},
+		{"gadgets.v1beta2.demo=Gadget,cluster", Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Kind: "Gadget", Names: Names{Singular: "gadget"}}},
+		{"nodes.v1=Node,cluster", Resource{Version: "v1", Plural: "nodes", Kind: "Node", Names: Names{Singular: "node"}}},
 	} {
 		got, err := ParseResource(c.text)
 		if err != nil {

@@ -138,11 +138,11 @@ func (h *Handler) readWrite(
 	return o, dropRepeatedOwners(w, data), nil
 }
 
-// requireKind returns an error if RequireVersion is set and the object lacks its kind or
+// requireKind returns an error if the resource is custom and the object lacks its kind or
 // apiVersion. Kubernetes requires both for custom resources, because it has no schema of its own
 // from which to take them.
 func (c resourceRequest) requireKind(data []byte) error {
-	if !c.RequireVersion || c.subresource == "scale" || data[0] != '{' {
+	if !c.Custom || c.subresource == "scale" || data[0] != '{' {
 		return nil
 	}
 	kind, kindErr := rawjson.String(rawjson.Lookup(data, "kind"))
@@ -159,7 +159,7 @@ func (c resourceRequest) requireKind(data []byte) error {
 func (c resourceRequest) checkCustomKind(data []byte) error {
 	kind, err := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, _ := rawjson.String(rawjson.Lookup(data, "apiVersion"))
-	if !c.RequireVersion || c.subresource != "" || err != nil || kind == c.Kind || version != c.APIVersion() {
+	if !c.Custom || c.subresource != "" || err != nil || kind == c.Kind || version != c.APIVersion() {
 		return nil
 	}
 	return apistatus.Invalid(c.Group, kind, metadataString(data, "name"), field.ErrorList{
@@ -170,7 +170,7 @@ func (c resourceRequest) checkCustomKind(data []byte) error {
 // warnOfFinalizers warns about new finalizers without a domain, as Kubernetes does for custom
 // resources.
 func (c resourceRequest) warnOfFinalizers(old, next []byte) {
-	if !c.RequireVersion {
+	if !c.Custom {
 		return
 	}
 	known := finalizers(old)
@@ -204,7 +204,7 @@ func (c resourceRequest) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
 		return checkScale(data)
 	}
-	if c.subresource == "status" && c.RequireVersion {
+	if c.subresource == "status" && c.Custom {
 		var err error
 		if data, err = withTypeMember(data, "kind", c.Kind); err != nil {
 			return err
@@ -267,7 +267,7 @@ func (c resourceRequest) update(
 			return nil, err
 		}
 		named := metadataString(next, "name") == c.name // otherwise the store reports the name
-		if c.RequireVersion && named && slices.Contains([]string{"", "0"}, metadataString(next, "resourceVersion")) {
+		if c.Custom && named && slices.Contains([]string{"", "0"}, metadataString(next, "resourceVersion")) {
 			return nil, c.missingVersion()
 		}
 		if err := c.checkIdentity(old, next); err != nil {

@@ -3,7 +3,7 @@
 //
 //   - metadata_*: our validation of objects, compared with Kubernetes' typed clients;
 //   - patch_*: our strategic merge patch, compared with Kubernetes' implementation;
-//   - protobuf_*: our decoder of Protocol Buffers, compared with Kubernetes' encoder;
+//   - protobuf_*: our conversion of Protocol Buffers, compared with the JSON of clients;
 //   - conformance_test.go: our conformance suite, run against a Kubernetes API server,
 //     on its own HTTP/2 and on ours;
 //   - h2loop_*: a Kubernetes API server on our HTTP/2, tested with client-go;
@@ -12,7 +12,5 @@
 //   - informer_*: our informer and client-go's informer, tested and benchmarked side by side.
 //
 // The tests that start an API server are not compiled with the race detector; the
-// documentation of package apiserver gives the reasons. The tests patch_table_test.go and
-// protobuf_table_test.go also generate the tables of Kubernetes' types in kubeapi/schema
-// and kubeapi/protobody.
+// documentation of package apiserver gives the reasons.
 package kubernetes

@@ -2,15 +2,12 @@ package kubernetes
 
 import (
 	"context"
-	"flag"
 	"os"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 )
-
-var update = flag.Bool("update", false, "rewrite the tables of Kubernetes' types in kubeapi")
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(childEnv); role != "" {

@@ -4,14 +4,45 @@ import (
 	"fmt"
 	"math"
 	"math/rand"
+	"reflect"
+	"regexp"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/randfill"
 )
+
+// stableVersion matches the API versions that the server reads in Protocol Buffers. Other versions
+// change often, and their clients can send JSON.
+var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
+
+// stableKinds returns the Go types of all kinds that can be listed, because a server stores only
+// these kinds, and of kinds that clients send only in requests: Scale, DeleteOptions, and the
+// reviews of a client's own rights.
+func stableKinds() map[schema.GroupVersionKind]reflect.Type {
+	all := map[schema.GroupVersionKind]reflect.Type{
+		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                     reflect.TypeFor[autoscalingv1.Scale](),
+		{Version: "v1", Kind: "DeleteOptions"}:                                 reflect.TypeFor[metav1.DeleteOptions](),
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"): reflect.TypeFor[authorizationv1.SelfSubjectAccessReview](),
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):  reflect.TypeFor[authorizationv1.SelfSubjectRulesReview](),
+	}
+	known := scheme.Scheme.AllKnownTypes()
+	for gvk, t := range known {
+		if _, listed := known[gvk.GroupVersion().WithKind(gvk.Kind+"List")]; listed && stableVersion.MatchString(gvk.Version) {
+			all[gvk] = t
+		}
+	}
+	return all
+}
 
 // newFiller returns a filler with random and unusual values. It uses nil instead of empty
 // lists and maps, because Protocol Buffers do not distinguish them.
@@ -71,6 +102,11 @@ func newFiller(seed int64) *randfill.Filler {
 				f.SetRawBytes([]byte(s))
 			}
 		},
+		func(v *authenticationv1.ExtraValue, _ randfill.Continue) { *v = authenticationv1.ExtraValue{text()} },
+		func(v *authorizationv1.ExtraValue, _ randfill.Continue) {
+			*v = authorizationv1.ExtraValue{text(), text()}
+		},
+		func(v *certificatesv1.ExtraValue, _ randfill.Continue) { *v = certificatesv1.ExtraValue{text()} },
 		func(*metav1.TypeMeta, randfill.Continue) {}, // the encoder sets it
 	)
 }

@@ -109,9 +109,10 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 	}
 	version := c.Spec.Versions[i]
 	d.Resource = kubeapi.Resource{
-		Group: c.Spec.Group, Version: version.Name, Plural: names.Plural, Singular: names.Singular, ShortNames: names.ShortNames,
-		Categories: names.Categories, Kind: names.Kind, Namespaced: c.Spec.Scope == v1.NamespaceScoped,
-		NoStatus: true, RequireVersion: true, NoStrategicPatch: true,
+		Group: c.Spec.Group, Version: version.Name, Plural: names.Plural, Kind: names.Kind,
+		Namespaced: c.Spec.Scope == v1.NamespaceScoped, Custom: true,
+		Names:     kubeapi.Names{Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories},
+		Endpoints: kubeapi.Endpoints{NoStatus: true},
 	}
 	d.addColumns(version.AdditionalPrinterColumns)
 	d.ignoreVersions(c)

@@ -38,10 +38,13 @@ func TestParseReadsEveryDeclaration(t *testing.T) {
 	widget := all[0].Resource
 	widget.Schema, widget.Validate = nil, nil
 	want := kubeapi.Resource{
-		Group: "demo.example.com", Version: "v1", Plural: "widgets", Singular: "widget", ShortNames: []string{"wd"},
-		Categories: []string{"all", "toys"}, Kind: "Widget", Namespaced: true,
-		Fields: []string{"spec.color"}, RequireVersion: true, NoStrategicPatch: true,
-		Scale: &kubeapi.Scale{SpecReplicasPath: ".spec.replicas", DefaultReplicas: -1, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".status.selector"},
+		Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Custom: true,
+		Names:  kubeapi.Names{Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"all", "toys"}},
+		Fields: []string{"spec.color"},
+		Endpoints: kubeapi.Endpoints{Scale: &kubeapi.Scale{
+			SpecReplicasPath: ".spec.replicas", DefaultReplicas: -1,
+			StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".status.selector",
+		}},
 		Columns: []table.Column{
 			{Name: "Color", Type: "string", Path: ".spec.color", Description: "The color of the paint."},
 			{Name: "Ready", Type: "string", Path: `.status.conditions[?(@.type == "Ready")].status`},

@@ -15,19 +15,16 @@ import (
 // types returns a small schema with all kinds of fields.
 func types(t testing.TB) *schema.Type {
 	t.Helper()
-	all, err := schema.Parse(`
-x.Object
-	atoms []any
-	free any
-	maps map[string]x.Object
-	parts []x.Object merge=name
-	tags []string merge
-	under x.Object retainKeys
-`)
-	if err != nil {
-		t.Fatal(err)
+	object := &schema.Type{Name: "x.Object"}
+	object.Fields = map[string]schema.Field{
+		"atoms": {List: true},
+		"free":  {},
+		"maps":  {Type: &schema.Type{AdditionalProperties: &schema.Field{Type: object}}},
+		"parts": {List: true, Type: object, Merge: true, MergeKey: "name"},
+		"tags":  {List: true, Scalar: schema.String, Merge: true},
+		"under": {Type: object, RetainKeys: true},
 	}
-	return all["x.Object"]
+	return object
 }
 
 type patchCase struct{ doc, patch, want string }

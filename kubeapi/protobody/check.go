@@ -1,0 +1,177 @@
+package protobody
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// messages describes the messages that Go types are decoded from. The types' own code decodes them,
+// but skips unknown fields and needs memory for each message in an empty list.
+type messages map[reflect.Type]*message
+
+// A message describes what the Go tags tell of a message.
+type message struct {
+	name string // such as core.v1.Pod
+	// fields are nil if the message is not decoded by fields, such as a quantity.
+	fields map[protowire.Number]field
+}
+
+// A field is a field of a message.
+type field struct {
+	name    string   // empty if the members of the message are inlined into its owner
+	message *message // nil if the value is not a message
+	// allocated is the memory of each value. It is zero if the value is a part of its owner.
+	allocated memory
+}
+
+// envelope is the type of the message that contains an encoded object.
+var envelope = reflect.TypeFor[runtime.Unknown]()
+
+// scalarSize is the approximate memory of any value beyond the memory of its owner.
+const scalarSize = 32
+
+// add adds the message that t is decoded from, and the ones in it, and returns it. It returns nil
+// if a value of type t is not a message. owner is the field that has the type t, for errors.
+func (all messages) add(t reflect.Type, owner string) *message {
+	m, known := all[t]
+	switch {
+	case known:
+		return m
+	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && t.Name() == "":
+		return all.add(t.Elem(), owner)
+	case t.Kind() == reflect.Map:
+		return all.addEntry(t, owner)
+	case t.Kind() != reflect.Struct:
+		return nil
+	}
+	m = &message{name: shortName(t)}
+	all[t] = m
+	if t != envelope && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
+		return m
+	}
+	m.fields = map[protowire.Number]field{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		words := strings.Split(f.Tag.Get("protobuf"), ",") // wire type, number and options
+		if len(words) < 2 {
+			continue
+		}
+		number, _ := strconv.Atoi(words[1])
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		m.fields[protowire.Number(number)] = field{name, all.add(f.Type, m.name+"."+name), allocatedBy(f.Type)}
+	}
+	return m
+}
+
+// addEntry adds the message of an entry of a map.
+func (all messages) addEntry(t reflect.Type, owner string) *message {
+	return &message{name: "an entry of " + owner, fields: map[protowire.Number]field{
+		1: {name: "key"},
+		2: {name: "value", message: all.add(t.Elem(), owner), allocated: allocatedBy(t.Elem())},
+	}}
+}
+
+// allocatedBy returns the memory of each value of a field of type t.
+func allocatedBy(t reflect.Type) memory {
+	const mapOverhead = 64
+	switch t.Kind() {
+	case reflect.Map:
+		return memory(t.Key().Size() + t.Elem().Size() + mapOverhead)
+	case reflect.Pointer, reflect.Slice:
+		return memory(t.Elem().Size())
+	}
+	return 0
+}
+
+// shortName returns the package and the type name, with the group for a version of an API.
+func shortName(t reflect.Type) string {
+	path := strings.Split(t.PkgPath(), "/")
+	if last := len(path) - 1; strings.HasPrefix(path[last], "v") {
+		return path[last-1] + "." + t.String()
+	}
+	return t.String()
+}
+
+// memory is a number of bytes.
+type memory int64
+
+// check returns an error if data has a field with a value that m does not have, or if the decoded
+// message needs more memory than budget, from which check subtracts it.
+func (m *message) check(data []byte, budget *memory) error {
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		size := protowire.ConsumeFieldValue(number, wire, data[n:])
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		value := data[n : n+size]
+		data = data[n+size:]
+		f, known := m.fields[number]
+		if !known && !isZero(wire, value) {
+			return unknownError(fmt.Sprintf("field %d of %s is unknown", number, m.name))
+		}
+		if *budget -= scalarSize; *budget < 0 {
+			return ErrTooLarge
+		}
+		if err := f.check(wire, value, budget); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f field) check(wire protowire.Type, value []byte, budget *memory) error {
+	if f.message == nil || wire != protowire.BytesType {
+		return nil
+	}
+	inner, _ := protowire.ConsumeBytes(value)
+	*budget -= f.allocated
+	var err error
+	if f.message.fields != nil {
+		err = f.message.check(inner, budget)
+	} else if f.message.isTime() {
+		err = checkTime(inner)
+	}
+	if err != nil && f.name != "" && err != ErrTooLarge {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	return err
+}
+
+func (m *message) isTime() bool {
+	return m.name == shortName(reflect.TypeFor[metav1.Time]()) || m.name == shortName(reflect.TypeFor[metav1.MicroTime]())
+}
+
+// checkTime returns an error if a Timestamp cannot be written in the format of RFC 3339.
+func checkTime(data []byte) error {
+	var t metav1.Timestamp
+	if err := t.Unmarshal(data); err != nil {
+		return err
+	}
+	if year := time.Unix(t.Seconds, 0).UTC().Year(); year < 0 || year > 9999 {
+		return fmt.Errorf("not a time of RFC 3339: %d seconds after 1970", t.Seconds)
+	}
+	return nil
+}
+
+// isZero reports whether the value of a field is zero or empty.
+func isZero(wire protowire.Type, value []byte) bool {
+	switch wire {
+	case protowire.VarintType, protowire.BytesType:
+		return len(value) == 1 && value[0] == 0
+	case protowire.Fixed32Type, protowire.Fixed64Type:
+		return strings.Trim(string(value), "\x00") == ""
+	}
+	return false
+}

@@ -1,0 +1,151 @@
+package schema
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Kubernetes returns the type with the given OpenAPI name, such as
+// "io.k8s.api.core.v1.Pod", or nil if it is unknown. It knows the types of pods, services,
+// configmaps, deployments, namespaces and events, and the types that they contain.
+func Kubernetes(name string) *Type { return kubernetes()[name] }
+
+// kinds are the Go types of the kinds.
+var kinds = []any{
+	corev1.Pod{}, corev1.Service{}, corev1.ConfigMap{}, corev1.Namespace{}, corev1.Event{}, appsv1.Deployment{},
+}
+
+// kubernetes reads the Go types of Kubernetes' clients once.
+var kubernetes = sync.OnceValue(func() map[string]*Type {
+	all := goTypes{}
+	for _, kind := range kinds {
+		all.field(reflect.TypeOf(kind))
+	}
+	for path, rule := range applyRules {
+		name, member, _ := strings.Cut(path, ":")
+		if t := all["io.k8s."+name]; member == "" {
+			t.Atomic = true
+		} else {
+			f := t.Fields[member]
+			rule(&f)
+			t.Fields[member] = f
+		}
+	}
+	return all
+})
+
+// goTypes collects the types of Go structs by their names in OpenAPI.
+type goTypes map[string]*Type
+
+// scalars are the Go types whose JSON does not follow from their fields.
+var scalars = map[reflect.Type]Scalar{
+	reflect.TypeFor[metav1.Time]():        Time,
+	reflect.TypeFor[metav1.MicroTime]():   MicroTime,
+	reflect.TypeFor[intstr.IntOrString](): IntOrString,
+	reflect.TypeFor[resource.Quantity]():  Quantity,
+	reflect.TypeFor[[]byte]():             Bytes,
+	reflect.TypeFor[metav1.FieldsV1]():    "",
+}
+
+// field returns the description of a value of type t.
+func (all goTypes) field(t reflect.Type) Field {
+	if s, ok := scalars[t]; ok {
+		return Field{Scalar: s}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return all.field(t.Elem())
+	case reflect.Slice:
+		f := all.field(t.Elem())
+		f.List = true
+		return f
+	case reflect.Map:
+		f := all.field(t.Elem())
+		return Field{Type: &Type{AdditionalProperties: &f}}
+	case reflect.Struct:
+		return Field{Type: all.object(t)}
+	case reflect.Bool:
+		return Field{Scalar: Boolean}
+	case reflect.Int32:
+		return Field{Scalar: Int32}
+	case reflect.Int, reflect.Int64:
+		return Field{Scalar: Integer}
+	}
+	return Field{Scalar: String}
+}
+
+func (all goTypes) object(t reflect.Type) *Type {
+	name := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }).OpenAPIModelName()
+	if all[name] == nil {
+		all[name] = &Type{Name: name, Fields: map[string]Field{}}
+		all.addMembers(all[name].Fields, t)
+	}
+	return all[name]
+}
+
+// addMembers adds the members of the struct t, and of the structs embedded in it, to fields.
+func (all goTypes) addMembers(fields map[string]Field, t reflect.Type) {
+	for i := range t.NumField() {
+		member := t.Field(i)
+		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		if name == "" {
+			all.addMembers(fields, member.Type)
+			continue
+		}
+		f := all.field(member.Type)
+		strategy := member.Tag.Get("patchStrategy")
+		f.Merge, f.RetainKeys = strings.Contains(strategy, "merge"), strings.Contains(strategy, "retainKeys")
+		f.MergeKey = member.Tag.Get("patchMergeKey")
+		fields[name] = f
+	}
+}
+
+// applyRules describes how a server-side apply treats some types, which it replaces as a whole, and
+// some members, whose names follow the colon. The Go types say so only in comments. A test in
+// module interop compares the result with the schema of kube-apiserver.
+var applyRules = map[string]func(f *Field){
+	"api.core.v1.ConfigMapKeySelector":                          nil,
+	"api.core.v1.EvictionResponder":                             nil,
+	"api.core.v1.FileKeySelector":                               nil,
+	"api.core.v1.LocalObjectReference":                          nil,
+	"api.core.v1.NodeSelector":                                  nil,
+	"api.core.v1.NodeSelectorTerm":                              nil,
+	"api.core.v1.ObjectFieldSelector":                           nil,
+	"api.core.v1.ObjectReference":                               nil,
+	"api.core.v1.ResourceFieldSelector":                         nil,
+	"api.core.v1.SecretKeySelector":                             nil,
+	"api.core.v1.TypedLocalObjectReference":                     nil,
+	"apimachinery.pkg.apis.meta.v1.LabelSelector":               nil,
+	"apimachinery.pkg.apis.meta.v1.OwnerReference":              nil,
+	"api.core.v1.PodSpec:nodeSelector":                          atomic,
+	"api.core.v1.PodStatus:hostIPs":                             atomic,
+	"api.core.v1.ServiceSpec:selector":                          atomic,
+	"api.core.v1.ContainerRestartRuleOnExitCodes:values":        set,
+	"api.core.v1.NodeAllocatableResourceClaimStatus:containers": set,
+	"api.core.v1.VolumeMount:bindMountOptions":                  set,
+	"api.core.v1.ContainerPort:protocol":                        tcp,
+	"api.core.v1.ServicePort:protocol":                          tcp,
+	"api.core.v1.Container:ports":                               keys("containerPort", "protocol"),
+	"api.core.v1.EphemeralContainer:ports":                      keys("containerPort", "protocol"),
+	"api.core.v1.PodSpec:topologySpreadConstraints":             keys("topologyKey", "whenUnsatisfiable"),
+	"api.core.v1.PodStatus:volumeHealth":                        keys("name"),
+	"api.core.v1.PodVolumeHealth:healthConditions":              keys("status", "reason"),
+	"api.core.v1.ResourceRequirements:claims":                   keys("name"),
+	"api.core.v1.ResourceStatus:resources":                      keys("resourceID"),
+	"api.core.v1.ServiceSpec:ports":                             keys("port", "protocol"),
+}
+
+func atomic(f *Field) { f.Atomic = true }
+
+func set(f *Field) { f.Set = true }
+
+func tcp(f *Field) { f.Default = string(corev1.ProtocolTCP) }
+
+func keys(names ...string) func(*Field) { return func(f *Field) { f.Keys = names } }
