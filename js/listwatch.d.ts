@@ -62,7 +62,9 @@ export interface Options {
   fieldSelector?: string;
   /**
    * Headers of each request, or a function that returns them. It is called before each request,
-   * and with `refresh: true` after a 401; then it must return fresh credentials.
+   * and with `refresh: true` after a 401; then it must return fresh credentials. If it throws, the
+   * request is retried after a delay; a WatchError of a permanent code, such as `Forbidden`, ends
+   * the watch.
    */
   headers?: HeaderValues | ((context: { refresh: boolean }) => HeaderValues | Promise<HeaderValues>);
   /** Whether cookies are sent to other origins; see fetch. WebSocket always sends them. */

@@ -85,14 +85,27 @@ export class Requests {
     const isFunction = typeof headers === "function";
     for (;;) {
       const refresh = this.refresh;
+      const own = new Headers((isFunction ? await this.#ask(headers) : headers) ?? {});
       this.refresh = false;
-      const own = new Headers((isFunction ? await headers({ refresh }) : headers) ?? {});
       try {
         return await send(Object.fromEntries(own));
       } catch (error) {
         if (error.code !== "Unauthorized" || refresh || !isFunction) throw error;
         this.refresh = true;
       }
+    }
+  }
+
+  /**
+   * Calls the page's function for headers. Its error passes, as that of a token's server that
+   * restarts, unless the function throws a WatchError.
+   */
+  async #ask(headers) {
+    try {
+      return await headers({ refresh: this.refresh });
+    } catch (error) {
+      if (error instanceof WatchError) throw error;
+      throw new WatchError("Unavailable", `the function headers failed: ${error?.message ?? error}`, { cause: error });
     }
   }
 

@@ -65,7 +65,8 @@ class Watcher {
       if (this.#signal.aborted) return;
       if (end.error?.code === "NoContent") return; // the server asks not to reconnect (HTML, section 9.2.3)
       this.#handle(end);
-      const delay = this.#backoff.delay(end);
+      // A stream that ends because its credentials have expired is no failure of the server.
+      const delay = this.#backoff.delay(end.error?.code === "Unauthorized" ? { ...end, error: undefined } : end);
       this.#options.onState({ state: "waiting", error: end.error, delay });
       await sleep(delay, this.#signal);
     }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { collection, watch } from "../listwatch.js";
+import { collection, watch, WatchError } from "../listwatch.js";
 
 beforeEach(() => (Math.random = () => 0)); // no waiting between attempts
 
@@ -109,7 +109,10 @@ test("a 401 requests fresh credentials once", async () => {
   await assert.rejects(take(1, script(refused(), refused()), { resourceVersion: "7", headers }), { code: "Unauthorized" });
 });
 
-test("credentials that expire during a quiet stream are refreshed each time", async () => {
+test("credentials that expire during a quiet stream are refreshed each time, without backoff", async () => {
+  Math.random = () => 0.001;
+  const delays = [];
+  const onState = ({ state, delay }) => state === "waiting" && delays.push(delay);
   const expired = () => stream([{ type: "ERROR", object: status(401) }]);
   const calls = [];
   const headers = ({ refresh }) => (calls.push(refresh), {});
@@ -123,8 +126,32 @@ test("credentials that expire during a quiet stream are refreshed each time", as
     const late = new ReadableStream({ async pull(c) { await slow(); c.enqueue(new TextEncoder().encode(JSON.stringify(responses.length ? { type: "ERROR", object: status(401) } : event("ADDED", "a", "8")))); c.close(); } }, { highWaterMark: 0 });
     return new Response(late, { headers: { "Content-Type": "application/json" } });
   };
-  assert.deepEqual(await take(1, server, { resourceVersion: "7", headers }), ["ADDED a 8"]);
+  assert.deepEqual(await take(1, server, { resourceVersion: "7", headers, onState }), ["ADDED a 8"]);
   assert.deepEqual(calls, [false, true, true]);
+  assert.equal(delays[1], delays[0]);
+});
+
+test("an error of the function for headers is retried, and the refresh with it", async () => {
+  const server = script(json(status(401), { status: 401 }), stream([event("ADDED", "a", "6")]));
+  const calls = [], states = [];
+  const headers = async ({ refresh }) => {
+    calls.push(refresh);
+    if (calls.length === 2) throw new TypeError("Failed to fetch");
+    return { Authorization: "Bearer token" };
+  };
+  const onState = (s) => states.push(s);
+  assert.deepEqual(await take(1, server, { resourceVersion: "5", headers, onState }), ["ADDED a 6"]);
+  assert.deepEqual(calls, [false, true, true]);
+  const { error } = states.find((s) => s.state === "waiting");
+  assert.equal(error.code, "Unavailable");
+  assert.match(error.message, /headers failed: Failed to fetch/);
+});
+
+test("a WatchError of the function for headers ends the watch", async () => {
+  const headers = () => {
+    throw new WatchError("Forbidden", "signed out");
+  };
+  await assert.rejects(take(1, script(), { headers }), { code: "Forbidden" });
 });
 
 test("a silent connection is given up", async () => {
