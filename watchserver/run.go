@@ -1,13 +1,12 @@
 package watchserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -25,18 +24,32 @@ const (
 	driverCompleted                    // the stream has ended
 )
 
+// A driver takes the steps of a stream.
+type driver struct {
+	state atomic.Int32 // a driverState
+	// driveFunc is the method drive of the stream, or driveScheduled if its sender is a
+	// transport.Scheduler. It is evaluated once, because each evaluation allocates.
+	driveFunc    func()
+	disconnected atomic.Bool // the transport has called the function passed to OnDone
+	ownsConn     bool        // the transport reads the connection; immutable
+
+	// Owned by the driver.
+	started      bool // the method open was called
+	reportedSync bool // Stream.Progress was called with a version
+}
+
 // wake makes the driver take another step. It starts the driver unless it is scheduled or running.
 // It never blocks.
 func (s *stream) wake() {
 	for {
-		switch s.driver.Load() {
+		switch s.state.Load() {
 		case driverIdle:
-			if s.driver.CompareAndSwap(driverIdle, driverRunning) {
+			if s.state.CompareAndSwap(driverIdle, driverRunning) {
 				s.schedule()
 				return
 			}
 		case driverRunning:
-			if s.driver.CompareAndSwap(driverRunning, driverRewoken) {
+			if s.state.CompareAndSwap(driverRunning, driverRewoken) {
 				return
 			}
 		default:
@@ -126,7 +139,7 @@ func (s *stream) advance() (more bool) {
 			more = false
 		}
 	}()
-	s.driver.Store(driverRunning) // any wake until now is covered by this step
+	s.state.Store(driverRunning) // any wake until now is covered by this step
 	now := s.server.timers.Now()
 	var wakeAt timers.Time
 	err := s.open()
@@ -144,7 +157,7 @@ func (s *stream) advance() (more bool) {
 		return true
 	}
 	s.arm(wakeAt, now)
-	return !s.driver.CompareAndSwap(driverRunning, driverIdle)
+	return !s.state.CompareAndSwap(driverRunning, driverIdle)
 }
 
 // On its first call, open calls Trace.Opened and sends the opening of the framing. Later calls have
@@ -267,7 +280,7 @@ func (s *stream) reason(cause error) error {
 
 // end ends the stream. A panic in the source, the transport or a hook is logged.
 func (s *stream) end(end transport.End, cause error) {
-	s.driver.Store(driverCompleted)
+	s.state.Store(driverCompleted)
 	reason := s.reason(cause)
 	s.guard(func() { s.poller.Close() })
 	s.encoder.Close()
@@ -288,95 +301,4 @@ func (s *stream) end(end transport.End, cause error) {
 		}
 		close(s.closed)
 	}
-}
-
-// maxDuration is the upper bound of the durations in [Timing], so that they can be doubled
-// without an overflow.
-const maxDuration = 365 * 24 * time.Hour
-
-// orDefault returns d, or byDefault if d is zero, but at most maxDuration.
-func (t Timing) orDefault(d, byDefault time.Duration) time.Duration {
-	return min(cmp.Or(d, byDefault), maxDuration)
-}
-
-func (s *Server) heartbeat() time.Duration {
-	return s.Timing.orDefault(s.Timing.Heartbeat, DefaultHeartbeat)
-}
-
-// randomBetween returns a random duration of at least low and at most high.
-func randomBetween(low, high time.Duration) time.Duration {
-	return low + rand.N(max(high-low, 0)+1)
-}
-
-// isDue reports whether t has been reached. A zero t means never.
-func isDue(t, now timers.Time) bool { return t != 0 && now >= t }
-
-// lastBookmarkBefore is the time between the last bookmark of a stream and its end, as in
-// kube-apiserver.
-const lastBookmarkBefore = 2 * time.Second
-
-// nextBookmark returns the time of the next bookmark: about an interval after the given time, or
-// shortly before the end of the stream if that is earlier. It returns the zero time if the stream
-// sends no bookmarks at intervals.
-func (s *stream) nextBookmark(now timers.Time) timers.Time {
-	interval := s.server.Timing.orDefault(s.server.Timing.Bookmark, DefaultBookmark)
-	if !s.bookmarks || interval < 0 {
-		return 0
-	}
-	next := now.Add(randomBetween(interval*3/4, interval*5/4))
-	if last := s.endAt.Add(-lastBookmarkBefore); s.endAt != 0 && last > now && last < next {
-		return last
-	}
-	return next
-}
-
-// maxBookmarkDelay is the longest time for which a bookmark waits for the start of the next
-// segment. A segment is a series of events that streams share in compressed form. A stream that
-// sent a bookmark within a segment could not use the rest of the segment.
-const maxBookmarkDelay = 10 * time.Second
-
-// deferBookmark reports whether the bookmark that is now due waits for the next segment, and if so
-// sets the bookmark's new time. The last bookmark before the end does not wait.
-func (s *stream) deferBookmark(now timers.Time) bool {
-	at := now.Add(maxBookmarkDelay)
-	if s.bookmarkDeferred || !s.encoder.InSegment(s.server.timers.StdTime(now)) || s.endAt != 0 && at > s.endAt.Add(-lastBookmarkBefore) {
-		return false
-	}
-	s.bookmarkAt, s.bookmarkDeferred = at, true
-	return true
-}
-
-// addBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
-// sendBookmark, it omits the bookmark if the stream has already sent a later version. That happens
-// between events of the same version, because at is the version before the event.
-func (s *stream) addBookmark(b *batch, at listwatch.Version, now timers.Time) error {
-	if at < s.lastSent {
-		return nil
-	}
-	frame, err := s.encoder.BeforeSegment(listwatch.NewBookmark(listwatch.Describe(s.source), at, false))
-	if err != nil {
-		return err
-	}
-	b.add(frame, s.encoder.WireSize(frame))
-	s.lastSent = at
-	s.bookmarkAt, s.bookmarkDeferred = s.nextBookmark(now), false
-	return nil
-}
-
-// nextDue returns the earliest time at which s has something to send, or the zero time if
-// there is none.
-func (s *stream) nextDue() timers.Time {
-	next := s.endAt
-	consider := func(t timers.Time) {
-		if next == 0 || t != 0 && t < next {
-			next = t
-		}
-	}
-	consider(s.bookmarkAt)
-	consider(s.heartbeatAt)
-	consider(timers.Time(s.drainAt.Load()))
-	if f := s.failure.Load(); f != nil {
-		consider(s.server.timerAt(f.at))
-	}
-	return next
 }

@@ -143,10 +143,8 @@ func (s *Server) transportOptions() transport.Options {
 
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
 	now := s.timers.Now()
-	st := &stream{
-		server: s, sender: out.Sender, source: source, opened: now,
-		ownsConn: out.Serve != nil, bookmarks: q.Bookmarks,
-	}
+	st := &stream{server: s, source: source, opened: now}
+	st.sender, st.ownsConn, st.bookmarks = out.Sender, out.Serve != nil, q.Bookmarks
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
 	if st.scheduler() != nil {
 		st.driveFunc = st.driveScheduled

@@ -1,0 +1,225 @@
+package watchserver
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/timers"
+	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/internal/wire/frames"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// An output is the part of a stream that encodes and writes. Its driver owns it, except for the
+// counters.
+type output struct {
+	sender   transport.Sender
+	encoder  wire.Encoder
+	lastSent listwatch.Version // the last version sent; zero during the initial events
+
+	// Written by the driver, read by any goroutine.
+	events, bytes, sentVersion atomic.Int64
+	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in
+	// progress.
+	writingSince atomic.Int64
+}
+
+// A batch holds the working memory of one step. It is pooled so that idle streams hold none.
+type batch struct {
+	events [64]listwatch.Event
+	refs   [64]frames.Ref // the caches of events
+	polled int            // the number of events
+
+	// What the next write sends.
+	frames [][]byte
+	bytes  int
+	count  int // the number of events among frames
+	// started is the time at which the work for this write began. It is zero if another write of
+	// the same step has ended since then.
+	started timers.Time
+	// committed is the commit time of the oldest event in frames that was committed after the
+	// watch was opened. It is zero if there is none.
+	committed time.Time
+}
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+// newBatch returns a batch for a step that begins now. The caller must call release.
+func newBatch(now timers.Time) *batch {
+	b := batches.Get().(*batch)
+	b.started = now
+	return b
+}
+
+// add adds a frame that takes size bytes on the wire.
+func (b *batch) add(frame []byte, size int) {
+	b.frames = append(b.frames, frame)
+	b.bytes += size
+}
+
+func (b *batch) reset() {
+	clear(b.frames)
+	b.frames, b.bytes, b.count, b.started, b.committed = b.frames[:0], 0, 0, 0, time.Time{}
+}
+
+func (b *batch) release() {
+	b.reset()
+	clear(b.events[:b.polled])
+	clear(b.refs[:b.polled])
+	b.polled = 0
+	batches.Put(b)
+}
+
+// sendPolled sends the events that were polled into b, in one write unless they exceed batchBytes.
+func (s *stream) sendPolled(b *batch) error {
+	for i := range b.polled {
+		if err := s.addEvent(b, &b.events[i], b.refs[i]); err != nil {
+			return err
+		}
+	}
+	return s.flush(b)
+}
+
+// addEvent adds e to b. If b has no room for it, addEvent first writes b. If e cannot be encoded,
+// the stream ends.
+func (s *stream) addEvent(b *batch, e *listwatch.Event, ref frames.Ref) error {
+	frame, err := s.encode(e, ref)
+	if err != nil {
+		// Send the preceding events before the error.
+		if err := s.flush(b); err != nil {
+			return err
+		}
+		return s.fail(b, err)
+	}
+	size := s.encoder.WireSize(frame)
+	if len(b.frames) > 0 && b.bytes+size > s.server.batchBytes() {
+		if err := s.flush(b); err != nil {
+			return err
+		}
+	}
+	if s.bookmarkDeferred && s.encoder.StartsSegment() {
+		if err := s.addDeferredBookmark(b, e.Version-1); err != nil {
+			return s.fail(b, err)
+		}
+	}
+	b.add(frame, size)
+	b.count++
+	if b.committed.IsZero() && s.server.timers.Time(e.Committed) >= s.opened {
+		b.committed = e.Committed
+	}
+	if !e.Initial {
+		s.lastSent = e.Version
+	}
+	return nil
+}
+
+func (s *stream) encode(e *listwatch.Event, ref frames.Ref) ([]byte, error) {
+	if err := listwatch.CheckVersion(s.source, e.Version); err != nil {
+		return nil, err
+	}
+	return s.encoder.Event(*e, ref)
+}
+
+// flush writes the frames of b. Unless Trace.Sent needs the exact time, the beginning of the step
+// counts as the start of its first write, because reading the clock costs as much as the rest of
+// flush.
+func (s *stream) flush(b *batch) error {
+	if len(b.frames) == 0 {
+		return nil
+	}
+	start, trace := b.started, s.server.Trace
+	traced := trace != nil && trace.Sent != nil
+	if start == 0 || traced {
+		start = s.server.timers.Now()
+	}
+	s.writingSince.Store(int64(start))
+	err := s.sender.Send(b.frames)
+	s.writingSince.Store(0)
+	s.events.Add(int64(b.count))
+	s.bytes.Add(int64(b.bytes))
+	s.sentVersion.Store(int64(s.lastSent))
+	if traced {
+		s.traceWrite(b, start, err)
+	}
+	if s.heartbeatAt != 0 {
+		s.heartbeatAt = start.Add(s.server.heartbeat())
+	}
+	b.reset()
+	if err != nil {
+		return &sendError{err}
+	}
+	return nil
+}
+
+// traceWrite calls Trace.Sent for a write of b that began at the given time.
+func (s *stream) traceWrite(b *batch, start timers.Time, err error) {
+	end := time.Now()
+	w := Write{Events: b.count, Bytes: b.bytes, Took: end.Sub(s.server.timers.StdTime(start)), Err: err}
+	if !b.committed.IsZero() {
+		w.Lag = end.Sub(b.committed)
+	}
+	s.server.Trace.Sent(s.ctx, s.describe(), w)
+}
+
+// A sendError is an error of a write, after which nothing more can be sent to the client.
+type sendError struct{ error }
+
+func (e *sendError) Unwrap() error { return e.error }
+
+// sendErrorEvent sends cause as an ERROR event. It returns cause, joined with any error of
+// sending it.
+func (s *stream) sendErrorEvent(b *batch, cause error) error {
+	frame, err := s.encoder.Error(cause)
+	if err == nil {
+		b.add(frame, s.encoder.WireSize(frame))
+		err = s.flush(b)
+	}
+	return errors.Join(cause, err)
+}
+
+// sendBookmark sends a bookmark if the client allows bookmarks and the poller's position is
+// not before the events already sent.
+func (s *stream) sendBookmark(b *batch) error {
+	at := s.poller.Position()
+	if !s.bookmarks || at == 0 || at < s.lastSent {
+		return nil
+	}
+	s.lastSent = at
+	bookmark := listwatch.NewBookmark(listwatch.Describe(s.source), at, false)
+	if err := s.addEvent(b, &bookmark, frames.Ref{}); err != nil {
+		return err
+	}
+	return s.flush(b)
+}
+
+// addDeferredBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
+// sendBookmark, it omits the bookmark if the stream has already sent a later version. That happens
+// between events of the same version, because at is the version before the event.
+func (s *stream) addDeferredBookmark(b *batch, at listwatch.Version) error {
+	if at < s.lastSent {
+		return nil
+	}
+	frame, err := s.encoder.BeforeSegment(listwatch.NewBookmark(listwatch.Describe(s.source), at, false))
+	if err != nil {
+		return err
+	}
+	b.add(frame, s.encoder.WireSize(frame))
+	b.count++
+	s.lastSent = at
+	s.scheduleBookmark(s.server.timers.Now())
+	return nil
+}
+
+// sendHeartbeat sends a heartbeat if the framing has one.
+func (s *stream) sendHeartbeat(b *batch, now timers.Time) error {
+	s.heartbeatAt = now.Add(s.server.heartbeat())
+	heartbeat := s.encoder.Heartbeat(s.resumeVersion())
+	if len(heartbeat) == 0 {
+		return nil
+	}
+	b.add(heartbeat, s.encoder.WireSize(heartbeat))
+	return s.flush(b)
+}
