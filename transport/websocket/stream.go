@@ -160,8 +160,10 @@ func (s *stream) read() error {
 				err = inbound.Add(p.frameSize)
 			case opPing:
 				pong = appendControl(nil, opPong, p.payload, false)
+				err = inbound.AddControl()
 			case opPong:
 				s.pinged.Store(false)
+				err = inbound.AddControl()
 			case opClose:
 				err = closeError(p.payload)
 			}

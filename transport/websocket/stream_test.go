@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
+	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
 // invalidFrames holds frames that a client must not send. They are masked, because a client
@@ -79,6 +80,7 @@ func TestServerClosesOnTooManyMessages(t *testing.T) {
 		for name, frames := range map[string][]byte{
 			"small messages":  bytes.Repeat(newFrame(bitFin|opText, []byte("ping"), true), 64<<10/10+1),
 			"empty fragments": append(newFrame(opText, nil, true), bytes.Repeat(newFrame(opContinuation, nil, true), 64<<10/6)...),
+			"pongs":           bytes.Repeat(newFrame(bitFin|opPong, nil, true), wswatch.MaxControls+1),
 			"one of 64 KiB":   newFrame(bitFin|opBinary, make([]byte, 64<<10), true),
 		} {
 			t.Log(name)
@@ -87,6 +89,20 @@ func TestServerClosesOnTooManyMessages(t *testing.T) {
 			p.wantClose(closePolicy)
 			p.wantEOF()
 			<-stream.Done()
+		}
+	})
+}
+
+func TestServerClosesOnTooManyPings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stream := startInMemory(t, transport.Options{}).watch()
+		go func() { _, _ = p.Conn.Write(bytes.Repeat(newFrame(bitFin|opPing, nil, true), 100*wswatch.MaxControls)) }()
+		<-stream.Done()
+		for first := byte(0); first != bitFin|opClose; {
+			var err error
+			if first, _, _, err = p.readFrame(); err != nil {
+				t.Fatalf("got %v, want a close frame", err)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package connio
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -15,14 +16,18 @@ const (
 	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector, 16
 	// bytes per frame, for the lifetime of the connection.
 	maxVector = 16
+	// maxRecord is the maximum size of a TLS record. The package crypto/tls writes each record on
+	// its own, so smaller writes cost nothing.
+	maxRecord = 16 << 10
 )
 
 // A FrameWriter writes batches of frames to a connection. A write fails when the peer has accepted
-// no byte for a time between the timeout and twice the timeout. With TLS, this limit applies to the
-// whole write, because a TLS connection cannot be used after its deadline has expired. A
+// no byte for a time between the timeout and twice the timeout. With TLS, this limit applies to
+// each record, because a TLS connection cannot be used after its deadline has expired. A
 // FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer
+	tls      bool // conn is a TLS connection
 	vector   bool // conn supports writev
 	deadline WriteDeadline
 }
@@ -34,7 +39,9 @@ func NewFrameWriter(conn interface {
 }, timeout time.Duration,
 ) FrameWriter {
 	_, tcp := TCP(conn)
-	return FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
+	_, tls := conn.(*tls.Conn)
+	deadline := WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}
+	return FrameWriter{conn: conn, tls: tls, vector: tcp, deadline: deadline}
 }
 
 // Arm prepares the write deadline for a write that does not use w.
@@ -58,6 +65,16 @@ func (w *FrameWriter) WriteFrames(frames [][]byte) error {
 
 // Write writes p.
 func (w *FrameWriter) Write(p []byte) error {
+	for w.tls && len(p) > maxRecord {
+		if err := w.write(p[:maxRecord]); err != nil {
+			return err
+		}
+		p = p[maxRecord:]
+	}
+	return w.write(p)
+}
+
+func (w *FrameWriter) write(p []byte) error {
 	return w.whileProgress(func() (int64, error) {
 		n, err := w.conn.Write(p)
 		p = p[n:]

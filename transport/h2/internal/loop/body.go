@@ -95,7 +95,7 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 
 // receiveBody adds data to the body of the request. size is the size of the frame with its padding.
 func (c *conn) receiveBody(st *stream, data []byte, size int32) error {
-	if st.ex == nil { // no handler reads the body
+	if st.ex == nil { // no handler reads the body, and the stream's window never opens again
 		c.grant(size)
 		return nil
 	}

@@ -51,15 +51,15 @@ type conn struct {
 	dead    bool   // the connection is closed
 	budget  budget
 
-	out     output
-	writing bool // the writer runs
-	ready   queue
-	// blocked holds the streams that wait for a window to open, and the times at which they are
-	// reset.
-	blocked    map[*stream]time.Time
-	sendWindow int64  // the bytes that the server may send on the connection
-	peerWindow int64  // the initial window of a stream, which the client has set
-	peerFrame  uint32 // the maximum size of a frame that the client accepts
+	out        output
+	writing    bool // the writer runs
+	ready      queue
+	stalled    map[*stream]stall // the streams that wait for a window to open
+	drained    sync.Cond         // signals that the writer took the output, or dead
+	waits      bool              // the reader waits for drained
+	sendWindow int64             // the bytes that the server may send on the connection
+	peerWindow int64             // the initial window of a stream, which the client has set
+	peerFrame  uint32            // the maximum size of a frame that the client accepts
 	cut        cutStreams
 
 	encoder     *hpack.Encoder
@@ -67,7 +67,9 @@ type conn struct {
 	recv        window // the bytes that the client may send on the connection
 	handlers    int    // the number of running handlers
 	waiting     []*exchange
-	active      bool // http.StateActive was reported
+	states      []http.ConnState // the states to report
+	reporting   bool             // reportStates runs
+	reports     sync.WaitGroup
 	goAwayState goAwayState
 	timers      timers
 	lastFrame   time.Time // when the last frame arrived
@@ -92,6 +94,7 @@ func newConn(s *Server, hs *http.Server, nc net.Conn, state *tls.ConnectionState
 	}
 	c.writer = connio.NewFrameWriter(nc, timeout)
 	c.writeFunc = c.write
+	c.drained.L = &c.mu
 	c.in = connio.NewReader(nc)
 	c.framer = http2.NewFramer(nil, c.in)
 	c.framer.SetMaxReadFrameSize(c.settings.frameSize)
@@ -114,6 +117,7 @@ func (c *conn) serve(ctx context.Context) {
 	defer stop()
 	shuttingDown := c.server.add(c)
 	defer c.server.remove(c)
+	defer c.reports.Wait() // net/http reports the end afterwards
 	connio.TuneTCP(c.nc)
 	c.timer = time.AfterFunc(time.Hour, c.tick)
 	defer c.timer.Stop()
@@ -141,6 +145,7 @@ func (c *conn) open(shuttingDown bool) {
 		c.out.windowUpdate(0, uint32(n))
 	}
 	c.armAt(c.timers.settingsAckBy)
+	c.armIdle()
 	if shuttingDown {
 		c.goAway()
 	}
@@ -235,6 +240,7 @@ func (c *conn) disconnect(err error) {
 		return
 	}
 	c.dead = true
+	c.drained.Broadcast()
 	if errors.Is(err, net.ErrClosed) || err == nil || errors.Is(err, io.EOF) {
 		err = errConn
 	}
@@ -247,7 +253,6 @@ func (c *conn) failStreams(err error) {
 	for _, st := range slices.Clone(c.streams) { // fail removes the stream
 		st.fail(err)
 	}
-	c.waiting = nil
 }
 
 // addStream adds the stream with the number id.
@@ -255,8 +260,7 @@ func (c *conn) addStream(id uint32) *stream {
 	st := &stream{c: c, id: id}
 	c.streams = append(c.streams, st)
 	c.timers.idleSince = time.Time{}
-	if !c.active {
-		c.active = true
+	if len(c.streams) == 1 {
 		c.reportState(http.StateActive)
 	}
 	return st
@@ -268,7 +272,6 @@ func (c *conn) removeStream(st *stream) {
 		return
 	}
 	c.streams = nil
-	c.active = false
 	c.reportState(http.StateIdle)
 	if c.goAwayState == goAwayRefused {
 		c.close()
@@ -278,10 +281,34 @@ func (c *conn) removeStream(st *stream) {
 	c.armIdle()
 }
 
+// reportState reports the state to http.Server.ConnState without the mutex, because that function
+// may block. If the state changes faster than the function returns, some changes are not reported.
 func (c *conn) reportState(state http.ConnState) {
-	if c.hs.ConnState != nil {
-		c.hs.ConnState(c.nc, state)
+	if c.hs.ConnState == nil {
+		return
 	}
+	if len(c.states) < 2 {
+		c.states = append(c.states, state)
+	} else {
+		c.states = c.states[:1] // active, idle, active: the first of them is enough
+	}
+	if !c.reporting {
+		c.reporting = true
+		c.reports.Go(c.reportStates)
+	}
+}
+
+func (c *conn) reportStates() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.states) > 0 {
+		state := c.states[0]
+		c.states = slices.Delete(c.states, 0, 1)
+		c.mu.Unlock()
+		c.hs.ConnState(c.nc, state)
+		c.mu.Lock()
+	}
+	c.reporting = false
 }
 
 // goAway begins a graceful end. It announces that the server will refuse new streams, and sends a

@@ -3,9 +3,14 @@ package loop
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -229,5 +234,68 @@ func TestResetStreamsCallNoHandler(t *testing.T) {
 		if n := calls.Load(); n != 0 {
 			t.Errorf("got %d calls, want none", n)
 		}
+	})
+}
+
+// A client that does not read its responses must not make the server keep them.
+func TestUnreadResponsesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		f := start(t, func(w http.ResponseWriter, _ *http.Request) {
+			// Each value differs, because HPACK would replace a repeated one by a byte.
+			w.Header().Set("X", strings.Repeat("!", 1<<10)+strconv.FormatInt(n.Add(1), 10))
+		}, false)
+		conn := f.dial(t)
+		fmt.Fprint(conn, http2.ClientPreface)
+		before := memoryInUse()
+		go func() { // ends when the server closes the connection
+			framer := http2.NewFramer(conn, nil)
+			_ = framer.WriteSettings()
+			for i := 0; headers(framer, i, true) == nil && i < 12_000; i++ {
+			}
+		}()
+		synctest.Wait()
+		if held := memoryInUse() - before; held > 2<<20 {
+			t.Errorf("the server held %d KiB of responses, want 2048 at most", held>>10)
+		}
+	})
+}
+
+// Streams that wait for a handler must leave nothing behind when they are reset.
+func TestStreamsThatWaitAreReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		finish := sync.OnceFunc(func() { close(release) })
+		defer finish()
+		f := start(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				<-release // ignores its context
+			}
+			io.Copy(io.Discard, r.Body)
+		}, false)
+		p := h2peer.Client(t, f.dial(t))
+		id := uint32(1)
+		for ; id < 2*defaultStreams; id += 2 {
+			p.Must(headers(p.Framer, int(id/2), true))
+			synctest.Wait() // the handler runs
+			p.Must(p.Framer.WriteRSTStream(id, http2.ErrCodeCancel))
+		}
+		before := memoryInUse()
+		for range 100 {
+			p.Must(post(p, id))
+			for range 4 { // together more than the connection's window
+				p.Must(p.Framer.WriteData(id, false, make([]byte, 15<<10)))
+			}
+			p.Must(p.Framer.WriteRSTStream(id, http2.ErrCodeCancel))
+			synctest.Wait() // the server opens the window again
+			id += 2
+		}
+		if held := memoryInUse() - before; held > 256<<10 {
+			t.Errorf("100 streams that were reset before their handlers started hold %d KiB, want 256 at most", held>>10)
+		}
+		finish()
+		synctest.Wait()
+		p.Must(p.Request(id, ":method", "PUT", ":scheme", "http", ":authority", "h", ":path", "/"))
+		p.ReadUntil(h2peer.IsHeaders(id))
 	})
 }

@@ -35,8 +35,18 @@ func (c *conn) read() error {
 			return err
 		}
 		if first {
-			_ = c.nc.SetReadDeadline(time.Time{})
+			c.endPreface()
 		}
+	}
+}
+
+// endPreface removes the deadline for the client's preface. A connection that closes already has
+// another deadline.
+func (c *conn) endPreface() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing && !c.dead {
+		_ = c.nc.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -71,6 +81,7 @@ func (c *conn) receive(f http2.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastFrame = c.arrived
+	c.timers.pingAckBy = time.Time{} // any frame shows that the client is alive
 	err := c.chargeBlock()
 	if err == nil && !c.closing && !c.dead {
 		err = c.dispatch(f, complete)
@@ -78,7 +89,19 @@ func (c *conn) receive(f http2.Frame) error {
 	if !c.out.isEmpty() {
 		c.wakeWriter()
 	}
+	c.waitForOutput()
 	return err
+}
+
+// waitForOutput waits until the client reads the frames that were made for it. Otherwise a client
+// that reads nothing could make the server collect any number of heads and acknowledgments.
+func (c *conn) waitForOutput() {
+	for c.out.size > maxOutput && !c.dead {
+		c.waits = true
+		c.drained.Wait()
+		c.waits = false
+		c.lastFrame = time.Now()
+	}
 }
 
 func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
@@ -168,9 +191,6 @@ func (c *conn) receivePing(f *http2.PingFrame) error {
 		return c.budget.chargeUnexplained()
 	case f.Data == goAwayPing && c.goAwayState == goAwayWarned:
 		c.refuse()
-		return nil
-	case f.Data == keepalivePing && !c.timers.pingAckBy.IsZero():
-		c.timers.pingAckBy = time.Time{}
 		return nil
 	}
 	return c.budget.charge(costFrame)

@@ -70,8 +70,8 @@ func sendFrames(t *testing.T, input []byte) {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.streams)+c.handlers+len(c.waiting)+len(c.blocked) > 0 || c.writing || c.out.buf != nil {
-		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers, len(c.waiting), len(c.blocked), c.writing)
+	if len(c.streams)+c.handlers+len(c.waiting)+len(c.stalled) > 0 || c.writing || c.out.buf != nil {
+		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers, len(c.waiting), len(c.stalled), c.writing)
 	}
 }
 
@@ -117,8 +117,8 @@ func (c *conn) check(t *testing.T) {
 		}
 		last = st.id
 	}
-	for st := range c.blocked {
-		if st.err != nil || st.ready || st.window() > 0 && c.sendWindow > 0 {
+	for st, s := range c.stalled {
+		if st.err != nil || s.blocked && (st.ready || st.window() > 0 && c.sendWindow > 0) {
 			t.Errorf("stream %d is blocked, but it is ready or has a window", st.id)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type exchange struct {
 
 	// Guarded by the connection's mutex.
 	handler    http.Handler
+	started    bool // the handler has started
 	expects    bool // the client expects 100 Continue
 	headSent   bool // the final status was sent
 	finished   bool // the handler has returned
@@ -97,6 +99,7 @@ func (c *conn) startHandler(x *exchange) {
 		return
 	}
 	c.handlers++
+	x.started = true
 	go x.serve() // ends when the handler returns
 }
 
@@ -107,9 +110,10 @@ func (x *exchange) serve() {
 	if x.ended() {
 		return
 	}
+	completed := false
 	defer func() {
-		if p := recover(); p != nil {
-			x.recovered(p)
+		if p := recover(); !completed { // p is nil after runtime.Goexit
+			x.failed(p)
 		}
 	}()
 	var w http.ResponseWriter = x
@@ -118,6 +122,7 @@ func (x *exchange) serve() {
 	}
 	x.handler.ServeHTTP(w, x.req)
 	x.finish()
+	completed = true
 }
 
 // ended reports whether the stream has ended.
@@ -128,12 +133,13 @@ func (x *exchange) ended() bool {
 	return x.st.err != nil
 }
 
-func (x *exchange) recovered(p any) {
+// failed resets the stream after the handler has panicked with p, or ended its goroutine.
+func (x *exchange) failed(p any) {
 	c := x.st.c
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	x.st.abort(http2.ErrCodeInternal, errAborted)
-	if p == http.ErrAbortHandler {
+	c.mu.Unlock()
+	if p == nil || p == http.ErrAbortHandler {
 		return
 	}
 	stack := make([]byte, 64<<10)
@@ -159,21 +165,24 @@ func (x *exchange) returned() {
 		x.st.abortWatch()
 	}
 	if !x.upgrade || !x.taken { // a tunnel outlives its handler
-		x.finished = true
-		x.stopTimers()
-		x.body.closed = true
-		x.body.discard()
-		x.st.ex = nil
+		x.release()
 	}
 	x.cancel()
 	c.handlers--
-	for len(c.waiting) > 0 && c.handlers < int(c.settings.streams) {
+	if len(c.waiting) > 0 {
 		next := c.waiting[0]
-		c.waiting = c.waiting[1:]
-		if next.st.err == nil {
-			c.startHandler(next)
-		}
+		c.waiting = slices.Delete(c.waiting, 0, 1)
+		c.startHandler(next)
 	}
+}
+
+// release releases the rest of the request.
+func (x *exchange) release() {
+	x.finished = true
+	x.stopTimers()
+	x.body.closed = true
+	x.body.discard()
+	x.st.ex = nil
 }
 
 // fail is called when the stream ends.
@@ -184,6 +193,11 @@ func (x *exchange) fail(err error) {
 	}
 	if x.upgrade {
 		x.stopTimers()
+	}
+	if !x.started { // release the request now: handlers that ignore their contexts may run for long
+		c := x.st.c
+		c.waiting = slices.DeleteFunc(c.waiting, func(o *exchange) bool { return o == x })
+		x.release()
 	}
 }
 

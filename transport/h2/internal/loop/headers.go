@@ -95,6 +95,10 @@ func (b *headerBlock) emit(f hpack.HeaderField) {
 	}
 }
 
+// check returns an error if f violates RFC 9113, section 8.2. Spaces around a value are accepted,
+// although section 8.2.1 forbids them, because net/http's client sends them as they are. So does
+// its server, whose decoder this is: like ours, it refuses a second change of the table size in one
+// block, which RFC 7541, section 4.2, permits, but no client is known to send.
 func (b *headerBlock) check(f hpack.HeaderField) error {
 	if !httpguts.ValidHeaderFieldValue(f.Value) {
 		return errFieldValue
@@ -187,11 +191,11 @@ func (c *conn) receiveTrailers(st *stream) error {
 	switch {
 	case st.remoteClosed:
 		return c.streamError(st.id, http2.ErrCodeStreamClosed)
-	case !b.end, b.invalid != nil, b.pseudo.seen != 0, st.ex != nil && st.ex.upgrade:
+	case !b.end, b.tooLarge, b.invalid != nil, b.pseudo.seen != 0, st.ex != nil && st.ex.upgrade:
 		// After CONNECT there are no trailers either (RFC 9113, section 8.5).
 		return c.streamError(st.id, http2.ErrCodeProtocol)
 	}
-	if st.ex != nil && !b.tooLarge {
+	if st.ex != nil {
 		for _, f := range b.fields {
 			st.ex.body.trailer.Add(f.Name, f.Value)
 		}
@@ -236,7 +240,7 @@ func setFields(r *http.Request, fields []hpack.HeaderField) error {
 		if r.Host == "" {
 			r.Host = hosts[0]
 		}
-		if len(hosts) > 1 || hosts[0] != r.Host {
+		if len(hosts) > 1 || hosts[0] != r.Host || !validHost(r.Host) {
 			return errTarget
 		}
 		delete(r.Header, "Host")
@@ -249,16 +253,11 @@ func setFields(r *http.Request, fields []hpack.HeaderField) error {
 		}
 		r.ContentLength = int64(n)
 	}
-	for _, list := range r.Header["Trailer"] {
-		for name := range strings.SplitSeq(list, ",") {
-			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-			if httpguts.ValidTrailerHeader(name) {
-				if r.Trailer == nil {
-					r.Trailer = http.Header{}
-				}
-				r.Trailer[name] = nil
-			}
+	for i, name := range declaredTrailers(r.Header, maxTrailers) {
+		if i == 0 {
+			r.Trailer = http.Header{}
 		}
+		r.Trailer[name] = nil
 	}
 	delete(r.Header, "Trailer")
 	return nil

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/listwatch/listwatch/internal/h2peer"
 )
@@ -79,4 +81,67 @@ func TestCookieCrumbsAreJoined(t *testing.T) {
 			t.Errorf("got %q, want one field", c)
 		}
 	})
+}
+
+func TestMalformedRequestsAreReset(t *testing.T) {
+	requests := map[string][]string{
+		"a second authority":          {":method", "GET", ":scheme", "http", ":authority", "", ":authority", "h", ":path", "/"},
+		"a second path":               {":method", "GET", ":scheme", "http", ":authority", "h", ":path", "", ":path", "/"},
+		"an unknown pseudo-header":    {":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", ":x", "y"},
+		"a pseudo-header after field": {":method", "GET", ":scheme", "http", ":authority", "h", "x", "y", ":path", "/"},
+		"userinfo in :authority":      {":method", "GET", ":scheme", "http", ":authority", "user@h", ":path", "/"},
+		"a path in :authority":        {":method", "GET", ":scheme", "http", ":authority", "h/x", ":path", "/"},
+		"userinfo in Host":            {":method", "GET", ":scheme", "http", "host", "user@h", ":path", "/"},
+		"a space in Host":             {":method", "GET", ":scheme", "http", "host", "a b", ":path", "/"},
+	}
+	for name, fields := range requests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the handler got %+v", r) }, false)
+				p := h2peer.Client(t, f.dial(t))
+				p.Must(p.Request(1, fields...))
+				if r := p.ReadUntil(func(f http2.Frame) bool { return f.Header().StreamID == 1 }); !h2peer.Is[*http2.RSTStreamFrame](r) {
+					t.Errorf("got %v, want RST_STREAM", r)
+				}
+			})
+		})
+	}
+}
+
+func TestTrailersBeyondTheLimitFailTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		result := make(chan error, 1)
+		f := start(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(r.Body)
+			result <- err
+		}, false, func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
+		p := h2peer.Client(t, f.dial(t))
+		p.Must(post(p, 1))
+		synctest.Wait() // the handler has started
+		p.Must(writeBlock(p, 1, h2peer.HeaderBlock("sum", strings.Repeat("!", 13<<10))))
+		p.ReadUntil(h2peer.IsReset(1))
+		if err := <-result; err == nil {
+			t.Error("the handler read a complete body")
+		}
+	})
+}
+
+func TestAnnouncedTrailersAreLimited(t *testing.T) {
+	var names []string
+	for i := range 1000 {
+		names = append(names, "t"+strconv.Itoa(i))
+	}
+	long := strings.Join(names, ",")
+	r := &http.Request{Header: http.Header{}}
+	var fields []hpack.HeaderField
+	for range 100 {
+		fields = append(fields, hpack.HeaderField{Name: "trailer", Value: long})
+	}
+	before := allocated()
+	if err := setFields(r, fields); err != nil {
+		t.Fatal(err)
+	}
+	if n := allocated() - before; len(r.Trailer) != maxTrailers || n > 100<<10 {
+		t.Errorf("got %d trailers and %d KiB, want %d and 100 at most", len(r.Trailer), n>>10, maxTrailers)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
@@ -57,7 +58,7 @@ func (p *pseudoHeaders) set(f hpack.HeaderField) error {
 func (p *pseudoHeaders) setTarget(r *http.Request, extendedConnect bool) (err error) {
 	isConnect := p.method == http.MethodConnect
 	switch {
-	case !httpguts.ValidHeaderFieldName(p.method), p.protocol != "" && !(isConnect && extendedConnect):
+	case !httpguts.ValidHeaderFieldName(p.method), !validHost(p.authority), p.protocol != "" && !(isConnect && extendedConnect):
 		return errPseudo
 	case isConnect && p.protocol == "":
 		if p.path != "" || p.scheme != "" || p.authority == "" {
@@ -74,4 +75,10 @@ func (p *pseudoHeaders) setTarget(r *http.Request, extendedConnect bool) (err er
 		return errTarget
 	}
 	return nil
+}
+
+// validHost reports whether a host may be in :authority or Host: without userinfo (RFC 9113,
+// section 8.3.1), and without the other parts of a URL.
+func validHost(host string) bool {
+	return httpguts.ValidHostHeader(host) && !strings.ContainsAny(host, "@/?# ")
 }

@@ -7,10 +7,13 @@ import (
 	"io"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +153,17 @@ func TestResponseHeadersAreCompleted(t *testing.T) {
 			"",
 		},
 		{
+			"HEAD with a body", http.MethodHead, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
+			http.Header{"Content-Length": {"6"}, "Content-Type": {"text/html; charset=utf-8"}},
+			"",
+		},
+		{
+			"304", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "1000")
+				w.WriteHeader(http.StatusNotModified)
+			}, http.Header{}, "",
+		},
+		{
 			"204", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusNoContent)
 				if _, err := io.WriteString(w, "x"); err != http.ErrBodyNotAllowed {
@@ -180,13 +194,20 @@ func TestInformationalResponsesArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Link", "</style.css>")
+			w.Header().Set("Content-Length", "4")
 			w.WriteHeader(http.StatusEarlyHints)
 			io.Copy(w, r.Body)
 		}, false)
 		var got []int
 		continued := false
 		trace := &httptrace.ClientTrace{
-			Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { got = append(got, code); return nil },
+			Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+				got = append(got, code)
+				if h.Get("Content-Length") != "" { // RFC 9110, section 8.6
+					t.Errorf("status %d has Content-Length", code)
+				}
+				return nil
+			},
 			Got100Continue: func() { continued = true },
 		}
 		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, f.URL("/"), strings.NewReader("body"))
@@ -277,6 +298,7 @@ func TestDeadlinesEndReadsAndWrites(t *testing.T) {
 func TestAFailedHandlerResetsItsStream(t *testing.T) {
 	handlers := map[string]http.HandlerFunc{
 		"ErrAbortHandler": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"Goexit":          func(http.ResponseWriter, *http.Request) { runtime.Goexit() },
 		"panic":           func(http.ResponseWriter, *http.Request) { panic("oops") },
 		"short body": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "5")
@@ -331,6 +353,35 @@ func TestHeadersBeyondTheLimitAreRefused(t *testing.T) {
 			if got, want := p.Fields[id][":status"], []string{"200", "431"}[i]; got != want {
 				t.Errorf("a field of %d bytes: got status %s, want %s", size, got, want)
 			}
+		}
+	})
+}
+
+// http.Server.ConnState may block, and may use the connection.
+func TestConnStateDoesNotHoldTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var states []http.ConnState
+		f := start(t, func(http.ResponseWriter, *http.Request) {}, false, func(hs *http.Server) {
+			hs.ConnState = func(_ net.Conn, s http.ConnState) {
+				if s != http.StateNew {
+					<-release
+				}
+				states = append(states, s)
+			}
+		})
+		p := h2peer.Client(t, f.dial(t))
+		for id := uint32(1); id < 20; id += 2 {
+			p.Must(headers(p.Framer, int(id/2), true))
+			p.ReadUntil(h2peer.IsHeaders(id))
+		}
+		close(release)
+		synctest.Wait()
+		p.Conn.Close()
+		synctest.Wait()
+		want := []http.ConnState{http.StateNew, http.StateActive, http.StateIdle, http.StateClosed}
+		if !slices.Equal(states, want) {
+			t.Errorf("got states %v, want %v", states, want)
 		}
 	})
 }

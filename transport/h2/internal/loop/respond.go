@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -69,7 +71,7 @@ func (x *exchange) sendHead(sample []byte, complete, end bool) error {
 	r := &x.response
 	h := r.snapshot
 	r.snapshot = nil
-	r.trailers = declaredTrailers(h)
+	r.trailers = declaredTrailers(h, math.MaxInt)
 	for name := range h {
 		if strings.HasPrefix(name, http.TrailerPrefix) {
 			delete(h, name)
@@ -111,6 +113,8 @@ func (x *exchange) setLength(h http.Header, sample []byte, complete bool) {
 	_, set := h["Content-Length"]
 	switch {
 	case !bodyAllowed(r.status):
+		// For status 304 it would be optional (RFC 9110, section 8.6), but net/http's client then
+		// takes the body for lost.
 		delete(h, "Content-Length")
 	case set || !complete || len(r.trailers) > 0:
 	case x.head:
@@ -133,7 +137,9 @@ func (x *exchange) sendInformational(status int) {
 	if status == http.StatusContinue {
 		x.expects = false
 	}
-	x.st.writeHeaders(status, x.response.header, false)
+	h := maps.Clone(x.response.header)
+	delete(h, "Content-Length") // RFC 9110, section 8.6
+	x.st.writeHeaders(status, h, false)
 	c.wakeWriter()
 }
 
@@ -147,10 +153,13 @@ func (x *exchange) sendContinue() {
 	x.st.c.wakeWriter()
 }
 
-// declaredTrailers returns the names in the header Trailer.
-func declaredTrailers(h http.Header) (names []string) {
+// declaredTrailers returns the names in the header Trailer. It considers limit names at most.
+func declaredTrailers(h http.Header, limit int) (names []string) {
 	for _, list := range h["Trailer"] {
 		for name := range strings.SplitSeq(list, ",") {
+			if limit--; limit < 0 {
+				return names
+			}
 			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 			if httpguts.ValidTrailerHeader(name) {
 				names = append(names, name)
@@ -178,7 +187,7 @@ func (x *exchange) trailerFields() http.Header {
 	}
 	names := r.trailers
 	if !r.sent {
-		names = declaredTrailers(r.snapshot)
+		names = declaredTrailers(r.snapshot, math.MaxInt)
 	}
 	for _, name := range names {
 		if v, ok := r.header[name]; ok {

@@ -26,6 +26,9 @@ type response struct {
 // bufferSize is the number of bytes that are collected before they are sent.
 const bufferSize = 4 << 10
 
+// sniffSize is the number of bytes that determine the Content-Type of a body.
+const sniffSize = 512
+
 var responseBuffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 var (
@@ -86,6 +89,9 @@ func (x *exchange) Write(p []byte) (int, error) {
 	}
 	r.written += int64(len(p))
 	if x.head {
+		if len(r.buf) == 0 {
+			r.buf = append(r.buf, p[:min(len(p), sniffSize)]...)
+		}
 		return len(p), nil
 	}
 	if len(r.buf)+len(p) <= bufferSize {
@@ -122,11 +128,14 @@ func (x *exchange) FlushError() error {
 func (x *exchange) sendBody(p []byte, end bool) error {
 	r := &x.response
 	hasTrailers := end && len(x.trailerFields()) > 0
+	sample := r.buf
+	if len(sample) == 0 {
+		sample = p
+	}
+	if x.head {
+		r.buf, p = nil, nil // only the head is sent, as in the response to a GET
+	}
 	if !r.sent {
-		sample := r.buf
-		if len(sample) == 0 {
-			sample = p
-		}
 		ended := end && !hasTrailers && len(r.buf)+len(p) == 0
 		if err := x.sendHead(sample, end, ended); err != nil || ended {
 			return err
@@ -159,7 +168,7 @@ func (x *exchange) finish() {
 		panic(http.ErrAbortHandler) // the client would wait for the rest
 	}
 	_ = x.sendBody(nil, true) // an error means that the stream has failed
-	if r.buf != nil {
+	if cap(r.buf) == bufferSize {
 		responseBuffers.Put((*[bufferSize]byte)(r.buf[:bufferSize]))
 		r.buf = nil
 	}

@@ -152,6 +152,7 @@ func (st *stream) emit(o *outgoing) bool {
 		o.take(&c.out, int(n), c.writer.SupportsVector())
 		st.credit -= n
 		c.sendWindow -= n
+		c.endStall(st)
 		c.budget.explain(framesPerData + n/bytesPerFrame)
 		if last {
 			st.closeLocal()
@@ -244,7 +245,7 @@ func (st *stream) fail(err error) {
 			close(o.done)
 		}
 	}
-	delete(c.blocked, st)
+	c.endStall(st)
 	if f := st.step; f != nil {
 		st.step = nil
 		go f() // f finds out that the stream has ended

@@ -7,7 +7,7 @@ import (
 )
 
 // timers holds the times of the timeouts and pings of a connection, except for the times in
-// conn.blocked. One timer serves all of these times. The zero time means never.
+// conn.stalled. One timer serves all of these times. The zero time means never.
 type timers struct {
 	at            time.Time // when tick runs next
 	settingsAckBy time.Time // the client must have acknowledged the SETTINGS
@@ -46,8 +46,12 @@ func (c *conn) tick() {
 		return
 	}
 	if isDue(c.timers.pingAckBy, now) {
-		c.disconnect(errConn)
-		return
+		if !c.waits || c.settings.writeTimeout == 0 {
+			c.disconnect(errConn)
+			return
+		}
+		// The reader waits for the writer, which has a timeout of its own.
+		c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
 	}
 	if isDue(c.timers.refuseAt, now) {
 		c.refuse()
@@ -74,13 +78,10 @@ func (c *conn) keepAlive(now time.Time) {
 
 // resetStalled resets streams whose client has kept a window empty for too long.
 func (c *conn) resetStalled(now time.Time) {
-	for st, until := range c.blocked {
-		if isDue(until, now) {
+	for st, s := range c.stalled {
+		if s.blocked && isDue(s.until, now) {
 			st.abort(http2.ErrCodeInternal, errStalled)
 		}
-	}
-	if len(c.blocked) == 0 {
-		c.blocked = nil
 	}
 }
 
@@ -93,8 +94,10 @@ func (c *conn) rearm() {
 	next(c.timers.settingsAckBy)
 	next(c.timers.pingAckBy)
 	next(c.timers.refuseAt)
-	for _, until := range c.blocked {
-		next(until)
+	for _, s := range c.stalled {
+		if s.blocked {
+			next(s.until)
+		}
 	}
 	if d := c.settings.pingInterval; d > 0 && c.timers.pingAckBy.IsZero() && !c.closing {
 		next(c.lastFrame.Add(d))

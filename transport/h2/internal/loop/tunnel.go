@@ -199,8 +199,9 @@ func (t *tunnel) SetWriteDeadline(at time.Time) error {
 	defer c.mu.Unlock()
 	if t.st.stall = 0; !at.IsZero() {
 		t.st.stall = max(1, time.Until(at))
-		if until, ok := c.blocked[t.st]; ok && (until.IsZero() || at.Before(until)) {
-			c.block(t.st)
+		if s, ok := c.stalled[t.st]; ok && (s.until.IsZero() || at.Before(s.until)) {
+			s.until = at
+			c.setStall(t.st, s)
 		}
 	}
 	return nil

@@ -3,9 +3,11 @@ package loop
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -235,6 +237,31 @@ func TestAStalledStreamIsReset(t *testing.T) {
 	})
 }
 
+// Bytes for the connection must prolong the timeout of only those streams that get them.
+func TestStalledStreamsAreResetDespiteTrickle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		p, all, _ := openWatches(t, n)
+		c := all[0].st.c
+		c.mu.Lock()
+		c.sendWindow = 0
+		c.mu.Unlock()
+		var ended atomic.Int64
+		for _, w := range all {
+			w.OnDone(func() { ended.Add(1) })
+			w.Go(func() { w.Send([][]byte{make([]byte, 2000)}) })
+		}
+		go io.Copy(io.Discard, p.Conn) // ends with the connection
+		for range 100 {
+			time.Sleep(time.Second)
+			p.Must(p.Framer.WriteWindowUpdate(0, 1))
+		}
+		if got := ended.Load(); got < n/4 {
+			t.Errorf("%d of %d stalled streams were reset, want at least a quarter", got, n)
+		}
+	})
+}
+
 func TestShutdownHasTwoSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, all, f := openWatches(t, 1)
@@ -272,6 +299,7 @@ func TestConnectionsAreCheckedForLife(t *testing.T) {
 			hs.HTTP2 = &http.HTTP2Config{SendPingTimeout: 20 * time.Second, PingTimeout: 5 * time.Second}
 		}, 25 * time.Second},
 		{"no stream is open", func(hs *http.Server) { hs.IdleTimeout = time.Minute }, time.Minute + goAwayTimeout},
+		{"SETTINGS is not acknowledged", func(hs *http.Server) { hs.IdleTimeout = 3 * time.Second }, 3*time.Second + goAwayTimeout},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,7 +309,9 @@ func TestConnectionsAreCheckedForLife(t *testing.T) {
 				framer := http2.NewFramer(conn, conn)
 				fmt.Fprint(conn, http2.ClientPreface)
 				framer.WriteSettings()
-				framer.WriteSettingsAck()
+				if !strings.HasPrefix(tt.name, "SETTINGS") {
+					framer.WriteSettingsAck()
+				}
 				begin := time.Now()
 				for {
 					if _, err := framer.ReadFrame(); err != nil {
@@ -317,6 +347,42 @@ func TestSettingsMustBeAcknowledged(t *testing.T) {
 					return
 				}
 			}
+		})
+	}
+}
+
+// A slowConn reads 4 KiB a second.
+type slowConn struct{ net.Conn }
+
+func (c slowConn) Read(p []byte) (int, error) {
+	<-time.After(time.Second)
+	return c.Conn.Read(p[:min(len(p), 4<<10)])
+}
+
+// A TLS connection is useless after a deadline has expired, so each write must be small.
+func TestSlowClientsAreNotCutOff(t *testing.T) {
+	for name, secure := range map[string]bool{"clear text": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const size = 512 << 10
+				f := start(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) }, secure, func(hs *http.Server) {
+					hs.HTTP2 = &http.HTTP2Config{WriteByteTimeout: 5 * time.Second, SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
+				})
+				var conn net.Conn = slowConn{f.dial(t)}
+				if secure {
+					config := f.ClientTLS.Clone()
+					config.NextProtos, config.InsecureSkipVerify = []string{"h2"}, true
+					conn = tls.Client(conn, config)
+				}
+				p := h2peer.Client(t, conn, http2.Setting{ID: http2.SettingInitialWindowSize, Val: size})
+				p.Must(p.Framer.WriteWindowUpdate(0, size))
+				p.Must(headers(p.Framer, 0, true))
+				for len(p.Data[1]) < size {
+					if h2peer.Is[*http2.DataFrame](p.Read()) {
+						p.Must(p.Framer.WriteWindowUpdate(0, 16<<10)) // shows that the client reads
+					}
+				}
+			})
 		})
 	}
 }

@@ -47,32 +47,56 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// block makes st wait until its window and the connection's window are open.
+// A stall is the time in which a stream could not send, because a window was empty.
+type stall struct {
+	until   time.Time // when the stream is reset; zero means never
+	blocked bool      // the window is still empty; otherwise the stream waits for its turn
+}
+
+// block makes st wait until its window and the connection's window are open. The time until st is
+// reset continues if st could not use a window that was open in the meantime.
 func (c *conn) block(st *stream) {
-	if c.blocked == nil {
-		c.blocked = make(map[*stream]time.Time)
+	s, ok := c.stalled[st]
+	if timeout := st.timeout(); !ok && timeout > 0 {
+		s.until = time.Now().Add(timeout)
 	}
-	var until time.Time
-	if timeout := st.timeout(); timeout > 0 {
-		until = time.Now().Add(timeout)
-		c.armAt(until)
+	s.blocked = true
+	c.setStall(st, s)
+}
+
+func (c *conn) setStall(st *stream, s stall) {
+	if c.stalled == nil {
+		c.stalled = make(map[*stream]stall)
 	}
-	c.blocked[st] = until
+	c.stalled[st] = s
+	if s.blocked && !s.until.IsZero() {
+		c.armAt(s.until)
+	}
+}
+
+// endStall is called when st could send, and when it has ended.
+func (c *conn) endStall(st *stream) {
+	if c.stalled == nil {
+		return
+	}
+	if delete(c.stalled, st); len(c.stalled) == 0 {
+		c.stalled = nil // release the map, because it never shrinks
+	}
 }
 
 // unblock enqueues a blocked stream if its window and the connection's window are open.
 func (c *conn) unblock(st *stream) {
-	if _, ok := c.blocked[st]; !ok || st.window() <= 0 || c.sendWindow <= 0 {
+	s := c.stalled[st]
+	if !s.blocked || st.window() <= 0 || c.sendWindow <= 0 {
 		return
 	}
-	if delete(c.blocked, st); len(c.blocked) == 0 {
-		c.blocked = nil // release the map, because it never shrinks
-	}
+	s.blocked = false
+	c.stalled[st] = s
 	c.enqueue(st)
 }
 
 func (c *conn) unblockAll() {
-	for st := range c.blocked {
+	for st := range c.stalled {
 		c.unblock(st)
 	}
 }
@@ -88,12 +112,16 @@ func (c *conn) write() {
 		}
 		if c.out.isEmpty() {
 			if c.closing {
+				// The alert of TLS may have to wait for the client.
+				c.mu.Unlock()
 				c.closeWrite()
+				c.mu.Lock()
 			}
 			break
 		}
 		o := c.out
 		c.out = output{}
+		c.drained.Broadcast()
 		c.mu.Unlock()
 		err := c.writeOut(&o)
 		o.release()
@@ -121,6 +149,7 @@ func (c *conn) fill() *stream {
 		case st.window() <= 0 || c.sendWindow <= 0:
 			c.block(st)
 		default:
+			c.endStall(st)
 			return st
 		}
 	}
@@ -170,8 +199,11 @@ func (c *conn) writeOut(o *output) error {
 }
 
 const (
-	// outputSize is the number of bytes at which the output is written before more is added.
+	// outputSize is the number of bytes at which the output is written before more data is added.
 	outputSize = 128 << 10
+	// maxOutput is the number of bytes at which the reader waits for the writer. Only heads and
+	// frames without data exceed outputSize.
+	maxOutput = 2 * outputSize
 	// largeFrame is the size from which a shared frame is written without a copy. Smaller frames
 	// are copied, because that is cheaper than one more element of writev.
 	largeFrame = 8 << 10

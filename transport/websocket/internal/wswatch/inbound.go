@@ -11,22 +11,41 @@ import (
 // with code 1009 after a longer message, and with 1008 after more bytes within a minute.
 const MaxInbound = 64 << 10
 
+// MaxControls is the maximum number of pings and pongs of a client within a minute. The server
+// closes the connection with code 1008 after more.
+const MaxControls = 12_000
+
 // An Inbound counts what a client sends. It is not safe for concurrent use.
 type Inbound struct {
-	minute time.Time // the start of the current minute
-	bytes  int64     // the bytes since the start of the current minute
+	minute   time.Time // the start of the current minute
+	bytes    int64     // the bytes since the start of the current minute
+	controls int       // the pings and pongs since the start of the current minute
 }
 
 // Add counts n bytes. It returns a [*Violation] if the client has sent more than [MaxInbound] bytes
 // within a minute.
 func (i *Inbound) Add(n int64) error {
-	if now := time.Now(); now.Sub(i.minute) >= time.Minute {
-		i.minute, i.bytes = now, 0
-	}
+	i.advance()
 	if i.bytes += n; i.bytes > MaxInbound {
 		return &Violation{ClosePolicy, fmt.Sprintf("a client must not send more than %d bytes of messages in a minute", MaxInbound)}
 	}
 	return nil
+}
+
+// AddControl counts a ping or a pong. It returns a [*Violation] if the client has sent more than
+// [MaxControls] of them within a minute.
+func (i *Inbound) AddControl() error {
+	i.advance()
+	if i.controls++; i.controls > MaxControls {
+		return &Violation{ClosePolicy, fmt.Sprintf("a client must not send more than %d pings and pongs in a minute", MaxControls)}
+	}
+	return nil
+}
+
+func (i *Inbound) advance() {
+	if now := time.Now(); now.Sub(i.minute) >= time.Minute {
+		*i = Inbound{minute: now}
+	}
 }
 
 // StartPings calls ping after each interval until ping returns false or the timer is stopped. If
