@@ -37,11 +37,11 @@ func thing(name string, i int) []byte {
 func BenchmarkWrites(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d/store=memory", writers), func(b *testing.B) {
-			c, err := memory.Open(memory.Options{HistoryBytes: 4 << 20}).Collection(thingResource)
+			c, err := memory.Open(memory.Options{History: listwatch.Retention{Bytes: 4 << 20}}).Collection(thingResource)
 			benchmarkUpdates(b, writers, c, err)
 		})
 		b.Run(fmt.Sprintf("writers=%d/store=bolt", writers), func(b *testing.B) {
-			db := openFile(b, filepath.Join(b.TempDir(), "bench.db"), bolt.Options{HistoryBytes: 4 << 20})
+			db := openFile(b, filepath.Join(b.TempDir(), "bench.db"), bolt.Options{History: listwatch.Retention{Bytes: 4 << 20}})
 			c, err := db.Collection(thingResource)
 			benchmarkUpdates(b, writers, c, err)
 		})
@@ -158,7 +158,7 @@ func each(n int, f func(i int) error, report func(...any)) {
 func BenchmarkOpenFile(b *testing.B) {
 	const objects = 100_000
 	path := filepath.Join(b.TempDir(), "bench.db")
-	db, err := bolt.Open(path, bolt.Options{HistoryBytes: 16 << 20})
+	db, err := bolt.Open(path, bolt.Options{History: listwatch.Retention{Bytes: 16 << 20}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func BenchmarkOpenFile(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		if db, err = bolt.Open(path, bolt.Options{HistoryBytes: 16 << 20}); err != nil {
+		if db, err = bolt.Open(path, bolt.Options{History: listwatch.Retention{Bytes: 16 << 20}}); err != nil {
 			b.Fatal(err)
 		}
 		if c, err = db.Collection(thingResource); err != nil {

@@ -29,7 +29,7 @@ func startServer(t testing.TB, o servertest.Options) *testServer {
 // newThings returns a collection that retains its complete history.
 func newThings(t testing.TB) *store.Collection {
 	t.Helper()
-	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
+	db := memory.Open(memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1}})
 	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)

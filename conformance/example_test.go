@@ -85,7 +85,7 @@ func ExampleExecute() {
 func ExampleTestSource() {
 	_ = func(t *testing.T) { // TestConformance in your package
 		conformance.TestSource(t, func(_ conformance.T, historyBytes int64) conformance.Database {
-			return memory.Open(memory.Options{HistoryBytes: historyBytes})
+			return memory.Open(memory.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		})
 	}
 }

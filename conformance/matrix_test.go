@@ -110,7 +110,7 @@ func TestEveryCellDeliversTheSameHistory(t *testing.T) {
 }
 
 func newMatrix(t *testing.T) *matrix {
-	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameCacheBytes: 64 << 20})
+	db := memory.Open(memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1, FrameCacheBytes: 64 << 20}})
 	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)

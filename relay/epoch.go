@@ -25,10 +25,9 @@ func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
 	ep := &epochCache{name: d.Epoch}
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
 	ep.Cache = watchcache.New(d, watchcache.Options{
-		HistoryAge: r.options.HistoryAge, HistoryBytes: r.options.HistoryBytes,
-		FrameCacheBytes: r.options.FrameCacheBytes,
-		Newest:          func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
-		Verbatim:        true,
+		History:  r.options.History,
+		Newest:   func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
+		Verbatim: true,
 	})
 	return ep
 }

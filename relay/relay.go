@@ -13,17 +13,8 @@ import (
 
 // Options configure a Relay. The zero Options are usable.
 type Options struct {
-	// HistoryAge is the time for which the relay keeps an event after it was received, so that
-	// watches can start at a version before the event. If zero, 5 minutes are used. A negative
-	// value means no limit.
-	HistoryAge time.Duration
-	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
-	// MiB are used. A negative value means no limit.
-	HistoryBytes int64
-	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
-	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
-	// of HistoryBytes is used. A negative value means no limit.
-	FrameCacheBytes int64
+	// History limits the history that the relay keeps.
+	History listwatch.Retention
 	// BackfillVersions limits the history that the relay reads at its start, so that clients of an
 	// earlier relay can resume. The history begins this number of versions before the newest
 	// version, or at the oldest version that the upstream still has. Versions count the writes of

@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/batchread"
@@ -15,17 +14,8 @@ import (
 
 // Options configure a Cache. The zero Options are usable.
 type Options struct {
-	// HistoryAge is the time for which the cache keeps a change, so that watches can start at a
-	// version before the change. The cache drops old changes only when it receives a new one. If
-	// zero, 5 minutes are used. A negative value means no limit.
-	HistoryAge time.Duration
-	// HistoryBytes limits the memory of the history, without the current objects. If zero, 256
-	// MiB are used. A negative value means no limit.
-	HistoryBytes int64
-	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
-	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
-	// of HistoryBytes is used. A negative value means no limit.
-	FrameCacheBytes int64
+	// History limits the history that the cache keeps.
+	History listwatch.Retention
 	// Newest returns a version that covers every write acknowledged before the call, such as the
 	// version of the newest row. A read of the newest state calls it, and waits up to 3 seconds
 	// until the cache has reached that version. Concurrent reads share a call, whose context ends
@@ -80,8 +70,7 @@ func New(d listwatch.Description, o Options) *Cache {
 
 func (c *Cache) logOptions() history.Options {
 	return history.Options{
-		MaxAge: c.options.HistoryAge, MaxBytes: c.options.HistoryBytes, FrameCacheBytes: c.options.FrameCacheBytes,
-		Description: c.description, Revision: c.revision,
+		Retention: c.options.History, Description: c.description, Revision: c.revision,
 	}
 }
 

@@ -23,7 +23,7 @@ type Change struct {
 	// Old is the object before the write, or nil if the write created it. Only the past that is
 	// passed to Replace needs it. Apply ignores it and uses the object in the cache.
 	Old *listwatch.Object
-	// At is the time of the write, from which Options.HistoryAge is measured. Only the past that is
+	// At is the time of the write, from which Options.History is measured. Only the past that is
 	// passed to Replace needs it. If zero, the current time is used. Apply ignores At and always
 	// uses the current time.
 	At time.Time

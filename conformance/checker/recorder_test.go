@@ -25,7 +25,7 @@ type recordedStore struct {
 
 func newRecordedStore(t testing.TB) *recordedStore {
 	t.Helper()
-	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
+	db := memory.Open(memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1}})
 	things, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)

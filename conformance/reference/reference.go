@@ -55,7 +55,7 @@ type Database interface {
 // New returns the reference server over a store in memory, with the given interceptors.
 func New(name string, w Interceptors) harness.Target {
 	return NewWithDatabase(name, func(_ harness.T, s harness.Setup) Database {
-		return memory.Open(memory.Options{HistoryBytes: s.HistoryBytes})
+		return memory.Open(memory.Options{History: listwatch.Retention{Bytes: s.HistoryBytes}})
 	}, w)
 }
 

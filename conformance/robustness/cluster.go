@@ -83,9 +83,9 @@ type clusterOptions struct {
 }
 
 func newCluster(s clusterOptions) (*cluster, error) {
-	options := memory.Options{HistoryAge: -1, HistoryBytes: -1, FrameCacheBytes: 16 << 20}
+	options := memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1, FrameCacheBytes: 16 << 20}}
 	if s.historyBytes != 0 {
-		options.HistoryBytes, options.FrameCacheBytes = s.historyBytes, 0
+		options.History = listwatch.Retention{Age: -1, Bytes: s.historyBytes}
 	}
 	db := memory.Open(options)
 	things, err := db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})

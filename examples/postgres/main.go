@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/examples/postgres/settings"
 	"github.com/listwatch/listwatch/watchcache"
 	"github.com/listwatch/listwatch/watchserver"
@@ -41,7 +42,7 @@ func run(ctx context.Context, database, addr string, install bool) error {
 			return err
 		}
 	}
-	source, err := settings.New(ctx, pool, watchcache.Options{HistoryAge: time.Hour})
+	source, err := settings.New(ctx, pool, watchcache.Options{History: listwatch.Retention{Age: time.Hour}})
 	if err != nil {
 		return err
 	}

@@ -12,18 +12,9 @@ import (
 
 // Options configure a Log. The zero value is ready to use.
 type Options struct {
-	// MaxAge is the time after which a record may be dropped. Only Append drops records because of
-	// their age, so an idle log keeps old records. If zero, DefaultMaxAge is used. A negative value
-	// means no limit.
-	MaxAge time.Duration
-	// MaxBytes limits the bytes of the retained records, of the cached frames of these records, and
-	// of the old objects to which only these records refer. The newest record is always retained.
-	// If zero, DefaultMaxBytes is used. A negative value means no limit.
-	MaxBytes int64
-	// FrameCacheBytes limits the part of MaxBytes that caches frames of records. Cached
-	// frames of initial events may use as much again, in addition to MaxBytes. If zero, a
-	// quarter of MaxBytes is used. A negative value means no limit.
-	FrameCacheBytes int64
+	// Retention limits the records. Its Bytes count their cached frames, and the old objects to
+	// which only these records refer.
+	Retention listwatch.Retention
 	// Description describes the collection. Bookmarks are built from it, and field
 	// selectors may use only its fields.
 	Description listwatch.Description
@@ -68,8 +59,8 @@ func New(o Options) *Log {
 	if l.ownsRevision {
 		l.revision = new(Revision)
 	}
-	l.retention = retention{maxAge: cmp.Or(o.MaxAge, DefaultMaxAge), maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes)}
-	frameBytes := o.FrameCacheBytes
+	l.retention = retention{maxAge: cmp.Or(o.Retention.Age, DefaultMaxAge), maxBytes: cmp.Or(o.Retention.Bytes, DefaultMaxBytes)}
+	frameBytes := o.Retention.FrameCacheBytes
 	if frameBytes == 0 && l.retention.maxBytes < 0 {
 		frameBytes = -1
 	}

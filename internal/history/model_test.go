@@ -109,7 +109,7 @@ func TestRandomWalkMatchesTheModel(t *testing.T) {
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := &walk{T: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i)))}
-			w.log = New(Options{MaxBytes: int64(20+w.IntN(200)) * 1024, FrameCacheBytes: 4096, Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}}})
+			w.log = New(Options{Retention: listwatch.Retention{Bytes: int64(20+w.IntN(200)) * 1024, FrameCacheBytes: 4096}, Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}}})
 			for range 10 {
 				w.write()
 			}

@@ -14,7 +14,7 @@ type Record struct {
 	// Version is the version of the write, and of New.
 	Version  listwatch.Version
 	Old, New *listwatch.Object
-	// At is the time of the write. The record may be dropped when Options.MaxAge has passed since
+	// At is the time of the write. The record may be dropped when Retention.Age has passed since
 	// then.
 	At time.Time
 }

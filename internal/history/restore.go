@@ -23,7 +23,7 @@ type SavedLog struct {
 
 // Restore returns a Log with the state and the records of the SavedLog, as if the records had been
 // appended. It keeps only one copy of each object, even if the SavedLog has several equal copies.
-// It enforces the limit of Options.MaxBytes. The next Append enforces the limit of Options.MaxAge.
+// It enforces the limit of Retention.Bytes. The next Append enforces the limit of Retention.Age.
 //
 // o.Revision must be at the newest version of the database. If it is nil, the Revision of the Log
 // starts at the newest version of the SavedLog. If records and state contradict each other, the

@@ -34,7 +34,7 @@ func (w *walk) restart() {
 	for len(w.walkers) > 0 {
 		w.drop(0)
 	}
-	options := Options{MaxBytes: w.log.retention.maxBytes, FrameCacheBytes: 4096, Description: w.log.description}
+	options := Options{Retention: listwatch.Retention{Bytes: w.log.retention.maxBytes, FrameCacheBytes: 4096}, Description: w.log.description}
 	var err error
 	if w.log, err = Restore(options, saved); err != nil {
 		w.Fatal(err)
@@ -70,7 +70,7 @@ func savedWrites(n int) SavedLog {
 
 func TestAppendDropsOldRestoredRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := Restore(Options{MaxAge: 150 * time.Second}, savedWrites(5))
+		l, err := Restore(Options{Retention: listwatch.Retention{Age: 150 * time.Second}}, savedWrites(5))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestRestoredFutureRecordsAgeFromNow(t *testing.T) {
 		for i := range p.Records {
 			p.Records[i].At = p.Records[i].At.Add(24 * time.Hour)
 		}
-		l, err := Restore(Options{MaxAge: time.Minute}, p)
+		l, err := Restore(Options{Retention: listwatch.Retention{Age: time.Minute}}, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestRestoredFutureRecordsAgeFromNow(t *testing.T) {
 }
 
 func TestRestoreEnforcesMaxBytes(t *testing.T) {
-	l, err := Restore(Options{MaxBytes: 1}, savedWrites(5))
+	l, err := Restore(Options{Retention: listwatch.Retention{Bytes: 1}}, savedWrites(5))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestRecordsAreDroppedByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{MaxAge: time.Minute})
+		l := New(Options{Retention: listwatch.Retention{Age: time.Minute}})
 		for range 10 {
 			put(l, listwatch.Key{Name: "a"}, nil)
 			time.Sleep(10 * time.Second)
@@ -27,7 +27,7 @@ func TestRecordsAreDroppedByAge(t *testing.T) {
 }
 
 func TestNewestRecordIsAlwaysRetained(t *testing.T) {
-	l := New(Options{MaxBytes: 1})
+	l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
 	put(l, listwatch.Key{Name: "a"}, nil)
 	put(l, listwatch.Key{Name: "a"}, nil)
 	if s := l.Stats(); l.records.len != 1 || s.Oldest != 1 {
@@ -37,7 +37,7 @@ func TestNewestRecordIsAlwaysRetained(t *testing.T) {
 
 // A stalled reader keeps in memory the node at which it stopped, but no other dropped node.
 func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
-	l := New(Options{MaxBytes: 1})
+	l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
 	stalled := watch(t, l, listwatch.Query{})
 	collected := make(chan struct{})
 	old := thing(listwatch.Key{Name: "a"}, 1, nil, "")
@@ -64,7 +64,7 @@ func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
 // Frames of initial events do not count toward MaxBytes, so records must not be dropped
 // because of them.
 func TestInitialEventFramesDropNoRecords(t *testing.T) {
-	l := New(Options{MaxBytes: 1 << 20, FrameCacheBytes: -1})
+	l := New(Options{Retention: listwatch.Retention{Bytes: 1 << 20, FrameCacheBytes: -1}})
 	keys := make([]listwatch.Key, 200)
 	for i := range keys {
 		keys[i] = listwatch.Key{Name: string(rune('A' + i))}

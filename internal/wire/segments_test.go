@@ -79,7 +79,7 @@ var (
 func newSegmentModel(t *testing.T, seed uint64) *segmentModel {
 	m := &segmentModel{T: t, rand: rand.New(rand.NewPCG(seed, 1)), state: make(map[listwatch.Key]*listwatch.Object), version: 1}
 	sizes := []int64{1 << 10, 20 << 10, -1}
-	m.log = history.New(history.Options{MaxBytes: 200 << 10, FrameCacheBytes: sizes[seed%3]})
+	m.log = history.New(history.Options{Retention: listwatch.Retention{Bytes: 200 << 10, FrameCacheBytes: sizes[seed%3]}})
 	m.segmenter = NewSegmenter([]int{1, 2, -1}[seed/3%3])
 	return m
 }

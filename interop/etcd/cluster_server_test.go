@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/etcd"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -64,7 +65,7 @@ const (
 func (c serverConfig) run() error {
 	note := func(word string, rest ...any) { fmt.Println(append([]any{word}, rest...)...) }
 	db, err := etcd.Open(context.Background(), etcd.Options{
-		Endpoints: c.Endpoints, Timeout: requestTimeout, HistoryRevisions: 1 << 40, HistoryAge: -1, HistoryBytes: -1,
+		Endpoints: c.Endpoints, Timeout: requestTimeout, HistoryRevisions: 1 << 40, History: listwatch.Retention{Age: -1, Bytes: -1},
 		Trace: &etcd.Trace{
 			WatchLost:         func(_ string, err error) { note("lost", err) },
 			Relisted:          func(_ string, why error) { note("relisted", why) },

@@ -234,7 +234,7 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 // not read it. The test limits the history to 1 MiB and writes much more.
 func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	server := etcdtest.StartProcess(t)
-	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: 1 << 20}))
+	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, History: listwatch.Retention{Bytes: 1 << 20}}))
 	padding := strings.Repeat("x", 64<<10)
 	write := func(i int) *listwatch.Object {
 		o, err := c.Replace(t.Context(), key("a"), fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":"a"},"x":"%d%s"}`, i, padding))

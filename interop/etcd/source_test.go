@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store/etcd"
@@ -46,7 +47,7 @@ func openDB(t testingT, o etcd.Options) *etcd.DB {
 func TestSource(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
-		return openDB(t, etcd.Options{Endpoints: []string{server.URL}, HistoryBytes: historyBytes, HistoryRevisions: -1})
+		return openDB(t, etcd.Options{Endpoints: []string{server.URL}, History: listwatch.Retention{Bytes: historyBytes}, HistoryRevisions: -1})
 	}, conformance.Exceptions{
 		"resume/server-restart": "the case expects that a restart loses the history, but etcd keeps it",
 		"slow/bounded-memory":   "gRPC's buffers use most of the allowed 2.5 MiB; see TestStalledReadersUseNoExtraMemory",

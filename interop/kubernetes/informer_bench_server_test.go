@@ -45,7 +45,7 @@ var datasets = map[string]dataset{
 // every object on request.
 func runBenchServer(l linePipe, d dataset) error {
 	// Keep the complete history, because a client may lag behind by all changes.
-	db := memory.Open(memory.Options{HistoryAge: -1, HistoryBytes: -1})
+	db := memory.Open(memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1}})
 	resource, _ := kubeapi.FindResource(kubeapi.DefaultResources(), d.resource)
 	objects, err := db.Collection(resource.CollectionSpec())
 	if err != nil {

@@ -5,6 +5,7 @@ package postgres
 import (
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/examples/postgres/settings"
 	"github.com/listwatch/listwatch/interop/internal/pgtest"
@@ -19,7 +20,7 @@ func TestTableIsASource(t *testing.T) {
 			t.Fatal(err)
 		}
 		pool := openTable(t, url, table, settings.Schema)
-		s := runSource(t, pool, watchcache.Options{HistoryBytes: historyBytes})
+		s := runSource(t, pool, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		return conformance.ReadOnlySource{Source: s, Write: writer{pool}.write, Compact: s.Compact}
 	}, conformance.Exceptions{
 		"resume/server-restart": "the case loses its data: a new table starts at version 1, and its database has another epoch",

@@ -324,10 +324,10 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 		options bolt.Options
 		isKept  bool
 	}{
-		"age passed":   {bolt.Options{HistoryAge: time.Nanosecond}, false},
+		"age passed":   {bolt.Options{History: listwatch.Retention{Age: time.Nanosecond}}, false},
 		"default":      {bolt.Options{}, true},
-		"no limit":     {bolt.Options{HistoryAge: -1, HistoryBytes: -1}, true},
-		"bytes passed": {bolt.Options{HistoryAge: -1, HistoryBytes: 1}, false},
+		"no limit":     {bolt.Options{History: listwatch.Retention{Age: -1, Bytes: -1}}, true},
+		"bytes passed": {bolt.Options{History: listwatch.Retention{Age: -1, Bytes: 1}}, false},
 	} {
 		s := open(t, c.options)
 		start := s.create("a").Version
@@ -355,7 +355,7 @@ func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 	const writers, each = 50, 100
 	// the number of records that one transaction may delete; see trim.go
 	const withWrite, idle = 2 + 64, 4096
-	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: -1})
+	s := open(t, bolt.Options{History: listwatch.Retention{Age: -1, Bytes: -1}})
 	bolt.DisableSync(s.db)
 	var done sync.WaitGroup
 	for w := range writers {
@@ -367,7 +367,7 @@ func TestTrimmingIsSpreadOverTransactions(t *testing.T) {
 		})
 	}
 	done.Wait()
-	s.options.HistoryBytes = 1
+	s.options.History.Bytes = 1
 	s.reopen()
 	records := make(chan int)
 	bolt.WrapTransactions(s.db, func(transact func() error) error {

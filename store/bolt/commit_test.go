@@ -180,7 +180,7 @@ func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 
 // The last step of a transaction can fail after all data was written to the file.
 func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
-	s := open(t, bolt.Options{HistoryBytes: 1})
+	s := open(t, bolt.Options{History: listwatch.Retention{Bytes: 1}})
 	for i := range 5 { // creates history to trim
 		s.create(fmt.Sprint("a", i))
 		s.update(fmt.Sprint("a", i), 1)
@@ -232,7 +232,7 @@ func TestFailedButWrittenTransactionCanReappear(t *testing.T) {
 // fewer records, so it reaches a lower floor, which it must not write.
 func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 	const objects = 100
-	s := open(t, bolt.Options{HistoryBytes: -1})
+	s := open(t, bolt.Options{History: listwatch.Retention{Bytes: -1}})
 	bolt.DisableSync(s.db)
 	for i := range 2 * objects {
 		if name := fmt.Sprint("a", i%objects); i < objects {
@@ -241,7 +241,7 @@ func TestFailedButWrittenTrimIsNotUndone(t *testing.T) {
 			s.update(name, i)
 		}
 	}
-	s.options.HistoryBytes = 1
+	s.options.History.Bytes = 1
 	s.reopen()
 	entered, full := make(chan struct{}), make(chan struct{})
 	var last <-chan result

@@ -118,8 +118,7 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 		return nil, openError(db.path, err)
 	}
 	log, err := history.Restore(history.Options{
-		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
-		Description: s.Description(db.epoch), Revision: &db.revision,
+		Retention: db.options.History, Description: s.Description(db.epoch), Revision: &db.revision,
 	}, saved)
 	if err != nil {
 		return nil, openError(db.path, err)

@@ -91,7 +91,7 @@ func TestRestartRepeatsNoEventEtcd15271And17247(t *testing.T) {
 
 // Issue 17529: lagging watchers skipped events that had been compacted.
 func TestLaggingWatchIsCompleteOrExpiredEtcd17529(t *testing.T) {
-	s := open(t, bolt.Options{HistoryAge: -1, HistoryBytes: 20 << 10})
+	s := open(t, bolt.Options{History: listwatch.Retention{Age: -1, Bytes: 20 << 10}})
 	bolt.DisableSync(s.db)
 	start := s.create("a").Version
 	var watches []listwatch.Poller

@@ -319,7 +319,7 @@ func TestShrinkReleasesFreeSpace(t *testing.T) {
 }
 
 func TestOpenShrinksAMostlyFreeFile(t *testing.T) {
-	s := open(t, bolt.Options{ShrinkThreshold: 1 << 16, HistoryBytes: 1})
+	s := open(t, bolt.Options{ShrinkThreshold: 1 << 16, History: listwatch.Retention{Bytes: 1}})
 	bolt.DisableSync(s.db)
 	for i := range 100 {
 		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {

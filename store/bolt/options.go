@@ -8,18 +8,9 @@ import (
 
 // Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is the time for which a write stays in the history, so that a watch can resume
-	// from a version before it. Old writes are only dropped by a new write, so an idle collection
-	// keeps its history. If zero, 5 minutes is used. A negative value means no limit.
-	HistoryAge time.Duration
-	// HistoryBytes limits the history of each collection in memory, not counting its current
-	// objects. The history in the file takes a few per cent more. The newest write is always
-	// kept. If zero, 256 MiB is used. A negative value means no limit.
-	HistoryBytes int64
-	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
-	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
-	// of HistoryBytes is used. A negative value means no limit.
-	FrameCacheBytes int64
+	// History limits the history of each collection in memory. The history in the file takes a few
+	// per cent more.
+	History listwatch.Retention
 	// StartVersion is the version of a database that Open creates; the first write has the next
 	// version. If zero, the wall clock in microseconds is used. If a file is deleted and created
 	// again, the clock ensures that the versions that clients still hold are too old, and not in

@@ -63,8 +63,7 @@ type walk struct {
 func TestRandomOperationsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, bolt.Options{
-			HistoryAge:      -1,
-			HistoryBytes:    rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes"),
+			History:         listwatch.Retention{Age: -1, Bytes: rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes")},
 			Transformer:     rapid.SampledFrom([]bolt.Transformer{nil, reverser{}}).Draw(rt, "transformer"),
 			ShrinkThreshold: rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "shrink"),
 		})

@@ -43,8 +43,7 @@ func newBackend(db *DB, s store.CollectionSpec) *backend {
 		created: time.Now(), demand: demand{signal: make(chan struct{}, 1)},
 	}
 	b.Log = history.New(history.Options{
-		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
-		Description: s.Description(db.Epoch()), Revision: b.applied,
+		Retention: db.options.History, Description: s.Description(db.Epoch()), Revision: b.applied,
 	})
 	return b
 }

@@ -47,18 +47,8 @@ type Options struct {
 	// etcd still has that revision. If zero, DefaultHistory is used. With a negative value,
 	// collections are loaded at the newest revision.
 	HistoryRevisions int64
-	// HistoryAge is the time for which a write stays in memory after this server received it, so
-	// that a watch can resume from a version before it. Old writes are only dropped by a new write,
-	// so an idle collection keeps its history. If zero, 5 minutes is used. A negative value means
-	// no limit.
-	HistoryAge time.Duration
-	// HistoryBytes limits the history of each collection in memory, not counting its current
-	// objects. If zero, 256 MiB is used. A negative value means no limit.
-	HistoryBytes int64
-	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
-	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
-	// of HistoryBytes is used. A negative value means no limit.
-	FrameCacheBytes int64
+	// History limits the history of each collection in memory.
+	History listwatch.Retention
 
 	// Timeout limits each request to etcd, and connecting in Open. A page of the state may take
 	// twice as long; some small reads have shorter limits. If zero or negative, DefaultTimeout is

@@ -17,7 +17,7 @@ func podOf(name string, n int) []byte {
 
 // BenchmarkCreate measures a create of 1 KiB: the rules, the commit and the append to the log.
 func BenchmarkCreate(b *testing.B) {
-	_, pods := open(b, memory.Options{HistoryBytes: 1 << 20})
+	_, pods := open(b, memory.Options{History: listwatch.Retention{Bytes: 1 << 20}})
 	data := podOf("NAME-0000000", 0)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
@@ -35,7 +35,7 @@ func BenchmarkCreate(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	for _, name := range []string{"change", "nothing"} {
 		b.Run(name, func(b *testing.B) {
-			_, pods := open(b, memory.Options{HistoryBytes: 1 << 20})
+			_, pods := open(b, memory.Options{History: listwatch.Retention{Bytes: 1 << 20}})
 			data := [2][]byte{podOf("a", 1), podOf("a", 2)}
 			key := create(b, pods, string(data[0])).Key
 			b.SetBytes(int64(len(data[0])))

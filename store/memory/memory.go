@@ -15,18 +15,8 @@ import (
 
 // Options configure a database. The zero value is ready to use.
 type Options struct {
-	// HistoryAge is the time for which a write stays in the history, so that a watch can resume
-	// from a version before it. Old writes are only dropped by a new write, so an idle collection
-	// keeps its history. If zero, 5 minutes is used. A negative value means no limit.
-	HistoryAge time.Duration
-	// HistoryBytes limits the history of each collection, not counting its current objects.
-	// The newest write is always kept. If zero, 256 MiB is used. A negative value means no
-	// limit.
-	HistoryBytes int64
-	// FrameCacheBytes limits the part of HistoryBytes that caches encoded events. Encoded
-	// initial events may use as much again, in addition to HistoryBytes. If zero, a quarter
-	// of HistoryBytes is used. A negative value means no limit.
-	FrameCacheBytes int64
+	// History limits the history of each collection.
+	History listwatch.Retention
 	// StartVersion is the version of the empty database; the first write has the next version. If
 	// zero, the wall clock in microseconds is used. With any other value, a restarted program uses
 	// the same versions again. This is meant for tests that need the same versions every time.
@@ -86,8 +76,7 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
 	}
 	b := &backend{db: db, Log: history.New(history.Options{
-		MaxAge: db.options.HistoryAge, MaxBytes: db.options.HistoryBytes, FrameCacheBytes: db.options.FrameCacheBytes,
-		Description: s.Description(db.epoch), Revision: &db.revision,
+		Retention: db.options.History, Description: s.Description(db.epoch), Revision: &db.revision,
 	})}
 	db.collections[name] = b
 	return store.New(s, b), nil

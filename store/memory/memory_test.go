@@ -212,11 +212,11 @@ func TestHistoryIsLimitedByTheOptions(t *testing.T) {
 			options memory.Options
 			expired bool
 		}{
-			"age passed":     {memory.Options{HistoryAge: time.Minute}, true},
-			"age not passed": {memory.Options{HistoryAge: time.Hour}, false},
+			"age passed":     {memory.Options{History: listwatch.Retention{Age: time.Minute}}, true},
+			"age not passed": {memory.Options{History: listwatch.Retention{Age: time.Hour}}, false},
 			"default age":    {memory.Options{}, true},
-			"no age limit":   {memory.Options{HistoryAge: -1}, false},
-			"bytes passed":   {memory.Options{HistoryAge: -1, HistoryBytes: 1}, true},
+			"no age limit":   {memory.Options{History: listwatch.Retention{Age: -1}}, false},
+			"bytes passed":   {memory.Options{History: listwatch.Retention{Age: -1, Bytes: 1}}, true},
 		} {
 			db, pods := open(t, c.options)
 			start := db.Version()

@@ -43,7 +43,7 @@ func jsonMembers(t *rapid.T, depth int, prefix string) []string {
 // Property: a created object keeps every byte that its writer sent, except for the members
 // that the server sets.
 func TestCreateKeepsEveryByte(t *testing.T) {
-	_, pods := open(t, memory.Options{HistoryBytes: 1})
+	_, pods := open(t, memory.Options{History: listwatch.Retention{Bytes: 1}})
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/store/bolt"
 )
@@ -19,7 +20,7 @@ func TestBoltStoreIsASource(t *testing.T) {
 		if err != nil {
 			ct.Fatal(err)
 		}
-		db, err := bolt.Open(filepath.Join(sub, "test.db"), bolt.Options{HistoryBytes: historyBytes})
+		db, err := bolt.Open(filepath.Join(sub, "test.db"), bolt.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		if err != nil {
 			ct.Fatal(err)
 		}

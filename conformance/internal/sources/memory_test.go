@@ -3,6 +3,7 @@ package sources
 import (
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/store/memory"
@@ -19,6 +20,6 @@ func TestMemoryStoreIsASource(t *testing.T) {
 		}
 	}
 	conformance.TestSource(t, func(_ conformance.T, historyBytes int64) conformance.Database {
-		return memory.Open(memory.Options{HistoryBytes: historyBytes})
+		return memory.Open(memory.Options{History: listwatch.Retention{Bytes: historyBytes}})
 	}, except)
 }

@@ -114,8 +114,8 @@ func TestRelayIsASource(t *testing.T) {
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{
-			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t,
-			options: relay.Options{HistoryBytes: historyBytes},
+			DB: memory.Open(memory.Options{History: listwatch.Retention{Bytes: historyBytes}}), depth: 1, t: t,
+			options: relay.Options{History: listwatch.Retention{Bytes: historyBytes}},
 		}
 	}, withoutWireCases())
 }
@@ -126,8 +126,8 @@ func TestRelayOfURLIsASource(t *testing.T) {
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{
-			DB: memory.Open(memory.Options{HistoryBytes: historyBytes}), depth: 1, t: t, overURL: true,
-			options: relay.Options{HistoryBytes: historyBytes},
+			DB: memory.Open(memory.Options{History: listwatch.Retention{Bytes: historyBytes}}), depth: 1, t: t, overURL: true,
+			options: relay.Options{History: listwatch.Retention{Bytes: historyBytes}},
 		}
 	})
 }

@@ -36,7 +36,7 @@ func newOwner(t conformance.T, historyBytes int64, start listwatch.Version) *own
 		APIVersion: "conformance.example.com/v1", Kind: "Thing", Fields: []string{"spec.phase"}, Epoch: rand.Text(),
 	}
 	o := &owner{
-		Cache:   watchcache.New(d, watchcache.Options{HistoryBytes: historyBytes}),
+		Cache:   watchcache.New(d, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}}),
 		version: start, uids: make(map[listwatch.Key]listwatch.Version),
 	}
 	if err := o.Replace(nil, o.version); err != nil {

@@ -173,7 +173,7 @@ func (s *relayServer) openRelay(name, below string, fields []string, resource wa
 	remote := s.upstream.newRemote(below)
 	o := s.options
 	r := relay.Open(remote, relay.Options{
-		HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), BackfillVersions: o.backfillVersions, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
+		History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}, BackfillVersions: o.backfillVersions, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
 		CheckInterval: checkInterval(o.maxBehind),
 	})
 	s.Metrics.AddRelay(resource, r)

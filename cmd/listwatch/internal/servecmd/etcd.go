@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
@@ -75,7 +76,7 @@ func (o *etcdOptions) check() error {
 func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.username, HistoryRevisions: o.history,
-		HistoryAge: age, HistoryBytes: bytes, Trace: etcdTrace(f.Log, f.Metrics),
+		History: listwatch.Retention{Age: age, Bytes: bytes}, Trace: etcdTrace(f.Log, f.Metrics),
 	}
 	if o.layout == "kubernetes" {
 		options.Layout = etcd.KubernetesLayout

@@ -63,14 +63,14 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 		}
 		return db, nil
 	case o.data == "":
-		return memoryDatabase{memory.Open(memory.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes)})}, nil
+		return memoryDatabase{memory.Open(memory.Options{History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}})}, nil
 	}
 	commits := failureLog{log: f.Log.With("file", o.data), message: "a write to the data file failed"}
 	trace := &bolt.Trace{Committed: func(writes int, took time.Duration, err error) {
 		f.Metrics.Committed(writes, took, err)
 		commits.report(err)
 	}}
-	db, err := bolt.Open(o.data, bolt.Options{HistoryAge: o.historyAge, HistoryBytes: int64(o.historyBytes), RestoredFromBackup: o.restored, Trace: trace})
+	db, err := bolt.Open(o.data, bolt.Options{History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}, RestoredFromBackup: o.restored, Trace: trace})
 	if err != nil {
 		return nil, withExitCode(err)
 	}
