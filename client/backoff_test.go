@@ -1,7 +1,9 @@
 package client
 
 import (
+	"context"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -143,4 +145,21 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Tokens of six seconds must not keep the watch closed for half of the time.
+func TestShortCredentialsCostNoBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lifetime = 6 * time.Second
+		p := always(sends(lifetime, &listwatch.Error{Code: listwatch.Unauthorized, Remote: true}))
+		r := newRemote(p)
+		r.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
+		openWatch(t, r, watchFrom(1))
+		time.Sleep(5 * time.Minute)
+		for i, wait := range delays(p) {
+			if wait > lifetime+800*time.Millisecond {
+				t.Errorf("waited %v between requests %d and %d, want at most 0.8 s after the end", wait-lifetime, i+1, i+2)
+			}
+		}
+	})
 }

@@ -41,6 +41,12 @@ func (e WatchEnd) HasLived() bool { return e.Lived >= briefLife }
 // error of a connection that broke during the dial may wrap io.EOF.
 func (e WatchEnd) IsClean() bool { return e.Err == io.EOF }
 
+// isExpiry reports whether the credentials of the watch have expired after it was open for a while.
+// The server is well, so this is no failure.
+func (e WatchEnd) isExpiry() bool {
+	return e.HasLived() && listwatch.CodeOf(e.Err) == listwatch.Unauthorized
+}
+
 // A backoff counts consecutive failures. It is not safe for concurrent use.
 type backoff struct {
 	failures int
@@ -51,7 +57,7 @@ func (b *backoff) delay(c listwatch.Backoff, end WatchEnd) time.Duration {
 	if end.Opened && end.Lived >= cmp.Or(c.Healthy, 2*time.Minute) {
 		b.failures = 0
 	}
-	if end.IsClean() && !end.IsBrief() {
+	if end.IsClean() && !end.IsBrief() || end.isExpiry() {
 		return c.Delay(0)
 	}
 	wait := c.Delay(b.failures) + listwatch.AsError(end.Err).RetryAfter()
