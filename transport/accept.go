@@ -74,6 +74,7 @@ func canFlush(w http.ResponseWriter) bool {
 
 func errNoFlush(w http.ResponseWriter) *listwatch.Error {
 	return &listwatch.Error{
-		Code: listwatch.Unknown, Message: fmt.Sprintf("cannot flush a %T: middleware must implement Unwrap or Flush", w),
+		Code:    listwatch.Unknown,
+		Message: fmt.Sprintf("cannot flush a %T: middleware must implement Unwrap or Flush", w),
 	}
 }

@@ -19,7 +19,8 @@ func (r *Request) codingFor(h http.Header) (string, error) {
 	name := codingOf(h)
 	if name != "" && !slices.Contains(r.Codings, name) {
 		return "", &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the response has the content coding " + excerpt(name) + ", which was not requested",
+			Code:    listwatch.Unsupported,
+			Message: "the response has the content coding " + excerpt(name) + ", which was not requested",
 		}
 	}
 	return name, nil

@@ -22,27 +22,35 @@ type Link interface {
 }
 
 // A Conn is the [Sender] of a stream that has a connection or a response of its own. It has the
-// state that does not depend on the transport: whether the stream is closed or done, whose turn it
-// is to write, and the content coding. A transport embeds a Conn in its Link and calls Init. A Conn
-// must not be copied.
+// state that does not depend on the transport: whether the stream is closed or done, whether a
+// write is in progress, and the content coding. A transport embeds a Conn in its Link and calls
+// Init. A Conn must not be copied.
 type Conn struct {
 	// Immutable after Init.
 	link    Link
 	timeout time.Duration
 
-	coding *StreamCoding // owned by the goroutine whose turn it is
+	coding *StreamCoding // owned by the goroutine whose turn it is to write
 
 	mu sync.Mutex
 	// Guarded by mu.
-	waiting []chan struct{} // each is closed when it is the turn of its waiter, or ended is set
-	busy    bool            // it is the turn of a goroutine
-	broken  bool            // a write has failed
-	closed  bool            // Close or Disconnect was called
-	ended   bool            // Close no longer uses link, or Disconnect was called
-	done    bool
-	onDone  func()
-	err     error // the result of Close
+	changed   *sync.Cond // nil if nobody has waited yet
+	turn      uint32     // the number of the write in progress, or of the next one
+	lastTurn  uint32     // the number that the next caller of begin will get
+	lifecycle lifecycle
+	isBroken  bool // a write has failed
+	isDone    bool
+	onDone    func()
+	err       error // the result of Close
 }
+
+type lifecycle uint8
+
+const (
+	connOpen   lifecycle = iota
+	connClosed           // Close or Disconnect was called
+	connEnded            // Close no longer uses the link, or Disconnect was called
+)
 
 var _ Sender = (*Conn)(nil)
 
@@ -61,7 +69,7 @@ func (c *Conn) Open(head []byte) {
 	}
 }
 
-// Send implements [Sender].
+// Send implements [Sender]. Several goroutines may call it; their frames are not mixed.
 func (c *Conn) Send(frames [][]byte) error {
 	if !c.begin() {
 		return connio.ErrSenderClosed
@@ -70,83 +78,67 @@ func (c *Conn) Send(frames [][]byte) error {
 	return c.finish(c.link.WriteFrames(frames))
 }
 
-// begin waits until the caller may write. It returns false if nothing can be written anymore.
+// begin waits for the turn of the caller. It returns false if nothing can be written anymore.
 func (c *Conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.broken {
+	if c.lifecycle != connOpen {
 		return false
 	}
-	if !c.busy {
-		c.busy = true
-		return true
+	turn := c.lastTurn
+	c.lastTurn++
+	for c.turn != turn {
+		c.wait()
 	}
-	turn := c.queue()
-	c.mu.Unlock()
-	<-turn
-	c.mu.Lock()
-	if c.closed || c.broken {
+	mayWrite := c.lifecycle == connOpen && !c.isBroken
+	if !mayWrite {
 		c.next()
-		return false
 	}
-	return true
-}
-
-// queue adds the caller to the waiting goroutines.
-func (c *Conn) queue() (turn chan struct{}) {
-	turn = make(chan struct{})
-	c.waiting = append(c.waiting, turn)
-	return turn
+	return mayWrite
 }
 
 // next ends the turn of the caller.
 func (c *Conn) next() {
-	if len(c.waiting) == 0 {
-		c.busy, c.waiting = false, nil
-		return
-	}
-	close(c.waiting[0])
-	c.waiting = c.waiting[1:]
+	c.turn++
+	c.signal()
 }
 
-// finish ends a write that has returned err.
+// finish ends the turn of the caller, whose write has returned err.
 func (c *Conn) finish(err error) error {
 	c.mu.Lock()
-	interrupt := err != nil && !c.closed // otherwise Close or Disconnect ends the stream
-	c.broken = c.broken || err != nil
-	if interrupt {
-		// The next turn may be that of Close, after which the link must not be used.
+	defer c.mu.Unlock()
+	defer c.next()
+	if err == nil {
+		return nil
+	}
+	c.isBroken = true
+	if c.lifecycle == connOpen {
+		// After the next turn, which may be that of Close, the link must not be used.
 		c.mu.Unlock()
-		_ = c.link.Interrupt() // Close reports the error
+		_ = c.link.Interrupt() // Close returns the error
 		c.setDone()
 		c.mu.Lock()
 	}
-	c.next()
-	c.mu.Unlock()
-	if err != nil {
-		return connio.SendError(err)
-	}
-	return nil
+	return connio.SendError(err)
 }
 
 // Close implements [Sender]. The stream is done when Close begins. Further calls return nil, and do
 // not wait for the first one.
 func (c *Conn) Close(end End) error {
-	turn, isFirst := c.queueLast()
-	if !isFirst {
+	if !c.close() {
 		return nil
 	}
 	c.setDone()
-	if end == Abort || !within(c.timeout, turn) {
+	if end == Abort || !c.awaitTurn(c.timeout) {
 		end = Abort
 		if err := c.link.Interrupt(); err != nil {
 			c.end(err)
 			return err
 		}
-		<-turn
+		c.awaitTurn(-1)
 	}
 	var trailer []byte
-	if c.broken {
+	if c.isBroken {
 		end = Abort
 	}
 	if end != Abort {
@@ -162,11 +154,8 @@ func (c *Conn) Close(end End) error {
 func (c *Conn) Wait() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended {
-		turn := c.queue() // behind that of Close
-		c.mu.Unlock()
-		<-turn
-		c.mu.Lock()
+	for c.lifecycle != connEnded {
+		c.wait()
 	}
 	return c.err
 }
@@ -175,70 +164,73 @@ func (c *Conn) Wait() error {
 // something that the peer has sent. It returns false if the stream was closed before; then the
 // connection must stay open until Wait has returned.
 func (c *Conn) Disconnect() bool {
-	c.mu.Lock()
-	isFirst := !c.closed
-	c.closed = true
-	c.mu.Unlock()
+	isFirst := c.close()
 	if isFirst {
 		c.end(nil)
+		c.setDone()
 	}
 	return isFirst
 }
 
-// queueLast closes c, unless it is closed. The caller is the last goroutine that gets a turn.
-func (c *Conn) queueLast() (turn <-chan struct{}, isFirst bool) {
+// close makes further writes fail. It returns false if c was closed before.
+func (c *Conn) close() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return nil, false
+	isFirst := c.lifecycle == connOpen
+	if isFirst {
+		c.lifecycle = connClosed
 	}
-	c.closed = true
-	turn = c.queue()
-	if !c.busy {
-		c.busy = true
-		c.next()
-	}
-	return turn, true
+	return isFirst
 }
 
-// within waits for at most timeout until turn is closed, and reports whether it is.
-func within(timeout time.Duration, turn <-chan struct{}) bool {
-	if timeout < 0 {
-		<-turn
-		return true
+// awaitTurn waits for the turn after the last write, and reports whether it has come within
+// timeout. A negative timeout means no limit.
+func (c *Conn) awaitTurn(timeout time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isLate := false
+	if c.turn != c.lastTurn && timeout >= 0 {
+		timer := time.AfterFunc(timeout, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			isLate = true
+			c.signal()
+		})
+		defer timer.Stop()
 	}
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case <-turn:
-		return true
-	case <-timer.C:
+	for c.turn != c.lastTurn && !isLate {
+		c.wait()
 	}
-	select {
-	case <-turn:
-		return true
-	default:
-		return false
-	}
+	return c.turn == c.lastTurn
 }
 
 // end notes that nobody will use the link anymore, and that err is the result of Close.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
-	c.ended, c.err = true, err
-	for _, turn := range c.waiting {
-		close(turn)
+	defer c.mu.Unlock()
+	c.lifecycle, c.err = connEnded, err
+	c.signal()
+}
+
+// wait waits for the next call of signal. It releases mu while it waits.
+func (c *Conn) wait() {
+	if c.changed == nil {
+		c.changed = sync.NewCond(&c.mu)
 	}
-	c.waiting = nil
-	c.mu.Unlock()
-	c.setDone()
+	c.changed.Wait()
+}
+
+func (c *Conn) signal() {
+	if c.changed != nil {
+		c.changed.Broadcast()
+	}
 }
 
 // setDone calls the function that OnDone has registered, on its first call.
 func (c *Conn) setDone() {
 	c.mu.Lock()
 	f := c.onDone
-	c.done, c.onDone = true, nil
+	c.isDone, c.onDone = true, nil
 	c.mu.Unlock()
 	if f != nil {
 		f()
@@ -248,7 +240,7 @@ func (c *Conn) setDone() {
 // OnDone is [Stream].OnDone.
 func (c *Conn) OnDone(f func()) {
 	c.mu.Lock()
-	isDone := c.done
+	isDone := c.isDone
 	if !isDone {
 		c.onDone = f
 	}

@@ -57,9 +57,11 @@ func withProtocols(config *tls.Config, protocols *http.Protocols) *tls.Config {
 	return config
 }
 
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
 // dialTLS opens a connection to addr with config. http.Transport would do the same, but only with a
 // configuration that never changes.
-func dialTLS(ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error), network, addr string, config *tls.Config) (net.Conn, error) {
+func dialTLS(ctx context.Context, dial dialFunc, network, addr string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
@@ -92,7 +94,9 @@ const maxRedirects = 10
 
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return &listwatch.Error{Code: listwatch.Unsupported, Message: "more than " + strconv.Itoa(maxRedirects) + " redirects"}
+		return &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "more than " + strconv.Itoa(maxRedirects) + " redirects",
+		}
 	}
 	trusted := via[0].URL
 	foreign := !sameServer(trusted, r.URL)
@@ -169,8 +173,8 @@ func Do(c *http.Client, r *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 	}
 	return nil, &listwatch.Error{
-		Code: listwatch.Unavailable, Message: "no response within " + c.Timeout.String() + ", the Timeout of the http.Client",
-		Err: os.ErrDeadlineExceeded,
+		Code: listwatch.Unavailable, Err: os.ErrDeadlineExceeded,
+		Message: "no response within " + c.Timeout.String() + ", the Timeout of the http.Client",
 	}
 }
 
@@ -204,7 +208,10 @@ func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser 
 // major is zero, any version is accepted.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "dial", Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https"}
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Op: "dial",
+			Message: "URL scheme " + strconv.Quote(r.URL.Scheme) + ": must be http or https",
+		}
 	}
 	streamCtx, cancel := context.WithCancelCause(ctx)
 	receiver, err := open(streamCtx, c, r, major, cancel)
@@ -220,7 +227,9 @@ func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Recei
 	return nil, e
 }
 
-func open(ctx context.Context, c *http.Client, r *Request, major int, cancel context.CancelCauseFunc) (*responseReceiver, error) {
+func open(
+	ctx context.Context, c *http.Client, r *Request, major int, cancel context.CancelCauseFunc,
+) (*responseReceiver, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL.String(), nil)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: err}
@@ -248,7 +257,8 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 	switch {
 	case major != 0 && resp.ProtoMajor != major:
 		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the server responded with " + resp.Proto + ", must be HTTP/" + strconv.Itoa(major),
+			Code:    listwatch.Unsupported,
+			Message: "the server responded with " + resp.Proto + ", must be HTTP/" + strconv.Itoa(major),
 		}
 	case resp.StatusCode == http.StatusNoContent:
 		return nil, &listwatch.Error{

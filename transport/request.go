@@ -41,6 +41,7 @@ func (r *Request) FramerFor(contentType string) (framing.Framer, error) {
 		got = "Content-Type " + excerpt(contentType)
 	}
 	return nil, &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: "the response has " + got + ", must be one of " + r.AcceptHeader(),
+		Code: listwatch.Unsupported, Status: http.StatusOK,
+		Message: "the response has " + got + ", must be one of " + r.AcceptHeader(),
 	}
 }

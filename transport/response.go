@@ -103,7 +103,8 @@ func excerpt(body string) string {
 	}
 	var line strings.Builder
 	n := 0
-	for _, word := range strings.FieldsFunc(body, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+	isGap := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	for _, word := range strings.FieldsFunc(body, isGap) {
 		if n > 0 {
 			line.WriteByte(' ')
 			n++

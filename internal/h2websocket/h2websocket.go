@@ -84,7 +84,8 @@ func Dial(n transport.Network) func(ctx context.Context, network, addr string) (
 			conn, g.scheme = secure, "https"
 		}
 		// The window is small, so that the server notices soon that the client does not read.
-		t, err := http2.ConfigureTransports(&http.Transport{HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10}})
+		config := &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10}
+		t, err := http2.ConfigureTransports(&http.Transport{HTTP2: config})
 		if err == nil {
 			g.server, err = t.NewClientConn(conn)
 		}

@@ -35,7 +35,8 @@ func startStream(conn net.Conn, header http.Header, encoder transport.Encoder, o
 // connectionHeaders are the headers that describe the connection and the transfer coding.
 // This package sets them itself and ignores the values of the caller.
 var connectionHeaders = map[string]bool{
-	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Connection": true, "Content-Length": true, "Keep-Alive": true,
+	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
 // responseHeader returns the status line and the headers. As in net/http, invalid names are

@@ -37,7 +37,9 @@ func (d *http1Detector) explain(addr string, err error) error {
 		return nil
 	}
 	if _, ok := d.http1.Load(addr); ok && strings.Contains(err.Error(), "client conn could not be established") {
-		return &listwatch.Error{Code: listwatch.Unsupported, Op: "dial", Message: "the server supports HTTP/1 but not HTTP/2"}
+		return &listwatch.Error{
+			Code: listwatch.Unsupported, Op: "dial", Message: "the server supports HTTP/1 but not HTTP/2",
+		}
 	}
 	return err
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,9 +18,9 @@ import (
 
 // Event returns an event of version n whose object has about size bytes.
 func Event(n, size int) listwatch.Event {
-	o := `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"t` + strconv.Itoa(n) + `","resourceVersion":"` + strconv.Itoa(n) +
-		`"},"text":"` + strings.Repeat("é", max(0, size-90)/2) + `"}`
-	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: []byte(o)}, Version: listwatch.Version(n)}
+	const format = `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"t%d","resourceVersion":"%d"},"text":"%s"}`
+	o := fmt.Appendf(nil, format, n, n, strings.Repeat("é", max(0, size-90)/2))
+	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: o}, Version: listwatch.Version(n)}
 }
 
 // Frames returns the frames of events.
@@ -190,7 +190,8 @@ func testAbortWithin(f *fixture) {
 	}()
 	f.settle()
 	s.Sender.Close(transport.Abort)
-	if err := <-read; listwatch.CodeOf(err) != listwatch.Unavailable || !f.config.Sockets && !errors.Is(err, io.ErrUnexpectedEOF) {
+	err := <-read
+	if listwatch.CodeOf(err) != listwatch.Unavailable || !f.config.Sockets && !errors.Is(err, io.ErrUnexpectedEOF) {
 		f.Errorf("got %v after an abort within an event", err)
 	}
 }
@@ -268,7 +269,8 @@ func testRejected(f *fixture) {
 	}
 	f.config.Options.Framings = offer
 	f.open()
-	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.server.URL, Framings: []framing.Framer{framing.LengthPrefixed{}}})
+	framings := []framing.Framer{framing.LengthPrefixed{}}
+	_, err = f.client.Dial(f.Context(), &transport.Request{URL: f.server.URL, Framings: framings})
 	if listwatch.CodeOf(err) != listwatch.Unsupported {
 		f.Errorf("got %v, want code %v", err, listwatch.Unsupported)
 	}

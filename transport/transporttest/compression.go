@@ -19,8 +19,8 @@ func compressibleEvent(n, size int) listwatch.Event {
 	for text.Len() < size {
 		fmt.Fprintf(&text, `{"uid":"%08x","ready":%t},`, r.Uint32(), r.IntN(2) == 0)
 	}
-	o := fmt.Sprintf(`{"kind":"Thing","metadata":{"resourceVersion":"%d"},"list":[%s0]}`, n, text.String())
-	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: []byte(o)}, Version: listwatch.Version(n)}
+	o := fmt.Appendf(nil, `{"kind":"Thing","metadata":{"resourceVersion":"%d"},"list":[%s0]}`, n, text.String())
+	return listwatch.Event{Type: listwatch.Added, Object: &listwatch.Object{Data: o}, Version: listwatch.Version(n)}
 }
 
 // testCompressed runs conformance cases comp/gzip, zstd and ws-deflate.
@@ -139,7 +139,9 @@ func testNotRequested(f *fixture) {
 // testCompressionDisabled runs conformance cases comp/breach-opt-out and ws-declined.
 func testCompressionDisabled(f *fixture) {
 	f.config.Handler = func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, transport.WithoutCompression(r)) })
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, transport.WithoutCompression(r))
+		})
 	}
 	f.open()
 	r, err := f.client.Dial(f.Context(), &transport.Request{URL: f.server.URL, Codings: transport.Codings()})

@@ -83,7 +83,10 @@ func (s *TestServer) Conns() []*memnet.Conn { return s.http.Conns() }
 // ServeHTTP waits until the stream ends.
 func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.server.Claims(r) {
-		WriteError(w, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusUpgradeRequired, Message: "the transport does not claim the request"})
+		WriteError(w, &listwatch.Error{
+			Code: listwatch.Unsupported, Status: http.StatusUpgradeRequired,
+			Message: "the transport does not claim the request",
+		})
 		return
 	}
 	stream, err := s.server.Accept(w, r, s.options)

@@ -36,7 +36,8 @@ func BearerToken(r *http.Request) (token string, ok bool, err error) {
 		// result.
 		if err != nil || len(b) == 0 || base64.RawURLEncoding.EncodeToString(b) != encoded || !utf8.Valid(b) {
 			// The message may be logged, so it does not contain the token.
-			return "", false, errBadToken("the bearer token in Sec-WebSocket-Protocol must be UTF-8 text in base64url without padding")
+			return "", false, errBadToken("the bearer token in Sec-WebSocket-Protocol must be UTF-8 text " +
+				"in base64url without padding")
 		}
 		token, ok = string(b), true
 	}

@@ -74,7 +74,9 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 	if !ok || used == nil {
 		resp.Body.Close()
 		return nil, nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the RoundTripper of the http.Client hides the connection, which is needed after the upgrade",
+			Code: listwatch.Unsupported,
+			Message: "the RoundTripper of the http.Client hides the connection, " +
+				"which is needed after the upgrade",
 		}
 	}
 	return newClientConn(used, body, agreed, r), resp.Header, nil

@@ -70,7 +70,7 @@ func (c *clientConn) Next() (isBinary bool, message []byte, err error) {
 			c.write(appendControl(nil, opPong, p.payload, true), transport.DefaultWriteTimeout)
 		case opClose:
 			err := closeError(p.payload)
-			if c.frames.fragmented {
+			if c.frames.message.continues {
 				err = violation("a close frame within a message")
 			}
 			if f, ok := err.(*wswatch.CloseFrame); ok {

@@ -44,7 +44,8 @@ func parseExtensions(h http.Header) []extension {
 				var p string
 				p, rest, more = strings.Cut(rest, ";")
 				key, value, hasValue := strings.Cut(p, "=")
-				e.params = append(e.params, parameter{strings.TrimSpace(key), unquote(strings.TrimSpace(value)), hasValue})
+				value = unquote(strings.TrimSpace(value))
+				e.params = append(e.params, parameter{strings.TrimSpace(key), value, hasValue})
 			}
 			if e.name != "" {
 				all = append(all, e)

@@ -32,9 +32,14 @@ type frameReader struct {
 	size, left int64  // the length of the payload, and the number of bytes that are missing
 	control    []byte // the payload of an incomplete control frame
 
-	message    part  // the current message: its type and whether it is compressed
-	fragmented bool  // more frames of the message must follow
-	messageLen int64 // the number of payload bytes in the message so far
+	message messageState
+}
+
+// A messageState is the part of a message that has arrived.
+type messageState struct {
+	first     part  // the type of the message, and whether it is compressed
+	size      int64 // the number of payload bytes so far
+	continues bool  // more frames of the message must follow
 }
 
 func newFrameReader(fromClient, deflate bool, maxMessage int64) frameReader {
@@ -59,7 +64,7 @@ func (r *frameReader) next(p []byte) (part, []byte, error) {
 	}
 	p = p[len(payload):]
 	r.left -= int64(len(payload))
-	next := r.message
+	next := r.message.first
 	if r.opcode()&bitControl != 0 {
 		if r.control = append(r.control, payload...); r.left > 0 {
 			return part{}, nil, nil
@@ -67,7 +72,7 @@ func (r *frameReader) next(p []byte) (part, []byte, error) {
 		next = part{op: r.opcode(), payload: r.control}
 		r.control = nil
 	} else {
-		next.payload, next.final = payload, r.left == 0 && !r.fragmented
+		next.payload, next.final = payload, r.left == 0 && !r.message.continues
 		if !r.started {
 			next.frameSize = int64(r.headerSize) + r.size
 		}
@@ -83,13 +88,15 @@ func (r *frameReader) next(p []byte) (part, []byte, error) {
 // to a message, without finishing it.
 func (r *frameReader) isMessageUnfinished() bool {
 	if r.isHeader {
-		return r.headerSize > 0 || r.fragmented
+		return r.headerSize > 0 || r.message.continues
 	}
-	return r.fragmented || r.opcode()&bitControl == 0
+	return r.message.continues || r.opcode()&bitControl == 0
 }
 
 // isAtMessage reports whether the next frame is not a part of a message that has begun.
-func (r *frameReader) isAtMessage() bool { return r.isHeader && r.headerSize == 0 && !r.fragmented }
+func (r *frameReader) isAtMessage() bool {
+	return r.isHeader && r.headerSize == 0 && !r.message.continues
+}
 
 // beginsWithMessage reports whether p begins with a complete frame of a server that is a message.
 func beginsWithMessage(p []byte) bool {
@@ -164,7 +171,7 @@ func (r *frameReader) checkFlags() error {
 		return violation("a client must mask its frames, and a server must not")
 	case opcode > opBinary && opcode < opClose || opcode > opPong:
 		return violation("unknown opcode")
-	case !isControl && (opcode == opContinuation) != r.fragmented:
+	case !isControl && (opcode == opContinuation) != r.message.continues:
 		return violation("a continuation frame outside a message, or a new message within another")
 	case isControl && (first&bitFin == 0 || second&bitsLength > maxControl):
 		// rfc6455#section-5.5 forbids both.
@@ -197,13 +204,13 @@ func (r *frameReader) addLength() error {
 		return nil
 	}
 	if r.opcode() != opContinuation {
-		r.message, r.messageLen = part{op: r.opcode(), compressed: r.header[0]&bitRSV1 != 0}, 0
+		r.message = messageState{first: part{op: r.opcode(), compressed: r.header[0]&bitRSV1 != 0}}
 	}
-	if r.size > r.maxMessage-r.messageLen {
+	if r.size > r.maxMessage-r.message.size {
 		return wswatch.ErrTooBig(r.maxMessage)
 	}
-	r.messageLen += r.size
-	r.fragmented = r.header[0]&bitFin == 0
+	r.message.size += r.size
+	r.message.continues = r.header[0]&bitFin == 0
 	return nil
 }
 

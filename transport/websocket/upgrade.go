@@ -34,7 +34,8 @@ func hijack(w http.ResponseWriter) (c net.Conn, early []byte, err error) {
 func switchingProtocols(r *http.Request, h http.Header, subprotocol, extensions string) []byte {
 	h = wswatch.WithoutHandshake(h)
 	for name, value := range map[string]string{
-		"Upgrade": "websocket", "Connection": "Upgrade", "Sec-Websocket-Accept": acceptKey(r.Header.Get("Sec-Websocket-Key")),
+		"Upgrade": "websocket", "Connection": "Upgrade",
+		"Sec-Websocket-Accept":   acceptKey(r.Header.Get("Sec-Websocket-Key")),
 		"Sec-Websocket-Protocol": subprotocol, "Sec-Websocket-Extensions": extensions,
 	} {
 		if value != "" {

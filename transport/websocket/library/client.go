@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
@@ -16,67 +15,47 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A ClientConn is a client's end of a WebSocket. One goroutine reads. Any goroutine may call
-// WriteClose and Close.
-type ClientConn interface {
-	// Next waits for the next message and passes it to read. It answers pings and close frames.
-	// The error is that of read, or the result of [Closed] if the server has sent a close frame.
-	Next(read func(message io.Reader) error) (isBinary bool, err error)
-	// WriteClose writes a close frame within about a second.
-	WriteClose(code int, reason string)
-	// Close releases the resources of the library. The connection is closed before.
-	Close()
+// A Client dials watches like the Client of package websocket. The zero value is ready to use. It
+// is safe for concurrent use.
+type Client[L Library] struct {
+	transport.Network
 }
 
-// A Handshake describes a WebSocket to open.
-type Handshake struct {
-	// URL has the scheme http or https.
-	URL *url.URL
-	// Header has the headers of the request, except for the headers that a library sets.
-	Header http.Header
-	// Subprotocols are the subprotocols to offer.
-	Subprotocols []string
-	// Compression is true if the client offers permessage-deflate, without context takeover.
-	Compression bool
-	// Limit is the maximum number of bytes of a message.
-	Limit int64
-	// Transport opens the connection. If DialTLSContext is nil, an https URL needs DialContext and
-	// TLSClientConfig.
-	Transport *http.Transport
-}
+// Name returns "websocket".
+func (*Client[L]) Name() string { return "websocket" }
 
-// Closed returns the error for a close frame of the server.
-func Closed(code int, reason string) error { return &wswatch.CloseFrame{Code: code, Reason: reason} }
-
-// Dial opens a watch, as Dial of package websocket does. open opens the WebSocket and returns the
-// response to the handshake, also with an error if the server has responded. It must not follow
-// redirects.
-func Dial(
-	ctx context.Context, n transport.Network, r *transport.Request,
-	open func(context.Context, *Handshake) (ClientConn, *http.Response, error),
-) (transport.Receiver, error) {
+// Dial opens a watch, as Dial of package websocket does.
+func (c *Client[L]) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return wswatch.Dial(ctx, r, func(ctx context.Context, r *wswatch.Request) (wswatch.Conn, http.Header, error) {
-		c := &conn{request: r}
-		// A library may ignore the end of ctx while it waits for the response.
-		detachContext := context.AfterFunc(ctx, c.closeNetwork)
-		library, resp, err := open(ctx, &Handshake{
-			URL: r.URL, Header: r.Header(), Subprotocols: r.Subprotocols, Compression: len(r.Codings) > 0,
-			Limit: r.Limit, Transport: c.observedTransport(ctx, n),
-		})
-		c.library = library
-		switch isOpen := detachContext(); {
-		case isOpen && err == nil:
-			return c, resp.Header, nil
-		case err == nil:
-			c.Cut()
-			return nil, nil, ctx.Err()
-		case resp == nil:
-			return nil, nil, err
-		case resp.StatusCode == http.StatusSwitchingProtocols:
-			return nil, nil, wswatch.ErrBadResponse(err.Error())
-		}
-		return nil, nil, transport.ResponseError(resp)
+		var library L
+		return open(ctx, c.Network, r, library.Dial)
 	})
+}
+
+func open(
+	ctx context.Context, n transport.Network, r *wswatch.Request,
+	dial func(context.Context, *Handshake) (ClientConn, *http.Response, error),
+) (wswatch.Conn, http.Header, error) {
+	c := &conn{request: r}
+	// A library may ignore the end of ctx while it waits for the response.
+	detachContext := context.AfterFunc(ctx, c.closeNetwork)
+	library, resp, err := dial(ctx, &Handshake{
+		URL: r.URL, Header: r.Header(), Subprotocols: r.Subprotocols, Compression: len(r.Codings) > 0,
+		Limit: r.Limit, Transport: c.observedTransport(ctx, n),
+	})
+	c.library = library
+	switch isOpen := detachContext(); {
+	case isOpen && err == nil:
+		return c, resp.Header, nil
+	case err == nil:
+		c.Cut()
+		return nil, nil, ctx.Err()
+	case resp == nil:
+		return nil, nil, err
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		return nil, nil, wswatch.ErrBadResponse(err.Error())
+	}
+	return nil, nil, transport.ResponseError(resp)
 }
 
 // A conn is a client's end of a WebSocket, and the network connection below the library.

@@ -1,10 +1,8 @@
 package library
 
 import (
-	"bufio"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -17,54 +15,27 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
 
-// A ServerConn is the server's end of a WebSocket. One goroutine reads. Write, Ping and WriteClose
-// may be called at the same time.
-type ServerConn interface {
-	// Next returns the next message of the client. It answers pings and close frames. It returns
-	// io.EOF after a close frame. After a violation of the protocol it has sent a close frame.
-	Next() (message io.Reader, err error)
-	// Write writes a message. The error is [os.ErrDeadlineExceeded] if that takes longer than
-	// timeout. A negative timeout means no limit.
-	Write(message []byte, timeout time.Duration) error
-	// Ping sends a ping, and may wait for the answer for as long as timeout. It returns false if
-	// the client has not answered this ping, or the previous one.
-	Ping(timeout time.Duration) bool
-	// WriteClose writes a close frame. It may wait for the answer for a few seconds.
-	WriteClose(code int, reason string, timeout time.Duration) error
-	// Close releases the resources of the library. The connection is closed before.
-	Close()
-}
-
-// A Server serves watches over WebSocket. It is safe for concurrent use.
-type Server struct {
+// A Server serves watches over WebSocket. The zero value is ready to use. It is safe for concurrent
+// use.
+type Server[L Library] struct {
 	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
-	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing.
+	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
+	// check patterns with [transport.CheckOrigins].
 	AllowOrigins []string
-	// Upgrade accepts the handshake, which was checked before. The response has the headers of w
-	// and, unless it is empty, the subprotocol. ServerConn.Write writes binary messages if isBinary
-	// is true, and text messages otherwise. The messages of the client have at most [MaxMessage]
-	// bytes; the library rejects longer ones. If Upgrade returns an error, what it has written to w
-	// is discarded.
-	Upgrade func(w http.ResponseWriter, r *http.Request, subprotocol string, isBinary bool) (ServerConn, error)
 }
-
-// MaxMessage is the maximum size of a message of a client.
-const MaxMessage = wswatch.MaxInbound
-
-var _ transport.Server = Server{}
 
 // Name returns "websocket".
-func (Server) Name() string { return "websocket" }
+func (*Server[L]) Name() string { return "websocket" }
 
 // Claims reports whether r requests an upgrade to WebSocket, valid or not.
-func (Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
+func (*Server[L]) Claims(r *http.Request) bool { return httpheader.RequestsWebSocket(r) }
 
 // messages is the envelope for libraries, which make the frames themselves.
 var messages = &transport.Envelope{Messages: true}
 
 // Accept upgrades the connection. Like Accept of package websocket, it negotiates the framing and
 // limits the messages of the client. The client must accept each message within the write timeout.
-func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+func (s *Server[L]) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
 	if err := wswatch.CheckRequest(w, r, s.AllowOrigins); err != nil {
 		return nil, err
 	}
@@ -76,48 +47,22 @@ func (s Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Optio
 		return nil, err
 	}
 	h := &hijacker{ResponseWriter: w, header: wswatch.WithoutHandshake(w.Header())}
-	c, err := s.Upgrade(h, r, subprotocol, encoder.Framer.(framing.MessageFramer).Binary())
+	var library L
+	c, err := library.Upgrade(h, r, subprotocol, encoder.Framer.(framing.MessageFramer).Binary())
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: "upgrade to WebSocket", Err: err}
 	}
-	out := &stream{conn: h.conn, library: c, timeout: o.WriteTimeoutOrDefault()}
+	out := &stream{network: h.conn, library: c, timeout: o.WriteTimeoutOrDefault()}
 	out.Init(out, out.timeout, transport.Encoder{})
 	interval := o.PingIntervalOrDefault()
 	out.pings = wswatch.StartPings(interval, func() bool { return out.ping(interval) })
-	return &transport.Stream{Sender: out, Encoder: encoder, OnDone: out.OnDone, Serve: out.serve, Detached: o.Detach}, nil
-}
-
-// A hijacker is the http.ResponseWriter of a handshake. It keeps the connection below the library,
-// and discards a response with which the library refuses the handshake.
-type hijacker struct {
-	http.ResponseWriter
-	header http.Header
-	conn   net.Conn
-}
-
-// Header implements http.ResponseWriter.
-func (h *hijacker) Header() http.Header { return h.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (h *hijacker) WriteHeader(status int) {
-	if status == http.StatusSwitchingProtocols {
-		clear(h.ResponseWriter.Header())
-		maps.Copy(h.ResponseWriter.Header(), h.header)
-		h.ResponseWriter.WriteHeader(status)
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (h *hijacker) Write(p []byte) (int, error) { return len(p), nil }
-
-// Hijack implements http.Hijacker.
-func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, buffers, err := h.ResponseWriter.(http.Hijacker).Hijack()
-	if err == nil {
-		connio.TuneTCP(c)
-		h.conn = c
-	}
-	return c, buffers, err
+	return &transport.Stream{
+		Sender:   out,
+		Encoder:  encoder,
+		OnDone:   out.OnDone,
+		Serve:    out.serve,
+		Detached: o.Detach,
+	}, nil
 }
 
 // closeWait is the time that a client has to answer a close frame, or to read it.
@@ -128,7 +73,7 @@ const closeWait = 5 * time.Second
 type stream struct {
 	transport.Conn
 	// Immutable after construction.
-	conn    net.Conn // below the library
+	network net.Conn // below the library
 	library ServerConn
 	timeout time.Duration
 	pings   *time.Timer
@@ -146,7 +91,7 @@ func (s *stream) WriteFrames(frames [][]byte) error {
 
 // Interrupt implements [transport.Link].
 func (s *stream) Interrupt() error {
-	connio.Cut(s.conn)
+	connio.Cut(s.network)
 	return nil
 }
 
@@ -162,9 +107,9 @@ func (s *stream) End(end transport.End, _ []byte) error {
 	}
 	go func() {
 		if s.library.WriteClose(code, "", s.timeout) != nil {
-			connio.Cut(s.conn)
+			connio.Cut(s.network)
 		}
-		_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
+		_ = s.network.SetReadDeadline(time.Now().Add(closeWait))
 	}()
 	return nil
 }
@@ -180,9 +125,9 @@ func (s *stream) serve() {
 		_ = s.library.WriteClose(v.Code, v.Reason, closeWait)
 	}
 	if err != io.EOF && isFirst {
-		connio.Linger(s.conn, closeWait)
+		connio.Linger(s.network, closeWait)
 	}
-	_ = s.conn.Close()
+	_ = s.network.Close()
 	s.library.Close()
 }
 

@@ -17,52 +17,22 @@ import (
 
 	"nhooyr.io/websocket"
 
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket/library"
 )
 
-// A Server serves watches over WebSocket for HTTP/1.1 requests. The zero value is ready to use. It
-// is safe for concurrent use.
-type Server struct {
-	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
-	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
-	// check patterns with [transport.CheckOrigins].
-	AllowOrigins []string
-}
+// Server is the server side of the transport.
+type Server = library.Server[adapter]
 
-var _ transport.Server = (*Server)(nil)
+// Client is the client side of the transport. It reads only the first KiB of an error response, so
+// a longer Status is lost.
+type Client = library.Client[adapter]
 
-// Name returns "websocket".
-func (*Server) Name() string { return "websocket" }
+// An adapter is a [library.Library].
+type adapter struct{}
 
-// Claims reports whether r requests an upgrade to WebSocket, valid or not.
-func (*Server) Claims(r *http.Request) bool { return library.Server{}.Claims(r) }
-
-// Accept upgrades the connection; see [library.Server.Accept].
-func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	return library.Server{AllowOrigins: s.AllowOrigins, Upgrade: upgrade}.Accept(w, r, o)
-}
-
-// A Client dials watches like the Client of package websocket. The zero value is ready to use. It
-// is safe for concurrent use.
-//
-// A Client reads only the first KiB of an error response, so a longer Status is lost.
-type Client struct {
-	transport.Network
-}
-
-var _ transport.Client = (*Client)(nil)
-
-// Name returns "websocket".
-func (*Client) Name() string { return "websocket" }
-
-// Dial opens a watch, as Dial of package websocket does.
-func (c *Client) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	return library.Dial(ctx, c.Network, r, dial)
-}
-
-// upgrade is for [library.Server].
-func upgrade(w http.ResponseWriter, r *http.Request, subprotocol string, isBinary bool) (library.ServerConn, error) {
+func (adapter) Upgrade(
+	w http.ResponseWriter, r *http.Request, subprotocol string, isBinary bool,
+) (library.ServerConn, error) {
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{subprotocol},
 		InsecureSkipVerify: true, // package library has checked the origin
@@ -119,8 +89,7 @@ func (c *serverConn) WriteClose(code int, reason string, _ time.Duration) error 
 
 func (c *serverConn) Close() { _ = c.library.CloseNow() }
 
-// dial is for [library.Dial].
-func dial(ctx context.Context, h *library.Handshake) (library.ClientConn, *http.Response, error) {
+func (adapter) Dial(ctx context.Context, h *library.Handshake) (library.ClientConn, *http.Response, error) {
 	withoutRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	o := &websocket.DialOptions{
 		HTTPClient:   &http.Client{Transport: h.Transport, CheckRedirect: withoutRedirects},

@@ -59,7 +59,9 @@ func (c *CloseFrame) receiveError() error {
 // CutError returns the error of Receive if the connection ended without a close frame, which is
 // close code 1006 of rfc6455#section-7.1.5. withinMessage is true if a message was incomplete.
 func CutError(cause error, withinMessage bool) error {
-	e := &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection ended without a close frame"}
+	e := &listwatch.Error{
+		Code: listwatch.Unavailable, Op: "receive", Message: "the connection ended without a close frame",
+	}
 	switch {
 	case withinMessage:
 		e.Message += ", within an event: " + cause.Error()

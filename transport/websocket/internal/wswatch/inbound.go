@@ -27,7 +27,8 @@ type Inbound struct {
 func (i *Inbound) Add(n int64) error {
 	i.advance()
 	if i.bytes += n; i.bytes > MaxInbound {
-		return &Violation{ClosePolicy, fmt.Sprintf("a client must not send more than %d bytes of messages in a minute", MaxInbound)}
+		const format = "a client must not send more than %d bytes of messages in a minute"
+		return &Violation{ClosePolicy, fmt.Sprintf(format, MaxInbound)}
 	}
 	return nil
 }

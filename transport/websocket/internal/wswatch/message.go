@@ -37,7 +37,9 @@ func newRequest(r *transport.Request) (*Request, error) {
 		return !ok
 	})
 	if len(request.Framings) == 0 {
-		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "no framing of the request has a message form"}
+		return nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "no framing of the request has a message form",
+		}
 	}
 	offered := OfferedSubprotocols(r.Header)
 	if name := framing.SubprotocolOf(request.Framings[0]); name != "" && !slices.Contains(offered, name) {
@@ -62,7 +64,8 @@ func (r *Request) Header() http.Header {
 func (r *Request) checkSubprotocol(h http.Header) error {
 	chosen := h.Values("Sec-Websocket-Protocol")
 	if len(chosen) > 1 || len(chosen) == 1 && !slices.Contains(r.Subprotocols, chosen[0]) {
-		return ErrBadResponse("the server selected a subprotocol that was not offered: " + strconv.Quote(strings.Join(chosen, ", ")))
+		got := strconv.Quote(strings.Join(chosen, ", "))
+		return ErrBadResponse("the server selected a subprotocol that was not offered: " + got)
 	}
 	return nil
 }
@@ -106,7 +109,8 @@ func (r *Request) framingOf(agreed framing.MessageFramer, isBinary bool) (framin
 		}
 	}
 	return nil, &listwatch.Error{
-		Code: listwatch.Unsupported, Op: "receive", Message: "the server sends " + mediaType + ", which was not requested",
+		Code: listwatch.Unsupported, Op: "receive",
+		Message: "the server sends " + mediaType + ", which was not requested",
 	}
 }
 

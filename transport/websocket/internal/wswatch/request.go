@@ -49,7 +49,8 @@ func CheckRequest(w http.ResponseWriter, r *http.Request, allowOrigins []string)
 // refuse returns the error of a handshake that is refused with an HTTP status.
 func refuse(status int, reason, format string, args ...any) error {
 	return &listwatch.Error{
-		Code: listwatch.CodeOfHTTP(status), Op: opUpgrade, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
+		Code: listwatch.CodeOfHTTP(status), Op: opUpgrade, Status: status, Reason: reason,
+		Message: fmt.Sprintf(format, args...),
 	}
 }
 
@@ -68,7 +69,9 @@ func isValidKey(key string) bool {
 
 // Negotiate selects the subprotocol, which may be "", and the framing. If the subprotocol names
 // a framing, the Accept header is ignored.
-func Negotiate(w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope) (string, transport.Encoder, error) {
+func Negotiate(
+	w http.ResponseWriter, r *http.Request, o transport.Options, e *transport.Envelope,
+) (string, transport.Encoder, error) {
 	if o.Framings == nil {
 		o.Framings = framing.Default()
 	}
@@ -92,7 +95,8 @@ func WithoutHandshake(h http.Header) http.Header {
 		switch {
 		case strings.HasPrefix(name, "Sec-Websocket-"), strings.HasPrefix(name, http.TrailerPrefix):
 			delete(h, name)
-		case name == "Connection", name == "Upgrade", name == "Content-Length", name == "Transfer-Encoding", name == "Trailer":
+		case name == "Connection", name == "Upgrade",
+			name == "Content-Length", name == "Transfer-Encoding", name == "Trailer":
 			delete(h, name)
 		}
 	}
