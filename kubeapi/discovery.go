@@ -1,43 +1,13 @@
 package kubeapi
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/listwatch/listwatch/watchserver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 )
-
-// The discovery types tell clients which resources exist (Kubernetes, "The Kubernetes API",
-// API Discovery). They have the members of metav1.APIGroupList and related types.
-type apiGroup struct {
-	Kind             string            `json:"kind,omitempty"`
-	APIVersion       string            `json:"apiVersion,omitempty"`
-	Name             string            `json:"name"`
-	Versions         []apiGroupVersion `json:"versions"`
-	PreferredVersion apiGroupVersion   `json:"preferredVersion"`
-}
-
-type apiGroupVersion struct {
-	GroupVersion string `json:"groupVersion"`
-	Version      string `json:"version"`
-}
-
-type apiResource struct {
-	Name         string `json:"name"`
-	SingularName string `json:"singularName"`
-	Namespaced   bool   `json:"namespaced"`
-	// Group and Version belong to the kind. They are empty if the kind has the same group and
-	// version as the resource.
-	Group      string   `json:"group,omitempty"`
-	Version    string   `json:"version,omitempty"`
-	Kind       string   `json:"kind"`
-	Verbs      []string `json:"verbs"`
-	ShortNames []string `json:"shortNames,omitempty"`
-	Categories []string `json:"categories,omitempty"`
-}
 
 // serveDiscovery serves the paths that list groups, versions and resources. found is false
 // for other paths.
@@ -80,32 +50,32 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		return err
 	}
 	w.Header().Add("Vary", "Accept")
-	version, err := aggregatedVersion(r.Header.Values("Accept"))
+	aggregated, err := aggregatedVersion(r.Header.Values("Accept"))
 	if err != nil {
 		return err
 	}
-	if version != "" {
-		writeAggregated(w, r, version, h.aggregatedGroups(root == "api"))
+	if aggregated != "" {
+		writeAggregated(w, r, aggregated, h.aggregatedGroups(root == "api"))
 		return nil
 	}
 	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
 		return err
 	}
 	if root == "api" {
-		watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{
-			"kind": "APIVersions", "versions": h.versions(""),
-			"serverAddressByClientCIDRs": []map[string]string{{"clientCIDR": "0.0.0.0/0", "serverAddress": r.Host}},
+		watchserver.WriteJSON(w, r, http.StatusOK, metav1.APIVersions{
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: h.versions(""),
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}},
 		})
 		return nil
 	}
-	groups := []apiGroup{}
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 	for _, name := range h.groups() {
 		if g, ok := h.group(name); ok {
-			g.Kind, g.APIVersion = "", "" // a list omits them in its elements
-			groups = append(groups, g)
+			g.TypeMeta = metav1.TypeMeta{} // a list omits it in its elements
+			list.Groups = append(list.Groups, g)
 		}
 	}
-	watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+	watchserver.WriteJSON(w, r, http.StatusOK, list)
 	return nil
 }
 
@@ -132,14 +102,14 @@ func (h *Handler) versions(group string) []string {
 			versions = append(versions, s.Version)
 		}
 	}
-	slices.SortFunc(versions, compareVersions)
+	slices.SortFunc(versions, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
 	return versions
 }
 
-func (h *Handler) group(name string) (apiGroup, bool) {
-	g := apiGroup{Kind: "APIGroup", APIVersion: "v1", Name: name}
+func (h *Handler) group(name string) (metav1.APIGroup, bool) {
+	g := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
 	for _, v := range h.versions(name) {
-		g.Versions = append(g.Versions, apiGroupVersion{name + "/" + v, v})
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v, Version: v})
 	}
 	if name == "" || len(g.Versions) == 0 {
 		return g, false
@@ -160,47 +130,23 @@ func (h *Handler) resourcesIn(group, version string) []Resource {
 	return all
 }
 
-func (h *Handler) resourceList(group, version string) (map[string]any, bool) {
-	resources := h.resourcesIn(group, version)
-	if len(resources) == 0 {
-		return nil, false
-	}
-	var list []apiResource
-	for _, r := range resources {
-		list = append(list, apiResource{
+func (h *Handler) resourceList(group, version string) (metav1.APIResourceList, bool) {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	for _, r := range h.resourcesIn(group, version) {
+		list.GroupVersion = r.APIVersion()
+		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
 			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		for _, s := range r.subresources() {
-			of := apiResource{Name: r.Plural + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: r.subresourceVerbs()}
+			of := metav1.APIResource{
+				Name: r.Plural + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: r.subresourceVerbs(),
+			}
 			if s.kind != r.groupVersionKind() {
 				of.Group, of.Version = s.kind.Group, s.kind.Version
 			}
-			list = append(list, of)
+			list.APIResources = append(list.APIResources, of)
 		}
 	}
-	return map[string]any{
-		"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": resources[0].APIVersion(), "resources": list,
-	}, true
-}
-
-// compareVersions sorts versions by Kubernetes' preference: stable before beta before
-// alpha, then the greater number ("CustomResourceDefinition Versioning", Version priority).
-func compareVersions(a, b string) int {
-	x, y := versionRank(a), versionRank(b)
-	return cmp.Or(slices.Compare(y[:], x[:]), strings.Compare(a, b))
-}
-
-func versionRank(v string) (rank [3]int) {
-	major, minor, pre := strings.TrimPrefix(v, "v"), "", false
-	rank[0] = 3
-	if major, minor, pre = strings.Cut(major, "beta"); pre {
-		rank[0] = 2
-	} else if major, minor, pre = strings.Cut(major, "alpha"); pre {
-		rank[0] = 1
-	}
-	// Text that is not a number counts as zero.
-	rank[1], _ = strconv.Atoi(major)
-	rank[2], _ = strconv.Atoi(minor)
-	return rank
+	return list, len(list.APIResources) > 0
 }

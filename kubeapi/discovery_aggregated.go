@@ -5,47 +5,13 @@ import (
 
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/watchserver"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // aggregatedGroup is the group in the media types of aggregated discovery, which describes
 // all resources in two responses (KEP-3352).
-const aggregatedGroup = "apidiscovery.k8s.io"
-
-type discoveredGroup struct {
-	Metadata struct {
-		Name string `json:"name,omitempty"`
-	} `json:"metadata"`
-	Versions []discoveredVersion `json:"versions"`
-}
-
-type discoveredVersion struct {
-	Version   string               `json:"version"`
-	Resources []discoveredResource `json:"resources"`
-	Freshness string               `json:"freshness"`
-}
-
-type discoveredResource struct {
-	Resource         string                  `json:"resource"`
-	ResponseKind     groupVersionKind        `json:"responseKind"`
-	Scope            string                  `json:"scope"`
-	SingularResource string                  `json:"singularResource"`
-	Verbs            []string                `json:"verbs"`
-	ShortNames       []string                `json:"shortNames,omitempty"`
-	Categories       []string                `json:"categories,omitempty"`
-	Subresources     []discoveredSubresource `json:"subresources,omitempty"`
-}
-
-type discoveredSubresource struct {
-	Subresource  string           `json:"subresource"`
-	ResponseKind groupVersionKind `json:"responseKind"`
-	Verbs        []string         `json:"verbs"`
-}
-
-type groupVersionKind struct {
-	Group   string `json:"group"`
-	Version string `json:"version"`
-	Kind    string `json:"kind"`
-}
+const aggregatedGroup = apidiscovery.GroupName
 
 // aggregatedVersion returns the version of aggregated discovery that the client prefers. It returns
 // "" if the client prefers discovery without aggregation, or both equally.
@@ -73,15 +39,14 @@ func aggregatedVersion(accept []string) (string, error) {
 }
 
 // aggregatedGroups returns the core group or all other groups.
-func (h *Handler) aggregatedGroups(core bool) []discoveredGroup {
+func (h *Handler) aggregatedGroups(core bool) []apidiscovery.APIGroupDiscovery {
 	names := h.groups()
 	if core {
 		names = []string{""}
 	}
-	groups := []discoveredGroup{}
+	groups := []apidiscovery.APIGroupDiscovery{}
 	for _, name := range names {
-		var g discoveredGroup
-		g.Metadata.Name = name
+		g := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		for _, version := range h.versions(name) {
 			g.Versions = append(g.Versions, h.discoverVersion(name, version))
 		}
@@ -92,33 +57,35 @@ func (h *Handler) aggregatedGroups(core bool) []discoveredGroup {
 	return groups
 }
 
-func (h *Handler) discoverVersion(group, version string) discoveredVersion {
-	v := discoveredVersion{Version: version, Freshness: "Current"}
+func (h *Handler) discoverVersion(group, version string) apidiscovery.APIVersionDiscovery {
+	v := apidiscovery.APIVersionDiscovery{Version: version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
 	for _, r := range h.resourcesIn(group, version) {
 		kind := r.groupVersionKind()
-		d := discoveredResource{
-			Resource: r.Plural, ResponseKind: kind, Scope: "Cluster", SingularResource: r.Singular,
+		d := apidiscovery.APIResourceDiscovery{
+			Resource: r.Plural, ResponseKind: &kind, Scope: apidiscovery.ScopeCluster, SingularResource: r.Singular,
 			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		}
 		if r.Namespaced {
-			d.Scope = "Namespaced"
+			d.Scope = apidiscovery.ScopeNamespace
 		}
 		for _, s := range r.subresources() {
-			d.Subresources = append(d.Subresources, discoveredSubresource{s.name, s.kind, r.subresourceVerbs()})
+			d.Subresources = append(d.Subresources, apidiscovery.APISubresourceDiscovery{
+				Subresource: s.name, ResponseKind: &s.kind, Verbs: r.subresourceVerbs(),
+			})
 		}
 		v.Resources = append(v.Resources, d)
 	}
 	return v
 }
 
-func (r Resource) groupVersionKind() groupVersionKind {
-	return groupVersionKind{r.Group, r.Version, r.Kind}
+func (r Resource) groupVersionKind() metav1.GroupVersionKind {
+	return metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []discoveredGroup) {
+func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []apidiscovery.APIGroupDiscovery) {
 	mediaType := "application/json;g=" + aggregatedGroup + ";v=" + version + ";as=APIGroupDiscoveryList"
-	watchserver.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, map[string]any{
-		"kind": "APIGroupDiscoveryList", "apiVersion": aggregatedGroup + "/" + version, "metadata": struct{}{}, "items": groups,
+	watchserver.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, apidiscovery.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: aggregatedGroup + "/" + version}, Items: groups,
 	})
 }
 

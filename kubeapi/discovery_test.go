@@ -7,7 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+func kindOf(group, version, kind string) *metav1.GroupVersionKind {
+	return &metav1.GroupVersionKind{Group: group, Version: version, Kind: kind}
+}
 
 // getJSON decodes the response to a GET of path.
 func getJSON[T any](t *testing.T, a *testServer, path string, header ...string) (v T) {
@@ -23,24 +29,24 @@ func TestDiscoveryListsGroupsVersionsAndResources(t *testing.T) {
 	if got := a.want(t, 200, "GET", "/api", ""); !strings.Contains(got, `"kind":"APIVersions"`) || !strings.Contains(got, `"versions":["v1"]`) {
 		t.Errorf("got %s, want the versions of the core group", got)
 	}
-	apps := apiGroupVersion{"apps/v1", "v1"}
-	want := apiGroup{Name: "apps", Versions: []apiGroupVersion{apps}, PreferredVersion: apps}
+	apps := metav1.GroupVersionForDiscovery{GroupVersion: "apps/v1", Version: "v1"}
+	want := metav1.APIGroup{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{apps}, PreferredVersion: apps}
 	list := getJSON[struct {
 		Kind   string
-		Groups []apiGroup
+		Groups []metav1.APIGroup
 	}](t, a, "/apis")
 	if list.Kind != "APIGroupList" || len(list.Groups) != 3 || !cmp.Equal(list.Groups[0], want) {
 		t.Errorf("got %+v, want three groups, the first %+v", list, want)
 	}
 	want.Kind, want.APIVersion = "APIGroup", "v1"
-	if got := getJSON[apiGroup](t, a, "/apis/apps"); !cmp.Equal(got, want) {
+	if got := getJSON[metav1.APIGroup](t, a, "/apis/apps"); !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	resources := getJSON[struct {
 		Kind, GroupVersion string
-		Resources          []apiResource
+		Resources          []metav1.APIResource
 	}](t, a, "/api/v1")
-	pod := apiResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", Verbs: verbs, ShortNames: []string{"po"}, Categories: []string{"all"}}
+	pod := metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", Verbs: verbs, ShortNames: []string{"po"}, Categories: []string{"all"}}
 	if resources.Kind != "APIResourceList" || resources.GroupVersion != "v1" || !cmp.Equal(resources.Resources[0], pod) {
 		t.Errorf("got %+v, want %+v first", resources, pod)
 	}
@@ -57,22 +63,22 @@ func TestAggregatedDiscoveryIsNegotiated(t *testing.T) {
 	a := startServer(t, nil)
 	type groupList struct {
 		Kind, APIVersion string
-		Items            []discoveredGroup
+		Items            []apidiscovery.APIGroupDiscovery
 	}
 	got := getJSON[groupList](t, a, "/apis", "Accept", aggregated+",application/json")
 	if got.Kind != "APIGroupDiscoveryList" || got.APIVersion != "apidiscovery.k8s.io/v2" || len(got.Items) != 3 {
 		t.Fatalf("got %+v, want three groups", got)
 	}
 	v := got.Items[0].Versions[0]
-	want := discoveredResource{
-		Resource: "deployments", ResponseKind: groupVersionKind{"apps", "v1", "Deployment"}, Scope: "Namespaced", SingularResource: "deployment",
+	want := apidiscovery.APIResourceDiscovery{
+		Resource: "deployments", ResponseKind: kindOf("apps", "v1", "Deployment"), Scope: "Namespaced", SingularResource: "deployment",
 		Verbs: verbs, ShortNames: []string{"deploy"}, Categories: []string{"all"}, Subresources: v.Resources[0].Subresources,
 	}
-	if got.Items[0].Metadata.Name != "apps" || v.Version != "v1" || v.Freshness != "Current" || !cmp.Equal(v.Resources[0], want) {
+	if got.Items[0].Name != "apps" || v.Version != "v1" || v.Freshness != "Current" || !cmp.Equal(v.Resources[0], want) {
 		t.Errorf("got %+v, want %+v", got.Items[0], want)
 	}
 	core := getJSON[groupList](t, a, "/api", "Accept", aggregated)
-	if len(core.Items) != 1 || core.Items[0].Metadata.Name != "" || core.Items[0].Versions[0].Version != "v1" {
+	if len(core.Items) != 1 || core.Items[0].Name != "" || core.Items[0].Versions[0].Version != "v1" {
 		t.Errorf("got %+v, want the core group", core)
 	}
 	for accept, want := range map[string]string{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/watchserver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // objectMeta returns the type of the metadata of every object.
@@ -146,7 +147,7 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 		"kind":       "The kind of the object: " + r.Kind + ".",
 		"metadata":   "The name of the object, its labels, and other metadata.",
 	})
-	kinds, _ := s["x-kubernetes-group-version-kind"].([]groupVersionKind)
+	kinds, _ := s["x-kubernetes-group-version-kind"].([]metav1.GroupVersionKind)
 	s["x-kubernetes-group-version-kind"] = append(kinds, r.groupVersionKind())
 	return s
 }

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type openAPIDocument struct {
 	OpenAPI, Swagger string
 	Paths            map[string]map[string]struct {
-		Action string           `json:"x-kubernetes-action"`
-		GVK    groupVersionKind `json:"x-kubernetes-group-version-kind"`
+		Action string                  `json:"x-kubernetes-action"`
+		GVK    metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
 		Params []struct {
 			Name, In string
 		} `json:"parameters"`
@@ -28,7 +30,7 @@ type openAPIDocument struct {
 
 // check verifies that d contains the parts that kubectl needs: a patch operation with field
 // validation, a schema for the kind, and no broken references.
-func (d openAPIDocument) check(t *testing.T, path string, want groupVersionKind, schemas map[string]any, refs string) {
+func (d openAPIDocument) check(t *testing.T, path string, want metav1.GroupVersionKind, schemas map[string]any, refs string) {
 	t.Helper()
 	patch := d.Paths[path]["patch"]
 	if patch.GVK != want || patch.Action != "patch" || len(patch.Params) != 3 || patch.Params[2].Name != "fieldValidation" || patch.Params[2].In != "query" {
@@ -63,13 +65,13 @@ func TestOpenAPIDescribesEveryKind(t *testing.T) {
 	index := getJSON[struct {
 		Paths map[string]struct{ ServerRelativeURL string }
 	}](t, a, "/openapi/v3")
-	gadget := groupVersionKind{"demo.example.com", "v1", "Gadget"}
+	gadget := *kindOf("demo.example.com", "v1", "Gadget")
 	for at, c := range map[string]struct {
 		path string
-		kind groupVersionKind
+		kind metav1.GroupVersionKind
 	}{
-		"api/v1":                   {"/api/v1/namespaces/{namespace}/pods/{name}", groupVersionKind{"", "v1", "Pod"}},
-		"apis/apps/v1":             {"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", groupVersionKind{"apps", "v1", "Deployment"}},
+		"api/v1":                   {"/api/v1/namespaces/{namespace}/pods/{name}", *kindOf("", "v1", "Pod")},
+		"apis/apps/v1":             {"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", *kindOf("apps", "v1", "Deployment")},
 		"apis/demo.example.com/v1": {"/apis/demo.example.com/v1/gadgets/{name}", gadget},
 	} {
 		url := index.Paths[at].ServerRelativeURL

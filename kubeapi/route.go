@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch/watchserver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A route is the parsed path of a resource.
@@ -103,7 +104,7 @@ func (r Resource) subresourceVerbs() []string {
 // path of its own.
 type subresource struct {
 	name string
-	kind groupVersionKind
+	kind metav1.GroupVersionKind
 }
 
 func (r Resource) subresources() []subresource {

@@ -107,5 +107,5 @@ func TestResourceDeclaresSchema(t *testing.T) {
 		}
 	}
 	d := getJSON[openAPIDocument](t, a, "/openapi/v3/apis/demo.example.com/v1")
-	d.check(t, racks+"/{name}", groupVersionKind{"demo.example.com", "v1", "Rack"}, d.Components.Schemas, "#/components/schemas/")
+	d.check(t, racks+"/{name}", *kindOf("demo.example.com", "v1", "Rack"), d.Components.Schemas, "#/components/schemas/")
 }
