@@ -185,7 +185,6 @@ var dependencies = []dependency{
 	},
 	{"github.com/coreos/go-systemd/v22/activation", []string{"cmd/listwatch/internal/listen"}, "only the program takes sockets over"},
 	{"github.com/coreos/go-systemd/v22/daemon", []string{"cmd/listwatch/internal/listen"}, "only the program reports its state to systemd"},
-	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench records latencies"},
 	{"golang.org/x/time/rate", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench writes at a fixed rate"},
 	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client needs a zap logger to be silent"},
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "a program without a bolt store must not link a database"},
@@ -220,8 +219,8 @@ var dependencies = []dependency{
 	},
 	{
 		"k8s.io/api",
-		[]string{"kubeapi/protobody", "kubeapi/schema"},
-		"the types of built-in kinds; only what reads them may, because they take long to compile",
+		[]string{"kubeapi", "kubeapi/protobody", "kubeapi/schema"},
+		"the types of built-in kinds and of discovery",
 	},
 	{"k8s.io/kube-openapi", []string{"kubeapi/crd", "kubeapi/internal/apply"}, "server-side apply and the validation of custom resources are Kubernetes' own code"},
 	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd"}, "CustomResourceDefinitions are read by Kubernetes' own code"},

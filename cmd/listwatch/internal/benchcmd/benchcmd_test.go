@@ -144,7 +144,7 @@ func TestWatcherCountsFaults(t *testing.T) {
 	for range 4 {
 		w.log.done(w.log.next(), nil)
 	}
-	watch := &watcher{writer: w, recorder: newRecorder()}
+	watch := &watcher{writer: w, recorder: new(recorder)}
 	event := func(sequence string, version listwatch.Version) listwatch.Event {
 		data := `{"metadata":{"annotations":{"` + sequenceAnnotation + `":"1-` + sequence + `"}}}`
 		return listwatch.Event{Type: listwatch.Modified, Version: version, Object: &listwatch.Object{Data: []byte(data)}}

@@ -15,7 +15,7 @@ import (
 // measure measures one transport. The result is nil if the run ended before all watches were open.
 // An interrupted run is not an error.
 func (b *bench) measure(ctx context.Context, transport string) (result *Result, err error) {
-	r := &run{bench: b, transport: transport, recorder: newRecorder()}
+	r := &run{bench: b, transport: transport, recorder: new(recorder)}
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}

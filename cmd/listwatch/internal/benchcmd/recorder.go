@@ -3,22 +3,7 @@ package benchcmd
 import (
 	"sync"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
-
-// maxLatency is the largest latency that can be recorded. Longer latencies are recorded as
-// maxLatency.
-const maxLatency = 10 * time.Minute
-
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, maxLatency.Microseconds(), 3)
-}
-
-func record(h *hdrhistogram.Histogram, d time.Duration) {
-	// RecordValue fails only if the value is outside the bounds of h.
-	_ = h.RecordValue(min(max(d, time.Microsecond), maxLatency).Microseconds())
-}
 
 // Quantiles summarize durations, in milliseconds. All are zero if nothing was measured.
 type Quantiles struct {
@@ -26,14 +11,6 @@ type Quantiles struct {
 	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
-}
-
-func quantiles(h *hdrhistogram.Histogram) Quantiles {
-	at := func(q float64) float64 { return float64(h.ValueAtQuantile(q)) / 1000 }
-	if h.TotalCount() == 0 {
-		return Quantiles{}
-	}
-	return Quantiles{at(50), at(90), at(99), at(100)}
 }
 
 // A Sample describes one interval of a run.
@@ -51,9 +28,9 @@ type Sample struct {
 type recorder struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	all, interval       *hdrhistogram.Histogram // latencies of the run, and of the interval
-	firstEvent, synced  *hdrhistogram.Histogram
-	write               *hdrhistogram.Histogram
+	all, interval       histogram // latencies of the run, and of the interval
+	firstEvent, synced  histogram
+	write               histogram
 	received            int64 // the number of events of bench's own writes
 	intervalEvents      int64
 	foreign, bookmarks  int64
@@ -63,12 +40,6 @@ type recorder struct {
 	timeline            []Sample
 	previous            time.Time // the end of the last interval
 	previousBytes       int64
-}
-
-func newRecorder() *recorder {
-	return &recorder{
-		all: newHistogram(), interval: newHistogram(), firstEvent: newHistogram(), synced: newHistogram(), write: newHistogram(),
-	}
 }
 
 // update calls the function do with the lock held.
@@ -82,7 +53,7 @@ func (r *recorder) update(do func()) {
 func (r *recorder) start(now time.Time, bytes int64) {
 	r.update(func() {
 		r.previous, r.previousBytes, r.intervalEvents = now, bytes, 0
-		r.interval.Reset()
+		r.interval.reset()
 	})
 }
 
@@ -96,10 +67,10 @@ func (r *recorder) sample(now, begin time.Time, bytes int64) Sample {
 		Second:          now.Sub(begin).Seconds(),
 		EventsPerSecond: float64(r.intervalEvents) / seconds,
 		BytesPerSecond:  float64(bytes-r.previousBytes) / seconds,
-		Latency:         quantiles(r.interval),
+		Latency:         r.interval.quantiles(),
 	}
 	r.timeline = append(r.timeline, s)
 	r.previous, r.previousBytes, r.intervalEvents = now, bytes, 0
-	r.interval.Reset()
+	r.interval.reset()
 	return s
 }

@@ -56,9 +56,9 @@ func (r *run) result(f *fleet, elapsed time.Duration) *Result {
 	c.mu.Lock()
 	result := &Result{
 		Transport: r.transport, Watchers: len(f.watchers), Seconds: elapsed.Seconds(),
-		InitialEvents: float64(c.initial) / float64(len(f.watchers)), FirstEvent: quantiles(c.firstEvent), Synced: quantiles(c.synced),
-		Writes: writes, FailedWrites: r.writer.log.failed, WriteTime: quantiles(c.write),
-		Latency: quantiles(c.all), Events: c.received, ForeignEvents: c.foreign, Bookmarks: c.bookmarks,
+		InitialEvents: float64(c.initial) / float64(len(f.watchers)), FirstEvent: c.firstEvent.quantiles(), Synced: c.synced.quantiles(),
+		Writes: writes, FailedWrites: r.writer.log.failed, WriteTime: c.write.quantiles(),
+		Latency: c.all.quantiles(), Events: c.received, ForeignEvents: c.foreign, Bookmarks: c.bookmarks,
 		EventsPerSecond: float64(c.received+c.foreign) / elapsed.Seconds(), Bytes: r.bytes.Load(),
 		Reconnects: c.reconnects, Timeline: c.timeline,
 	}

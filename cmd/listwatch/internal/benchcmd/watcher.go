@@ -54,7 +54,7 @@ func (w *watcher) watch(ctx context.Context, remote *client.Remote) error {
 		}
 		now := time.Now()
 		if first {
-			w.recorder.update(func() { record(w.recorder.firstEvent, now.Sub(begin)) })
+			w.recorder.update(func() { w.recorder.firstEvent.record(now.Sub(begin)) })
 		}
 		w.receive(batch[:n], now, begin)
 	}
@@ -96,12 +96,12 @@ func (w *watcher) receive(events []listwatch.Event, now, begin time.Time) {
 		r.received += int64(len(ours))
 		r.intervalEvents += int64(len(ours)) + foreign
 		for _, d := range ours {
-			record(r.all, d)
-			record(r.interval, d)
+			r.all.record(d)
+			r.interval.record(d)
 		}
 		if synced {
 			r.syncedWatchers++
-			record(r.synced, now.Sub(begin))
+			r.synced.record(now.Sub(begin))
 		}
 	})
 }

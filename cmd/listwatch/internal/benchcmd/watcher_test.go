@@ -8,7 +8,7 @@ import (
 
 // A wrong order of locks would make the test hang.
 func TestWatchersReceiveWhileTheyAreAwaited(t *testing.T) {
-	r := newRecorder()
+	r := new(recorder)
 	f := &fleet{watchers: []*watcher{{recorder: r}, {recorder: r}}}
 	var receiving sync.WaitGroup
 	for _, w := range f.watchers {

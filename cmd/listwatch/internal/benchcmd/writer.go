@@ -222,7 +222,7 @@ func (w *writer) update(ctx context.Context, key listwatch.Key) error {
 	})
 	w.log.done(n, err)
 	if err == nil {
-		w.recorder.update(func() { record(w.recorder.write, time.Since(begin)) })
+		w.recorder.update(func() { w.recorder.write.record(time.Since(begin)) })
 		return nil
 	}
 	w.log.mu.Lock()
