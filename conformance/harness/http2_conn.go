@@ -2,47 +2,25 @@ package harness
 
 import (
 	"bytes"
-	"io"
-	"net"
 	"strings"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
-// An HTTP2Conn is one end of an HTTP/2 connection with any number of streams. It
-// acknowledges SETTINGS and PING frames. The case must send WINDOW_UPDATE frames itself.
+// An HTTP2Conn is one end of an HTTP/2 connection with any number of streams, which a case scripts
+// frame by frame.
 type HTTP2Conn struct {
 	*Env
-	Conn   net.Conn
-	Framer *http2.Framer
-	Data   map[uint32][]byte // DATA received so far, by stream
-}
-
-// NewHTTP2Conn returns an HTTP2Conn on c. It does not send the connection preface.
-func (e *Env) NewHTTP2Conn(c net.Conn) *HTTP2Conn {
-	p := &HTTP2Conn{Env: e, Conn: c, Framer: http2.NewFramer(c, c), Data: map[uint32][]byte{}}
-	p.Framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	return p
+	*h2peer.Peer
 }
 
 // DialHTTP2 connects to the server as a client and sends the preface with the given
 // settings.
 func (e *Env) DialHTTP2(settings ...http2.Setting) *HTTP2Conn {
 	e.Helper()
-	p := e.NewHTTP2Conn(e.Connect("h2"))
-	_, err := io.WriteString(p.Conn, http2.ClientPreface)
-	p.Must(err)
-	p.Must(p.Framer.WriteSettings(settings...))
-	return p
-}
-
-// Must ends the case if err is not nil.
-func (h *HTTP2Conn) Must(err error) {
-	h.Helper()
-	if err != nil {
-		h.Fatal(err)
-	}
+	return &HTTP2Conn{e, h2peer.Client(e, e.Connect("h2"), settings...)}
 }
 
 // Watch opens a stream with a watch request.
@@ -68,48 +46,7 @@ func (e *Env) HTTP2RequestFields(query string) []byte {
 	for i := 0; i < len(all); i += 2 {
 		fields = append(fields, strings.ToLower(all[i]), all[i+1])
 	}
-	return EncodeFields(fields...)
-}
-
-// EncodeFields returns the HPACK encoding of pairs of names and values.
-func EncodeFields(fields ...string) []byte {
-	var block bytes.Buffer
-	enc := hpack.NewEncoder(&block)
-	for i := 0; i < len(fields); i += 2 {
-		// Writing to a bytes.Buffer never fails.
-		_ = enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
-	}
-	return block.Bytes()
-}
-
-// NextFrame returns the next frame. The frame is valid until the next call.
-func (h *HTTP2Conn) NextFrame() http2.Frame {
-	h.Helper()
-	f, err := h.Framer.ReadFrame()
-	h.Must(err)
-	switch f := f.(type) {
-	case *http2.SettingsFrame:
-		if !f.IsAck() {
-			h.Must(h.Framer.WriteSettingsAck())
-		}
-	case *http2.PingFrame:
-		if !f.IsAck() {
-			h.Must(h.Framer.WritePing(true, f.Data))
-		}
-	case *http2.DataFrame:
-		h.Data[f.StreamID] = append(h.Data[f.StreamID], f.Data()...)
-	}
-	return f
-}
-
-// ReadUntil reads frames until match returns true, and returns the matching frame.
-func (h *HTTP2Conn) ReadUntil(match func(http2.Frame) bool) http2.Frame {
-	h.Helper()
-	for {
-		if f := h.NextFrame(); match(f) {
-			return f
-		}
-	}
+	return h2peer.HeaderBlock(fields...)
 }
 
 // OpenConnectionWindow enlarges the flow-control window of the connection so that only the
@@ -143,20 +80,10 @@ func (h *HTTP2Conn) EventCount(stream uint32) int { return bytes.Count(h.Data[st
 func (h *HTTP2Conn) WantEvents(stream uint32, n int) {
 	h.Helper()
 	for h.EventCount(stream) < n {
-		if f := h.NextFrame(); IsResetOf(stream)(f) {
+		if f := h.Read(); h2peer.IsReset(stream)(f) {
 			h.Fatalf("stream %d was reset after %d bytes, want %d events", stream, len(h.Data[stream]), n)
 		}
 	}
-}
-
-// IsHeadersOf returns a function that matches the HEADERS frames of a stream.
-func IsHeadersOf(stream uint32) func(http2.Frame) bool { return isFrame(http2.FrameHeaders, stream) }
-
-// IsResetOf returns a function that matches the RST_STREAM frame of a stream.
-func IsResetOf(stream uint32) func(http2.Frame) bool { return isFrame(http2.FrameRSTStream, stream) }
-
-func isFrame(t http2.FrameType, stream uint32) func(http2.Frame) bool {
-	return func(f http2.Frame) bool { return f.Header().Type == t && f.Header().StreamID == stream }
 }
 
 // HTTP2StreamWindow is the initial flow-control window of a stream if no SETTINGS change it

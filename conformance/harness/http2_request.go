@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
 // http2Request sends one request, frame by frame, on an HTTP/2 connection of its own.
@@ -54,24 +56,16 @@ func (h *http2Request) send(c net.Conn, scheme, method, target string, header []
 	if err := h.framer.WriteSettings(); err != nil {
 		return err
 	}
-	var block bytes.Buffer
-	enc := hpack.NewEncoder(&block)
-	field := func(name, value string) {
-		// Writing to a bytes.Buffer never fails.
-		_ = enc.WriteField(hpack.HeaderField{Name: name, Value: value})
-	}
-	field(":method", method)
-	field(":scheme", scheme)
-	field(":path", target)
+	fields := []string{":method", method, ":scheme", scheme, ":path", target}
 	for i := 0; i < len(header); i += 2 {
 		switch name := strings.ToLower(header[i]); {
 		case name == "host":
-			field(":authority", header[i+1])
+			fields = append(fields, ":authority", header[i+1])
 		case header[i+1] != "":
-			field(name, header[i+1])
+			fields = append(fields, name, header[i+1])
 		}
 	}
-	return writeHead(h.framer, block.Bytes())
+	return writeHead(h.framer, h2peer.HeaderBlock(fields...))
 }
 
 // minMaxFrameSize is the frame size that every peer must accept (RFC 9113, section 4.2).

@@ -103,7 +103,7 @@ var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":       {"internal/budget", "internal/rawjson"},
 	"observe":       nil,
-	"conformance":   {"internal/compress", "internal/h2websocket", "internal/memnet", "internal/reflector"},
+	"conformance":   {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": nil,
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/h2peer"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -32,11 +33,11 @@ func h2OneConn(e *harness.Env) {
 	for i := range uint32(watches - 1) {
 		got[3+2*i] = 0
 		p.Watch(3+2*i, harness.LabelSelector("to=others")+"&"+harness.From(start))
-		p.ReadUntil(harness.IsHeadersOf(3 + 2*i))
+		p.ReadUntil(h2peer.IsHeaders(3 + 2*i))
 	}
 	e.PutLabelled("a", "first", harness.HTTP2StreamWindow)
 	for len(p.Data[1]) < harness.HTTP2StreamWindow {
-		p.NextFrame()
+		p.Read()
 	}
 	e.PutLabelled("b", "others", 0)
 	<-time.After(time.Millisecond) // fake time advances only when the server is blocked
@@ -47,7 +48,7 @@ func h2OneConn(e *harness.Env) {
 	<-time.After(time.Millisecond)
 	p.OpenConnectionWindow()
 	for done := 0; done < (watches-1)*events; {
-		f, ok := p.NextFrame().(*http2.DataFrame)
+		f, ok := p.Read().(*http2.DataFrame)
 		if !ok {
 			continue
 		}
@@ -76,7 +77,7 @@ func receiveOneEach(p *harness.HTTP2Conn, streams []uint32) {
 				window = step
 				p.Must(p.Framer.WriteWindowUpdate(0, step))
 			}
-			if f, ok := p.NextFrame().(*http2.DataFrame); ok {
+			if f, ok := p.Read().(*http2.DataFrame); ok {
 				window -= len(f.Data())
 			}
 		}

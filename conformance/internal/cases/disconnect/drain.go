@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
 // startDrain starts to drain the server. The returned function waits until the drain has ended.
@@ -83,7 +84,7 @@ func drainGoAway(e *harness.Env) {
 	start := e.Put("a")
 	p := e.DialHTTP2()
 	p.Watch(1, harness.From(start))
-	p.ReadUntil(harness.IsHeadersOf(1))
+	p.ReadUntil(h2peer.IsHeaders(1))
 	e.Put("a")
 	wait := startDrain(e)
 	p.ReadUntil(func(f http2.Frame) bool {

@@ -2,12 +2,12 @@ package disconnect
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"golang.org/x/net/http2"
 
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/h2peer"
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -18,7 +18,7 @@ func h2ResetStream(e *harness.Env) {
 	p := e.DialHTTP2()
 	for _, stream := range []uint32{1, 3} {
 		p.Watch(stream, harness.From(start))
-		p.ReadUntil(harness.IsHeadersOf(stream))
+		p.ReadUntil(h2peer.IsHeaders(stream))
 	}
 	e.WaitForWatches(2)
 	p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel))
@@ -36,11 +36,11 @@ func h2ResetStream(e *harness.Env) {
 
 // serveH2Script starts a server that answers one watch on each connection by hand, and then sends
 // the connection on the returned channel.
-func serveH2Script(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
+func serveH2Script(e *harness.Env) (*harness.Route, <-chan *h2peer.Peer) {
 	e.Use(harness.InProcess)
 	l := memnet.Listen()
 	e.Cleanup(func() { l.Close() })
-	peers := make(chan *harness.HTTP2Conn, 8)
+	peers := make(chan *h2peer.Peer, 8)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -48,12 +48,7 @@ func serveH2Script(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 				return
 			}
 			e.Cleanup(func() { c.Close() })
-			p := e.NewHTTP2Conn(c)
-			if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
-				e.Error(err)
-				return
-			}
-			p.Must(p.Framer.WriteSettings())
+			p := h2peer.Server(e, c)
 			acceptWatch(p)
 			peers <- p
 		}
@@ -64,19 +59,14 @@ func serveH2Script(e *harness.Env) (*harness.Route, <-chan *harness.HTTP2Conn) {
 }
 
 // acceptWatch waits for a request and sends the response headers of a watch.
-func acceptWatch(p *harness.HTTP2Conn) {
-	p.Helper()
+func acceptWatch(p *h2peer.Peer) {
 	stream := p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }).Header().StreamID
-	p.Must(p.Framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: stream, EndHeaders: true,
-		BlockFragment: harness.EncodeFields(":status", "200", "content-type", harness.JSONMediaType),
-	}))
+	p.Must(p.Respond(stream, ":status", "200", "content-type", harness.JSONMediaType))
 }
 
 // sendEvent sends an ADDED event on a stream. If end is true, the event also ends the
 // stream.
-func sendEvent(p *harness.HTTP2Conn, stream uint32, name string, end bool) {
-	p.Helper()
+func sendEvent(p *h2peer.Peer, stream uint32, name string, end bool) {
 	text := fmt.Sprintf(`{"type":"ADDED","object":%s}`+"\n", harness.AddedEvent(name, "5").Object.Data)
 	p.Must(p.Framer.WriteData(stream, end, []byte(text)))
 }

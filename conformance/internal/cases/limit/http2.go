@@ -7,6 +7,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
 // A flood calls the function in its field write repeatedly, without waiting for responses. In the
@@ -113,7 +114,7 @@ type headerBlock struct {
 func h2ContinuationFlood(e *harness.Env) {
 	const maxBytes, frameSize = 8 << 20, 8 << 10
 	const acceptEncoding = "\x90" // one field in one byte (RFC 7541, appendix A)
-	long := harness.EncodeFields("x-flood", strings.Repeat("a", frameSize))
+	long := h2peer.HeaderBlock("x-flood", strings.Repeat("a", frameSize))
 	for _, f := range []headerBlock{
 		{"long fields", long}, {"indexed fields", []byte(strings.Repeat(acceptEncoding, frameSize))},
 	} {
@@ -124,7 +125,7 @@ func h2ContinuationFlood(e *harness.Env) {
 				})
 			}
 			return p.WriteContinuation(1, false, f.blockFragment)
-		}, func(p *http2.Framer) error { return p.WriteContinuation(1, true, nil) }, harness.IsHeadersOf(1))
+		}, func(p *http2.Framer) error { return p.WriteContinuation(1, true, nil) }, h2peer.IsHeaders(1))
 		if !closed {
 			e.Fatalf("%s: the server accepted %d frames of %d bytes and responded, want it to close the connection",
 				f.name, written, frameSize)
@@ -148,11 +149,11 @@ func h2ConcurrentStreams(e *harness.Env) {
 	p.OpenConnectionWindow()
 	for n := range limit {
 		p.Watch(2*n+1, harness.From(start))
-		p.ReadUntil(harness.IsHeadersOf(2*n + 1))
+		p.ReadUntil(h2peer.IsHeaders(2*n + 1))
 	}
 	p.Watch(2*limit+1, harness.From(start))
 	refused := p.ReadUntil(func(f http2.Frame) bool {
-		return harness.IsHeadersOf(2*limit+1)(f) || harness.IsResetOf(2*limit+1)(f)
+		return h2peer.IsHeaders(2*limit+1)(f) || h2peer.IsReset(2*limit+1)(f)
 	})
 	if r, ok := refused.(*http2.RSTStreamFrame); !ok ||
 		r.ErrCode != http2.ErrCodeRefusedStream && r.ErrCode != http2.ErrCodeProtocol {

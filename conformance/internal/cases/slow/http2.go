@@ -6,6 +6,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
 func h2WindowZero(e *harness.Env) {
@@ -14,15 +15,15 @@ func h2WindowZero(e *harness.Env) {
 	p := e.DialHTTP2()
 	p.OpenConnectionWindow()
 	p.Watch(stalled, harness.LabelSelector("to=stalled")+"&"+harness.From(start))
-	p.ReadUntil(harness.IsHeadersOf(stalled))
+	p.ReadUntil(h2peer.IsHeaders(stalled))
 	p.Watch(flowing, harness.LabelSelector("to=flowing")+"&"+harness.From(start))
-	p.ReadUntil(harness.IsHeadersOf(flowing))
+	p.ReadUntil(h2peer.IsHeaders(flowing))
 
 	for range 2 {
 		e.PutLabelled("a", "stalled", harness.HTTP2StreamWindow)
 	}
 	for len(p.Data[stalled]) < harness.HTTP2StreamWindow {
-		p.NextFrame()
+		p.Read()
 	}
 	begin := time.Now()
 	for i := range 20 {
@@ -44,13 +45,13 @@ func h2WindowZero(e *harness.Env) {
 func h2WindowDrip(e *harness.Env) {
 	p := e.DialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	p.Watch(1, harness.From(e.Put("a")))
-	p.ReadUntil(harness.IsHeadersOf(1))
+	p.ReadUntil(h2peer.IsHeaders(1))
 	e.Put("a")
 	for p.EventCount(1) == 0 {
 		p.Must(p.Framer.WriteWindowUpdate(1, 1))
 		before := len(p.Data[1])
 		for len(p.Data[1]) == before {
-			if f := p.NextFrame(); harness.IsResetOf(1)(f) {
+			if f := p.Read(); h2peer.IsReset(1)(f) {
 				e.Fatalf("the stream was reset after %d single bytes", before)
 			}
 		}
@@ -67,10 +68,10 @@ func h2SettingsShrink(e *harness.Env) {
 	const first, shrunk = 1000, 100
 	p := e.DialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: first})
 	p.Watch(1, harness.From(e.Put("a")))
-	p.ReadUntil(harness.IsHeadersOf(1))
+	p.ReadUntil(h2peer.IsHeaders(1))
 	e.PutLabelled("a", "anybody", 3*first)
 	for len(p.Data[1]) < first {
-		p.NextFrame()
+		p.Read()
 	}
 	// The new setting makes the window -900, and the WINDOW_UPDATE raises it to zero.
 	p.Must(p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: shrunk}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
+	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
 // skipIfSlow skips a run in real time if the case also runs with a fake clock.
@@ -183,7 +184,7 @@ func heartbeat(e *harness.Env) {
 	case "h2":
 		p := e.DialHTTP2()
 		p.Watch(1, "")
-		p.ReadUntil(harness.IsHeadersOf(1))
+		p.ReadUntil(h2peer.IsHeaders(1))
 		awaitHeartbeat = func() error {
 			p.ReadUntil(func(f http2.Frame) bool { return f.Header().Type == http2.FramePing })
 			return nil
