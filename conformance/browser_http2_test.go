@@ -55,7 +55,10 @@ func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
 		ws.ServeHTTP(w, r)
 	})
 	server := testhttp.Start(t, mux, testhttp.Options{
-		TLS: true, Sockets: true, Configure: func(srv *http.Server) { h2.Configure(srv, h2.Config{ExtendedConnect: true}) },
+		TLS: true, Sockets: true, Configure: func(srv *http.Server) {
+			h2.Configure(srv,
+				h2.Config{ExtendedConnect: true})
+		},
 	})
 	browsertest.Open(ctx, t, server.URL("/page"), "--ignore-certificate-errors-spki-list="+keyHash(t, server))
 

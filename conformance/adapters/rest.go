@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 
@@ -91,21 +89,4 @@ func (r *restClient) send(
 		return nil, transport.ResponseError(resp)
 	}
 	return resp, nil
-}
-
-// untestable returns an error for a server that cannot be tested, with advice if possible.
-func untestable(where string, err error) error {
-	code, advice := listwatch.CodeOf(err), ""
-	_, refused := errors.AsType[*net.OpError](err)
-	switch {
-	case code == listwatch.Unauthorized:
-		advice = "; pass a token or a client certificate"
-	case code == listwatch.Forbidden:
-		advice = "; the credentials lack permissions that the cases need"
-	case isUntrusted(err):
-		advice = "; pass its CA, or disable verification"
-	case refused:
-		advice = "; is it running?"
-	}
-	return &listwatch.Error{Code: code, Message: where + " cannot be tested" + advice, Err: err}
 }

@@ -2,14 +2,11 @@ package adapters
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strings"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
@@ -81,13 +78,4 @@ func parseURL(text string) (*url.URL, error) {
 		u.Path = "/"
 	}
 	return u, nil
-}
-
-func invalidf(format string, args ...any) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
-}
-
-func isUntrusted(err error) bool {
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	return untrusted
 }

@@ -20,7 +20,12 @@ type verifier struct {
 	listed     map[listwatch.Version]bool
 	gaps       []*gap
 
-	// The current session.
+	sessionState
+	convergence convergence
+}
+
+// A sessionState is what a verifier knows of the current session of its watcher.
+type sessionState struct {
 	session        *Session
 	sessionNumber  int
 	next           int // the next expected position
@@ -35,8 +40,6 @@ type verifier struct {
 	firstPosition int
 	seenBefore    listwatch.Version // newestSeen at the start of the session
 	eventIndex    int               // index of the current event
-
-	convergence convergence
 }
 
 // A phase is the phase of a session.
@@ -334,4 +337,17 @@ func (v *verifier) describe(n int) string {
 	s := v.projection.events[n]
 	write := &v.check.writes.all[s.write]
 	return describeEvent(s.eventType, write.Key, write.Version, v.projection.fingerprintAt(n))
+}
+
+func (v *verifier) report(r Guarantee, want, got string) { v.check.add(v.violation(r, want, got)) }
+
+func (v *verifier) violation(r Guarantee, want, got string) Violation {
+	found := Violation{
+		Guarantee: r, Watcher: v.session.Watcher, Session: v.sessionNumber, Transport: v.session.Transport,
+		Event: v.eventIndex, Want: want, Got: got,
+	}
+	if v.eventIndex >= 0 {
+		found.At = v.session.Events[v.eventIndex].ReceivedAt
+	}
+	return found
 }

@@ -22,20 +22,27 @@ type proxiedConn struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
+	faultState
+	passed int64 // number of bytes from the server that were forwarded
+	closed bool  // both connections are closed
+}
+
+// A faultState is the state of the planned and the active fault of a connection.
+type faultState struct {
 	// active is the fault that is in effect now. If its Kind is None, bytes are forwarded.
 	active   Fault
-	due      bool  // planned.Wait has passed
-	started  bool  // the planned fault has started, was canceled or was replaced
-	recorded bool  // the active fault has been reported as an injection
-	passed   int64 // number of bytes from the server that were forwarded
-	closed   bool  // both connections are closed
+	due      bool // planned.Wait has passed
+	started  bool // the planned fault has started, was canceled or was replaced
+	recorded bool // the active fault has been reported as an injection
 	// changed is closed when another fault becomes active, or when the connections are closed.
 	changed chan struct{}
 	timers  []*time.Timer
 }
 
 func newProxiedConn(p *Proxy, client net.Conn, number int) *proxiedConn {
-	return &proxiedConn{proxy: p, number: number, client: client, changed: make(chan struct{})}
+	return &proxiedConn{
+		proxy: p, number: number, client: client, faultState: faultState{changed: make(chan struct{})},
+	}
 }
 
 // run forwards bytes until both directions have ended.

@@ -97,3 +97,10 @@ func (a Ability) String() string {
 	}
 	return strings.Join(names, " ")
 }
+
+// MissingAbility is the error of a client under test that cannot do what a case requires.
+// The case is skipped with the error's text as the reason.
+type MissingAbility string
+
+// Error returns the reason.
+func (m MissingAbility) Error() string { return string(m) }

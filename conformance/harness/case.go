@@ -13,8 +13,8 @@ package harness
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
@@ -40,8 +40,8 @@ var levels = [...]struct{ letter, name, meaning string }{
 	Measurement: {"I", "figure", "the case measures a value and has no verdict"},
 }
 
-// Name returns the English name of l: must, should, promise or figure.
-func (l Level) Name() string { return levels[l].name }
+// String returns the English name of l: must, should, promise or figure.
+func (l Level) String() string { return levels[l].name }
 
 // Meaning explains l in one sentence.
 func (l Level) Meaning() string { return levels[l].meaning }
@@ -60,8 +60,8 @@ func (l *Level) UnmarshalText(letter []byte) error {
 	return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("unknown level %q of a case", letter)}
 }
 
-// Name returns the English name of s: server, client or both.
-func (s Subject) Name() string {
+// String returns the English name of s: server, client or both.
+func (s Subject) String() string {
 	switch s {
 	case Server:
 		return "server"
@@ -145,24 +145,24 @@ func (c Case) Group() string {
 	return group
 }
 
-// A T receives the results of a case. *testing.T implements T, and each method has the same meaning
-// as in package testing.
-type T interface {
-	// Name returns the name of the run.
-	Name() string
-	// Context returns a context that is canceled at the end of the run.
-	Context() context.Context
-	// Cleanup registers f to be called at the end of the run, in last-in, first-out order.
-	Cleanup(f func())
-	// Helper marks the caller as a helper, whose lines are not reported.
-	Helper()
-	// Failed reports whether the run has failed.
-	Failed() bool
-	Log(args ...any)                   // adds a line to the report
-	Logf(format string, args ...any)   // like Log, with a format string
-	Error(args ...any)                 // reports a failure and continues the case
-	Errorf(format string, args ...any) // like Error, with a format string
-	Fatal(args ...any)                 // reports a failure and ends the case
-	Fatalf(format string, args ...any) // like Fatal, with a format string
-	Skipf(format string, args ...any)  // ends a case that cannot run and reports the reason
+// VariantsOn returns the variants in which c runs against t.
+func (c Case) VariantsOn(t Target) []Variant {
+	return slices.DeleteFunc(slices.Clone(AllVariants), func(w Variant) bool {
+		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) ||
+			slices.Contains(t.Variants, w.Name)
+		return !supported || !slices.Contains(strings.Fields(c.AppliesTo()), w.Transport) ||
+			c.Applies != nil && !c.Applies(w)
+	})
+}
+
+// OtherVariants returns the other variants that the target supports, except WebSockets over
+// HTTP/2, which most servers do not permit.
+func (e *Env) OtherVariants() []Variant {
+	var others []Variant
+	for _, w := range (Case{}).VariantsOn(e.Target) {
+		if w.Name != e.Variant.Name && !w.OpensOverHTTP2() {
+			others = append(others, w)
+		}
+	}
+	return others
 }

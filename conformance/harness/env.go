@@ -28,10 +28,6 @@ type Route struct {
 	Client transport.Client
 }
 
-// DefaultNamespace is the namespace of objects whose names contain no namespace. The server may use
-// another name for this namespace; see [Instance.Namespace].
-const DefaultNamespace = "default"
-
 // NewEnv opens a collection of the target, with a server and a client.
 func NewEnv(t T, target Target, w Variant, s Setup, log *timeline) *Env {
 	t.Helper()
@@ -112,18 +108,6 @@ func (e *Env) WithVariant(w Variant) *Env {
 	other := *e
 	other.Variant, other.Route = w, &Route{e.Instance, e.NewClient(e.Instance, w)}
 	return &other
-}
-
-// OtherVariants returns the other variants that the target supports, except WebSockets over
-// HTTP/2, which most servers do not permit.
-func (e *Env) OtherVariants() []Variant {
-	var others []Variant
-	for _, w := range (Case{}).VariantsOn(e.Target) {
-		if w.Name != e.Variant.Name && !w.OpensOverHTTP2() {
-			others = append(others, w)
-		}
-	}
-	return others
 }
 
 // CompactHistory drops the whole history.

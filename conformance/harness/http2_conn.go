@@ -26,11 +26,11 @@ func (e *Env) DialHTTP2(settings ...http2.Setting) *HTTP2Conn {
 // Watch opens a stream with a watch request.
 func (h *HTTP2Conn) Watch(stream uint32, query string) {
 	h.Helper()
-	h.Must(h.Request(stream, "watch=1&"+query))
+	h.Must(h.Get(stream, "watch=1&"+query))
 }
 
-// Request opens a stream with a GET request and does not wait for the response.
-func (h *HTTP2Conn) Request(stream uint32, query string) error {
+// Get opens a stream with a GET request and does not wait for the response.
+func (h *HTTP2Conn) Get(stream uint32, query string) error {
 	return h.Framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, EndHeaders: true, EndStream: true, BlockFragment: h.HTTP2RequestFields(query),
 	})

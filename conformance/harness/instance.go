@@ -107,6 +107,14 @@ type Instance struct {
 	// Store writes to the collection. It is nil if the target does not have the ability
 	// Writes.
 	Store Store
+	Controls
+
+	Internals *Internals
+	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
+}
+
+// Controls are the operations on the server of an [Instance].
+type Controls struct {
 	// Compact drops the history so far. It is nil without the ability Compacts.
 	Compact func(context.Context) error
 	// Replica starts another server for the same collection. It is nil without the ability
@@ -120,9 +128,6 @@ type Instance struct {
 	// OpenWatches returns the number of open watches of this server. It is nil without the
 	// ability CountsWatches.
 	OpenWatches func() int
-
-	Internals *Internals
-	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
 }
 
 // UsesTLS reports whether the server uses TLS.
@@ -190,3 +195,7 @@ type Internals struct {
 	Handler           http.Handler
 	RotateCertificate func() // replaces the certificate of a TLS server
 }
+
+// DefaultNamespace is the namespace of objects whose names contain no namespace. The server may use
+// another name for this namespace; see [Instance.Namespace].
+const DefaultNamespace = "default"

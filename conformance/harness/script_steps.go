@@ -7,9 +7,6 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// A Step is one action of a scripted server.
-type Step func(p *ScriptedServer)
-
 // SendPieces returns a step that sends each payload as one chunk, one DATA frame or one
 // message, depending on the transport.
 func SendPieces(payloads ...string) Step {

@@ -30,7 +30,7 @@ type ScriptedServer struct {
 // case does.
 type script struct {
 	running sync.WaitGroup
-	done    context.Context
+	done    context.Context // canceled at the end of the case
 	end     context.CancelFunc
 
 	mu sync.Mutex // ensures that no server starts after stop
@@ -179,3 +179,6 @@ func (e *Env) StartScriptOnAnyTarget(contentType string, do ...Step) *Env {
 	e.Helper()
 	return e.WithRoute(e.ServeOnAnyTarget(e.Scripted(contentType, do...)))
 }
+
+// A Step is one action of a scripted server.
+type Step func(p *ScriptedServer)

@@ -45,10 +45,3 @@ type Target struct {
 	// SupportsFakeTime means that Open works in a synctest bubble if Setup.FakeTime is set.
 	SupportsFakeTime bool
 }
-
-// MissingAbility is the error of a client under test that cannot do what a case requires.
-// The case is skipped with the error's text as the reason.
-type MissingAbility string
-
-// Error returns the reason.
-func (m MissingAbility) Error() string { return string(m) }

@@ -17,7 +17,7 @@ import (
 // collection, received events, and the bytes on its connections. It is printed if the case
 // fails.
 type timeline struct {
-	start time.Time
+	began time.Time
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -45,7 +45,7 @@ const (
 )
 
 // NewTimeline returns an empty timeline that starts now.
-func NewTimeline() *timeline { return &timeline{start: time.Now()} }
+func NewTimeline() *timeline { return &timeline{began: time.Now()} }
 
 // notef adds a line. It formats the arguments immediately, because they may change later.
 func (t *timeline) notef(format string, args ...any) {
@@ -57,7 +57,7 @@ func (t *timeline) notef(format string, args ...any) {
 func (t *timeline) note(text func() string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lines[t.noted%timelineLines] = timelineEntry{time.Since(t.start), text}
+	t.lines[t.noted%timelineLines] = timelineEntry{time.Since(t.began), text}
 	t.noted++
 }
 

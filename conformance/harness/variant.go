@@ -2,8 +2,6 @@ package harness
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/listwatch/listwatch/internal/h2websocket"
 	"github.com/listwatch/listwatch/transport"
@@ -110,14 +108,4 @@ func (v Variant) probe(ctx context.Context, s *Instance) error {
 		return err
 	}
 	return r.Close()
-}
-
-// VariantsOn returns the variants in which c runs against t.
-func (c Case) VariantsOn(t Target) []Variant {
-	return slices.DeleteFunc(slices.Clone(AllVariants), func(w Variant) bool {
-		supported := t.Variants == nil && (!w.serverOnly || t.Abilities&InProcess != 0) ||
-			slices.Contains(t.Variants, w.Name)
-		return !supported || !slices.Contains(strings.Fields(c.AppliesTo()), w.Transport) ||
-			c.Applies != nil && !c.Applies(w)
-	})
 }

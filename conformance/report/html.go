@@ -27,17 +27,22 @@ func HTML(w io.Writer, r *conformance.Report) error { return page.Execute(w, new
 
 // A view is the data of the page.
 type view struct {
-	Style                   template.CSS
-	Target, Headline, State string
-	Tiles                   []tile
-	Findings                []findingView
+	header
+	Findings []findingView
 	robustnessView
 	UnmatchedPatterns []string
 	Groups            []groupView
-	Verdicts          []runner.Verdict
 	Levels            []figureRow
+	Verdicts          []runner.Verdict // the columns of Levels
 	Skipped           []SkipReason
 	footer
+}
+
+// A header is the top of the page.
+type header struct {
+	Style                   template.CSS
+	Target, Headline, State string
+	Tiles                   []tile
 }
 
 // A robustnessView shows the robustness test. It is empty if the test was not run.
@@ -77,7 +82,7 @@ func groupViews(r *conformance.Report) (all []groupView) {
 		}
 		worst, about := summarizeCase(c)
 		g := &all[len(all)-1]
-		g.Rows = append(g.Rows, rowView{worst, worst.Level.Name(), about})
+		g.Rows = append(g.Rows, rowView{worst, worst.Level.String(), about})
 	}
 	return all
 }
@@ -108,9 +113,12 @@ const openFindings = 5
 func newView(r *conformance.Report) view {
 	s := Summarize(r)
 	v := view{
-		Style:  template.CSS(pageCSS), // trusted: an embedded file
-		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: overallState(r, s),
-		Tiles: tiles(r, s), UnmatchedPatterns: r.UnmatchedPatterns, Groups: groupViews(r),
+		header: header{
+			Style:  template.CSS(pageCSS), // trusted: an embedded file
+			Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: overallState(r, s),
+			Tiles: tiles(r, s),
+		},
+		UnmatchedPatterns: r.UnmatchedPatterns, Groups: groupViews(r),
 		Skipped: s.Skipped, robustnessView: newRobustnessView(r),
 		footer: footer{
 			Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
@@ -120,7 +128,7 @@ func newView(r *conformance.Report) view {
 	}
 	for i, f := range Findings(r) {
 		f.Timeline = slices.DeleteFunc(slices.Clone(f.Timeline), func(line string) bool { return line == "" })
-		view := findingView{Finding: f, Level: f.Level.Name(), Open: i < openFindings}
+		view := findingView{Finding: f, Level: f.Level.String(), Open: i < openFindings}
 		for i, hit := range highlightedLines(f.Messages, f.Timeline) {
 			view.Lines = append(view.Lines, lineView{f.Timeline[i], hit})
 		}

@@ -119,7 +119,7 @@ func (s Summary) figures() (heads []runner.Verdict, rows []figureRow) {
 	}
 	for _, l := range levels {
 		if s.ByLevel[l] != nil {
-			add(l.Name(), s.ByLevel[l])
+			add(l.String(), s.ByLevel[l])
 		}
 	}
 	add("all", s.ByVerdict)

@@ -41,7 +41,7 @@ func verdictLabel(v runner.Verdict) string { return cmp.Or(verdictLabels[v], str
 
 func writeFinding(out io.Writer, f Finding) {
 	fmt.Fprintf(out, "%-5s %s\n", verdictLabel(f.Verdict), f.Location)
-	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.Name(), f.Rule)
+	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.String(), f.Rule)
 	for _, m := range f.Messages {
 		writeBlock(out, "      ", m)
 	}

@@ -17,24 +17,6 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// timings contains the durations and intervals of a cluster.
-type timings struct {
-	// duration is the time during which faults are injected. If a run hangs, it is canceled when
-	// maxOvertime has passed after that.
-	duration          time.Duration
-	maxOvertime       time.Duration
-	pause             time.Duration // typical length of the pauses of writers and watchers
-	faultInterval     time.Duration // mean time between two faults of the server
-	bookmarkInterval  time.Duration
-	watchTimeout      time.Duration // minimum duration of a watch
-	heartbeatInterval time.Duration
-	writeTimeout      time.Duration
-	idleTimeout       time.Duration // time without bytes after which clients close a connection
-	// connectionFault is the upper bound for the start and the duration of a connection's
-	// fault.
-	connectionFault time.Duration
-}
-
 // A cluster is a store, writers, a server, and watchers behind fault proxies.
 type cluster struct {
 	// Immutable after construction.
@@ -68,61 +50,6 @@ func (c *cluster) random(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(
 // sleepRandom sleeps for a random time of at most d. It returns false if ctx ends.
 func sleepRandom(ctx context.Context, r *rand.Rand, d time.Duration) bool {
 	return reflector.Sleep(ctx, 1+time.Duration(r.Int64N(int64(d))))
-}
-
-// clusterOptions configures a cluster.
-type clusterOptions struct {
-	name         string
-	seed         uint64
-	network      network
-	timings      timings
-	requirements checker.Requirements
-	// historyBytes limits the history that the store keeps. If zero, the store keeps all
-	// history until a compaction.
-	historyBytes int64
-}
-
-func newCluster(s clusterOptions) (*cluster, error) {
-	options := memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1, FrameCacheBytes: 16 << 20}}
-	if s.historyBytes != 0 {
-		options.History = listwatch.Retention{Age: -1, Bytes: s.historyBytes}
-	}
-	db := memory.Open(options)
-	things, err := db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})
-	if err != nil {
-		return nil, err
-	}
-	c := &cluster{
-		seed: s.seed, timings: s.timings, network: s.network, db: db, things: things,
-		server: &server{network: s.network, source: things, timings: s.timings},
-	}
-	floorKnown := s.historyBytes == 0 // otherwise the store also drops history without a compaction
-	c.recorder = checker.NewRecorder(checker.Meta{
-		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: floorKnown, MustExpire: floorKnown,
-		Requirements: s.requirements,
-	})
-	return c, c.server.start()
-}
-
-// run runs the cluster and returns the recorded history.
-func (c *cluster) run(ctx context.Context) *checker.History {
-	var watchers, writers sync.WaitGroup
-	for i, config := range watcherConfigs() {
-		watchers.Go(func() { config.run(ctx, c, uint64(100+i)) })
-	}
-	faultCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	for i := range uint64(3) {
-		writers.Go(func() { c.writeRandomly(faultCtx, i) })
-	}
-	writers.Go(func() { c.injectServerFaults(faultCtx, c.random(10)) })
-	c.waitForRequirements(ctx)
-	stop()
-	writers.Wait()
-	c.heal()
-	watchers.Wait()
-	c.server.stop(true)
-	return c.recorder.History()
 }
 
 // waitForRequirements waits for the duration of the run, and then until the history meets the

@@ -2,8 +2,6 @@ package robustness
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/url"
 	"time"
 
@@ -11,9 +9,6 @@ import (
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
-
-// isCleanEnd reports whether err is a clean end of a stream.
-func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // readStream reads one stream directly from a transport client. It returns the error that ended the
 // stream, or nil once the target version is reached.

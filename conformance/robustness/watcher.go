@@ -2,7 +2,9 @@ package robustness
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -209,3 +211,6 @@ func (w *watcher) advance(e listwatch.Event) {
 		w.position = max(w.position, e.Version)
 	}
 }
+
+// isCleanEnd reports whether err is a clean end of a stream.
+func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }

@@ -11,7 +11,7 @@ import (
 
 // A recorder is a [harness.T] for runs outside of go test.
 type recorder struct {
-	ctx  context.Context
+	ctx  context.Context // of the run, which T.Context returns
 	name string
 	done chan struct{}
 

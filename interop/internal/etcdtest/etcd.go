@@ -97,3 +97,11 @@ func Dial(t testing.TB, urls ...string) *clientv3.Client {
 	t.Cleanup(func() { c.Close() })
 	return c
 }
+
+func urls(text string) []url.URL {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return []url.URL{*u}
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -96,14 +95,6 @@ func (m *member) run() error {
 	case <-orphaned:
 	}
 	return nil
-}
-
-func urls(text string) []url.URL {
-	u, err := url.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return []url.URL{*u}
 }
 
 // A Process is a member of a cluster in a separate process. Its methods must be called by

@@ -64,7 +64,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.Name(), c.Subject.Name(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
+			c.ID, c.Level.String(), c.Subject.String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
 			strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
@@ -82,7 +82,8 @@ func listText(w io.Writer, listed []conformance.Case) error {
 			group = c.Group()
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
-		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.Name(), c.Subject.Name(), c.AppliesTo(), c.Rule)
+		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.String(),
+			c.Subject.String(), c.AppliesTo(), c.Rule)
 	}
 	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID describes one\n", len(listed))
 	return out.Flush()
@@ -127,8 +128,8 @@ func explain(w io.Writer, c conformance.Case) error {
 			fmt.Fprintf(out, "%-11s %s\n", name, value)
 		}
 	}
-	line("level", c.Level.Name()+": "+c.Level.Meaning())
-	line("subject", c.Subject.Name())
+	line("level", c.Level.String()+": "+c.Level.Meaning())
+	line("subject", c.Subject.String())
 	line("transports", c.AppliesTo())
 	line("mode", modeTexts[c.Mode])
 	line("needs", c.Needs.String())

@@ -163,7 +163,9 @@ func tokenExpiries(e *harness.Env) {
 		case <-time.After(time.Minute):
 		case <-s.Done():
 		}
-		refusal := &listwatch.Error{Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized"}
+		refusal := &listwatch.Error{
+			Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized",
+		}
 		frame, err := s.Encoder.Frame(framing.FromError(refusal))
 		if err == nil {
 			_ = s.Sender.Send([][]byte{frame})
