@@ -17,7 +17,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/timers"
-	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -91,7 +91,7 @@ type Server struct {
 	timers   timers.Queue // wakes the streams
 
 	segmenterOnce sync.Once
-	segmenter     *wire.Segmenter // see sharedSegmenter
+	segmenter     *frames.Segmenter // see sharedSegmenter
 }
 
 // Limits limit the resources that clients can use. If a field is zero, its default is used;

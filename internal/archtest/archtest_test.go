@@ -19,6 +19,7 @@ var checks = []struct {
 	{"ModulesRequireOnlyWhatTheyMay", checkModules},
 	{"WorkspacesListTheModules", checkWorkspaces},
 	{"InternalImportsAreListed", checkInternalImports},
+	{"ExportedNamesShowNoInternalTypes", checkExportedTypes},
 	{"EveryPackageHasOneComment", checkPackageComments},
 	{"ExportedNamesAreDocumented", checkDocumented},
 	{"PublicPackagesHaveExamples", checkExamples},

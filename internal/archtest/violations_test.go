@@ -177,6 +177,11 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"Value", checkDocumented, map[string]string{"a/a.go": "package a\nvar A, b = 1, 2\n// These.\nconst (\n C = 1\n)\nconst (\n D = 1 // D is.\n E = 2\n)"}, []string{"A is exported", "E is exported"}},
 		{"Programs", checkDocumented, map[string]string{"a/a.go": "package main\nfunc F() {}", "b/b_test.go": "package b\nfunc F() {}"}, nil},
 
+		{"InternalResult", checkExportedTypes, map[string]string{"a/a.go": showing + "func F() []*x.T { return nil }\nfunc (t t) G(x.T) {}\nfunc g(x.T) {}"}, []string{"F shows the internal type x.T"}},
+		{"InternalParameter", checkExportedTypes, map[string]string{"a/a.go": showing + "func (u *U) F(map[int]x.T) {}"}, []string{"F shows"}},
+		{"InternalMembers", checkExportedTypes, map[string]string{"a/a.go": showing + "type S struct { A x.T; b x.T }\ntype s struct { A x.T }\ntype I interface { M() x.T; n() x.T }"}, []string{"A shows", "M shows"}},
+		{"InternalTypesInside", checkExportedTypes, map[string]string{"a/internal/a.go": showing + "func F(x.T) {}", "b/b.go": strings.Replace(showing, "package a", "package main", 1) + "func F(x.T) {}"}, nil},
+
 		{"LongFile", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, []string{"601 lines"}},
 		{"FileAtTheLimit", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines), "a/a_test.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, nil},
 
@@ -211,6 +216,9 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		})
 	}
 }
+
+// showing is the beginning of a file that imports an internal package.
+const showing = "package a\nimport \"" + modulePath + "/internal/x\"\n"
 
 // bubble is a test file that sleeps in synctest bubbles only.
 const bubble = `package a

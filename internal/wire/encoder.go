@@ -32,14 +32,14 @@ type Encoder struct {
 // NewEncoder returns an Encoder for the frames of out, with objects in the given representation
 // unless it is nil. It uses segments if s is not nil and out permits them. Close must be called
 // after the last event.
-func NewEncoder(out *transport.Stream, representation transport.Representation, s *Segmenter) Encoder {
+func NewEncoder(out *transport.Stream, representation transport.Representation, s *frames.Segmenter) Encoder {
 	f := form{out.Encoder, representation}
 	e := Encoder{form: f.handle()}
 	if e.later = e.form; representation != nil {
 		e.later = f.afterFirst().handle()
 	}
 	if out.Segments && s != nil && f.SharesHistory() {
-		e.segmentation = &segmentation{compressors: s.compressors}
+		e.segmentation = &segmentation{segmenter: s}
 	}
 	return e
 }

@@ -8,27 +8,17 @@ import (
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// A Segmenter lends the compressors of segments to feeds, and so limits their memory. In a segment,
-// an event is compressed with the history of the events before it. A Segmenter is safe for
-// concurrent use by many streams.
-type Segmenter struct{ compressors *frames.Compressors }
-
-// NewSegmenter returns a Segmenter with at most limit compressors at a time. Each compressor takes
-// about a megabyte. A negative limit means no limit. A feed takes a compressor for each wire form
-// that two or more of its streams have. If no compressor is free, the events of the feed are
-// compressed separately.
-func NewSegmenter(limit int) *Segmenter {
-	return &Segmenter{frames.NewCompressors(limit,
+// NewSegmenter returns a Segmenter with at most limit compressors of deflate at a time, or any
+// number if limit is negative.
+func NewSegmenter(limit int) *frames.Segmenter {
+	return frames.NewSegmenter(limit,
 		func() frames.Compressor { return compress.GetSegmentDeflater() },
-		func(c frames.Compressor) { compress.PutSegmentDeflater(c.(*compress.SegmentDeflater)) })}
+		func(c frames.Compressor) { compress.PutSegmentDeflater(c.(*compress.SegmentDeflater)) })
 }
-
-// InUse returns the number of compressors in use.
-func (s *Segmenter) InUse() int { return s.compressors.Lent() }
 
 // A segmentation is the position of a stream in the segments of its feed.
 type segmentation struct {
-	compressors *frames.Compressors // immutable
+	segmenter *frames.Segmenter // immutable
 
 	feed     *frames.Feed     // the feed of the newest event
 	sequence *frames.Sequence // the segments of feed; nil if feed is nil
@@ -42,7 +32,7 @@ type segmentation struct {
 func (s *segmentation) next(h frames.Form, ev listwatch.Event, ref frames.Ref) ([]byte, error) {
 	f := formOf(h)
 	s.join(ref.Node.Feed(), h)
-	place, err := s.sequence.Place(ref.Node, s.compressors, func(c frames.Compressor) ([]byte, error) {
+	place, err := s.sequence.Place(ref.Node, s.segmenter, func(c frames.Compressor) ([]byte, error) {
 		return f.SegmentFrame(f.represent(ev), c.AppendFlushed)
 	})
 	if err != nil {

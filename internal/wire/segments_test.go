@@ -28,7 +28,7 @@ type segmentModel struct {
 	*testing.T
 	rand      *rand.Rand
 	log       *history.Log
-	segmenter *Segmenter
+	segmenter *frames.Segmenter
 	state     map[listwatch.Key]*listwatch.Object
 	version   listwatch.Version
 	watchers  []*segmentWatcher

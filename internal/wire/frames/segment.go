@@ -155,7 +155,7 @@ type Sequence struct {
 	// Guarded by mu.
 	segment    *Segment   // the segment that the next event may continue; nil if there is none
 	compressor Compressor // has the text of segment as its history; nil if none is lent to s
-	lender     *Compressors
+	lender     *Segmenter
 	last       uint64 // the number of the newest event that was offered to the compressor
 }
 
@@ -185,7 +185,7 @@ func (s *Sequence) Leave() {
 //
 // Place returns nil if n cannot be part of a segment. The reason is that another stream is ahead of
 // n, that c has no compressor to lend, or that only one stream needs the frame.
-func (s *Sequence) Place(n *Node, c *Compressors, build func(c Compressor) ([]byte, error)) (*Place, error) {
+func (s *Sequence) Place(n *Node, c *Segmenter, build func(c Compressor) ([]byte, error)) (*Place, error) {
 	if p := n.place(s.form); p != nil {
 		return p, nil
 	}
@@ -223,7 +223,7 @@ func (s *Sequence) Place(n *Node, c *Compressors, build func(c Compressor) ([]by
 // prepare makes s ready for the next event. If follows is true, and the current segment may
 // continue, the event becomes part of this segment. Otherwise prepare starts a new segment. It
 // returns false if there is no compressor.
-func (s *Sequence) prepare(c *Compressors, follows bool, now time.Time) bool {
+func (s *Sequence) prepare(c *Segmenter, follows bool, now time.Time) bool {
 	if g := s.segment; g != nil && (!follows || !g.Continues(int(g.placed.Load()), now) ||
 		g.placed.Load() >= minSegment && s.waiting.Load()) {
 		s.endSegment()

@@ -18,8 +18,8 @@ func (c *textCompressor) AppendFlushed(dst, p []byte) []byte {
 	return append(dst, c.text...)
 }
 
-func newCompressors(limit int) *Compressors {
-	return NewCompressors(limit, func() Compressor { return new(textCompressor) }, func(Compressor) {})
+func newSegmenter(limit int) *Segmenter {
+	return NewSegmenter(limit, func() Compressor { return new(textCompressor) }, func(Compressor) {})
 }
 
 // A testFeed is a Feed with a Sequence that the given number of streams have joined.
@@ -27,11 +27,11 @@ type testFeed struct {
 	t *testing.T
 	*Feed
 	*Sequence
-	compressors *Compressors
+	segmenter *Segmenter
 }
 
-func newTestFeed(t *testing.T, c *Compressors, streams int) *testFeed {
-	f := &testFeed{t: t, Feed: NewFeed(nil), compressors: c}
+func newTestFeed(t *testing.T, c *Segmenter, streams int) *testFeed {
+	f := &testFeed{t: t, Feed: NewFeed(nil), segmenter: c}
 	form := newForm()
 	for range streams {
 		f.Sequence = f.Join(form)
@@ -49,7 +49,7 @@ func (f *testFeed) node() *Node {
 // single byte, the number of n.
 func (f *testFeed) place(n *Node) *Place {
 	f.t.Helper()
-	p, err := f.Place(n, f.compressors, func(c Compressor) ([]byte, error) {
+	p, err := f.Place(n, f.segmenter, func(c Compressor) ([]byte, error) {
 		return c.AppendFlushed(nil, []byte{byte(n.number)}), nil
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *testFeed) want(index int) *Place {
 
 func TestSegmentEndsAfter64Events(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTestFeed(t, newCompressors(-1), 2)
+		f := newTestFeed(t, newSegmenter(-1), 2)
 		for range 2 {
 			for i := range 64 {
 				p := f.want(i)
@@ -92,7 +92,7 @@ func TestSegmentEndsAfter64Events(t *testing.T) {
 
 func TestWaitingStreamEndsSegmentAfter16Events(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTestFeed(t, newCompressors(-1), 2)
+		f := newTestFeed(t, newSegmenter(-1), 2)
 		f.want(0)
 		f.Wait()
 		for i := 1; i < 16; i++ {
@@ -108,7 +108,7 @@ func TestWaitingStreamEndsSegmentAfter16Events(t *testing.T) {
 
 func TestGapStartsSegment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTestFeed(t, newCompressors(-1), 2)
+		f := newTestFeed(t, newSegmenter(-1), 2)
 		f.want(0)
 		f.want(1)
 		skipped := f.node()
@@ -122,7 +122,7 @@ func TestGapStartsSegment(t *testing.T) {
 
 func TestSilenceEndsSegment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCompressors(-1)
+		c := newSegmenter(-1)
 		f := newTestFeed(t, c, 2)
 		f.want(0)
 		p := f.want(1)
@@ -137,7 +137,7 @@ func TestSilenceEndsSegment(t *testing.T) {
 		}
 		f.want(0)
 		time.Sleep(2 * SegmentIdleTimeout)
-		if n := c.Lent(); n != 0 {
+		if n := c.InUse(); n != 0 {
 			t.Errorf("an idle feed holds %d compressors, want 0", n)
 		}
 		f.want(0)
@@ -146,14 +146,14 @@ func TestSilenceEndsSegment(t *testing.T) {
 
 func TestSingleStreamNeedsNoCompressor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCompressors(-1)
+		c := newSegmenter(-1)
 		f := newTestFeed(t, c, 1)
 		f.want(-1)
 		second := f.Join(f.form)
 		f.want(0)
 		f.want(1)
 		second.Leave()
-		if n := c.Lent(); n != 0 {
+		if n := c.InUse(); n != 0 {
 			t.Errorf("a single stream holds %d compressors, want 0", n)
 		}
 		f.want(-1)
@@ -162,7 +162,7 @@ func TestSingleStreamNeedsNoCompressor(t *testing.T) {
 
 func TestCompressorsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCompressors(2)
+		c := newSegmenter(2)
 		a, b, late := newTestFeed(t, c, 2), newTestFeed(t, c, 2), newTestFeed(t, c, 2)
 		a.want(0)
 		time.Sleep(stealAfter)
@@ -174,20 +174,20 @@ func TestCompressorsAreBounded(t *testing.T) {
 		b.want(2)
 		a.want(0) // takes the compressor back
 		late.want(-1)
-		if n := c.Lent(); n != 2 {
+		if n := c.InUse(); n != 2 {
 			t.Errorf("%d compressors are lent, want 2", n)
 		}
-		none := newCompressors(0)
+		none := newSegmenter(0)
 		newTestFeed(t, none, 2).want(-1)
 	})
 }
 
 func TestFailedEventEndsSegment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTestFeed(t, newCompressors(-1), 2)
+		f := newTestFeed(t, newSegmenter(-1), 2)
 		f.want(0)
 		broken := errors.New("broken")
-		if _, err := f.Place(f.node(), f.compressors, func(Compressor) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+		if _, err := f.Place(f.node(), f.segmenter, func(Compressor) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 			t.Errorf("got error %v, want the builder's", err)
 		}
 		f.want(0)
@@ -197,7 +197,7 @@ func TestFailedEventEndsSegment(t *testing.T) {
 func TestDroppedSegmentFrameIsNotRebuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := NewBudget(10)
-		f := newTestFeed(t, newCompressors(-1), 2)
+		f := newTestFeed(t, newSegmenter(-1), 2)
 		f.Feed.budget, f.Sequence.budget = budget, budget
 		n := f.node()
 		first := f.place(n)
@@ -221,7 +221,7 @@ func TestDroppedSegmentFrameIsNotRebuilt(t *testing.T) {
 
 func TestStreamsPlaceEventsConcurrently(t *testing.T) {
 	const streams, events = 4, 3000
-	c := newCompressors(1)
+	c := newSegmenter(1)
 	f := newTestFeed(t, c, streams)
 	other := newTestFeed(t, c, streams)
 	nodes := make([]*Node, events)
@@ -249,7 +249,7 @@ func TestStreamsPlaceEventsConcurrently(t *testing.T) {
 			for range 100 {
 				other.Join(other.form).Leave()
 				c.takeIdle()
-				c.Lent()
+				c.InUse()
 			}
 		})
 	}

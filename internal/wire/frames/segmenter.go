@@ -1,0 +1,126 @@
+package frames
+
+import (
+	"sync"
+	"time"
+)
+
+// A Compressor compresses the events of a segment. A result may refer to the text of all earlier
+// calls since Reset.
+type Compressor interface {
+	// Reset makes the Compressor forget all text.
+	Reset()
+	// AppendFlushed appends p, compressed so that a decoder can return all of it at once.
+	AppendFlushed(dst, p []byte) []byte
+}
+
+// A Segmenter lends a limited number of compressors to feeds. Each one takes about a megabyte, so a
+// feed without events returns its compressor after [SegmentIdleTimeout]. A Segmenter is safe for
+// concurrent use by many streams.
+type Segmenter struct {
+	// Immutable after construction.
+	max int // negative means no limit
+	get func() Compressor
+	put func(Compressor)
+
+	mu sync.Mutex
+	// Guarded by mu.
+	users    map[*Sequence]struct{}
+	sweeping bool // a timer will call takeIdle
+}
+
+// stealAfter is the silence after which a feed may lose its compressor to another feed.
+const stealAfter = time.Second
+
+// NewSegmenter returns a Segmenter that lends at most limit compressors at a time, or any number if
+// limit is negative. A feed takes a compressor for each [Form] that two or more of its streams
+// have. If no compressor is free, the events of the feed are compressed separately. The Segmenter
+// calls get for each compressor that it lends, and put for each compressor that comes back.
+func NewSegmenter(limit int, get func() Compressor, put func(Compressor)) *Segmenter {
+	return &Segmenter{max: limit, get: get, put: put, users: make(map[*Sequence]struct{})}
+}
+
+// InUse returns the number of compressors that are lent.
+func (s *Segmenter) InUse() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.users)
+}
+
+// lend returns a compressor for q, or nil if all of them are in use. q.mu must be held.
+func (s *Segmenter) lend(q *Sequence, now time.Time) Compressor {
+	for {
+		victim, ok := s.reserve(q, now)
+		switch {
+		case ok:
+			return s.get()
+		case victim == nil:
+			return nil
+		case !victim.mu.TryLock():
+			return nil // the victim uses its compressor now
+		}
+		victim.release()
+		victim.mu.Unlock()
+	}
+}
+
+// reserve counts q as a user and returns true. If there are too many users, it returns false and
+// the user that has been idle for the longest time, or nil if no user is idle.
+func (s *Segmenter) reserve(q *Sequence, now time.Time) (victim *Sequence, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.max < 0 || len(s.users) < s.max {
+		s.users[q] = struct{}{}
+		s.sweepAfter(SegmentIdleTimeout)
+		return nil, true
+	}
+	longest := stealAfter
+	for u := range s.users {
+		if idle := u.idleTime(now); idle >= longest {
+			victim, longest = u, idle
+		}
+	}
+	return victim, false
+}
+
+// giveBack takes the compressor lent back from q.
+func (s *Segmenter) giveBack(q *Sequence, lent Compressor) {
+	s.mu.Lock()
+	delete(s.users, q)
+	s.mu.Unlock()
+	s.put(lent)
+}
+
+// sweepAfter starts a timer that calls takeIdle, unless there is one. s.mu must be held.
+func (s *Segmenter) sweepAfter(d time.Duration) {
+	if !s.sweeping {
+		s.sweeping = true
+		time.AfterFunc(d, s.takeIdle)
+	}
+}
+
+// takeIdle takes the compressors of feeds that have been idle for SegmentIdleTimeout.
+func (s *Segmenter) takeIdle() {
+	for _, q := range s.idle(time.Now()) {
+		if q.mu.TryLock() { // otherwise q is in use again
+			q.release()
+			q.mu.Unlock()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sweeping = false; len(s.users) > 0 {
+		s.sweepAfter(SegmentIdleTimeout / 3)
+	}
+}
+
+func (s *Segmenter) idle(now time.Time) (idle []*Sequence) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for q := range s.users {
+		if q.idleTime(now) >= SegmentIdleTimeout {
+			idle = append(idle, q)
+		}
+	}
+	return idle
+}

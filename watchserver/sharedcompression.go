@@ -1,0 +1,88 @@
+package watchserver
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/internal/wire/frames"
+)
+
+// SharedCompression selects the watches of a collection whose events are compressed with the
+// history of the events before them, which makes them several times smaller (docs/performance.md).
+// It has an effect on clients that accept gzip, if at least two of them watch the same selection.
+//
+// Whoever can write objects into a watch, and can see the length of its encrypted frames, can find
+// out secrets in other objects of the watch: text that repeats an earlier event takes fewer bytes
+// (the BREACH attack; see docs/protocol.md). Use it where all objects of a watch have one owner, or
+// where no object is confidential. The kind Secret of API version v1 is always excluded.
+type SharedCompression uint8
+
+// The values of [SharedCompression].
+const (
+	// ShareNever compresses each event separately.
+	ShareNever SharedCompression = iota
+	// ShareSingleNamespace shares history in watches of a single namespace.
+	ShareSingleNamespace
+	// ShareAlways shares history in all watches.
+	ShareAlways
+)
+
+var sharedCompressionNames = [...]string{ShareNever: "never", ShareSingleNamespace: "namespace", ShareAlways: "always"}
+
+// String returns never, namespace or always.
+func (c SharedCompression) String() string {
+	if int(c) < len(sharedCompressionNames) {
+		return sharedCompressionNames[c]
+	}
+	return fmt.Sprintf("SharedCompression(%d)", uint8(c))
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c SharedCompression) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler], for flags and configuration files.
+func (c *SharedCompression) UnmarshalText(text []byte) error {
+	for value, name := range sharedCompressionNames {
+		if name == string(text) {
+			*c = SharedCompression(value)
+			return nil
+		}
+	}
+	return fmt.Errorf("shared compression %q: must be never, namespace or always", text)
+}
+
+// Check returns an error if c shares history and d describes Secrets, whose events must not share
+// it.
+func (c SharedCompression) Check(d listwatch.Description) error {
+	if c == ShareNever || !isSecret(d) {
+		return nil
+	}
+	return &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: "shared compression of Secrets must be never, because it can disclose them to users who can write to the same watch",
+	}
+}
+
+func isSecret(d listwatch.Description) bool { return d.APIVersion == "v1" && d.Kind == "Secret" }
+
+// allows reports whether the watch q of source may share history.
+func (c SharedCompression) allows(q listwatch.Query, source listwatch.Source) bool {
+	if c == ShareNever || isSecret(listwatch.Describe(source)) {
+		return false
+	}
+	if c == ShareAlways || q.Namespace != "" {
+		return true
+	}
+	namespace, ok := q.Fields.Equality(listwatch.FieldNamespace)
+	return ok && namespace != ""
+}
+
+// sharedSegmenter returns the Segmenter of all watches of s.
+func (s *Server) sharedSegmenter() *frames.Segmenter {
+	s.segmenterOnce.Do(func() {
+		s.segmenter = wire.NewSegmenter(cmp.Or(s.Limits.Compressors, DefaultCompressors))
+	})
+	return s.segmenter
+}
