@@ -17,5 +17,5 @@
 //
 // The protocol is Kubernetes' list-watch, so kubectl, client-go, curl and browsers are clients too.
 // docs/protocol.md specifies it rule by rule. This package imports only the standard library and
-// three small internal packages.
+// two small internal packages.
 package listwatch
