@@ -40,6 +40,8 @@ type cborHead struct {
 
 func (h cborHead) indefinite() bool { return h.info == infoIndefinite }
 
+func (c *cborReader) mayHaveEvent(p []byte) bool { return len(p) > 0 }
+
 func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
 	if err := c.readItem(in); err != nil {
 		return WatchEvent{}, err

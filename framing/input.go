@@ -123,6 +123,8 @@ func (in *input) fill() error {
 // An eventReader reads the events of one framing. It returns the errors of the input unchanged.
 type eventReader interface {
 	readEvent(in *input) (WatchEvent, error)
+	// mayHaveEvent reports whether p may begin with a complete event. It is a fast check.
+	mayHaveEvent(p []byte) bool
 }
 
 // A decoder is the [Decoder] of all framings. It detects a truncated event and keeps the first
@@ -158,7 +160,7 @@ func (d *decoder) Decode() (WatchEvent, error) {
 // are no complete event, or an invalid one, it restores the input, and the next Decode reads the
 // same bytes again.
 func (d *decoder) Buffered() (e WatchEvent, ok bool) {
-	if d.err != nil || d.in.pos == len(d.in.buf) {
+	if d.err != nil || !d.events.mayHaveEvent(d.in.buf[d.in.pos:]) {
 		return WatchEvent{}, false
 	}
 	before := d.in

@@ -52,6 +52,14 @@ func (JSON) Subprotocol() string { return "listwatch.v1.json" }
 
 type jsonReader struct{ body bodyReader }
 
+func (*jsonReader) mayHaveEvent(p []byte) bool { return hasLine(p) }
+
+// hasLine reports whether p has a line break that follows something other than white space.
+func hasLine(p []byte) bool {
+	p = bytes.TrimLeft(p, " \t\r\n")
+	return bytes.IndexByte(p, '\n') >= 0
+}
+
 func (j *jsonReader) readEvent(in *input) (WatchEvent, error) {
 	if err := skipSpace(in); err != nil {
 		return WatchEvent{}, err

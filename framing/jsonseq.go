@@ -31,6 +31,8 @@ func (JSONSeq) NewDecoder(r io.Reader, limit int) Decoder {
 
 type jsonSeqReader struct{ body bodyReader }
 
+func (*jsonSeqReader) mayHaveEvent(p []byte) bool { return hasLine(p) }
+
 func (j *jsonSeqReader) readEvent(in *input) (WatchEvent, error) {
 	// The closing bracket ends an event, so the previous event was returned without waiting
 	// for its LF. Skip that LF now.

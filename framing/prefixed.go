@@ -44,6 +44,10 @@ type prefixedReader struct {
 	text []byte // the text of the current event; the buffer is reused
 }
 
+func (p *prefixedReader) mayHaveEvent(b []byte) bool {
+	return len(b) > prefixSize && uint64(len(b)-prefixSize) >= uint64(binary.BigEndian.Uint32(b))
+}
+
 func (p *prefixedReader) readEvent(in *input) (WatchEvent, error) {
 	var n uint32
 	for range prefixSize {

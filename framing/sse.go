@@ -137,6 +137,8 @@ type sseReader struct {
 	lastID string // the last event ID string of HTML 9.2.6
 }
 
+func (s *sseReader) mayHaveEvent(p []byte) bool { return hasLine(p) }
+
 func (s *sseReader) readEvent(in *input) (WatchEvent, error) {
 	s.text = reuse(s.text)
 	s.pending, s.hasID = false, false

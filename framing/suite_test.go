@@ -114,7 +114,10 @@ func TestBufferedReturnsCompleteEventsOnly(t *testing.T) {
 		stream, ends := encode(t, f, events...)
 		for at := 1; at < len(stream); at++ {
 			arrived := 0
-			for arrived < len(ends) && minBytesToDecode(f, ends[arrived]) <= at {
+			if at >= minBytesToDecode(f, ends[0]) {
+				arrived = 1
+			}
+			for arrived > 0 && arrived < len(ends) && ends[arrived] <= at {
 				arrived++
 			}
 			d := f.NewDecoder(io.MultiReader(bytes.NewReader(stream[:at]), bytes.NewReader(stream[at:])), 0)
