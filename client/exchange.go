@@ -69,14 +69,19 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 	case err != nil:
 		return nil, err
 	case int64(len(data)) > limit:
-		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the object exceeds the limit of %d bytes, Remote.MaxObjectBytes", limit)}
+		return nil, &listwatch.Error{
+			Code:    listwatch.Corrupt,
+			Message: fmt.Sprintf("the object exceeds the limit of %d bytes, Remote.MaxObjectBytes", limit),
+		}
 	}
 	o, err := listwatch.ParseObject(data)
 	switch {
 	case err != nil:
 		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the response is not an object", Err: err}
 	case o.Version == 0:
-		return nil, &listwatch.Error{Code: listwatch.Unsupported, Message: "the object in the response has no resourceVersion"}
+		return nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "the object in the response has no resourceVersion",
+		}
 	}
 	return o, nil
 }
@@ -85,7 +90,10 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 // is a success in JSON, do calls read with the headers and the decompressed body. For a DELETE it
 // accepts every status 2xx, and read gets an empty body if the body is not JSON. For all other
 // responses do returns an error.
-func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, read func(h http.Header, body io.Reader) error) (err error) {
+func (r *Remote) do(
+	ctx context.Context, method string, u *url.URL, h http.Header, body []byte,
+	read func(h http.Header, body io.Reader) error,
+) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	idle := newIdleTimer(r.idle(), cancel)
@@ -121,7 +129,9 @@ func (r *Remote) do(ctx context.Context, method string, u *url.URL, h http.Heade
 	return read(resp.Header, decoded)
 }
 
-func (r *Remote) newRequest(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*http.Request, error) {
+func (r *Remote) newRequest(
+	ctx context.Context, method string, u *url.URL, h http.Header, body []byte,
+) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: errors.Unwrap(err)}
@@ -174,7 +184,8 @@ func (r *Remote) jsonBody(h http.Header, body io.Reader) (io.Reader, error) {
 func unsupportedResponse(before, value, after string) error {
 	const maxQuoted = 64
 	return &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusOK, Message: before + strconv.Quote(value[:min(len(value), maxQuoted)]) + after,
+		Code: listwatch.Unsupported, Status: http.StatusOK,
+		Message: before + strconv.Quote(value[:min(len(value), maxQuoted)]) + after,
 	}
 }
 
@@ -184,10 +195,10 @@ type activityReader struct {
 	idle   *idleTimer
 }
 
-func (r *activityReader) Read(p []byte) (int, error) {
-	n, err := r.reader.Read(p)
+func (a *activityReader) Read(p []byte) (int, error) {
+	n, err := a.reader.Read(p)
 	if n > 0 {
-		r.idle.reset()
+		a.idle.reset()
 	}
 	return n, err
 }

@@ -114,7 +114,8 @@ var upgradeRefusals = append([]int{
 func mostTelling(failed []failedDial) error {
 	if len(failed) == 0 {
 		return &listwatch.Error{
-			Code: listwatch.Invalid, Op: "dial", Message: "Remote.Transports is empty: want nil or at least one transport",
+			Code: listwatch.Invalid, Op: "dial",
+			Message: "Remote.Transports is empty: want nil or at least one transport",
 		}
 	}
 	err := failed[0].err

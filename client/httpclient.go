@@ -47,6 +47,6 @@ type anyVersion struct{ *http.Client }
 func (anyVersion) Name() string { return "http" }
 
 // Dial implements [transport.Client].
-func (v anyVersion) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	return transport.DialHTTP(ctx, v.Client, r, 0)
+func (a anyVersion) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	return transport.DialHTTP(ctx, a.Client, r, 0)
 }

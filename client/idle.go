@@ -40,31 +40,31 @@ func newIdleTimer(timeout time.Duration, onExpiry func()) *idleTimer {
 	return t
 }
 
-func (t *idleTimer) reset() { t.last.Store(int64(time.Since(t.start))) }
+func (i *idleTimer) reset() { i.last.Store(int64(time.Since(i.start))) }
 
 // pause keeps the timer from expiring until resume.
-func (t *idleTimer) pause() { t.paused.Store(true) }
+func (i *idleTimer) pause() { i.paused.Store(true) }
 
-func (t *idleTimer) resume() {
-	t.reset()
-	t.paused.Store(false)
+func (i *idleTimer) resume() {
+	i.reset()
+	i.paused.Store(false)
 }
 
-func (t *idleTimer) check() {
-	left := t.timeout
-	if !t.paused.Load() {
-		left -= time.Since(t.start) - time.Duration(t.last.Load())
+func (i *idleTimer) check() {
+	left := i.timeout
+	if !i.paused.Load() {
+		left -= time.Since(i.start) - time.Duration(i.last.Load())
 	}
 	if left > 0 {
-		t.timer.Reset(left)
+		i.timer.Reset(left)
 		return
 	}
-	t.expired.Store(true)
-	t.onExpiry()
+	i.expired.Store(true)
+	i.onExpiry()
 }
 
-func (t *idleTimer) stop() {
-	if t.timer != nil {
-		t.timer.Stop()
+func (i *idleTimer) stop() {
+	if i.timer != nil {
+		i.timer.Stop()
 	}
 }

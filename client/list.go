@@ -89,20 +89,20 @@ type boundedReader struct {
 	read    int64
 }
 
-func (r *boundedReader) Read(p []byte) (int, error) {
-	limit := r.allowed
-	if r.total >= 0 {
-		limit = min(limit, r.total)
+func (b *boundedReader) Read(p []byte) (int, error) {
+	limit := b.allowed
+	if b.total >= 0 {
+		limit = min(limit, b.total)
 	}
-	if r.read >= limit {
+	if b.read >= limit {
 		// The limit is reached, so the response must end here.
-		n, err := r.r.Read(p[:min(1, len(p))])
+		n, err := b.r.Read(p[:min(1, len(p))])
 		if n > 0 {
 			err = corruptList(fmt.Sprintf("an object or the list exceeds the limit of %d bytes", limit), nil)
 		}
 		return 0, err
 	}
-	n, err := r.r.Read(p[:min(int64(len(p)), limit-r.read)])
-	r.read += int64(n)
+	n, err := b.r.Read(p[:min(int64(len(p)), limit-b.read)])
+	b.read += int64(n)
 	return n, err
 }

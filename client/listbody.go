@@ -37,34 +37,34 @@ func newListBody(r io.Reader, limit, total int64) *listBody {
 	return &listBody{in: in, dec: json.NewDecoder(in), limit: min(limit, 1<<40), page: listwatch.Page{Remaining: -1}}
 }
 
-func (b *listBody) read() (listwatch.Page, error) {
-	err := b.readObject()
+func (l *listBody) read() (listwatch.Page, error) {
+	err := l.readObject()
 	if err == nil {
-		err = b.finish()
+		err = l.finish()
 	}
 	if err != nil {
 		return listwatch.Page{}, listBodyError(err)
 	}
-	return b.page, nil
+	return l.page, nil
 }
 
-func (b *listBody) readObject() error {
-	if err := b.expect(json.Delim('{')); err != nil {
+func (l *listBody) readObject() error {
+	if err := l.expect(json.Delim('{')); err != nil {
 		return err
 	}
-	for b.more() {
-		name, err := b.token()
+	for l.more() {
+		name, err := l.token()
 		if err != nil {
 			return err
 		}
-		if err := b.member(name); err != nil {
+		if err := l.member(name); err != nil {
 			return err
 		}
 	}
-	if err := b.expect(json.Delim('}')); err != nil {
+	if err := l.expect(json.Delim('}')); err != nil {
 		return err
 	}
-	switch t, err := b.token(); {
+	switch t, err := l.token(); {
 	case err == nil:
 		return corruptList(fmt.Sprintf("unexpected %v after the list", t), nil)
 	case !errors.Is(err, io.EOF):
@@ -73,56 +73,59 @@ func (b *listBody) readObject() error {
 	return nil
 }
 
-func (b *listBody) member(name json.Token) error {
+func (l *listBody) member(name json.Token) error {
 	switch name {
 	case "kind":
 		var kind string
-		if err := b.decode(&kind); err != nil {
+		if err := l.decode(&kind); err != nil {
 			return err
 		}
 		var ok bool
 		// A list of kind "List" may hold objects of any kind, each with its own kind member.
 		// b.itemKind is then empty.
-		if b.itemKind, ok = strings.CutSuffix(kind, "List"); !ok {
-			return &listwatch.Error{Code: listwatch.Unsupported, Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind)}
+		if l.itemKind, ok = strings.CutSuffix(kind, "List"); !ok {
+			return &listwatch.Error{
+				Code:    listwatch.Unsupported,
+				Message: fmt.Sprintf("the response has kind %.64q, want a kind that ends in List", kind),
+			}
 		}
 		return nil
 	case "apiVersion":
-		return b.decode(&b.itemAPIVersion)
+		return l.decode(&l.itemAPIVersion)
 	case "metadata":
-		return b.metadata()
+		return l.metadata()
 	case "items":
-		return b.items()
+		return l.items()
 	}
-	return b.decode(&b.valueBuffer)
+	return l.decode(&l.valueBuffer)
 }
 
-func (b *listBody) metadata() error {
+func (l *listBody) metadata() error {
 	var m struct {
 		ResourceVersion    string
 		Continue           string
 		RemainingItemCount *int
 	}
-	if err := b.decode(&m); err != nil {
+	if err := l.decode(&m); err != nil {
 		return err
 	}
 	version, err := listwatch.ParseVersion(m.ResourceVersion)
 	if err != nil {
 		return &listwatch.Error{Code: listwatch.Unsupported, Message: "the metadata of the list", Err: err}
 	}
-	b.page.Version, b.page.Continue = version, m.Continue
+	l.page.Version, l.page.Continue = version, m.Continue
 	if m.RemainingItemCount != nil {
-		b.page.Remaining = *m.RemainingItemCount
+		l.page.Remaining = *m.RemainingItemCount
 	}
 	return nil
 }
 
-func (b *listBody) items() error {
-	if b.hasItems {
+func (l *listBody) items() error {
+	if l.hasItems {
 		return corruptList("the list has two members named items", nil)
 	}
-	b.hasItems = true
-	switch t, err := b.token(); {
+	l.hasItems = true
+	switch t, err := l.token(); {
 	case err != nil:
 		return err
 	case t == nil:
@@ -130,17 +133,17 @@ func (b *listBody) items() error {
 	case t != json.Delim('['):
 		return corruptList(fmt.Sprintf("items is %v, want an array", t), nil)
 	}
-	for b.more() {
-		if err := b.decode(&b.valueBuffer); err != nil {
+	for l.more() {
+		if err := l.decode(&l.valueBuffer); err != nil {
 			return err
 		}
-		o, err := parseItem(b.valueBuffer)
+		o, err := parseItem(l.valueBuffer)
 		if err != nil {
 			return err
 		}
-		b.page.Items = append(b.page.Items, o)
+		l.page.Items = append(l.page.Items, o)
 	}
-	return b.expect(json.Delim(']'))
+	return l.expect(json.Delim(']'))
 }
 
 // parseItem parses an object with the same checks as the object of an event.
@@ -156,21 +159,23 @@ func parseItem(data []byte) (*listwatch.Object, error) {
 
 // finish checks that the list is complete, and adds kind and apiVersion to the objects. It cannot
 // add them earlier, because the kind of the list may follow the items.
-func (b *listBody) finish() error {
+func (l *listBody) finish() error {
 	switch {
-	case !b.hasItems:
+	case !l.hasItems:
 		return corruptList("the list has no items", nil)
-	case b.page.Version == 0:
-		return &listwatch.Error{Code: listwatch.Unsupported, Message: "the list has no resourceVersion, so it cannot be watched"}
-	case b.page.Continue == "":
-		b.page.Remaining = 0
+	case l.page.Version == 0:
+		return &listwatch.Error{
+			Code: listwatch.Unsupported, Message: "the list has no resourceVersion, so it cannot be watched",
+		}
+	case l.page.Continue == "":
+		l.page.Remaining = 0
 	}
-	if b.itemKind == "" || b.itemAPIVersion == "" {
+	if l.itemKind == "" || l.itemAPIVersion == "" {
 		return nil
 	}
-	for i, o := range b.page.Items {
-		if data := rawjson.WithType(o.Data, b.itemAPIVersion, b.itemKind); len(data) > len(o.Data) {
-			b.page.Items[i] = &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Data: data}
+	for i, o := range l.page.Items {
+		if data := rawjson.WithType(o.Data, l.itemAPIVersion, l.itemKind); len(data) > len(o.Data) {
+			l.page.Items[i] = &listwatch.Object{Key: o.Key, Version: o.Version, Labels: o.Labels, Data: data}
 		}
 	}
 	return nil
@@ -178,23 +183,23 @@ func (b *listBody) finish() error {
 
 // more reports whether the array or object has another element. It calls allow,
 // because the decoder may have to read ahead.
-func (b *listBody) more() bool {
-	b.allow()
-	return b.dec.More()
+func (l *listBody) more() bool {
+	l.allow()
+	return l.dec.More()
 }
 
-func (b *listBody) token() (json.Token, error) {
-	b.allow()
-	return b.dec.Token()
+func (l *listBody) token() (json.Token, error) {
+	l.allow()
+	return l.dec.Token()
 }
 
-func (b *listBody) decode(v any) error {
-	b.allow()
-	return b.dec.Decode(v)
+func (l *listBody) decode(v any) error {
+	l.allow()
+	return l.dec.Decode(v)
 }
 
-func (b *listBody) expect(want json.Delim) error {
-	t, err := b.token()
+func (l *listBody) expect(want json.Delim) error {
+	t, err := l.token()
 	if err == nil && t != want {
 		err = corruptList(fmt.Sprintf("got %v, want %v", t, want), nil)
 	}
@@ -202,7 +207,7 @@ func (b *listBody) expect(want json.Delim) error {
 }
 
 // allow permits the decoder to read one more value.
-func (b *listBody) allow() { b.in.allowed = b.dec.InputOffset() + b.limit + maxSpace }
+func (l *listBody) allow() { l.in.allowed = l.dec.InputOffset() + l.limit + maxSpace }
 
 // maxSpace is the maximum number of bytes, such as white space and names, between two values.
 const maxSpace = 64 << 10
@@ -226,5 +231,7 @@ func listBodyError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return &listwatch.Error{Code: listwatch.Unavailable, Op: "list", Message: "the response ended within the list", Err: err}
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Op: "list", Message: "the response ended within the list", Err: err,
+	}
 }

@@ -52,20 +52,20 @@ var _ reflector.Releaser = (*response)(nil)
 
 // Next implements [listwatch.Watcher]. It waits for one event, and also returns the events that
 // have arrived with it. The end of ctx closes the connection.
-func (resp *response) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
-	resp.attach(ctx)
-	resp.idle.resume()
-	defer resp.idle.pause()
-	for n < len(dst) && resp.reading.err == nil {
-		frame, ok, err := resp.receive(n == 0)
+func (r *response) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
+	r.attach(ctx)
+	r.idle.resume()
+	defer r.idle.pause()
+	for n < len(dst) && r.reading.err == nil {
+		frame, ok, err := r.receive(n == 0)
 		if !ok && err == nil {
 			return n, nil
 		}
 		if err == nil {
-			dst[n], err = resp.event(frame)
+			dst[n], err = r.event(frame)
 		}
 		if err != nil {
-			resp.end(ctx, err)
+			r.end(ctx, err)
 			break
 		}
 		n++
@@ -73,78 +73,78 @@ func (resp *response) Next(ctx context.Context, dst []listwatch.Event) (n int, e
 	if n > 0 {
 		return n, nil
 	}
-	return 0, resp.reading.err
+	return 0, r.reading.err
 }
 
 // attach makes the end of ctx close the connection.
-func (resp *response) attach(ctx context.Context) {
-	if done := ctx.Done(); done == nil || done == resp.reading.done {
+func (r *response) attach(ctx context.Context) {
+	if done := ctx.Done(); done == nil || done == r.reading.done {
 		return
 	}
-	resp.reading.done = ctx.Done()
-	resp.mu.Lock()
-	defer resp.mu.Unlock()
-	if resp.detach != nil {
-		resp.detach()
+	r.reading.done = ctx.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.detach != nil {
+		r.detach()
 	}
-	if !resp.closed {
-		resp.detach = context.AfterFunc(ctx, resp.cancel)
+	if !r.closed {
+		r.detach = context.AfterFunc(ctx, r.cancel)
 	}
 }
 
 // receive returns the next frame. If wait is false, it returns only a frame that has arrived
 // already.
-func (resp *response) receive(wait bool) (frame framing.WatchEvent, ok bool, err error) {
+func (r *response) receive(wait bool) (frame framing.WatchEvent, ok bool, err error) {
 	if wait {
-		frame, err = resp.receiver.Receive()
+		frame, err = r.receiver.Receive()
 		ok = err == nil
-	} else if b, isBuffered := resp.receiver.(framing.Buffered); isBuffered {
+	} else if b, isBuffered := r.receiver.(framing.Buffered); isBuffered {
 		frame, ok = b.Buffered()
 	}
 	if ok {
-		resp.reading.received++
+		r.reading.received++
 	}
-	resp.reading.malformed = listwatch.CodeOf(err) == listwatch.Corrupt
+	r.reading.malformed = listwatch.CodeOf(err) == listwatch.Corrupt
 	return frame, ok, err
 }
 
 // event converts a frame to an event.
-func (resp *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
+func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
 	e, err := frame.TrustedEvent()
 	if err != nil {
 		return e, err
 	}
-	r := resp.connections.remote
-	r.learnFrom(e.Object)
-	if resp.reading.initial && (e.Type == listwatch.Bookmark || e.Type == listwatch.Synced) {
-		resp.reading.initial = false
+	remote := r.connections.remote
+	remote.learnFrom(e.Object)
+	if r.reading.initial && (e.Type == listwatch.Bookmark || e.Type == listwatch.Synced) {
+		r.reading.initial = false
 		if e.Type == listwatch.Bookmark {
 			// Some servers do not mark the end of the initial events. Their first bookmark follows
 			// the initial events, so treat it as Synced.
-			e = listwatch.NewBookmark(listwatch.Describe(r), e.Version, true)
+			e = listwatch.NewBookmark(listwatch.Describe(remote), e.Version, true)
 		}
 	}
 	return e, nil
 }
 
 // end records that err has ended the response.
-func (resp *response) end(ctx context.Context, err error) {
+func (r *response) end(ctx context.Context, err error) {
 	switch {
-	case resp.isClosed():
+	case r.isClosed():
 		err = io.EOF
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	default:
-		if resp.idle.expired.Load() {
+		if r.idle.expired.Load() {
 			err = errIdle
 		}
-		resp.connections.ended(resp, err)
+		r.connections.ended(r, err)
 	}
-	resp.reading.err = err
+	r.reading.err = err
 }
 
 // Release implements [reflector.Releaser].
-func (resp *response) Release(events []listwatch.Event) { release(events) }
+func (r *response) Release(events []listwatch.Event) { release(events) }
 
 // release reuses the memory of the objects of events.
 func release(events []listwatch.Event) {
@@ -163,24 +163,24 @@ func release(events []listwatch.Event) {
 }
 
 // Close implements [listwatch.Watcher].
-func (resp *response) Close() error {
-	resp.mu.Lock()
-	resp.closed = true
-	detach := resp.detach
-	resp.mu.Unlock()
+func (r *response) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	detach := r.detach
+	r.mu.Unlock()
 	if detach != nil {
 		detach()
 	}
-	resp.idle.stop()
-	if resp.receiver != nil {
-		_ = resp.receiver.Close() // the response is no longer read, so an error does not matter
+	r.idle.stop()
+	if r.receiver != nil {
+		_ = r.receiver.Close() // the response is no longer read, so an error does not matter
 	}
-	resp.cancel()
+	r.cancel()
 	return nil
 }
 
-func (resp *response) isClosed() bool {
-	resp.mu.Lock()
-	defer resp.mu.Unlock()
-	return resp.closed
+func (r *response) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
 }

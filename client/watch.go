@@ -95,16 +95,16 @@ type queueSink struct {
 
 // Begin implements [reflector.Sink]. If the state is requested again, [watcher.restart] has emptied
 // the queue.
-func (s *queueSink) Begin() {}
+func (q *queueSink) Begin() {}
 
 // Take implements [reflector.Sink]. It waits while the queue is full.
-func (s *queueSink) Take(events []listwatch.Event) error {
+func (q *queueSink) Take(events []listwatch.Event) error {
 	for _, e := range events {
 		isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
-		if !isBookmark || s.bookmarks {
-			s.watcher.push(e)
+		if !isBookmark || q.bookmarks {
+			q.watcher.push(e)
 		}
 	}
-	s.watcher.waitForRoom()
+	q.watcher.waitForRoom()
 	return nil
 }

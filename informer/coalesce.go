@@ -3,71 +3,71 @@ package informer
 import "github.com/listwatch/listwatch"
 
 // apply adds one change to the queue. The caller of apply, and of all other methods in this file,
-// must hold f.mu.
-func (f *DeltaFIFO[T]) apply(d Delta[T]) {
-	key, v := d.Item.Key, d.Item.Version
-	e := f.queue.get(key)
+// must hold d.mu.
+func (d *DeltaFIFO[T]) apply(change Delta[T]) {
+	key, v := change.Item.Key, change.Item.Version
+	e := d.queue.get(key)
 	if e != nil {
-		if f.isDuplicate(v, e.newest) {
+		if d.isDuplicate(v, e.newest) {
 			return
 		}
-		f.coalesce(e, d)
+		d.coalesce(e, change)
 	} else {
-		known, seen := f.knownState(key)
-		if f.isDuplicate(v, seen) {
+		known, seen := d.knownState(key)
+		if d.isDuplicate(v, seen) {
 			return
 		}
-		f.applyFirst(d, known)
+		d.applyFirst(change, known)
 	}
-	f.versions.received = max(f.versions.received, v)
+	d.versions.received = max(d.versions.received, v)
 }
 
 // isDuplicate reports whether a change of version v has been received already. seen is the newest
 // version that was received for the key of the change.
-func (f *DeltaFIFO[T]) isDuplicate(v, seen listwatch.Version) bool {
-	return v != 0 && (v <= f.versions.complete || v <= seen)
+func (d *DeltaFIFO[T]) isDuplicate(v, seen listwatch.Version) bool {
+	return v != 0 && (v <= d.versions.complete || v <= seen)
 }
 
 // applyFirst queues the first change of a key that is not queued.
-func (f *DeltaFIFO[T]) applyFirst(d Delta[T], known *Item[T]) {
-	v := d.Item.Version
+func (d *DeltaFIFO[T]) applyFirst(change Delta[T], known *Item[T]) {
+	v := change.Item.Version
 	switch {
-	case d.Type != DeltaDeleted:
-		f.push(entry[T]{item: d.Item, itemType: f.typeOf(d.Type, known), newest: v, oldest: v})
-	case known != nil || f.KnownObjects == nil:
-		f.push(entry[T]{deleted: d.Item, newest: v, oldest: v})
+	case change.Type != DeltaDeleted:
+		d.push(entry[T]{item: change.Item, itemType: d.typeOf(change.Type, known), newest: v, oldest: v})
+	case known != nil || d.KnownObjects == nil:
+		d.push(entry[T]{deleted: change.Item, newest: v, oldest: v})
 	}
 }
 
 // coalesce merges a change into the queued entry of its key.
-func (f *DeltaFIFO[T]) coalesce(e *entry[T], d Delta[T]) {
+func (d *DeltaFIFO[T]) coalesce(e *entry[T], change Delta[T]) {
 	switch {
-	case d.Type != DeltaDeleted:
-		e.put(d.Item)
-	case f.isUnknown(e):
-		f.discard(e)
+	case change.Type != DeltaDeleted:
+		e.put(change.Item)
+	case d.isUnknown(e):
+		d.discard(e)
 		return
 	default:
-		e.delete(d.Item)
+		e.delete(change.Item)
 	}
-	e.newest = d.Item.Version
+	e.newest = change.Item.Version
 }
 
 // isUnknown reports whether the consumer does not know the object that is queued in e. A deletion
 // of that object then needs no delta.
-func (f *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
-	if e.deleted != nil || f.KnownObjects == nil {
+func (d *DeltaFIFO[T]) isUnknown(e *entry[T]) bool {
+	if e.deleted != nil || d.KnownObjects == nil {
 		return false
 	}
-	known, _ := f.knownState(e.item.Key)
+	known, _ := d.knownState(e.item.Key)
 	return known == nil
 }
 
 // typeOf returns the type that a received delta has for the consumer. known is the state of
 // the object that the consumer knows, or nil if it does not know the object.
-func (f *DeltaFIFO[T]) typeOf(received DeltaType, known *Item[T]) DeltaType {
+func (d *DeltaFIFO[T]) typeOf(received DeltaType, known *Item[T]) DeltaType {
 	switch {
-	case f.KnownObjects == nil:
+	case d.KnownObjects == nil:
 		return received
 	case known == nil:
 		return DeltaAdded
@@ -101,68 +101,68 @@ func (e *entry[T]) delete(item *Item[T]) {
 // entry, and the version of the newest change of key that was delivered to the consumer. The
 // returned version is zero if the known state belongs to another epoch, because versions of
 // different epochs cannot be compared.
-func (f *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Version) {
-	if e := f.handling; e != nil && e.key() == key {
+func (d *DeltaFIFO[T]) knownState(key listwatch.Key) (*Item[T], listwatch.Version) {
+	if e := d.handling; e != nil && e.key() == key {
 		return e.item, e.newest
 	}
-	if f.KnownObjects == nil {
+	if d.KnownObjects == nil {
 		return nil, 0
 	}
-	i, ok := f.KnownObjects.Item(key)
+	i, ok := d.KnownObjects.Item(key)
 	switch {
 	case !ok:
 		return nil, 0
-	case i.Version > f.versions.received:
+	case i.Version > d.versions.received:
 		return i, 0
 	}
 	return i, i.Version
 }
 
 // push appends an entry to the queue.
-func (f *DeltaFIFO[T]) push(e entry[T]) *entry[T] {
-	p := f.queue.alloc()
+func (d *DeltaFIFO[T]) push(e entry[T]) *entry[T] {
+	p := d.queue.alloc()
 	*p = e
-	f.queue.push(p.key(), p)
+	d.queue.push(p.key(), p)
 	return p
 }
 
 // discard removes an entry whose changes cancel out.
-func (f *DeltaFIFO[T]) discard(e *entry[T]) {
-	f.queue.remove(e)
-	f.countDone(e)
-	f.queue.release(e)
+func (d *DeltaFIFO[T]) discard(e *entry[T]) {
+	d.queue.remove(e)
+	d.countDone(e)
+	d.queue.release(e)
 }
 
 // countDone updates the progress of the initial list for an entry that was handled or
 // discarded.
-func (f *DeltaFIFO[T]) countDone(e *entry[T]) {
+func (d *DeltaFIFO[T]) countDone(e *entry[T]) {
 	if !e.initial {
 		return
 	}
-	f.initial.remaining--
-	f.initial.update()
+	d.initial.remaining--
+	d.initial.update()
 }
 
-func (l *initialList) update() {
-	if l.done || l.remaining > 0 {
+func (i *initialList) update() {
+	if i.done || i.remaining > 0 {
 		return
 	}
-	l.done = true
-	if l.doneChan != nil {
-		close(l.doneChan)
+	i.done = true
+	if i.doneChan != nil {
+		close(i.doneChan)
 	}
 }
 
 // sync queues the known state of key again, as a DeltaSync. A DeltaSync contains no change, so it
 // must not hold back [DeltaFIFO.Version]. Therefore the field oldest of its entry is greater than
 // every version received.
-func (f *DeltaFIFO[T]) sync(key listwatch.Key) {
-	if f.closed || f.queue.get(key) != nil {
+func (d *DeltaFIFO[T]) sync(key listwatch.Key) {
+	if d.closed || d.queue.get(key) != nil {
 		return
 	}
-	known, _ := f.knownState(key)
+	known, _ := d.knownState(key)
 	if known == nil {
 		return
 	}
-	f.push(entry[T]{item: known, itemType: DeltaSync, newest: known.Version, oldest: f.versions.received + 1})
+	d.push(entry[T]{item: known, itemType: DeltaSync, newest: known.Version, oldest: d.versions.received + 1})
 }

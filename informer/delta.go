@@ -31,12 +31,12 @@ var deltaNames = [...]string{
 	DeltaAdded: "Added", DeltaUpdated: "Updated", DeltaDeleted: "Deleted", DeltaReplaced: "Replaced", DeltaSync: "Sync",
 }
 
-// String returns the name of t without its prefix, such as "Added".
-func (t DeltaType) String() string {
-	if int(t) < len(deltaNames) && deltaNames[t] != "" {
-		return deltaNames[t]
+// String returns the name of d without its prefix, such as "Added".
+func (d DeltaType) String() string {
+	if int(d) < len(deltaNames) && deltaNames[d] != "" {
+		return deltaNames[d]
 	}
-	return fmt.Sprintf("DeltaType(%d)", t)
+	return fmt.Sprintf("DeltaType(%d)", d)
 }
 
 // A Delta is one change of one object.

@@ -85,75 +85,77 @@ func errClosed() error {
 // newer than the known or queued state of its key is dropped, because a resumed stream may repeat
 // events; an item of version zero is never dropped. Add, Update and Delete fail only if the queue
 // is closed or item is nil.
-func (f *DeltaFIFO[T]) Add(item *Item[T]) error {
-	return f.Apply(Delta[T]{Type: DeltaAdded, Item: item})
+func (d *DeltaFIFO[T]) Add(item *Item[T]) error {
+	return d.Apply(Delta[T]{Type: DeltaAdded, Item: item})
 }
 
 // Update queues a changed item.
-func (f *DeltaFIFO[T]) Update(item *Item[T]) error {
-	return f.Apply(Delta[T]{Type: DeltaUpdated, Item: item})
+func (d *DeltaFIFO[T]) Update(item *Item[T]) error {
+	return d.Apply(Delta[T]{Type: DeltaUpdated, Item: item})
 }
 
 // Delete queues a deletion. item is the last state, at the version of the deletion.
-func (f *DeltaFIFO[T]) Delete(item *Item[T]) error {
-	return f.Apply(Delta[T]{Type: DeltaDeleted, Item: item})
+func (d *DeltaFIFO[T]) Delete(item *Item[T]) error {
+	return d.Apply(Delta[T]{Type: DeltaDeleted, Item: item})
 }
 
 // Apply queues several changes in one step. If a delta has no item, or a type other than
 // DeltaAdded, DeltaUpdated and DeltaDeleted, Apply returns an error of code
 // [listwatch.Invalid] and applies none of the changes.
-func (f *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
-	for _, d := range deltas {
-		if d.Item == nil || d.Type != DeltaAdded && d.Type != DeltaUpdated && d.Type != DeltaDeleted {
+func (d *DeltaFIFO[T]) Apply(deltas ...Delta[T]) error {
+	for _, change := range deltas {
+		isChange := change.Type == DeltaAdded || change.Type == DeltaUpdated || change.Type == DeltaDeleted
+		if change.Item == nil || !isChange {
 			return &listwatch.Error{Code: listwatch.Invalid, Op: "informer queue", Message: fmt.Sprintf(
-				"delta of type %s (has an item: %t): must be Added, Updated or Deleted and have an item", d.Type, d.Item != nil)}
+				"delta of type %s (has an item: %t): must be Added, Updated or Deleted and have an item",
+				change.Type, change.Item != nil)}
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
 		return errClosed()
 	}
-	for _, d := range deltas {
-		f.apply(d)
+	for _, change := range deltas {
+		d.apply(change)
 	}
-	f.wake()
+	d.wake()
 	return nil
 }
 
 // Bookmark reports that everything up to the given version was passed to the queue.
-func (f *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+func (d *DeltaFIFO[T]) Bookmark(version listwatch.Version) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
 		return errClosed()
 	}
-	f.versions.complete = max(f.versions.complete, version)
-	f.versions.received = max(f.versions.received, version)
+	d.versions.complete = max(d.versions.complete, version)
+	d.versions.received = max(d.versions.received, version)
 	return nil
 }
 
 // Sync queues a DeltaSync for each of the keys that is known and not queued already.
-func (f *DeltaFIFO[T]) Sync(keys ...listwatch.Key) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (d *DeltaFIFO[T]) Sync(keys ...listwatch.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, key := range keys {
-		f.sync(key)
+		d.sync(key)
 	}
-	f.wake()
+	d.wake()
 }
 
 // Resync queues a DeltaSync for every known key that is not queued.
-func (f *DeltaFIFO[T]) Resync() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.KnownObjects == nil {
+func (d *DeltaFIFO[T]) Resync() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.KnownObjects == nil {
 		return
 	}
-	for i := range f.KnownObjects.Items() {
-		f.sync(i.Key)
+	for i := range d.KnownObjects.Items() {
+		d.sync(i.Key)
 	}
-	f.wake()
+	d.wake()
 }
 
 // Pop waits for the next key, calls handle with its deltas, and returns the error of
@@ -161,133 +163,133 @@ func (f *DeltaFIFO[T]) Resync() {
 // any lock and may call every method but Pop. Only one handle runs at a time; other calls
 // of Pop wait for it. The key is removed from the queue even if handle fails. Pop returns
 // ctx.Err() if ctx ends first, and [io.EOF] if the queue is closed and empty.
-func (f *DeltaFIFO[T]) Pop(ctx context.Context, handle func(deltas Deltas[T], isInitial bool) error) error {
-	deltas, err := f.next(ctx)
+func (d *DeltaFIFO[T]) Pop(ctx context.Context, handle func(deltas Deltas[T], isInitial bool) error) error {
+	deltas, err := d.next(ctx)
 	if err != nil {
 		return err
 	}
-	defer f.finish()
+	defer d.finish()
 	return handle(deltas, deltas.d[0].Initial)
 }
 
 // next waits until it can take the head of the queue.
-func (f *DeltaFIFO[T]) next(ctx context.Context) (Deltas[T], error) {
+func (d *DeltaFIFO[T]) next(ctx context.Context) (Deltas[T], error) {
 	if err := ctx.Err(); err != nil {
 		return Deltas[T]{}, err
 	}
 	for {
-		d, ready, err := f.take()
+		deltas, ready, err := d.take()
 		if err != nil || ready == nil {
-			return d, err
+			return deltas, err
 		}
 		select {
 		case <-ready:
 		case <-ctx.Done():
-			return d, ctx.Err()
+			return deltas, ctx.Err()
 		}
 	}
 }
 
 // take makes the head of the queue the entry being handled. If that is not possible now, it
 // returns a channel to wait on.
-func (f *DeltaFIFO[T]) take() (d Deltas[T], ready <-chan struct{}, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (d *DeltaFIFO[T]) take() (deltas Deltas[T], ready <-chan struct{}, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
-	case !f.busy && f.queue.head != nil:
-		f.busy = true
-		f.handling = f.queue.pop()
-		return f.handling.deltas(), nil, nil
-	case !f.busy && f.closed:
-		f.wake() // another consumer may be blocked as well
-		return d, nil, io.EOF
+	case !d.busy && d.queue.head != nil:
+		d.busy = true
+		d.handling = d.queue.pop()
+		return d.handling.deltas(), nil, nil
+	case !d.busy && d.closed:
+		d.wake() // another consumer may be blocked as well
+		return deltas, nil, io.EOF
 	}
-	if f.ready == nil {
-		f.ready = make(chan struct{}, 1)
+	if d.ready == nil {
+		d.ready = make(chan struct{}, 1)
 	}
-	return d, f.ready, nil
+	return deltas, d.ready, nil
 }
 
 // finish completes the entry being handled. It also runs after a panic of the consumer.
-func (f *DeltaFIFO[T]) finish() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e := f.handling
-	f.handling, f.busy = nil, false
-	f.countDone(e)
-	f.queue.release(e)
-	f.wake()
+func (d *DeltaFIFO[T]) finish() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.handling
+	d.handling, d.busy = nil, false
+	d.countDone(e)
+	d.queue.release(e)
+	d.wake()
 }
 
 // wake wakes a blocked consumer if there is an entry to take or the queue is closed. The
-// caller must hold f.mu.
-func (f *DeltaFIFO[T]) wake() {
-	if f.ready == nil || f.queue.head == nil && !f.closed {
+// caller must hold d.mu.
+func (d *DeltaFIFO[T]) wake() {
+	if d.ready == nil || d.queue.head == nil && !d.closed {
 		return
 	}
 	select {
-	case f.ready <- struct{}{}:
+	case d.ready <- struct{}{}:
 	default:
 	}
 }
 
 // Close closes the queue. Further writes fail, and Pop returns [io.EOF] after the remaining
 // entries were handled.
-func (f *DeltaFIFO[T]) Close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	f.wake()
+func (d *DeltaFIFO[T]) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	d.wake()
 }
 
 // Len returns the number of queued keys.
-func (f *DeltaFIFO[T]) Len() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.queue.len()
+func (d *DeltaFIFO[T]) Len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queue.len()
 }
 
 // HasSynced reports whether every object of the first Replace was popped and handled. It is
 // also true if the first list was empty.
-func (f *DeltaFIFO[T]) HasSynced() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.initial.done
+func (d *DeltaFIFO[T]) HasSynced() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.initial.done
 }
 
 // Synced returns a channel that is closed when HasSynced becomes true.
-func (f *DeltaFIFO[T]) Synced() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.initial.doneChan == nil {
-		f.initial.doneChan = make(chan struct{})
-		if f.initial.done {
-			close(f.initial.doneChan)
+func (d *DeltaFIFO[T]) Synced() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.initial.doneChan == nil {
+		d.initial.doneChan = make(chan struct{})
+		if d.initial.done {
+			close(d.initial.doneChan)
 		}
 	}
-	return f.initial.doneChan
+	return d.initial.doneChan
 }
 
 // Version returns the version up to which everything was popped and handled. It never decreases,
 // except after a Replace at a version lower than one received before: then the versions may have
 // started over (a new epoch), and Version is zero until all of the new state is handled.
-func (f *DeltaFIFO[T]) Version() listwatch.Version {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.handledVersion()
+func (d *DeltaFIFO[T]) Version() listwatch.Version {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.handledVersion()
 }
 
-// handledVersion computes Version. The caller must hold f.mu.
-func (f *DeltaFIFO[T]) handledVersion() listwatch.Version {
-	e := f.handling
+// handledVersion computes Version. The caller must hold d.mu.
+func (d *DeltaFIFO[T]) handledVersion() listwatch.Version {
+	e := d.handling
 	if e == nil {
-		e = f.queue.head
+		e = d.queue.head
 	}
 	switch {
 	case e == nil:
-		f.versions.handled = max(f.versions.handled, f.versions.received)
+		d.versions.handled = max(d.versions.handled, d.versions.received)
 	case e.oldest > 0:
-		f.versions.handled = max(f.versions.handled, e.oldest-1)
+		d.versions.handled = max(d.versions.handled, e.oldest-1)
 	}
-	return f.versions.handled
+	return d.versions.handled
 }

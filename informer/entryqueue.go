@@ -63,75 +63,75 @@ const (
 	maxKeptMap = 1024
 )
 
-func (q *entryQueue[T]) len() int { return len(q.entries) }
+func (e *entryQueue[T]) len() int { return len(e.entries) }
 
-func (q *entryQueue[T]) get(key listwatch.Key) *entry[T] { return q.entries[key] }
+func (e *entryQueue[T]) get(key listwatch.Key) *entry[T] { return e.entries[key] }
 
 // reserve makes the map, with room for n keys, if there is no map yet.
-func (q *entryQueue[T]) reserve(n int) {
-	if q.entries == nil {
-		q.entries = make(map[listwatch.Key]*entry[T], n)
+func (e *entryQueue[T]) reserve(n int) {
+	if e.entries == nil {
+		e.entries = make(map[listwatch.Key]*entry[T], n)
 	}
 }
 
-// push appends e under key.
-func (q *entryQueue[T]) push(key listwatch.Key, e *entry[T]) {
-	q.reserve(1)
-	q.entries[key] = e
-	q.peak = max(q.peak, len(q.entries))
-	e.prev, e.next = q.tail, nil
-	if q.tail != nil {
-		q.tail.next = e
+// push appends an entry under key.
+func (e *entryQueue[T]) push(key listwatch.Key, added *entry[T]) {
+	e.reserve(1)
+	e.entries[key] = added
+	e.peak = max(e.peak, len(e.entries))
+	added.prev, added.next = e.tail, nil
+	if e.tail != nil {
+		e.tail.next = added
 	} else {
-		q.head = e
+		e.head = added
 	}
-	q.tail = e
+	e.tail = added
 }
 
 // pop removes and returns the head. The queue must not be empty.
-func (q *entryQueue[T]) pop() *entry[T] {
-	e := q.head
-	q.remove(e)
-	return e
+func (e *entryQueue[T]) pop() *entry[T] {
+	old := e.head
+	e.remove(old)
+	return old
 }
 
-func (q *entryQueue[T]) remove(e *entry[T]) {
-	if e.prev != nil {
-		e.prev.next = e.next
+func (e *entryQueue[T]) remove(old *entry[T]) {
+	if old.prev != nil {
+		old.prev.next = old.next
 	} else {
-		q.head = e.next
+		e.head = old.next
 	}
-	if e.next != nil {
-		e.next.prev = e.prev
+	if old.next != nil {
+		old.next.prev = old.prev
 	} else {
-		q.tail = e.prev
+		e.tail = old.prev
 	}
-	e.prev, e.next = nil, nil
-	delete(q.entries, e.key())
-	if len(q.entries) == 0 && q.peak > maxKeptMap {
-		q.entries, q.peak = nil, 0
+	old.prev, old.next = nil, nil
+	delete(e.entries, old.key())
+	if len(e.entries) == 0 && e.peak > maxKeptMap {
+		e.entries, e.peak = nil, 0
 	}
 }
 
 // alloc returns an empty entry that is not in the queue.
-func (q *entryQueue[T]) alloc() *entry[T] {
-	e := q.freeList
-	if e == nil {
+func (e *entryQueue[T]) alloc() *entry[T] {
+	old := e.freeList
+	if old == nil {
 		return new(entry[T])
 	}
-	q.freeList, e.next = e.next, nil
-	q.freeCount--
-	return e
+	e.freeList, old.next = old.next, nil
+	e.freeCount--
+	return old
 }
 
 // release clears an entry that is no longer in the queue. It keeps the entry for alloc, unless the
 // entry is from a slab or enough entries are kept.
-func (q *entryQueue[T]) release(e *entry[T]) {
-	if slab := e.fromSlab; slab || q.freeCount >= maxFreeEntries {
-		*e = entry[T]{fromSlab: slab}
+func (e *entryQueue[T]) release(old *entry[T]) {
+	if slab := old.fromSlab; slab || e.freeCount >= maxFreeEntries {
+		*old = entry[T]{fromSlab: slab}
 		return
 	}
-	*e = entry[T]{next: q.freeList}
-	q.freeList = e
-	q.freeCount++
+	*old = entry[T]{next: e.freeList}
+	e.freeList = old
+	e.freeCount++
 }

@@ -41,10 +41,13 @@ type shareKey struct {
 //
 // Two sources are the same if they are equal (==), so a source should be a pointer. A
 // source of a type that cannot be compared is an error of code Invalid.
-func Shared[T any](f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T])) (*Informer[T], error) {
+func Shared[T any](
+	f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T]),
+) (*Informer[T], error) {
 	if source == nil || !reflect.ValueOf(source).Comparable() {
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Op: "share an informer", Message: fmt.Sprintf("source of type %T: cannot be compared; use a pointer", source),
+			Code: listwatch.Invalid, Op: "share an informer",
+			Message: fmt.Sprintf("source of type %T: cannot be compared; use a pointer", source),
 		}
 	}
 	key := shareKey{source, selectionKey(q), reflect.TypeFor[T]()}
@@ -93,7 +96,9 @@ func (f *Factory) startAll(start func(runner)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.start != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "run a factory", Message: "Run was already called; create another Factory"}
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Op: "run a factory", Message: "Run was already called; create another Factory",
+		}
 	}
 	f.start = start
 	for _, r := range f.informers {

@@ -26,9 +26,9 @@ const (
 var changeNames = [...]string{ChangeAdded: "added", ChangeUpdated: "updated", ChangeDeleted: "deleted"}
 
 // String returns "added", "updated" or "deleted".
-func (t ChangeType) String() string {
-	if int(t) < len(changeNames) && changeNames[t] != "" {
-		return changeNames[t]
+func (c ChangeType) String() string {
+	if int(c) < len(changeNames) && changeNames[c] != "" {
+		return changeNames[c]
 	}
 	return "unknown"
 }
@@ -136,9 +136,9 @@ type Registration[T any] struct {
 func (r *Registration[T]) Remove() {
 	r.removeOnce.Do(func() {
 		i := r.informer
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.registrations, r)
+		i.state.mu.Lock()
+		defer i.state.mu.Unlock()
+		delete(i.state.registrations, r)
 		if r.timer != nil {
 			r.timer.Stop()
 		}
@@ -174,10 +174,10 @@ func (r *Registration[T]) Pending() int { return r.queue.len() }
 // or the registration is removed.
 func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
 	r := i.register(o)
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
 	if !i.isDone() {
-		i.handlers.Go(func() {
+		i.state.handlers.Go(func() {
 			for c := range r.changes(context.Background()) {
 				h.call(c)
 			}
@@ -208,7 +208,7 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 				case <-r.queue.ready:
 					continue
 				case <-r.removed:
-				case <-r.informer.done:
+				case <-r.informer.state.done:
 				case <-ctx.Done():
 				}
 				return
@@ -236,21 +236,22 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 		o = &HandlerOptions{}
 	}
 	r := &Registration[T]{
-		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: o.Resync, removed: make(chan struct{}), synced: make(chan struct{}),
+		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: o.Resync,
+		removed: make(chan struct{}), synced: make(chan struct{}),
 	}
 	if r.resync == 0 {
 		r.resync = i.Resync
 	}
 	i.init()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for item := range i.store.Snapshot().Items() {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	for item := range i.Snapshot().Items() {
 		r.queue.push(notification[T]{key: item.Key, now: item, initial: true})
 	}
-	if i.isSynced {
+	if i.state.isSynced {
 		r.markSynced()
 	}
-	i.registrations[r] = struct{}{}
+	i.state.registrations[r] = struct{}{}
 	if r.resync > 0 && !i.isDone() {
 		r.timer = time.AfterFunc(r.resync, r.resyncNow)
 	}
@@ -265,11 +266,11 @@ func (r *Registration[T]) markSynced() {
 // resyncNow queues every object for the handler and schedules the next resync.
 func (r *Registration[T]) resyncNow() {
 	i := r.informer
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
 	if r.isDone(context.Background()) {
 		return
 	}
-	r.queue.resync(i.store.Snapshot())
+	r.queue.resync(i.Snapshot())
 	r.timer.Reset(r.resync)
 }

@@ -36,111 +36,112 @@ type handlerQueue[T any] struct {
 
 func newHandlerQueue[T any](maxPending int) *handlerQueue[T] {
 	return &handlerQueue[T]{
-		maxPending: maxPending, pending: make(map[listwatch.Key]*notification[T]), ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		maxPending: maxPending, pending: make(map[listwatch.Key]*notification[T]),
+		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
 
 // push appends n or merges it into the pending notification of its key. It never blocks.
-func (q *handlerQueue[T]) push(n notification[T]) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.maxPending > 0 {
-		q.append(&n)
+func (h *handlerQueue[T]) push(n notification[T]) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.maxPending > 0 {
+		h.append(&n)
 		return
 	}
-	p := q.pending[n.key]
+	p := h.pending[n.key]
 	if p == nil {
-		q.pending[n.key] = &n
-		q.append(&n)
+		h.pending[n.key] = &n
+		h.append(&n)
 		return
 	}
 	if !p.merge(n) {
-		delete(q.pending, n.key)
-		q.cancel(p)
+		delete(h.pending, n.key)
+		h.cancel(p)
 	}
 }
 
 // pushMarker makes the handler's goroutine call f after it has handled everything that is
 // in the queue now.
-func (q *handlerQueue[T]) pushMarker(f func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.markers++
-	q.append(&notification[T]{marker: f})
+func (h *handlerQueue[T]) pushMarker(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.markers++
+	h.append(&notification[T]{marker: f})
 }
 
 // resync pushes every item whose key has no pending notification. A queue that does not coalesce
 // does not track keys, so it accepts a resync only if it is empty.
-func (q *handlerQueue[T]) resync(s *Snapshot[T]) {
-	if q.maxPending > 0 && q.len() > 0 {
+func (h *handlerQueue[T]) resync(s *Snapshot[T]) {
+	if h.maxPending > 0 && h.len() > 0 {
 		return
 	}
 	for item := range s.Items() {
-		q.push(notification[T]{key: item.Key, old: item, now: item, resync: true})
+		h.push(notification[T]{key: item.Key, old: item, now: item, resync: true})
 	}
 }
 
-// append appends n without coalescing. The caller must hold q.mu.
-func (q *handlerQueue[T]) append(n *notification[T]) {
-	q.notifications = append(q.notifications, n)
-	signal(q.ready)
+// append appends n without coalescing. The caller must hold h.mu.
+func (h *handlerQueue[T]) append(n *notification[T]) {
+	h.notifications = append(h.notifications, n)
+	signal(h.ready)
 }
 
 // cancel marks p as canceled and leaves it in the slice, because finding it would take a
 // scan. When most notifications are canceled, one scan removes them all, so that the memory
-// for a handler that hangs is bounded by the number of keys. The caller must hold q.mu.
-func (q *handlerQueue[T]) cancel(p *notification[T]) {
+// for a handler that hangs is bounded by the number of keys. The caller must hold h.mu.
+func (h *handlerQueue[T]) cancel(p *notification[T]) {
 	*p = notification[T]{key: p.key}
-	if q.canceled++; q.canceled < 64 || q.canceled < len(q.notifications)/2 {
+	if h.canceled++; h.canceled < 64 || h.canceled < len(h.notifications)/2 {
 		return
 	}
-	q.notifications = slices.DeleteFunc(slices.Delete(q.notifications, 0, q.first), (*notification[T]).isCanceled)
-	q.first, q.canceled = 0, 0
+	h.notifications = slices.DeleteFunc(slices.Delete(h.notifications, 0, h.first), (*notification[T]).isCanceled)
+	h.first, h.canceled = 0, 0
 }
 
 // len returns the number of pending notifications.
-func (q *handlerQueue[T]) len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.notifications) - q.first - q.canceled - q.markers
+func (h *handlerQueue[T]) len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.notifications) - h.first - h.canceled - h.markers
 }
 
 // pop removes and returns the oldest notification, or nil if there is none.
-func (q *handlerQueue[T]) pop() *notification[T] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.first < len(q.notifications) {
-		n := q.notifications[q.first]
-		q.notifications[q.first] = nil
-		q.first++
+func (h *handlerQueue[T]) pop() *notification[T] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.first < len(h.notifications) {
+		n := h.notifications[h.first]
+		h.notifications[h.first] = nil
+		h.first++
 		if n.isCanceled() {
-			q.canceled--
+			h.canceled--
 			continue
 		}
 		if n.marker != nil {
-			q.markers--
-		} else if q.pending[n.key] == n {
-			delete(q.pending, n.key)
+			h.markers--
+		} else if h.pending[n.key] == n {
+			delete(h.pending, n.key)
 		}
-		if q.first >= 64 && q.first >= len(q.notifications)/2 {
-			q.notifications, q.first = slices.Delete(q.notifications, 0, q.first), 0
+		if h.first >= 64 && h.first >= len(h.notifications)/2 {
+			h.notifications, h.first = slices.Delete(h.notifications, 0, h.first), 0
 		}
-		signal(q.room)
+		signal(h.room)
 		return n
 	}
-	q.notifications, q.first = q.notifications[:0], 0
+	h.notifications, h.first = h.notifications[:0], 0
 	// If the queue was large, probably because of an initial state, release its memory.
-	if cap(q.notifications) > maxKeptMap {
-		q.notifications, q.pending = nil, make(map[listwatch.Key]*notification[T])
+	if cap(h.notifications) > maxKeptMap {
+		h.notifications, h.pending = nil, make(map[listwatch.Key]*notification[T])
 	}
 	return nil
 }
 
 // waitForRoom blocks while the queue is full. A queue that coalesces is never full.
-func (q *handlerQueue[T]) waitForRoom(ctx context.Context, done <-chan struct{}) {
-	for q.maxPending > 0 && q.len() >= q.maxPending {
+func (h *handlerQueue[T]) waitForRoom(ctx context.Context, done <-chan struct{}) {
+	for h.maxPending > 0 && h.len() >= h.maxPending {
 		select {
-		case <-q.room:
+		case <-h.room:
 		case <-done:
 			return
 		case <-ctx.Done():
@@ -182,25 +183,25 @@ type notification[T any] struct {
 // isCanceled reports whether n was canceled.
 func (n *notification[T]) isCanceled() bool { return n.now == nil && n.marker == nil }
 
-// merge changes p so that it also covers n, which is newer. It returns false if there is
+// merge changes n so that it also covers next, which is newer. It returns false if there is
 // nothing to report, because the handler never saw the object.
-func (p *notification[T]) merge(n notification[T]) bool {
+func (n *notification[T]) merge(next notification[T]) bool {
 	switch {
-	case n.resync:
+	case next.resync:
 		return true // the pending notification covers the resync
-	case n.deleted && p.old == nil:
+	case next.deleted && n.old == nil:
 		return false
-	case n.deleted && p.oldFinal != nil:
+	case next.deleted && n.oldFinal != nil:
 		// The handler never saw the second object, so report only the deletion of the first one.
-		p.now, p.oldFinal, p.deleted = p.oldFinal, nil, true
+		n.now, n.oldFinal, n.deleted = n.oldFinal, nil, true
+	case next.deleted:
+		n.now, n.deleted, n.deletedAt, n.finalStateUnknown = next.now, true, next.deletedAt, next.finalStateUnknown
 	case n.deleted:
-		p.now, p.deleted, p.deletedAt, p.finalStateUnknown = n.now, true, n.deletedAt, n.finalStateUnknown
-	case p.deleted:
-		p.oldFinal, p.now, p.deleted = p.now, n.now, false
+		n.oldFinal, n.now, n.deleted = n.now, next.now, false
 	default:
-		p.now = n.now
+		n.now = next.now
 	}
-	p.resync = false
+	n.resync = false
 	return true
 }
 
@@ -213,7 +214,9 @@ func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	if n.deleted {
 		return yield(n.deletion(n.now))
 	}
-	c := Change[T]{Type: ChangeAdded, Key: n.key, Version: n.now.Version, New: n.now.Value, Initial: n.initial, Resync: n.resync}
+	c := Change[T]{
+		Type: ChangeAdded, Key: n.key, Version: n.now.Version, New: n.now.Value, Initial: n.initial, Resync: n.resync,
+	}
 	if n.old != nil && n.oldFinal == nil {
 		c.Type, c.Old = ChangeUpdated, n.old.Value
 	}
@@ -224,6 +227,7 @@ func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 // deleted. The final state of that object is in last.
 func (n *notification[T]) deletion(last *Item[T]) Change[T] {
 	return Change[T]{
-		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value, FinalStateUnknown: n.finalStateUnknown,
+		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value,
+		FinalStateUnknown: n.finalStateUnknown,
 	}
 }

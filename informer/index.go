@@ -53,67 +53,67 @@ func newPostings() ordered.Set[posting] {
 // appendValues appends the sorted values of an item to dst. It copies them, because the
 // index function may reuse its slice. Duplicates become one posting in the tree. A panic of
 // the index function becomes an error.
-func (x *index[T]) appendValues(dst []string, i *Item[T]) (values []string, err error) {
-	if i == nil {
+func (i *index[T]) appendValues(dst []string, item *Item[T]) (values []string, err error) {
+	if item == nil {
 		return dst, nil
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			cause, _ := r.(error)
 			err = &listwatch.Error{
-				Code: listwatch.Invalid, Op: "index " + quote(x.name), Err: cause,
-				Message: fmt.Sprintf("the index function panicked for %s at version %s: %v", i.Key, i.Version, r),
+				Code: listwatch.Invalid, Op: "index " + quote(i.name), Err: cause,
+				Message: fmt.Sprintf("the index function panicked for %s at version %s: %v", item.Key, item.Version, r),
 			}
 		}
 	}()
-	values = append(dst, x.values(i)...)
+	values = append(dst, i.values(item)...)
 	slices.Sort(values[len(dst):])
 	return values, nil
 }
 
 // replace changes the postings of an item after a write. before is the replaced item, and old holds
 // its index values. now is the new item, and values holds its index values. Either item may be nil.
-func (x *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
+func (i *index[T]) replace(before *Item[T], old []string, now *Item[T], values []string) {
 	for _, v := range old {
 		if _, stays := slices.BinarySearch(values, v); !stays {
-			x.tree.Delete(posting{v, before})
+			i.tree.Delete(posting{v, before})
 		}
 	}
 	for _, v := range values {
 		// Replace a posting with an equal value as well: the old value may be a substring of the
 		// old object, and would keep that object in memory.
-		x.tree.Put(posting{v, now})
+		i.tree.Put(posting{v, now})
 	}
 }
 
 // build fills a new tree from items.
-func (x *index[T]) build(items ordered.Set[keyed]) (err error) {
-	x.tree = newPostings()
+func (i *index[T]) build(items ordered.Set[keyed]) (err error) {
+	i.tree = newPostings()
 	if items == nil {
 		return nil
 	}
 	var values []string
 	items.Scan(func(k keyed) bool {
-		i := k.(*Item[T])
-		values, err = x.appendValues(values[:0], i)
-		x.replace(nil, nil, i, values)
+		item := k.(*Item[T])
+		values, err = i.appendValues(values[:0], item)
+		i.replace(nil, nil, item, values)
 		return err == nil
 	})
-	x.tree = x.tree.Compacted()
+	i.tree = i.tree.Compacted()
 	return err
 }
 
 // scan yields the items that the index holds under the given value, in key order.
-func (x *index[T]) scan(value string, yield func(*Item[T]) bool) {
+func (i *index[T]) scan(value string, yield func(*Item[T]) bool) {
 	p := newSearchKey(listwatch.Key{})
 	defer p.release()
-	x.tree.Ascend(posting{value, p}, func(e posting) bool { return e.value == value && yield(e.item.(*Item[T])) })
+	i.tree.Ascend(posting{value, p}, func(e posting) bool { return e.value == value && yield(e.item.(*Item[T])) })
 }
 
 // allValues returns the distinct values, sorted.
-func (x *index[T]) allValues() []string {
+func (i *index[T]) allValues() []string {
 	var values []string
-	x.tree.Scan(func(e posting) bool {
+	i.tree.Scan(func(e posting) bool {
 		if len(values) == 0 || values[len(values)-1] != e.value {
 			values = append(values, e.value)
 		}
@@ -134,11 +134,11 @@ func newSearchKey(key listwatch.Key) *searchKey {
 	return p
 }
 
-func (p *searchKey) key() *listwatch.Key { return &p.searched }
+func (s *searchKey) key() *listwatch.Key { return &s.searched }
 
-func (p *searchKey) release() {
-	p.searched = listwatch.Key{}
-	searchKeys.Put(p)
+func (s *searchKey) release() {
+	s.searched = listwatch.Key{}
+	searchKeys.Put(s)
 }
 
 // A hashIndex finds items by the hash of their key. A lookup takes a few hundred nanoseconds. A
@@ -159,37 +159,37 @@ func newHashIndex[T any](n int) hashIndex[T] {
 	return hashIndex[T]{items: make(map[uint64]*Item[T], n), seed: maphash.MakeSeed(), complete: true}
 }
 
-func (l *hashIndex[T]) hashOf(key listwatch.Key) uint64 {
-	if l.hash != nil {
-		return l.hash(key)
+func (h *hashIndex[T]) hashOf(key listwatch.Key) uint64 {
+	if h.hash != nil {
+		return h.hash(key)
 	}
-	return maphash.Comparable(l.seed, key)
+	return maphash.Comparable(h.seed, key)
 }
 
 // get returns the item of key. sure is false if the item may exist although it was not
 // found.
-func (l *hashIndex[T]) get(key listwatch.Key) (item *Item[T], sure bool) {
-	if len(l.items) == 0 {
-		return nil, l.complete
+func (h *hashIndex[T]) get(key listwatch.Key) (item *Item[T], sure bool) {
+	if len(h.items) == 0 {
+		return nil, h.complete
 	}
-	if i := l.items[l.hashOf(key)]; i != nil && i.Key == key {
+	if i := h.items[h.hashOf(key)]; i != nil && i.Key == key {
 		return i, true
 	}
-	return nil, l.complete
+	return nil, h.complete
 }
 
-func (l *hashIndex[T]) put(item *Item[T]) {
-	h := l.hashOf(item.Key)
-	if i := l.items[h]; i != nil && i.Key != item.Key {
-		l.complete = false
+func (h *hashIndex[T]) put(item *Item[T]) {
+	sum := h.hashOf(item.Key)
+	if i := h.items[sum]; i != nil && i.Key != item.Key {
+		h.complete = false
 		return
 	}
-	l.items[h] = item
+	h.items[sum] = item
 }
 
-func (l *hashIndex[T]) remove(key listwatch.Key) {
-	h := l.hashOf(key)
-	if i := l.items[h]; i != nil && i.Key == key {
-		delete(l.items, h)
+func (h *hashIndex[T]) remove(key listwatch.Key) {
+	sum := h.hashOf(key)
+	if i := h.items[sum]; i != nil && i.Key == key {
+		delete(h.items, sum)
 	}
 }

@@ -46,8 +46,13 @@ type Informer[T any] struct {
 	// comparison encodes all values.
 	DetectMutations bool
 
+	localStore[T]
+	state informerState[T]
+}
+
+// An informerState is what Run, the handlers and waiting callers share.
+type informerState[T any] struct {
 	once    sync.Once
-	store   Indexer[T]
 	fifo    DeltaFIFO[T]
 	started atomic.Bool   // set by Run
 	done    chan struct{} // closed by shutDown, before Run returns
@@ -56,7 +61,7 @@ type Informer[T any] struct {
 	handlers  sync.WaitGroup // the goroutines of all handlers
 
 	mu sync.Mutex
-	// Guarded by mu. Lock order: mu before the locks of store, fifo and the handler queues.
+	// Guarded by mu. Lock order: mu before the locks of the store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
 	// isSynced is true once the initial state is stored. The handlers may sync later.
 	isSynced bool
@@ -66,10 +71,10 @@ type Informer[T any] struct {
 
 // init prepares the zero value.
 func (i *Informer[T]) init() {
-	i.once.Do(func() {
-		i.registrations = make(map[*Registration[T]]struct{})
-		i.fifo.KnownObjects = &i.store
-		i.done = make(chan struct{})
+	i.state.once.Do(func() {
+		i.state.registrations = make(map[*Registration[T]]struct{})
+		i.state.fifo.KnownObjects = &i.localStore
+		i.state.done = make(chan struct{})
 	})
 }
 
@@ -81,48 +86,50 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.Source == nil {
 		return errNoSource("run an informer")
 	}
-	if i.started.Swap(true) {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "run an informer", Message: "Run was already called; create another Informer"}
+	if i.state.started.Swap(true) {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Op: "run an informer", Message: "Run was already called; create another Informer",
+		}
 	}
 	i.init()
 	if i.DetectMutations {
-		i.mutations = newMutationDetector[T]()
+		i.state.mutations = newMutationDetector[T]()
 	}
 	var work sync.WaitGroup
 	work.Go(func() {
 		r := &Reflector[T]{
-			Source: i.Source, Sink: (*informerSink[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform, PageSize: i.PageSize,
-			Backoff: i.Backoff, Trace: i.Trace,
+			Source: i.Source, Sink: (*informerSink[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform,
+			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace,
 		}
 		_ = r.Run(ctx)
 	})
 	if i.DetectMutations {
-		work.Go(func() { i.mutations.run(ctx) })
+		work.Go(func() { i.state.mutations.run(ctx) })
 	}
-	for i.fifo.Pop(ctx, i.handleDeltas) == nil {
+	for i.state.fifo.Pop(ctx, i.handleDeltas) == nil {
 		i.publishProgress()
 		i.yield(ctx)
 	}
 	work.Wait()
 	i.shutDown()
-	i.handlers.Wait()
-	i.mutations.check()
+	i.state.handlers.Wait()
+	i.state.mutations.check()
 	return ctx.Err()
 }
 
 // shutDown prevents new calls of handlers.
 func (i *Informer[T]) shutDown() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	close(i.done)
-	for r := range i.registrations {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	close(i.state.done)
+	for r := range i.state.registrations {
 		if r.timer != nil {
 			r.timer.Stop()
 		}
 	}
 }
 
-func (i *Informer[T]) isDone() bool { return isClosed(i.done) }
+func (i *Informer[T]) isDone() bool { return isClosed(i.state.done) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -141,13 +148,13 @@ type informerSink[T any] Informer[T]
 func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) error {
 	// Run publishes the progress after each Pop, but an empty list leaves nothing to pop.
 	defer (*Informer[T])(i).publishProgress()
-	return i.fifo.Replace(items, version)
+	return i.state.fifo.Replace(items, version)
 }
 
 // Apply implements Sink.
 func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
-	err := i.fifo.Apply(changes...)
-	if i.fifo.Len() == 0 {
+	err := i.state.fifo.Apply(changes...)
+	if i.state.fifo.Len() == 0 {
 		// Run publishes the progress after each Pop, but changes that cancel out leave nothing to
 		// pop.
 		(*Informer[T])(i).publishProgress()
@@ -158,105 +165,81 @@ func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 // Bookmark implements Sink.
 func (i *informerSink[T]) Bookmark(version listwatch.Version) error {
 	defer (*Informer[T])(i).publishProgress()
-	return i.fifo.Bookmark(version)
+	return i.state.fifo.Bookmark(version)
 }
 
 // publishProgress updates the store's version, marks the informer as synced, and wakes the
 // callers that wait for a version.
 func (i *Informer[T]) publishProgress() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	version := i.fifo.Version()
-	i.store.SetVersion(version)
-	if !i.isSynced && i.fifo.HasSynced() {
-		i.isSynced = true
-		i.store.compact()
-		for r := range i.registrations {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	version := i.state.fifo.Version()
+	i.setVersion(version)
+	if !i.state.isSynced && i.state.fifo.HasSynced() {
+		i.state.isSynced = true
+		i.compact()
+		for r := range i.state.registrations {
 			r.markSynced()
 		}
 	}
-	i.waiters = slices.DeleteFunc(i.waiters, func(w *waiter) bool { return w.notify(version, i.isSynced) })
+	i.state.waiters = slices.DeleteFunc(i.state.waiters, func(w *waiter) bool {
+		return w.notify(version, i.state.isSynced)
+	})
 }
 
 // handleDeltas stores the changes of one key and queues them for the handlers. It always
 // returns nil.
 func (i *Informer[T]) handleDeltas(deltas Deltas[T], _ bool) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
 	for d := range deltas.All() {
 		i.apply(d)
 	}
 	return nil
 }
 
-// apply stores one change and queues it for the handlers. The caller must hold i.mu.
+// apply stores one change and queues it for the handlers. The caller must hold i.state.mu.
 func (i *Informer[T]) apply(d Delta[T]) {
 	key := d.Item.Key
-	old, _ := i.store.Item(key)
+	old, _ := i.Item(key)
 	n := notification[T]{key: key, old: old, now: d.Item, initial: d.Initial}
 	switch {
 	case d.Type == DeltaDeleted:
 		if old == nil {
 			return
 		}
-		i.store.Delete(key)
-		i.mutations.track(old, nil)
+		i.set(key, nil)
+		i.state.mutations.track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
 		// A list repeated a state that is already stored. Values are compared, because a new
 		// database may reuse the versions of the old one.
 		return
 	default:
-		i.mutations.track(old, d.Item)
-		if err := i.store.Put(d.Item); err != nil {
+		i.state.mutations.track(old, d.Item)
+		if err := i.set(key, d.Item); err != nil {
 			panic(err) // an index function of the program panicked
 		}
 	}
-	for r := range i.registrations {
+	for r := range i.state.registrations {
 		r.queue.push(n)
 	}
 }
 
 // yield blocks while the queue of any handler with MaxPending is full.
 func (i *Informer[T]) yield(ctx context.Context) {
-	i.mu.Lock()
+	i.state.mu.Lock()
 	var slow []*Registration[T]
-	for r := range i.registrations {
+	for r := range i.state.registrations {
 		if r.queue.maxPending > 0 && r.queue.len() >= r.queue.maxPending {
 			slow = append(slow, r)
 		}
 	}
-	i.mu.Unlock()
+	i.state.mu.Unlock()
 	for _, r := range slow {
 		r.queue.waitForRoom(ctx, r.removed)
 	}
 }
-
-// Get returns the value of a key and whether it exists. Like the other read methods it uses
-// only memory: it sends no request to the Source and does not wait for writers. Before the
-// first sync the store may be empty or incomplete. Values are shared and must not be
-// modified.
-func (i *Informer[T]) Get(key listwatch.Key) (T, bool) { return i.store.Get(key) }
-
-// List returns the selected values in key order. See [Indexer.List] for the queries that it
-// supports.
-func (i *Informer[T]) List(q listwatch.Query) ([]T, error) { return i.store.List(q) }
-
-// ByIndex returns the values that the named index holds under the given index value, in key order.
-func (i *Informer[T]) ByIndex(name, value string) ([]T, error) { return i.store.ByIndex(name, value) }
-
-// AddIndex adds an index, at any time; see [Indexer.AddIndex]. If f panics for an object
-// that arrives later, the informer does not recover, because a store without that object
-// would not be a copy of the source.
-func (i *Informer[T]) AddIndex(name string, f IndexFunc[T]) error { return i.store.AddIndex(name, f) }
-
-// Snapshot returns the current content of the store. The snapshot never changes. It
-// shares memory with the store, so it costs memory only for the objects that the store
-// replaces later.
-func (i *Informer[T]) Snapshot() *Snapshot[T] { return i.store.Snapshot() }
-
-// Len returns the number of objects.
-func (i *Informer[T]) Len() int { return i.store.Len() }
 
 // Stats are the sizes of an Informer at one moment.
 type Stats struct {
@@ -274,15 +257,11 @@ type Stats struct {
 // Stats returns the current sizes of i.
 func (i *Informer[T]) Stats() Stats {
 	i.init()
-	s := Stats{Objects: i.Len(), Version: i.Version(), Queued: i.fifo.Len(), Synced: i.HasSynced()}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for r := range i.registrations {
+	s := Stats{Objects: i.Len(), Version: i.Version(), Queued: i.state.fifo.Len(), Synced: i.HasSynced()}
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	for r := range i.state.registrations {
 		s.Pending += r.Pending()
 	}
 	return s
 }
-
-// Version returns the version up to which the local store holds every selected object. It
-// is zero before the initial state is stored.
-func (i *Informer[T]) Version() listwatch.Version { return i.store.Version() }

@@ -27,11 +27,11 @@ func newMutationDetector[T any]() *mutationDetector[T] {
 }
 
 // run checks all values periodically until ctx ends.
-func (d *mutationDetector[T]) run(ctx context.Context) {
+func (m *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(mutationCheckInterval)
 	defer ticker.Stop()
 	for {
-		d.check()
+		m.check()
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -41,37 +41,38 @@ func (d *mutationDetector[T]) run(ctx context.Context) {
 }
 
 // track records item and forgets old, the item that was replaced. Either may be nil.
-func (d *mutationDetector[T]) track(old, item *Item[T]) {
-	if d == nil {
+func (m *mutationDetector[T]) track(old, item *Item[T]) {
+	if m == nil {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.sums, old)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sums, old)
 	if item == nil {
 		return
 	}
-	if sum, ok := d.checksum(item); ok {
-		d.sums[item] = sum
+	if sum, ok := m.checksum(item); ok {
+		m.sums[item] = sum
 	}
 }
 
 // check panics if a value was modified.
-func (d *mutationDetector[T]) check() {
-	if d == nil {
+func (m *mutationDetector[T]) check() {
+	if m == nil {
 		return
 	}
-	if item := d.mutated(); item != nil {
-		panic(fmt.Sprintf("informer: the stored value of %s was modified; values are shared, so modify a copy. Current value: %+v", item.Key, item.Value))
+	if item := m.mutated(); item != nil {
+		panic(fmt.Sprintf("informer: the stored value of %s was modified; values are shared, so modify a copy. "+
+			"Current value: %+v", item.Key, item.Value))
 	}
 }
 
 // mutated returns an item whose value was modified, or nil.
-func (d *mutationDetector[T]) mutated() *Item[T] {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for item, was := range d.sums {
-		if sum, ok := d.checksum(item); ok && sum != was {
+func (m *mutationDetector[T]) mutated() *Item[T] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for item, was := range m.sums {
+		if sum, ok := m.checksum(item); ok && sum != was {
 			return item
 		}
 	}
@@ -79,7 +80,7 @@ func (d *mutationDetector[T]) mutated() *Item[T] {
 }
 
 // checksum hashes the JSON form of the value. ok is false if the value cannot be encoded.
-func (d *mutationDetector[T]) checksum(item *Item[T]) (sum uint64, ok bool) {
+func (m *mutationDetector[T]) checksum(item *Item[T]) (sum uint64, ok bool) {
 	data, err := json.Marshal(item.Value)
-	return maphash.Bytes(d.seed, data), err == nil
+	return maphash.Bytes(m.seed, data), err == nil
 }

@@ -68,7 +68,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		sink.decode, sink.releases = defaultDecoder[T]()
 	}
 	source, policy := reflector.Direct(r.Source)
-	q := listwatch.Query{Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields}
+	q := listwatch.Query{
+		Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields,
+	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q, Release: sink.releases,
 		PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
@@ -160,7 +162,9 @@ func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) 
 			err = fmt.Errorf("panic: %v", p)
 		}
 		if err != nil {
-			err = &listwatch.Error{Code: listwatch.Corrupt, Op: at + " " + o.Key.String() + " at version " + o.Version.String(), Err: err}
+			err = &listwatch.Error{
+				Code: listwatch.Corrupt, Op: at + " " + o.Key.String() + " at version " + o.Version.String(), Err: err,
+			}
 			r.Trace.refused(o, err)
 		}
 	}()

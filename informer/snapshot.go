@@ -95,20 +95,20 @@ func pairs[T any](items iter.Seq[*Item[T]]) iter.Seq2[listwatch.Key, T] {
 	}
 }
 
-func (v *contents[T]) len() int {
-	if v.items == nil {
+func (c *contents[T]) len() int {
+	if c.items == nil {
 		return 0
 	}
-	return v.items.Len()
+	return c.items.Len()
 }
 
-func (v *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
-	if v.items == nil {
+func (c *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
+	if c.items == nil {
 		return nil, false
 	}
 	p := newSearchKey(key)
 	defer p.release()
-	found, ok := v.items.Get(p)
+	found, ok := c.items.Get(p)
 	if !ok {
 		return nil, false
 	}
@@ -116,8 +116,8 @@ func (v *contents[T]) get(key listwatch.Key) (*Item[T], bool) {
 }
 
 // scan yields the items that match sel, in key order, until yield returns false.
-func (v *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
-	if v.items == nil {
+func (c *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
+	if c.items == nil {
 		return
 	}
 	visit := func(i *Item[T]) bool {
@@ -126,29 +126,29 @@ func (v *contents[T]) scan(sel listFilter, yield func(*Item[T]) bool) {
 	}
 	switch {
 	case sel.matchesOneKey():
-		if i, ok := v.get(listwatch.Key{Namespace: *sel.namespace, Name: *sel.name}); ok {
+		if i, ok := c.get(listwatch.Key{Namespace: *sel.namespace, Name: *sel.name}); ok {
 			visit(i)
 		}
 		return
 	case sel.namespace == nil:
-		v.items.Scan(func(k keyed) bool { return visit(k.(*Item[T])) })
+		c.items.Scan(func(k keyed) bool { return visit(k.(*Item[T])) })
 		return
 	}
 	p := newSearchKey(listwatch.Key{Namespace: *sel.namespace})
 	defer p.release()
-	v.items.Ascend(p, func(k keyed) bool {
+	c.items.Ascend(p, func(k keyed) bool {
 		i := k.(*Item[T])
 		return i.Key.Namespace == *sel.namespace && visit(i)
 	})
 }
 
-func (v *contents[T]) index(name string) (*index[T], error) {
-	names := make([]string, len(v.indexes))
-	for i := range v.indexes {
-		if v.indexes[i].name == name {
-			return &v.indexes[i], nil
+func (c *contents[T]) index(name string) (*index[T], error) {
+	names := make([]string, len(c.indexes))
+	for i := range c.indexes {
+		if c.indexes[i].name == name {
+			return &c.indexes[i], nil
 		}
-		names[i] = v.indexes[i].name
+		names[i] = c.indexes[i].name
 	}
 	known := "no indexes exist; add one with AddIndex"
 	if len(names) > 0 {
@@ -189,9 +189,11 @@ func checkQuery(q listwatch.Query) error {
 	}
 	switch {
 	case q.Start == listwatch.StartAt || q.Version != 0 || q.Match != listwatch.MatchNotOlderThan:
-		return refuse("version " + q.Version.String() + ": versions are not supported; use WaitForVersion before the list")
+		return refuse("version " + q.Version.String() +
+			": versions are not supported; use WaitForVersion before the list")
 	case q.Limit > 0:
-		return refuse("limit " + strconv.Itoa(q.Limit) + ": limits are not supported; iterate over a Snapshot and stop early")
+		return refuse("limit " + strconv.Itoa(q.Limit) +
+			": limits are not supported; iterate over a Snapshot and stop early")
 	case q.Continue != "":
 		return refuse("continue tokens are not supported; keep a Snapshot, which does not change")
 	case q.InitialEvents != listwatch.InitialEventsUnset || q.Bookmarks:
@@ -215,15 +217,15 @@ func scope(member string, fields listwatch.FieldSelector, path string) *string {
 }
 
 // matchesOneKey reports whether at most one key can match.
-func (s *listFilter) matchesOneKey() bool { return s.namespace != nil && s.name != nil }
+func (l *listFilter) matchesOneKey() bool { return l.namespace != nil && l.name != nil }
 
-func (s *listFilter) matchesAll() bool {
-	return s.namespace == nil && s.name == nil && s.labels.Empty() && s.fields.Empty()
+func (l *listFilter) matchesAll() bool {
+	return l.namespace == nil && l.name == nil && l.labels.Empty() && l.fields.Empty()
 }
 
-func (s *listFilter) matchesKey(k listwatch.Key) bool {
-	return (s.namespace == nil || k.Namespace == *s.namespace) && (s.name == nil || k.Name == *s.name) &&
-		(s.fields.Empty() || s.fields.Matches(&listwatch.Object{Key: k}))
+func (l *listFilter) matchesKey(k listwatch.Key) bool {
+	return (l.namespace == nil || k.Namespace == *l.namespace) && (l.name == nil || k.Name == *l.name) &&
+		(l.fields.Empty() || l.fields.Matches(&listwatch.Object{Key: k}))
 }
 
 func quote(s string) string { return strconv.Quote(s) }

@@ -37,12 +37,12 @@ func (i *Informer[T]) HasSynced() bool {
 // state.
 func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced bool) {
 	i.init()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for r := range i.registrations {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	for r := range i.state.registrations {
 		all = append(all, r)
 	}
-	return all, i.isSynced
+	return all, i.state.isSynced
 }
 
 // WaitForSync blocks until the store holds the initial state, and [Registration.HasSynced]
@@ -80,7 +80,7 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 		return nil
 	case <-removed:
 		return nil
-	case <-i.done:
+	case <-i.state.done:
 		return &listwatch.Error{Code: listwatch.Unavailable, Op: op, Message: "the informer's Run has returned"}
 	case <-ctx.Done():
 		return ctx.Err()
@@ -102,11 +102,11 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	i.init()
 	w := &waiter{version: v, reached: make(chan struct{})}
-	i.mu.Lock()
-	if !w.notify(i.store.Version(), i.isSynced) {
-		i.waiters = append(i.waiters, w)
+	i.state.mu.Lock()
+	if !w.notify(i.Version(), i.state.isSynced) {
+		i.state.waiters = append(i.state.waiters, w)
 	}
-	i.mu.Unlock()
+	i.state.mu.Unlock()
 	if isClosed(w.reached) {
 		return nil
 	}
@@ -114,11 +114,11 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
 }
 
-// removeWaiter removes w from i.waiters, unless publishProgress has already removed it.
+// removeWaiter removes w from i.state.waiters, unless publishProgress has already removed it.
 func (i *Informer[T]) removeWaiter(w *waiter) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.waiters = slices.DeleteFunc(i.waiters, func(other *waiter) bool { return other == w })
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	i.state.waiters = slices.DeleteFunc(i.state.waiters, func(other *waiter) bool { return other == w })
 }
 
 func errNoSource(op string) error {

@@ -83,7 +83,10 @@ func (s *Source) Expire() error {
 }
 
 func expired(floor listwatch.Version) error {
-	return &listwatch.Error{Code: listwatch.Expired, Message: fmt.Sprintf("the test dropped the history before version %d: list again", floor)}
+	return &listwatch.Error{
+		Code:    listwatch.Expired,
+		Message: fmt.Sprintf("the test dropped the history before version %d: list again", floor),
+	}
 }
 
 // Fail makes every list and watch that starts from now on fail with err. If err is nil, they

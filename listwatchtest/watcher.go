@@ -23,7 +23,8 @@ func (s *Source) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	page, err := source.List(ctx, q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ours && made != strconv.Itoa(s.expiries) || q.Match == listwatch.MatchExact && q.Start == listwatch.StartAt && q.Version < s.floor {
+	isExact := q.Match == listwatch.MatchExact && q.Start == listwatch.StartAt
+	if ours && made != strconv.Itoa(s.expiries) || isExact && q.Version < s.floor {
 		return listwatch.Page{}, expired(s.floor)
 	}
 	if err == nil && page.Continue != "" {

@@ -114,12 +114,12 @@ type firstRead struct {
 
 // oldest returns the watch with the oldest possible start, at most limit versions before the newest
 // version. It returns nil if there is no such watch.
-func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *backfillStart {
-	distance := searchMax(limit, func(distance listwatch.Version) bool { return s.canList(ctx, s.newest-distance) })
+func (b *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *backfillStart {
+	distance := searchMax(limit, func(distance listwatch.Version) bool { return b.canList(ctx, b.newest-distance) })
 	if distance == 0 {
 		return nil
 	}
-	best := s.watch(ctx, s.newest-distance)
+	best := b.watch(ctx, b.newest-distance)
 	if best != nil {
 		return best
 	}
@@ -127,7 +127,7 @@ func (s *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 	// from a cache with a shorter history. So search again, now for the oldest version that can be
 	// watched.
 	searchMax(distance-1, func(distance listwatch.Version) bool {
-		older := s.watch(ctx, s.newest-distance)
+		older := b.watch(ctx, b.newest-distance)
 		if older == nil {
 			return false
 		}
@@ -154,23 +154,23 @@ func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwat
 	return low
 }
 
-func (s *backfillSearch) canList(ctx context.Context, v listwatch.Version) bool {
-	_, err := s.source.List(ctx, listwatch.Query{
+func (b *backfillSearch) canList(ctx context.Context, v listwatch.Version) bool {
+	_, err := b.source.List(ctx, listwatch.Query{
 		Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact, Limit: 1,
 	})
 	return err == nil
 }
 
 // watch returns a watch from v, or nil if the upstream refuses it.
-func (s *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfillStart {
-	w, err := s.source.Watch(ctx, listwatch.Query{
+func (b *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfillStart {
+	w, err := b.source.Watch(ctx, listwatch.Query{
 		Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true,
 	})
 	if err != nil {
 		return nil
 	}
 	start := &backfillStart{v, w, make(chan firstRead, 1)}
-	if !s.readFirst(start) {
+	if !b.readFirst(start) {
 		_ = w.Close() // it has already failed
 		return nil
 	}
@@ -180,18 +180,18 @@ func (s *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfi
 // readFirst reads the first events of a watch. It returns false if the watch fails within the
 // timeout. After the timeout the read continues, because its end would close the connection of a
 // client.
-func (s *backfillSearch) readFirst(start *backfillStart) bool {
+func (b *backfillSearch) readFirst(start *backfillStart) bool {
 	events := make([]listwatch.Event, reflector.DefaultPageSize)
 	if p, ok := start.watcher.(listwatch.Poller); ok {
 		n, err := p.Poll(events)
 		start.first <- firstRead{events[:n], err}
 		return err == nil
 	}
-	s.tasks.start(func(ctx context.Context) { // ends when the watch is closed, too
+	b.tasks.start(func(ctx context.Context) { // ends when the watch is closed, too
 		n, err := start.watcher.Next(ctx, events)
 		start.first <- firstRead{events[:n], err}
 	})
-	timeout := time.NewTimer(s.timeout)
+	timeout := time.NewTimer(b.timeout)
 	defer timeout.Stop()
 	select {
 	case r := <-start.first:

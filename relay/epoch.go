@@ -33,12 +33,12 @@ func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
 }
 
 // close interrupts reads, and ends all watches with err after they have read the remaining events.
-func (ep *epochCache) close(err error) {
-	ep.cancel() // first, so that an interrupted read finds that the epoch is over
-	ep.Fail(err)
+func (e *epochCache) close(err error) {
+	e.cancel() // first, so that an interrupted read finds that the epoch is over
+	e.Fail(err)
 }
 
-func (ep *epochCache) isOver() bool { return ep.ctx.Err() != nil }
+func (e *epochCache) isOver() bool { return e.ctx.Err() != nil }
 
 // epochs holds the epochCache that readers use and the one that receives events. They differ
 // while the relay catches up with an upstream whose versions have started over. It is safe

@@ -24,29 +24,29 @@ type logWriter struct {
 var _ reflector.Sink = (*logWriter)(nil)
 
 // Begin implements [reflector.Sink].
-func (w *logWriter) Begin() { w.state = nil }
+func (l *logWriter) Begin() { l.state = nil }
 
 // Take implements [reflector.Sink]. It appends all changes of a version to the log at once.
-func (w *logWriter) Take(events []listwatch.Event) error {
-	w.relay.monitor.heard()
+func (l *logWriter) Take(events []listwatch.Event) error {
+	l.relay.monitor.heard()
 	for len(events) > 0 {
 		n := 1
 		var err error
 		switch e := events[0]; {
 		case e.Initial:
-			w.state = append(w.state, e.Object)
+			l.state = append(l.state, e.Object)
 		case e.Type == listwatch.Synced:
-			err = w.synced(e)
+			err = l.synced(e)
 		case e.Type == listwatch.Bookmark:
-			err = w.bookmark(e)
+			err = l.bookmark(e)
 		default:
 			for n < len(events) && isChange(events[n]) && events[n].Version == e.Version {
 				n++
 			}
-			err = w.append(events[:n])
+			err = l.append(events[:n])
 		}
 		if err != nil {
-			w.relay.upstream.skipBackfill()
+			l.relay.upstream.skipBackfill()
 			return err
 		}
 		events = events[n:]
@@ -58,21 +58,21 @@ func isChange(e listwatch.Event) bool {
 	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
 }
 
-// synced applies the state that consists of the initial events in w.state. The bookmark e has ended
+// synced applies the state that consists of the initial events in l.state. The bookmark e has ended
 // these events.
-func (w *logWriter) synced(e listwatch.Event) error {
-	r, v := w.relay, e.Version
+func (l *logWriter) synced(e listwatch.Event) error {
+	r, v := l.relay, e.Version
 	d := r.describe(epochOf(e, r.upstream.Source))
 	to := r.upstream.takeTarget()
 	ep := r.epochs.filling()
 	var err error
 	switch {
-	case ep == nil || ep.name != d.Epoch || v < w.newest || w.incomplete && v < ep.Version():
-		err = w.startEpoch(ep, d, v, to)
-	case v > ep.Version() || w.incomplete:
-		err = ep.Replace(w.state, v)
+	case ep == nil || ep.name != d.Epoch || v < l.newest || l.incomplete && v < ep.Version():
+		err = l.startEpoch(ep, d, v, to)
+	case v > ep.Version() || l.incomplete:
+		err = ep.Replace(l.state, v)
 		if served, _, _ := r.epochs.get(); err == nil && served == ep {
-			r.options.Trace.replaced(v, len(w.state))
+			r.options.Trace.replaced(v, len(l.state))
 		}
 	default:
 		// The log has already reached this version through events or bookmarks, so no watch
@@ -82,17 +82,17 @@ func (w *logWriter) synced(e listwatch.Event) error {
 		return err
 	}
 	r.upstream.synced(d.Epoch)
-	w.incomplete = false
-	w.newest, w.state = v, nil
+	l.incomplete = false
+	l.newest, l.state = v, nil
 	return nil
 }
 
-// startEpoch starts an epoch with the initial events in w.state, at version v. Readers get the new
+// startEpoch starts an epoch with the initial events in l.state, at version v. Readers get the new
 // epoch in place of the previous one, which may be nil, when the new epoch has reached the target.
-func (w *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
-	r := w.relay
+func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
+	r := l.relay
 	ep := r.newEpoch(d)
-	if err := ep.Replace(w.state, v); err != nil {
+	if err := ep.Replace(l.state, v); err != nil {
 		return err
 	}
 	r.monitor.forget()
@@ -140,8 +140,8 @@ func (r *Relay) awaitBackfill(ctx context.Context, ep *epochCache, v listwatch.V
 }
 
 // bookmark advances the version of the epoch.
-func (w *logWriter) bookmark(e listwatch.Event) error {
-	ep := w.relay.epochs.filling()
+func (l *logWriter) bookmark(e listwatch.Event) error {
+	ep := l.relay.epochs.filling()
 	if err := ep.check(e); err != nil {
 		return err
 	}
@@ -150,29 +150,29 @@ func (w *logWriter) bookmark(e listwatch.Event) error {
 }
 
 // append adds the changes of one version to the log.
-func (w *logWriter) append(events []listwatch.Event) error {
-	ep, v := w.relay.epochs.filling(), events[0].Version
+func (l *logWriter) append(events []listwatch.Event) error {
+	ep, v := l.relay.epochs.filling(), events[0].Version
 	if v <= ep.Version() {
 		// Watchers have already received other changes of version v or of a later version, or a
 		// bookmark at such a version, so these events are too late. Apply returns an error, and
 		// makes the cache refuse watches from the version that it has reached.
-		w.incomplete = true
+		l.incomplete = true
 		// Ignore that error, because the error below is clearer.
 		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key})
 		return corrupt("changes of version %d were received after the relay had passed it", v)
 	}
-	w.changes = w.changes[:0]
+	l.changes = l.changes[:0]
 	for _, e := range events {
 		change, err := change(ep, e)
 		if err != nil {
 			return err
 		}
-		w.changes = append(w.changes, change)
+		l.changes = append(l.changes, change)
 	}
-	err := ep.Apply(w.changes...)
-	clear(w.changes)
+	err := ep.Apply(l.changes...)
+	clear(l.changes)
 	if err == nil {
-		w.newest = v
+		l.newest = v
 	}
 	return err
 }
@@ -192,8 +192,8 @@ func change(ep *epochCache, e listwatch.Event) (watchcache.Change, error) {
 }
 
 // check returns an error if the bookmark e has an annotation with another epoch.
-func (ep *epochCache) check(e listwatch.Event) error {
-	was, is := ep.name, annotatedEpoch(e)
+func (e *epochCache) check(bookmark listwatch.Event) error {
+	was, is := e.name, annotatedEpoch(bookmark)
 	if was == "" || is == "" || was == is {
 		return nil
 	}

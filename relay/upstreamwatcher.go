@@ -28,94 +28,94 @@ type upstreamWatcher struct {
 }
 
 // Next implements [listwatch.Watcher].
-func (w *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
+func (u *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
 	for n == 0 && err == nil {
-		n, err = w.next(ctx, dst)
+		n, err = u.next(ctx, dst)
 	}
-	u := w.upstream
-	if n > 0 && !dst[n-1].Initial && dst[n-1].Version >= u.progress.end {
-		u.progress = backfillProgress{}
+	upstream := u.upstream
+	if n > 0 && !dst[n-1].Initial && dst[n-1].Version >= upstream.progress.end {
+		upstream.progress = backfillProgress{}
 	}
 	if err == nil {
 		return n, nil
 	}
-	if failure := w.failed(); failure != nil {
+	if failure := u.failed(); failure != nil {
 		return n, failure
 	}
-	u.failed(err)
+	upstream.failed(err)
 	return n, err
 }
 
 // next is like Next, but it may return neither events nor an error.
-func (w *upstreamWatcher) next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
+func (u *upstreamWatcher) next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
 	switch {
-	case len(w.pending) > 0:
-		n = copy(dst, w.pending)
-		if w.pending = w.pending[n:]; len(w.pending) == 0 {
-			w.pending = nil // release the events
+	case len(u.pending) > 0:
+		n = copy(dst, u.pending)
+		if u.pending = u.pending[n:]; len(u.pending) == 0 {
+			u.pending = nil // release the events
 		}
 		return n, nil
-	case w.first != nil:
+	case u.first != nil:
 		select {
-		case r := <-w.first:
-			w.pending, w.first = r.events, nil
+		case r := <-u.first:
+			u.pending, u.first = r.events, nil
 			return 0, r.err
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-	case w.poller != nil:
-		return w.nextFromPoller(ctx, dst)
+	case u.poller != nil:
+		return u.nextFromPoller(ctx, dst)
 	}
-	return w.Watcher.Next(ctx, dst)
+	return u.Watcher.Next(ctx, dst)
 }
 
 // nextFromPoller implements Next if the wrapped Watcher is a Poller. It returns a bookmark when the
 // Poller advances without an event.
-func (w *upstreamWatcher) nextFromPoller(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (u *upstreamWatcher) nextFromPoller(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for {
-		if n, err := w.poller.Poll(dst); n > 0 || err != nil {
+		if n, err := u.poller.Poll(dst); n > 0 || err != nil {
 			return n, err
 		}
-		if at := w.poller.Position(); at > w.position {
-			w.position = at
-			dst[0] = listwatch.NewBookmark(listwatch.Describe(w.upstream.Source), at, false)
+		if at := u.poller.Position(); at > u.position {
+			u.position = at
+			dst[0] = listwatch.NewBookmark(listwatch.Describe(u.upstream.Source), at, false)
 			return 1, nil
 		}
-		w.poller.Wake(w.onWake)
+		u.poller.Wake(u.onWake)
 		select {
-		case <-w.signal:
+		case <-u.signal:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
 }
 
-func (w *upstreamWatcher) wake() {
+func (u *upstreamWatcher) wake() {
 	select {
-	case w.signal <- struct{}{}:
+	case u.signal <- struct{}{}:
 	default:
 	}
 }
 
 // fail ends the watch with err. Only the first call has an effect.
-func (w *upstreamWatcher) fail(err error) {
-	w.mu.Lock()
-	if w.failure == nil {
-		w.failure = err
+func (u *upstreamWatcher) fail(err error) {
+	u.mu.Lock()
+	if u.failure == nil {
+		u.failure = err
 	}
-	w.mu.Unlock()
-	_ = w.Watcher.Close() // Next returns err, so the error of Close is not needed
-	w.wake()
+	u.mu.Unlock()
+	_ = u.Watcher.Close() // Next returns err, so the error of Close is not needed
+	u.wake()
 }
 
-func (w *upstreamWatcher) failed() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failure
+func (u *upstreamWatcher) failed() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.failure
 }
 
 // Close implements [listwatch.Watcher].
-func (w *upstreamWatcher) Close() error {
-	w.upstream.closed(w)
-	return w.Watcher.Close()
+func (u *upstreamWatcher) Close() error {
+	u.upstream.closed(u)
+	return u.Watcher.Close()
 }

@@ -32,14 +32,14 @@ type WatchEnd struct {
 
 // IsBrief reports whether the watch ended soon and without an event. If a server ends
 // watches immediately, the reflector must not reconnect immediately.
-func (e WatchEnd) IsBrief() bool { return e.Opened && e.Received == 0 && !e.HasLived() }
+func (w WatchEnd) IsBrief() bool { return w.Opened && w.Received == 0 && !w.HasLived() }
 
 // HasLived reports whether the watch was open for at least a second, even if it received no event.
-func (e WatchEnd) HasLived() bool { return e.Lived >= briefLife }
+func (w WatchEnd) HasLived() bool { return w.Lived >= briefLife }
 
 // IsClean reports whether the watch ended cleanly. It does not use errors.Is, because the
 // error of a connection that broke during the dial may wrap io.EOF.
-func (e WatchEnd) IsClean() bool { return e.Err == io.EOF }
+func (w WatchEnd) IsClean() bool { return w.Err == io.EOF }
 
 // isExpiry reports whether the credentials of the watch have expired after it was open for a while.
 // The server is well, so this is no failure.

@@ -40,66 +40,66 @@ type ResumePoint struct {
 // events. It changes the type of the bookmark that ends them to Synced, and the type of
 // every other bookmark to Bookmark. For an event that is out of order it returns an error
 // of code Corrupt and changes nothing.
-func (p *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
+func (r *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 	switch {
 	case e.Type == listwatch.Bookmark || e.Type == listwatch.Synced:
-		return p.bookmark(e), nil
-	case !p.Synced:
+		return r.bookmark(e), nil
+	case !r.Synced:
 		e.Initial = e.Type == listwatch.Added
-		p.Advanced = true
+		r.Advanced = true
 		return true, nil
-	case e.Version > p.Newest():
-		if p.group != 0 {
-			p.Version = p.group
+	case e.Version > r.Newest():
+		if r.group != 0 {
+			r.Version = r.group
 		}
-		p.group, p.first = e.Version, e.Object.Key
-		clear(p.rest)
-	case e.Version == p.group:
-		if p.delivered(e.Object.Key) {
+		r.group, r.first = e.Version, e.Object.Key
+		clear(r.rest)
+	case e.Version == r.group:
+		if r.delivered(e.Object.Key) {
 			return false, nil
 		}
-		if p.rest == nil {
-			p.rest = make(map[listwatch.Key]struct{})
+		if r.rest == nil {
+			r.rest = make(map[listwatch.Key]struct{})
 		}
-		p.rest[e.Object.Key] = struct{}{}
+		r.rest[e.Object.Key] = struct{}{}
 	default:
 		return false, &listwatch.Error{
 			Code: listwatch.Corrupt, Op: "read an event",
 			Message: fmt.Sprintf("%s %s at version %d was received after version %d",
-				e.Type, e.Object.Key, e.Version, p.Newest()),
+				e.Type, e.Object.Key, e.Version, r.Newest()),
 		}
 	}
-	p.Advanced, p.Confirmed = true, true
+	r.Advanced, r.Confirmed = true, true
 	return true, nil
 }
 
 // Newest returns the version of the newest event, or Version if that is newer.
-func (p *ResumePoint) Newest() listwatch.Version { return max(p.Version, p.group) }
+func (r *ResumePoint) Newest() listwatch.Version { return max(r.Version, r.group) }
 
-func (p *ResumePoint) delivered(key listwatch.Key) bool {
-	_, ok := p.rest[key]
-	return ok || key == p.first
+func (r *ResumePoint) delivered(key listwatch.Key) bool {
+	_, ok := r.rest[key]
+	return ok || key == r.first
 }
 
 // bookmark records a bookmark. After a resume, a bookmark may be older than the newest
 // event. Such a bookmark is not passed on.
-func (p *ResumePoint) bookmark(e *listwatch.Event) (pass bool) {
-	if !p.Synced {
+func (r *ResumePoint) bookmark(e *listwatch.Event) (pass bool) {
+	if !r.Synced {
 		// A server that cannot mark the end of the initial events sends its first bookmark
 		// after them, so that bookmark counts as Synced.
-		p.Synced, p.Version, p.Advanced, p.Confirmed = true, e.Version, true, true
+		r.Synced, r.Version, r.Advanced, r.Confirmed = true, e.Version, true, true
 		e.Type = listwatch.Synced
 		return true
 	}
 	e.Type = listwatch.Bookmark
-	if e.Version > p.Version {
-		p.Advanced, p.Confirmed = true, true
-		p.Version = e.Version
+	if e.Version > r.Version {
+		r.Advanced, r.Confirmed = true, true
+		r.Version = e.Version
 	}
-	if e.Version < p.group {
+	if e.Version < r.group {
 		return false
 	}
-	p.group = 0
-	clear(p.rest)
-	return e.Version == p.Version
+	r.group = 0
+	clear(r.rest)
+	return e.Version == r.Version
 }

@@ -25,15 +25,15 @@ type WatchListSupport struct {
 }
 
 // Unsupported reports whether the Source must be listed.
-func (s *WatchListSupport) Unsupported() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Now().Before(s.unsupported)
+func (w *WatchListSupport) Unsupported() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.unsupported)
 }
 
 // MarkUnsupported makes Unsupported return true for [WatchListRetryInterval].
-func (s *WatchListSupport) MarkUnsupported() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unsupported = time.Now().Add(WatchListRetryInterval)
+func (w *WatchListSupport) MarkUnsupported() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unsupported = time.Now().Add(WatchListRetryInterval)
 }
