@@ -34,9 +34,6 @@ const (
 	freeBytes    = 16 << 10
 )
 
-// maxTrailers is the maximum number of trailers that a request may announce. More are ignored.
-const maxTrailers = 100
-
 // charge takes n units from the budget. It returns an error if the client has exceeded the budget.
 func (b *budget) charge(n int) error {
 	if b.used += n; b.used <= budgetSize {

@@ -9,25 +9,34 @@
 //
 // # Where to find what
 //
-//   - server.go: what the loop shares with its http.Server, and the settings of connections.
-//   - conn.go: a connection, its goroutines and its end. timers.go: its timeouts and pings.
-//   - frames.go: the reader's dispatch, a method for each type of frame. headers.go: header
-//     blocks, and requests made of them. budget.go: what a peer may cost the server.
-//   - stream.go: the state of a stream, and what it sends. write.go: the order of the streams,
-//     the writer, and the bytes of its next write.
-//   - response.go and respond.go: the http.ResponseWriter. body.go: the body of a request.
-//   - handler.go: the goroutines of handlers. watch.go: streams without a goroutine.
-//   - tunnel.go: WebSockets (RFC 8441), as connections that handlers hijack.
+// Each file uses those above it in this list:
+//
+//   - errors.go, settings.go: errors, and the limits and timeouts of a connection.
+//   - budget.go, late.go: what a peer may cost the server, and what may be under way from it.
+//   - pseudo.go, headers.go: header blocks. output.go: the bytes of the next write.
+//   - state.go: the state of connections, streams and exchanges, and who owns it. streams.go: lists
+//     of streams.
+//   - sched.go: the streams that are ready, and those that wait for a window. encode.go: header
+//     blocks of responses. body.go: the body of a request. end.go: the ends of streams and
+//     connections. send.go: what a stream sends.
+//   - respond.go, response.go, deadline.go: the http.ResponseWriter.
+//   - watch.go: streams without a goroutine. tunnel.go: WebSockets (RFC 8441), as connections that
+//     handlers hijack. handler.go: the goroutines of handlers.
+//   - request.go, frames.go: the reader, with a method for each type of frame. write.go: the
+//     writer. timers.go: timeouts and pings.
+//   - conn.go: a connection from its start to its end. server.go: what the loop shares with its
+//     http.Server.
 //
 // # Locks
 //
 // The mutex of a connection guards all of its streams. It is never held during I/O, nor while a
-// handler or a function of Watch.Go runs. Header blocks are encoded under the mutex in the order in
-// which they are written, because the encoder's table must change in that order.
+// handler, a function of Watch.Go or a hook of http.Server runs. Header blocks are encoded under
+// the mutex in the order in which they are written, because the encoder's table must change in that
+// order.
 //
 // # Hostile peers
 //
 // Each frame that costs the server something and that an honest client seldom sends is charged to
-// the connection's budget in frames.go or headers.go, by the methods in budget.go. A connection
+// the connection's budget in frames.go or request.go, by the methods in budget.go. A connection
 // that has exceeded its budget ends with ENHANCE_YOUR_CALM.
 package loop

@@ -226,7 +226,7 @@ func TestResetStreamsCallNoHandler(t *testing.T) {
 			// starts.
 			c.mu.Lock()
 			st := c.addStream(1)
-			c.openExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{end: true})
+			c.openExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{block: block{end: true}})
 			st.fail(errors.New("reset"))
 			c.mu.Unlock()
 		}

@@ -2,14 +2,10 @@ package loop
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"golang.org/x/net/http2"
 )
-
-// maxWindow is the largest flow-control window (RFC 9113, section 6.9.1).
-const maxWindow = math.MaxInt32
 
 // read reads frames until the connection fails or the client violates the protocol.
 func (c *conn) read() error {
@@ -82,7 +78,7 @@ func (c *conn) receive(f http2.Frame) error {
 	defer c.mu.Unlock()
 	c.lastFrame = c.arrived
 	c.timers.pingAckBy = time.Time{} // any frame shows that the client is alive
-	err := c.chargeBlock()
+	err := c.budget.charge(c.headers.cost())
 	if err == nil && !c.closing && !c.dead {
 		err = c.dispatch(f, complete)
 	}
@@ -133,17 +129,6 @@ func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
 		// frame, which must be ignored. Browsers send some unknown frames on purpose.
 		return c.budget.chargeUnexplained()
 	}
-}
-
-// streamError resets a stream because of what the client has sent.
-func (c *conn) streamError(id uint32, code http2.ErrCode) error {
-	if st := c.streams.find(id); st != nil {
-		st.abort(code, errMalformed)
-	} else {
-		c.out.reset(id, code)
-		c.wakeWriter()
-	}
-	return c.budget.charge(costFrame)
 }
 
 func (c *conn) receiveSettings(f *http2.SettingsFrame) error {
@@ -206,12 +191,6 @@ func (c *conn) receiveReset(f *http2.RSTStreamFrame) error {
 	}
 	c.cut.end(f.StreamID)
 	return c.budget.chargeUnexplained()
-}
-
-// isIdle reports whether the client has not opened the stream yet. After the last GOAWAY, new
-// streams are ignored, but not idle: their frames may be under way (RFC 9113, section 6.8).
-func (c *conn) isIdle(id uint32) bool {
-	return id%2 == 0 || id > c.lastID && c.goAwayState != goAwayRefused
 }
 
 func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {

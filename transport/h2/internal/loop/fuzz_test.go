@@ -40,11 +40,11 @@ func FuzzFrames(f *testing.F) {
 func sendFrames(t *testing.T, input []byte) {
 	client, server := net.Pipe()
 	hs := &http.Server{ErrorLog: log.New(io.Discard, "", 0), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 3}}
-	c := newConn(&Server{ExtendedConnect: true}, hs, server, nil, http.HandlerFunc(echoOrWatch))
+	c := newConn(hs, server, nil, http.HandlerFunc(echoOrWatch), true)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.serve(t.Context())
+		new(Server).run(t.Context(), c)
 	}()
 	go func() { _, _ = io.Copy(io.Discard, client) }()
 	framer := http2.NewFramer(client, nil)
@@ -136,12 +136,12 @@ func FuzzHeaderBlock(f *testing.F) {
 		hs := &http.Server{MaxHeaderBytes: 4 << 10}
 		client, server := net.Pipe()
 		defer client.Close()
-		c := newConn(&Server{ExtendedConnect: true}, hs, server, nil, nil)
+		c := newConn(hs, server, nil, nil, true)
 		b := &c.headers
 		if b.add(first, true) != nil {
 			return
 		}
-		*b = headerBlock{decoder: b.decoder, limit: b.limit}
+		b.block = block{}
 		before := allocated()
 		if b.add(second, true) != nil {
 			return

@@ -17,8 +17,11 @@ import (
 type headerBlock struct {
 	decoder *hpack.Decoder
 	limit   int // the maximum size of all fields together, measured as in RFC 9113, section 6.5.2
+	block
+}
 
-	// The next fields describe the current block.
+// A block is the header block that a headerBlock assembles.
+type block struct {
 	stream        uint32
 	end           bool // END_STREAM
 	selfDependent bool
@@ -31,25 +34,25 @@ type headerBlock struct {
 	invalid       error // the first violation of RFC 9113, section 8.2
 }
 
-var (
-	errFieldName  = errors.New("a field name is invalid")
-	errFieldValue = errors.New("a field value is invalid")
-	errConnField  = errors.New("a field is specific to HTTP/1.1 connections")
-	errLength     = errors.New("content-length is invalid")
-)
-
-func (b *headerBlock) init(c *conn) {
-	b.limit = c.settings.headerBytes
+func (b *headerBlock) init(limit int) {
+	b.limit = limit
 	// Until the client acknowledges the SETTINGS it may use the default table.
 	b.decoder = hpack.NewDecoder(defaultTable, b.emit)
 	b.decoder.SetMaxStringLength(2 * b.limit) // add applies the same limit to the whole block
 }
 
 func (b *headerBlock) start(f *http2.HeadersFrame) error {
-	*b = headerBlock{decoder: b.decoder, limit: b.limit, stream: f.StreamID, end: f.StreamEnded()}
+	b.block = block{stream: f.StreamID, end: f.StreamEnded()}
 	b.selfDependent = f.HasPriority() && f.Priority.StreamDep == f.StreamID
 	return b.add(f.HeaderBlockFragment(), f.HeadersEnded())
 }
+
+var (
+	errFieldName  = errors.New("a field name is invalid")
+	errFieldValue = errors.New("a field value is invalid")
+	errConnField  = errors.New("a field is specific to HTTP/1.1 connections")
+	errLength     = errors.New("content-length is invalid")
+)
 
 func (b *headerBlock) add(fragment []byte, last bool) error {
 	b.encoded += len(fragment)
@@ -66,9 +69,9 @@ func (b *headerBlock) add(fragment []byte, last bool) error {
 	return nil
 }
 
-// chargeBlock charges for the header block that is being read.
-func (c *conn) chargeBlock() error {
-	b := &c.headers
+// cost returns the units of the budget that the block costs in addition to those it has cost
+// before.
+func (b *headerBlock) cost() int {
 	cost := 0
 	if b.continuations > freeContinuations {
 		b.continuations--
@@ -78,7 +81,7 @@ func (c *conn) chargeBlock() error {
 		cost += units - b.charged
 		b.charged = units
 	}
-	return c.budget.charge(cost)
+	return cost
 }
 
 // emit receives the decoded fields. Beyond the limit it only counts their size.
@@ -126,106 +129,6 @@ func (b *headerBlock) check(f hpack.HeaderField) error {
 // release drops the fields of a block that has been handled.
 func (b *headerBlock) release() { b.fields, b.pseudo = nil, pseudoHeaders{} }
 
-// receiveBlock handles a complete header block: the head of a request, or its trailers.
-func (c *conn) receiveBlock() error {
-	b := &c.headers
-	defer b.release()
-	if b.stream%2 == 0 {
-		return connError{http2.ErrCodeProtocol, "a client must open streams with odd numbers"}
-	}
-	if b.selfDependent {
-		return connError{http2.ErrCodeProtocol, "a stream depends on itself"}
-	}
-	if st := c.streams.find(b.stream); st != nil {
-		return c.receiveTrailers(st)
-	}
-	if b.stream <= c.lastID {
-		return c.receiveLateTrailers()
-	}
-	c.budget.explain(framesPerStream)
-	if c.goAwayState == goAwayRefused {
-		if (b.stream-c.lastID)/2 <= c.settings.streams { // the stream may have been under way
-			return nil
-		}
-		return c.budget.charge(costFrame)
-	}
-	c.lastID = b.stream
-	if b.invalid != nil {
-		return c.rejectStream(http2.ErrCodeProtocol)
-	}
-	if len(c.streams) >= int(c.settings.streams) {
-		return c.rejectStream(http2.ErrCodeRefusedStream)
-	}
-	r, err := c.newRequest(b)
-	if err != nil {
-		return c.rejectStream(http2.ErrCodeProtocol)
-	}
-	c.openExchange(c.addStream(b.stream), r, b)
-	return nil
-}
-
-// rejectStream resets the stream that the current header block would open.
-func (c *conn) rejectStream(code http2.ErrCode) error {
-	b := &c.headers
-	if !b.end {
-		c.cut.add(cutStream{b.stream, firstWindow}, int(c.settings.streams))
-	}
-	return c.streamError(b.stream, code)
-}
-
-// receiveLateTrailers handles a header block for a stream that is closed.
-func (c *conn) receiveLateTrailers() error {
-	b := &c.headers
-	if c.cut.find(b.stream) == nil {
-		return connError{http2.ErrCodeStreamClosed, "HEADERS for a stream that is closed"}
-	}
-	if !b.end {
-		return c.budget.charge(costFrame)
-	}
-	c.cut.end(b.stream)
-	return nil
-}
-
-func (c *conn) receiveTrailers(st *stream) error {
-	b := &c.headers
-	switch {
-	case st.remoteClosed:
-		return c.streamError(st.id, http2.ErrCodeStreamClosed)
-	case !b.end, b.tooLarge, b.invalid != nil, b.pseudo.seen != 0, st.ex != nil && st.ex.upgrade:
-		// After CONNECT there are no trailers either (RFC 9113, section 8.5).
-		return c.streamError(st.id, http2.ErrCodeProtocol)
-	}
-	if st.ex != nil {
-		for _, f := range b.fields {
-			st.ex.body.trailer.Add(f.Name, f.Value)
-		}
-	}
-	return c.receiveEnd(st)
-}
-
-// newRequest returns the request of a header block, without its body and context.
-func (c *conn) newRequest(b *headerBlock) (*http.Request, error) {
-	p := &b.pseudo
-	r := &http.Request{
-		Method: p.method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(b.fields)),
-		Host: p.authority, RequestURI: p.path, RemoteAddr: c.remote, TLS: c.tls,
-	}
-	if b.tooLarge {
-		return r, nil // the handler responds without a look at the request
-	}
-	if err := p.setTarget(r, c.settings.extendedConnect); err != nil {
-		return nil, err
-	}
-	if err := setFields(r, b.fields); err != nil || p.protocol == "" {
-		return r, err
-	}
-	if r.ContentLength >= 0 {
-		return nil, errLength // a tunnel has no content (RFC 9110, section 9.3.6)
-	}
-	r.Header[protocolField] = []string{p.protocol}
-	return r, nil
-}
-
 // setFields sets the header of r, and the fields of r that net/http derives from the header.
 func setFields(r *http.Request, fields []hpack.HeaderField) error {
 	for _, f := range fields {
@@ -261,4 +164,23 @@ func setFields(r *http.Request, fields []hpack.HeaderField) error {
 	}
 	delete(r.Header, "Trailer")
 	return nil
+}
+
+// maxTrailers is the maximum number of trailers that a request may announce. More are ignored.
+const maxTrailers = 100
+
+// declaredTrailers returns the names in the header Trailer. It considers limit names at most.
+func declaredTrailers(h http.Header, limit int) (names []string) {
+	for _, list := range h["Trailer"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if limit--; limit < 0 {
+				return names
+			}
+			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+			if httpguts.ValidTrailerHeader(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

@@ -1,5 +1,42 @@
 package loop
 
+// A window is the number of bytes that the client may send, on a stream or on the connection.
+type window struct {
+	limit    int32 // the size of the window when all received bytes have been consumed
+	open     int32 // the bytes that the client may still send
+	consumed int32 // the consumed bytes that were not granted again yet
+}
+
+// take counts n received bytes. It reports whether the client was allowed to send them.
+func (w *window) take(n int32) bool {
+	if n > w.open {
+		return false
+	}
+	w.open -= n
+	return true
+}
+
+// consume counts n bytes that were consumed. It returns the increment for a WINDOW_UPDATE, or zero
+// if the increment is still too small to be worth a frame.
+func (w *window) consume(n int32) int32 {
+	w.consumed += n
+	if w.consumed < w.limit/4 {
+		return 0
+	}
+	grant := w.consumed
+	w.open += grant
+	w.consumed = 0
+	return grant
+}
+
+// grow doubles the window, but not beyond the given maximum, and returns the increment.
+func (w *window) grow(most int32) int32 {
+	n := min(w.limit, most-w.limit)
+	w.limit += n
+	w.open += n
+	return n
+}
+
 // A cutStream is a stream that this end has closed before the client did.
 type cutStream struct {
 	id     uint32

@@ -58,7 +58,9 @@ func (p *pseudoHeaders) set(f hpack.HeaderField) error {
 func (p *pseudoHeaders) setTarget(r *http.Request, extendedConnect bool) (err error) {
 	isConnect := p.method == http.MethodConnect
 	switch {
-	case !httpguts.ValidHeaderFieldName(p.method), !validHost(p.authority), p.protocol != "" && !(isConnect && extendedConnect):
+	case !httpguts.ValidHeaderFieldName(p.method), !validHost(p.authority):
+		return errPseudo
+	case p.protocol != "" && !(isConnect && extendedConnect):
 		return errPseudo
 	case isConnect && p.protocol == "":
 		if p.path != "" || p.scheme != "" || p.authority == "" {

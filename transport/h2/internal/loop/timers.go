@@ -6,31 +6,6 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// timers holds the times of the timeouts and pings of a connection, except for the times in
-// conn.stalled. One timer serves all of these times. The zero time means never.
-type timers struct {
-	at            time.Time // when tick runs next
-	settingsAckBy time.Time // the client must have acknowledged the SETTINGS
-	pingAckBy     time.Time // the client must have acknowledged the PING
-	refuseAt      time.Time // new streams are refused from then on
-	idleSince     time.Time // when the last stream has ended; zero while there are streams
-}
-
-// armAt makes tick run at the given time or earlier.
-func (c *conn) armAt(at time.Time) {
-	if c.dead || !c.timers.at.IsZero() && !at.Before(c.timers.at) {
-		return
-	}
-	c.timers.at = at
-	c.timer.Reset(time.Until(at))
-}
-
-func (c *conn) armIdle() {
-	if c.settings.idleTimeout > 0 {
-		c.armAt(c.timers.idleSince.Add(c.settings.idleTimeout))
-	}
-}
-
 // tick does what is due, and sets the timer for the next time at which something is due.
 func (c *conn) tick() {
 	c.mu.Lock()

@@ -32,17 +32,6 @@ func unknownProtocol(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(":protocol %q: must be websocket", r.Header[protocolField][0]), http.StatusNotImplemented)
 }
 
-// acceptTunnel accepts an extended CONNECT. It responds with status 200, although the handler's
-// status is 101, and with the handler's header h. DATA then carries the bytes of the connection.
-func (x *exchange) acceptTunnel(h http.Header) {
-	h = h.Clone()
-	h.Del("Sec-Websocket-Accept")
-	h.Del("Content-Length")
-	r := &x.response
-	r.status, r.snapshot, r.declared = http.StatusOK, h, -1
-	_ = x.sendHead(nil, false, false) // the tunnel finds out that the stream has failed
-}
-
 // An upgradeWriter is the http.ResponseWriter of a request that makeUpgrade has made.
 type upgradeWriter struct{ *exchange }
 

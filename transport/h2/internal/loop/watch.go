@@ -3,8 +3,6 @@ package loop
 import (
 	"net/http"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // A Watch is a response that needs no goroutine. It is safe for concurrent use, except that only
@@ -33,14 +31,14 @@ func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, openi
 	return watch
 }
 
-// takeOver makes the stream of x a watch.
-func (x *exchange) takeOver(timeout time.Duration, detached bool) Watch {
-	c := x.st.c
+// takeOver makes the stream of e a watch.
+func (e *exchange) takeOver(timeout time.Duration, detached bool) Watch {
+	c := e.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := x.st
-	x.taken = true
-	x.stopTimers()
+	st := e.st
+	e.taken = true
+	e.stopTimers()
 	st.watched, st.detached, st.stall, st.done = true, detached, max(0, timeout), st.err != nil
 	return Watch{st}
 }
@@ -92,12 +90,6 @@ func (w Watch) Abort() {
 	w.st.abortWatch()
 }
 
-func (st *stream) abortWatch() {
-	if !st.done {
-		st.abort(http2.ErrCodeInternal, errAborted)
-	}
-}
-
 // OnDone registers f, which is called once, on a goroutine of its own, when the stream has ended or
 // Close was called.
 func (w Watch) OnDone(f func()) {
@@ -108,16 +100,4 @@ func (w Watch) OnDone(f func()) {
 		return
 	}
 	w.st.onDone = f
-}
-
-// finishWatch ends the watch, and calls the function that OnDone has registered.
-func (st *stream) finishWatch() {
-	if st.done {
-		return
-	}
-	st.done = true
-	if f := st.onDone; f != nil {
-		st.onDone = nil
-		go f()
-	}
 }

@@ -88,7 +88,8 @@ func TestManyStreamsShareAWrite(t *testing.T) {
 		h := &watches{}
 		f := start(t, h.ServeHTTP, false)
 		client, server := net.Pipe()
-		go newConn(&Server{}, f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h).serve(t.Context())
+		c := newConn(f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h, false)
+		go new(Server).run(t.Context(), c)
 		t.Cleanup(func() { client.Close() })
 		p := h2peer.Client(t, client)
 		p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
@@ -100,7 +101,6 @@ func TestManyStreamsShareAWrite(t *testing.T) {
 		frame := make([]byte, 1000)
 		before := writes.Load()
 		// The lock keeps the writer from starting before all streams are ready.
-		c := h.all[0].st.c
 		c.mu.Lock()
 		for _, w := range h.all {
 			w.st.step = func() { w.Send([][]byte{frame}) }

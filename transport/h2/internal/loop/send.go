@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"golang.org/x/net/http2"
+)
+
+// quantum is the number of bytes that a stream may send before the next stream may send.
+const quantum = 16 << 10
+
+// send sends frames, and then END_STREAM if end is true. It keeps the data that cannot be sent at
+// once. If wait is true, send returns when everything has been sent. If wait is false or shared is
+// true, the frames must never change again. Large shared frames are written without a copy.
+func (s *stream) send(frames [][]byte, end, wait, shared bool) error {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	return s.sendLocked(frames, end, wait, shared)
+}
+
+// sendLocked is send for a caller that holds the mutex. It releases the mutex while it waits.
+func (s *stream) sendLocked(frames [][]byte, end, wait, shared bool) error {
+	c := s.c
+	if s.err != nil {
+		return s.err
+	}
+	o := s.out
+	if o == nil {
+		// If other streams are waiting, this one must get in line behind them.
+		now := outgoing{frames: frames, shared: shared, end: end}
+		if (s.stepping || c.ready.head == nil) && s.emit(&now) {
+			c.wakeWriter()
+			return nil
+		}
+		o = &outgoing{frames: append([][]byte(nil), now.frames...), shared: shared, end: end}
+		s.out = o
+	} else {
+		o.frames = append(o.frames, frames...)
+		o.shared = o.shared && shared
+		o.end = o.end || end
+	}
+	c.enqueue(s)
+	if !wait {
+		return nil
+	}
+	if o.done == nil {
+		o.done = make(chan struct{})
+	}
+	done := o.done
+	c.mu.Unlock()
+	<-done
+	c.mu.Lock()
+	if o.end && s.err == errClosed {
+		return nil
+	}
+	return s.err
+}
+
+// emit moves data to the output until a window, the output or the quantum is exhausted. It reports
+// whether nothing of o is left; END_STREAM has then been sent too.
+func (s *stream) emit(o *outgoing) bool {
+	c := s.c
+	left := 0
+	for _, f := range o.frames {
+		left += len(f)
+	}
+	for budget := quantum; left > 0; {
+		n := min(int64(left), s.window(), c.sendWindow, int64(c.peerFrame), int64(budget))
+		if n <= 0 || c.out.room() <= 0 {
+			return false
+		}
+		left -= int(n)
+		budget -= int(n)
+		last := left == 0 && o.end
+		c.out.frame(int(n), http2.FrameData, endFlag(last), s.id)
+		o.take(&c.out, int(n), c.writer.SupportsVector())
+		s.credit -= n
+		c.sendWindow -= n
+		c.endStall(s)
+		c.budget.explain(framesPerData + n/bytesPerFrame)
+		if last {
+			s.closeLocal()
+			return true
+		}
+	}
+	if o.end {
+		c.out.frame(0, http2.FrameData, http2.FlagDataEndStream, s.id)
+		s.closeLocal()
+	}
+	return true
+}
+
+func endFlag(end bool) http2.Flags {
+	if end {
+		return http2.FlagDataEndStream
+	}
+	return 0
+}
+
+// take moves n bytes to out.
+func (o *outgoing) take(out *output, n int, vector bool) {
+	for n > 0 {
+		f := o.frames[0]
+		m := min(len(f), n)
+		if vector && o.shared && m >= largeFrame {
+			out.reference(f[:m])
+		} else {
+			out.copy(f[:m])
+		}
+		n -= m
+		if m < len(f) {
+			o.frames[0] = f[m:]
+		} else {
+			o.frames = o.frames[1:]
+		}
+	}
+	for len(o.frames) > 0 && len(o.frames[0]) == 0 {
+		o.frames = o.frames[1:]
+	}
+}

@@ -1,0 +1,237 @@
+package loop
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/listwatch/listwatch/transport/internal/connio"
+)
+
+// A conn is a connection. One goroutine reads it. Another one runs the method write while there is
+// something to write. Its parts say who owns them.
+type conn struct {
+	endpoint
+	readState
+	writer connio.FrameWriter // owned by the writer
+
+	mu sync.Mutex
+	// Guarded by mu.
+	streams streamList
+	lifecycle
+	sendState
+	receiveState
+	handlerState
+}
+
+// An endpoint does not change after construction, but for the state of its timer.
+type endpoint struct {
+	hs       *http.Server
+	handler  http.Handler
+	settings *settings
+	nc       net.Conn
+	tls      *tls.ConnectionState // nil in clear text
+	values   context.Context      // the parent of the requests' contexts; never cancelled
+	remote   string
+	timer    *time.Timer // calls tick
+	// writeFunc is write. It is evaluated once, because each evaluation allocates.
+	writeFunc func()
+}
+
+// A readState is owned by the reader.
+type readState struct {
+	in      connio.Reader
+	framer  *http2.Framer
+	headers headerBlock
+	arrived time.Time // the time at which the bytes that are being read arrived
+}
+
+// A lifecycle is the way of a connection to its end.
+type lifecycle struct {
+	closing     bool // the connection closes after the output has been written
+	dead        bool // the connection is closed
+	goAwayState goAwayState
+	timers      timers
+	lastFrame   time.Time // when the last frame arrived
+
+	states    []http.ConnState // the states to report
+	reporting bool             // reportStates runs
+	reports   sync.WaitGroup
+}
+
+// A sendState is what the writer writes next.
+type sendState struct {
+	out     output
+	writing bool      // the writer runs
+	drained sync.Cond // signals that the writer took the output, or dead
+	waits   bool      // the reader waits for drained
+
+	ready      queue
+	stalled    map[*stream]stall // the streams that wait for a window to open
+	sendWindow int64             // the bytes that the server may send on the connection
+	peerWindow int64             // the initial window of a stream, which the client has set
+	peerFrame  uint32            // the maximum size of a frame that the client accepts
+
+	encoder *hpack.Encoder
+	encoded []byte // the block that encoder writes; nil while no block is encoded
+}
+
+// A receiveState is what the client may still send.
+type receiveState struct {
+	lastID uint32 // the highest number of a stream that the client has opened
+	recv   window // the bytes that the client may send on the connection
+	cut    cutStreams
+	budget budget
+}
+
+// A handlerState counts handlers.
+type handlerState struct {
+	handlers int         // the number of running handlers
+	waiting  []*exchange // the open streams that wait for a handler to return
+}
+
+type goAwayState uint8
+
+const (
+	goAwayNone    goAwayState = iota
+	goAwayWarned              // new streams are still accepted, because they may be under way
+	goAwayRefused             // new streams are ignored; the connection ends with its last stream
+)
+
+// timers holds the times of the timeouts and pings of a connection, except for the times in
+// conn.stalled. One timer serves all of these times. The zero time means never.
+type timers struct {
+	at            time.Time // when tick runs next
+	settingsAckBy time.Time // the client must have acknowledged the SETTINGS
+	pingAckBy     time.Time // the client must have acknowledged the PING
+	refuseAt      time.Time // new streams are refused from then on
+	idleSince     time.Time // when the last stream has ended; zero while there are streams
+}
+
+// isIdle reports whether the client has not opened the stream yet. After the last GOAWAY, new
+// streams are ignored, but not idle: their frames may be under way (RFC 9113, section 6.8).
+func (c *conn) isIdle(id uint32) bool {
+	return id%2 == 0 || id > c.lastID && c.goAwayState != goAwayRefused
+}
+
+// A stream is small, because a million of them may be idle. So most of the data that only some
+// streams need is behind pointers. The fields of a stream are guarded by the connection's mutex,
+// except for the immutable ones.
+type stream struct {
+	// Immutable after construction.
+	c  *conn
+	id uint32
+
+	remoteClosed bool // the client has sent END_STREAM
+	ready        bool // the stream is in conn.ready
+	stepping     bool // step is running
+
+	// credit is the send window minus the client's initial window size, which may change.
+	credit int64
+	next   *stream   // the next stream in conn.ready
+	step   func()    // the function to call when the stream may send; see Watch.Go
+	out    *outgoing // data to send; nil if there is none
+	ex     *exchange // the request that a handler is serving; nil if none is
+	err    error     // the reason why nothing more can be sent; nil while the stream is open
+	watchState
+}
+
+// A watchState is the part of a stream that belongs to a watch.
+type watchState struct {
+	onDone   func()
+	stall    time.Duration // the timeout for a client that opens no window; zero means no limit
+	watched  bool          // the response is a watch
+	detached bool          // the watch outlives its handler
+	done     bool          // the watch has ended or Watch.Close was called
+}
+
+// outgoing is data that waits for other streams, for space in the output, or for a window.
+type outgoing struct {
+	frames [][]byte
+	shared bool          // the frames no longer change
+	end    bool          // END_STREAM follows
+	done   chan struct{} // closed when nothing is left or the stream has failed; may be nil
+}
+
+// A stall is the time in which a stream could not send, because a window was empty.
+type stall struct {
+	until   time.Time // when the stream is reset; zero means never
+	blocked bool      // the window is still empty; otherwise the stream waits for its turn
+}
+
+// window returns the number of bytes that the stream may send. It may be negative.
+func (s *stream) window() int64 { return s.c.peerWindow + s.credit }
+
+// timeout returns the time for which the client may keep the stream's window empty; zero means no
+// limit.
+func (s *stream) timeout() time.Duration {
+	if s.watched {
+		return s.stall
+	}
+	return s.c.settings.stallTimeout
+}
+
+// An exchange is a request and its response, until the handler returns.
+type exchange struct {
+	// Immutable after construction.
+	st     *stream
+	req    *http.Request
+	ctx    context.Context
+	cancel context.CancelFunc
+	head   bool // the method is HEAD
+	// upgrade is true if makeUpgrade has made the request.
+	upgrade bool
+
+	response response // owned by the handler
+
+	// Guarded by the connection's mutex.
+	body    body
+	handler http.Handler
+	progress
+	readTimer  *time.Timer
+	writeTimer *time.Timer
+}
+
+// A progress tells how far an exchange is.
+type progress struct {
+	expects  bool // the client expects 100 Continue
+	started  bool // the handler has started
+	headSent bool // the final status was sent
+	taken    bool // the response is a Watch or a tunnel
+	finished bool // the handler has returned
+}
+
+// A body is the body of a request. Its fields are guarded by the connection's mutex.
+type body struct {
+	ex          *exchange
+	arrived     sync.Cond // signals a change of data or err
+	data        []byte
+	unread      int // the bytes at the end of data that were not read
+	window      window
+	sinceGrowth int64 // the bytes that were read since the window grew last
+	declared    int64 // Content-Length, or -1
+	received    int64
+	trailer     http.Header
+	err         error // the result of Read when no data is left; nil while more may arrive
+	closed      bool
+}
+
+// A response is the state of an HTTP response that the handler is writing. It belongs to the
+// handler's goroutine.
+type response struct {
+	header   http.Header
+	status   int         // zero before WriteHeader
+	snapshot http.Header // a copy of the header at WriteHeader; nil after it was sent
+	declared int64       // Content-Length; -1 if it is not set
+	written  int64
+	sent     bool // the head was sent
+	buf      []byte
+	trailers []string // the names in the header Trailer
+	gone     chan bool
+}
