@@ -1,8 +1,7 @@
 package history
 
 import (
-	"context"
-	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,186 +57,50 @@ const (
 
 var _ listwatch.Poller = (*Cursor)(nil)
 
-// Watch returns a Cursor for the selection of q. It does not wait. If q starts at a version
-// that is not reached within 3 seconds, the Cursor fails.
-func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	if err := q.Fields.Check(l.description.Fields); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.version()
-	c := &Cursor{feed: l.feeds.join(newSelection(q), now)}
-	c.start = &start{
-		atVersion: q.Start == listwatch.StartAt, version: q.Version,
-		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
-	}
-	if c.start.atVersion && c.start.version > now {
-		c.start.wait = newStartWait(l.revision, c.start.version)
-		l.addStartWait(c)
-		return c, nil
-	}
-	if err := c.begin(); err != nil {
-		c.closed.Store(true)
-		l.feeds.leave(c.feed, time.Now())
-		return nil, err
-	}
-	return c, nil
+// A startWait is the state of a cursor that waits for its start version.
+type startWait struct {
+	cancelReached func() // cancels the callback of the Revision
+	timer         *time.Timer
+
+	mu sync.Mutex
+	// Guarded by mu.
+
+	// over is true if the version was reached, the wait timed out, or the cursor or the log was
+	// closed.
+	over bool
+	wake func()
 }
 
-// begin enters the phase that follows awaitingStart. It is called when the start version
-// has been reached, with log.mu held.
-func (c *Cursor) begin() error {
-	l, s := c.feed.log, c.start
-	c.after, c.node = l.version(), c.feed.chain.newest
-	switch {
-	case s.initialEvents:
-		c.phase, s.snapshot.tree = readingSnapshot, l.state.snapshot()
-		return nil
-	case !s.atVersion:
-	case s.version < l.records.floor:
-		return expired(s.version, l.records.floor)
-	case s.version >= c.feed.start:
-		c.after = s.version
-		c.node = c.feed.chain.find(c.after)
-	default:
-		c.after = s.version
-		c.phase, s.backlog = readingLog, backlog{next: l.records.numberAfter(c.after), end: l.records.next}
-		return nil
-	}
-	c.readFeed()
-	return nil
+// A batch is the free part of the slices that a caller of PollFrames passed.
+type batch struct {
+	events []listwatch.Event
+	refs   []frames.Ref // nil if the caller does not need frames
 }
 
-// readFeed enters the last phase.
-func (c *Cursor) readFeed() { c.phase, c.start = readingFeed, nil }
-
-// Poll implements [listwatch.Poller].
-func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) { return c.PollFrames(dst, nil) }
-
-// PollFrames is like Poll, and sets refs[i] to the frames of dst[i]. If refs is not nil, it must be
-// as long as dst.
-func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, err error) {
-	if c.closed.Load() {
-		return 0, io.EOF
+// from returns b without its first n elements.
+func (b batch) from(n int) batch {
+	if b.refs != nil {
+		b.refs = b.refs[n:]
 	}
-	out := batch{dst, refs}
-	for n < len(dst) && c.err == nil {
-		count, phase := 0, c.phase
-		switch phase {
-		case awaitingStart:
-			c.pollStartWait()
-		case readingSnapshot:
-			count = c.pollSnapshot(out.from(n))
-		case snapshotRead:
-			count = c.pollSynced(out.from(n))
-		case readingLog:
-			count = c.pollLog(out.from(n), n > 0)
-		case readingFeed:
-			count = c.pollFeed(out.from(n), n > 0)
-		}
-		if n += count; count == 0 && c.phase == phase {
-			break
-		}
-	}
-	if n > 0 {
-		return n, nil
-	}
-	return 0, c.err
+	return batch{b.events[n:], b.refs}
 }
 
-// Next implements [listwatch.Watcher].
-func (c *Cursor) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	for {
-		if n, err := c.Poll(dst); n > 0 || err != nil {
-			return n, err
-		}
-		if c.signal == nil {
-			c.signal = make(chan struct{}, 1)
-		}
-		c.Wake(c.raiseSignal)
-		select {
-		case <-c.signal:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
+// put sets the element i of b.
+func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
+	b.events[i] = e
+	if b.refs != nil {
+		b.refs[i] = ref
 	}
 }
 
-func (c *Cursor) raiseSignal() {
-	select {
-	case c.signal <- struct{}{}:
-	default:
-	}
+// A snapshotReader reads a snapshot in key order, in batches.
+type snapshotReader struct {
+	tree tree
+	last listwatch.Key // the key of the last object returned
 }
 
-// Wake implements [listwatch.Poller].
-func (c *Cursor) Wake(f func()) {
-	armed := false
-	switch {
-	case c.err != nil:
-	case c.phase == awaitingStart:
-		armed = c.start.wait.arm(f)
-	case c.phase == readingFeed:
-		armed = c.feed.wakeups.arm(c, f)
-	}
-	if !armed {
-		f()
-	}
-}
-
-// isReady reports whether Poll has an event or an error to return. c must be in phase readingFeed.
-func (c *Cursor) isReady() bool {
-	return c.closed.Load() || c.node.next.Load() != nil || c.feed.log.closedWith() != nil
-}
-
-// Position implements [listwatch.Poller].
-func (c *Cursor) Position() listwatch.Version {
-	switch c.phase {
-	case readingLog:
-		return max(c.feed.log.versionBefore(c.start.backlog.next), c.after)
-	case readingFeed:
-		// Load the revision first, because every event up to it that concerns c is then in
-		// the feed.
-		revision := c.feed.log.revision.Version()
-		switch next := c.node.next.Load(); next {
-		case nil:
-			return max(revision, c.after, c.node.record.Version)
-		case cutLink:
-			return max(c.after, c.node.record.Version-1)
-		default:
-			return max(c.after, next.record.Version-1)
-		}
-	}
-	return 0
-}
-
-// PendingError returns the error with which c fails if its start version is not reached in
-// time. It returns nil if c does not wait for a version.
-func (c *Cursor) PendingError() error {
-	if c.phase != awaitingStart {
-		return nil
-	}
-	return tooLarge(c.start.version, c.feed.log.revision.Version())
-}
-
-// Close implements [listwatch.Watcher].
-func (c *Cursor) Close() error {
-	if c.closed.Swap(true) {
-		return nil
-	}
-	l, wake := c.feed.log, c.feed.wakeups.disarm(c)
-	l.mu.Lock()
-	// Do not use c.start.wait here, because only the reader may access c.start.
-	wait := l.startWaits[c]
-	delete(l.startWaits, c)
-	l.feeds.leave(c.feed, time.Now())
-	l.mu.Unlock()
-	if wait != nil {
-		wake = wait.cancel()
-	}
-	if wake != nil {
-		wake()
-	}
-	return nil
+// A backlog is a range of record numbers: the records between the start version of a cursor
+// and the start of its feed.
+type backlog struct {
+	next, end uint64
 }

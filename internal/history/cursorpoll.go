@@ -1,26 +1,11 @@
 package history
 
 import (
-	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
-
-// A startWait is the state of a cursor that waits for its start version.
-type startWait struct {
-	cancelReached func() // cancels the callback of the Revision
-	timer         *time.Timer
-
-	mu sync.Mutex
-	// Guarded by mu.
-
-	// over is true if the version was reached, the wait timed out, or the cursor or the log was
-	// closed.
-	over bool
-	wake func()
-}
 
 func newStartWait(r *Revision, v listwatch.Version) *startWait {
 	w := new(startWait)
@@ -103,34 +88,6 @@ func (c *Cursor) pollStartWait() {
 	c.err = c.begin()
 }
 
-// A batch is the free part of the slices that a caller of PollFrames passed.
-type batch struct {
-	events []listwatch.Event
-	refs   []frames.Ref // nil if the caller does not need frames
-}
-
-// from returns b without its first n elements.
-func (b batch) from(n int) batch {
-	if b.refs != nil {
-		b.refs = b.refs[n:]
-	}
-	return batch{b.events[n:], b.refs}
-}
-
-// put sets the element i of b.
-func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
-	b.events[i] = e
-	if b.refs != nil {
-		b.refs[i] = ref
-	}
-}
-
-// A snapshotReader reads a snapshot in key order, in batches.
-type snapshotReader struct {
-	tree tree
-	last listwatch.Key // the key of the last object returned
-}
-
 func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	s, r := &c.feed.selection, &c.start.snapshot
 	done := true
@@ -162,12 +119,6 @@ func (c *Cursor) pollSynced(dst batch) (n int) {
 	}
 	dst.put(0, listwatch.NewBookmark(c.feed.log.description, c.after, true), frames.Ref{})
 	return 1
-}
-
-// A backlog is a range of record numbers: the records between the start version of a cursor
-// and the start of its feed.
-type backlog struct {
-	next, end uint64
 }
 
 // pollLog reads the backlog into dst. hasEvents reports whether the caller's batch already has

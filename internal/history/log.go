@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,64 +52,8 @@ type Log struct {
 	startWaits map[*Cursor]*startWait
 }
 
-// New returns an empty Log that starts at the version of o.Revision.
-func New(o Options) *Log {
-	l := &Log{description: o.Description, revision: o.Revision, ownsRevision: o.Revision == nil}
-	if l.ownsRevision {
-		l.revision = new(Revision)
-	}
-	l.retention = retention{maxAge: cmp.Or(o.Retention.Age, DefaultMaxAge), maxBytes: cmp.Or(o.Retention.Bytes, DefaultMaxBytes)}
-	frameBytes := o.Retention.FrameCacheBytes
-	if frameBytes == 0 && l.retention.maxBytes < 0 {
-		frameBytes = -1
-	}
-	frameBytes = cmp.Or(frameBytes, l.retention.maxBytes/4)
-	l.recordFrames, l.initial.budget = frames.NewBudget(frameBytes), frames.NewBudget(frameBytes)
-	l.newest = l.revision.Version()
-	l.state = newState()
-	l.records.floor = l.newest
-	l.feeds = newFeedIndex(l)
-	return l
-}
-
 // Describe returns Options.Description.
 func (l *Log) Describe() listwatch.Description { return l.description }
-
-// Append adds records, which become visible in one step. The records must be in key order and have
-// the same version, which must be greater than the version of any earlier record. Append sets the
-// field At of each record to the current time. Calls must be in version order. If Options.Revision
-// was set, the caller must advance it after Append returns.
-//
-// Waiting cursors are woken on other goroutines, so the caller may hold locks.
-func (l *Log) Append(records ...Record) {
-	if len(records) == 0 {
-		return
-	}
-	now := time.Now()
-	l.mu.Lock()
-	for _, r := range records {
-		r.At = now
-		l.feeds.offer(l.addRecord(r), l.records.next)
-	}
-	l.state.checkpoint(l.records.next)
-	l.feeds.publish(&l.waker)
-	l.trim(now)
-	l.feeds.removeIdle(now)
-	l.mu.Unlock()
-	l.waker.start()
-	if l.ownsRevision {
-		l.revision.Advance(records[0].Version)
-	}
-}
-
-// addRecord adds r to the records and the state, but not to the feeds. l.mu must be held.
-func (l *Log) addRecord(r Record) *record {
-	added := newRecord(r, l.recordFrames)
-	l.state.apply(added)
-	l.records.push(added)
-	l.newest = r.Version
-	return added
-}
 
 // version returns the version of the state, which contains every write up to this version
 // and no later write. l.mu must be held.
@@ -127,50 +70,6 @@ func (l *Log) Get(key listwatch.Key) *listwatch.Object {
 	return o
 }
 
-// ContainsWrite reports whether the log retains a write of version v to the object at key.
-func (l *Log) ContainsWrite(v listwatch.Version, key listwatch.Key) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for n := l.records.numberAfter(v - 1); n < l.records.next; n++ {
-		r := l.records.get(n)
-		if r.Version != v {
-			return false
-		}
-		if r.object().Key == key {
-			return true
-		}
-	}
-	return false
-}
-
-// CloseWithError closes the log. Every watcher returns the remaining events and then err,
-// which is [io.EOF] for a clean end. A watcher that waits for its start version returns err
-// immediately. The state can still be listed. After the call, no record may be appended.
-// Only the first call has an effect.
-//
-// The Revision does not change, because other logs may share it.
-func (l *Log) CloseWithError(err error) {
-	l.mu.Lock()
-	if !l.closeError.CompareAndSwap(nil, &err) {
-		l.mu.Unlock()
-		return
-	}
-	// A cursor that is armed from now on sees closeError. All cursors that are already
-	// armed are in the wake lists. So every waiting cursor is woken.
-	for _, f := range l.feeds.bySelection {
-		l.waker.add(f.wakeups.take())
-	}
-	waits := l.startWaits
-	l.startWaits = nil
-	l.mu.Unlock()
-	l.waker.start()
-	for _, w := range waits {
-		if wake := w.cancel(); wake != nil {
-			wake()
-		}
-	}
-}
-
 // closedWith returns the error that the log was closed with, or nil while the log is open.
 func (l *Log) closedWith() error {
 	if err := l.closeError.Load(); err != nil {
@@ -178,23 +77,3 @@ func (l *Log) closedWith() error {
 	}
 	return nil
 }
-
-// Stats returns the current sizes of l.
-func (l *Log) Stats() listwatch.Stats {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	stats := listwatch.Stats{
-		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
-		Oldest: l.records.floor, Newest: l.version(),
-		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.frameBytes(),
-		Records: l.records.len, FrameBytes: l.frameBytes(), FramesBuilt: l.recordFrames.Added() + l.initial.budget.Added(),
-		Wakeups: l.waker.woken.Load(),
-	}
-	if l.records.len > 0 {
-		stats.OldestAt = l.records.oldest().At
-	}
-	return stats
-}
-
-// frameBytes returns the bytes of all cached frames, including the frames of initial events.
-func (l *Log) frameBytes() int64 { return l.recordFrames.Used() + l.initial.budget.Used() }

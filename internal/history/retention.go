@@ -2,6 +2,7 @@ package history
 
 import (
 	"math"
+	"sort"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -65,4 +66,37 @@ func (l *Log) dropOldest() {
 		r.frames[i].Drop()
 	}
 	l.initial.drop(r.Old)
+}
+
+// stateAt returns the state at v. v must not be less than the floor. l.mu must be held.
+func (l *Log) stateAt(v listwatch.Version) tree {
+	if v >= l.newest {
+		return l.state.snapshot()
+	}
+	from, to, base := l.records.first(), l.records.numberAfter(v), l.state.base
+	checkpoints := l.state.checkpoints
+	if i := sort.Search(len(checkpoints), func(i int) bool { return checkpoints[i].number > to }); i > 0 {
+		from, base = checkpoints[i-1].number, checkpoints[i-1].tree
+	}
+	t := base.Copy()
+	for ; from < to; from++ {
+		applyTo(t, l.records.get(from))
+	}
+	return t
+}
+
+// ContainsWrite reports whether the log retains a write of version v to the object at key.
+func (l *Log) ContainsWrite(v listwatch.Version, key listwatch.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := l.records.numberAfter(v - 1); n < l.records.next; n++ {
+		r := l.records.get(n)
+		if r.Version != v {
+			return false
+		}
+		if r.object().Key == key {
+			return true
+		}
+	}
+	return false
 }

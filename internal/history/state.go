@@ -1,8 +1,6 @@
 package history
 
 import (
-	"sort"
-
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/ordered"
 )
@@ -110,21 +108,4 @@ func (s *state) drop(r *record, first uint64) {
 		return
 	}
 	applyTo(s.base, r)
-}
-
-// stateAt returns the state at v. v must not be less than the floor. l.mu must be held.
-func (l *Log) stateAt(v listwatch.Version) tree {
-	if v >= l.newest {
-		return l.state.snapshot()
-	}
-	from, to, base := l.records.first(), l.records.numberAfter(v), l.state.base
-	checkpoints := l.state.checkpoints
-	if i := sort.Search(len(checkpoints), func(i int) bool { return checkpoints[i].number > to }); i > 0 {
-		from, base = checkpoints[i-1].number, checkpoints[i-1].tree
-	}
-	t := base.Copy()
-	for ; from < to; from++ {
-		applyTo(t, l.records.get(from))
-	}
-	return t
 }
