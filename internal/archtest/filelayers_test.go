@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"path"
 	"slices"
+	"strings"
 )
 
 // maxUpward is the percentage of the uses between the files of a package that may run against the
@@ -42,7 +43,10 @@ func fileUses(files []*sourceFile) []use {
 	}
 	var uses []use
 	for _, f := range files {
-		selected := map[*ast.Ident]bool{}
+		selected, imports := map[*ast.Ident]bool{}, map[string]bool{}
+		for _, spec := range f.ast.Imports {
+			imports[path.Base(strings.Trim(spec.Path.Value, `"`))] = true
+		}
 		add := func(to string, ok bool) {
 			if u := (use{base(f), to}); ok && to != u.from && to != "" && !slices.Contains(uses, u) {
 				uses = append(uses, u)
@@ -52,6 +56,9 @@ func fileUses(files []*sourceFile) []use {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
 				selected[n.Sel] = true
+				if x, ok := n.X.(*ast.Ident); ok && x.Obj == nil && imports[x.Name] {
+					return true // a name of another package
+				}
 				to, ok := methods[n.Sel.Name]
 				add(to, ok)
 			case *ast.FuncDecl:
@@ -81,6 +88,9 @@ func fileUses(files []*sourceFile) []use {
 // two types, maps to the empty string.
 func declare(f *sourceFile, d ast.Decl, names, methods map[string]string) {
 	put := func(m map[string]string, name string) {
+		if name == "_" {
+			return
+		}
 		if other, ok := m[name]; ok && other != base(f) {
 			m[name] = ""
 		} else {

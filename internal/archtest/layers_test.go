@@ -122,7 +122,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"store"},
-		append([]string{".", "internal/history"}, leaves...),
+		append([]string{".", "internal/history", "internal/reflector"}, leaves...),
 		"a store keeps objects and does not know transports",
 	},
 	{
