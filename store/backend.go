@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -50,4 +52,17 @@ type Draft struct {
 func (d *Draft) Seal(v listwatch.Version) *listwatch.Object {
 	data := rawjson.Splice(d.Before, v.String(), d.After)
 	return &listwatch.Object{Key: d.Key, Version: v, Labels: d.Labels, Fields: d.Fields, Data: data}
+}
+
+// unversioned returns d as an object without a resourceVersion.
+func unversioned(d *Draft) *listwatch.Object {
+	before, after := d.Before[:len(d.Before)-len(":")], d.After
+	before = before[:bytes.LastIndexByte(before[:len(before)-1], '"')] // drops the key
+	if before[len(before)-1] == ',' {
+		before = before[:len(before)-1]
+	} else {
+		after = bytes.TrimPrefix(after, []byte(","))
+	}
+	data := slices.Concat(before, after)
+	return &listwatch.Object{Key: d.Key, Labels: d.Labels, Fields: d.Fields, Data: data}
 }

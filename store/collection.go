@@ -1,16 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/budget"
-	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // A Collection is a set of objects of one kind that can be written, listed and watched. It is
@@ -72,9 +65,6 @@ func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 	return c.backend.Watch(ctx, q)
 }
 
-// A sized is a backend that knows the sizes of its collection.
-type sized interface{ Stats() listwatch.Stats }
-
 // Stats returns the current sizes of the collection. If the backend has no method Stats and wraps
 // none that has, all sizes are zero.
 func (c *Collection) Stats() listwatch.Stats {
@@ -93,246 +83,54 @@ func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 	return o, err
 }
 
-// maxNameTries is the number of generated names that a create tries.
-const maxNameTries = 8
-
-// Create writes a new object. If it has metadata.generateName and no name, its name is the
-// generateName followed by five random characters. Create overwrites the members that the
-// collection sets, such as metadata.uid. It refuses an object with a nonzero resourceVersion,
-// because only an existing object has one.
-func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
-	return c.CreateIn(ctx, "", data)
+// Quota returns the quotas of c. Zero means that there is no quota.
+func (c *Collection) Quota() (objects int, bytes int64) {
+	return max(c.spec.MaxObjects, 0), max(c.spec.MaxBytes, 0)
 }
 
-// CreateIn is like Create, for a request that names a namespace. An object without a namespace gets
-// the namespace of the request. If the object has another namespace, the error has code Invalid.
-func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
-	end, err := budget.BeginTurn(ctx, len(data))
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.spec.parseSubmission(data, listwatch.Key{Namespace: namespace})
-	end()
-	if err != nil {
-		return nil, err
-	}
-	if version, err := s.doc.metadataString("resourceVersion"); err != nil || version != "" && version != "0" {
-		return nil, badRequest("resourceVersion should not be set on objects to be created")
-	}
-	for try := 1; ; try++ {
-		if s.isGenerated && try > 1 {
-			s.key.Name = generateName(s.generateName)
-		}
-		s.prepareCreate(time.Now())
-		o, err := c.commit(ctx, Change{Key: s.key, New: c.spec.draft(s)})
-		if !errors.Is(err, listwatch.Conflict) {
-			return o, err
-		}
-		switch {
-		case s.isGenerated && try < maxNameTries:
-		case s.generateName != "":
-			return nil, c.spec.generateNameConflict(s.key)
+// DryRun returns a view of c that applies all rules to writes but does not write. A write
+// returns the object that a write to c would return, except for its version: an update keeps the
+// version of the existing object, and a created object has none. Reads return the content of c.
+func (c *Collection) DryRun() *Collection {
+	return &Collection{spec: c.spec, backend: c.backend, dryRun: true, quota: c.quota}
+}
+
+// WithDryRun returns c, or c.DryRun() if stages has the value "All". The argument stages holds the
+// values of the parameter dryRun of the Kubernetes API, where "All" is the only stage. For any
+// other value, even an empty one, WithDryRun returns an error of code Invalid, because a client
+// that sets the parameter does not want a normal write.
+func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
+	for _, stage := range stages {
+		switch stage {
+		case "All":
+			c = c.DryRun()
 		default:
-			return nil, c.spec.alreadyExists(s.key)
+			return nil, badRequest("dryRun %q is not supported; only All is; nothing was written", stage)
 		}
 	}
+	return c, nil
 }
 
-// Update replaces the object at key with the result of the function change. The result must have
-// the same name. The resourceVersion of the result is ignored. If another writer changes the object
-// in between, Update calls change again with the newer state. It returns Conflict after a hundred
-// tries, or after one if Preconditions.Version is set. If the result differs at most in the order
-// of members, nothing is written and the old object is returned.
-//
-// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
-// if anything except metadata and status changes. If the object is being deleted and the
-// change removes its last finalizer, the object is deleted and its last state is returned.
-func (c *Collection) Update(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
-	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		data, err := change(old)
-		if err != nil {
-			return nil, callerError{err}
-		}
-		draft, deletes, err := c.draftUpdate(ctx, old, data)
-		if err != nil || draft == nil {
-			return old, err
-		}
-		if !deletes {
-			return c.commit(ctx, Change{Key: key, Old: old, New: draft})
-		}
-		deleted, err := c.commit(ctx, Change{Key: key, Old: old})
-		if err != nil {
-			return nil, err
-		}
-		return draft.Seal(deleted.Version), nil
-	})
-}
-
-// Replace is like Update with a function that returns data. If data has metadata.resourceVersion or
-// metadata.uid, they are preconditions, so that a client that reads an object, changes it and sends
-// it back cannot overwrite another change. If data has another name or namespace than key, the
-// error has code Invalid, even if there is no object at key, as in Kubernetes.
-func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
-	return c.ReplaceIf(ctx, key, listwatch.Preconditions{}, data)
-}
-
-// ReplaceIf is like Replace. It also checks the preconditions p.
-func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte) (*listwatch.Object, error) {
-	end, err := budget.BeginTurn(ctx, len(data))
+// commit checks the quotas and passes change to the backend, unless c is a dry run.
+func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Object, error) {
+	release, err := c.quota.reserve(c.spec, c.backend, change)
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.preconditionsOf(data, key)
-	end()
+	defer release()
+	if !c.dryRun {
+		return c.backend.Commit(ctx, change)
+	}
+	old, err := c.backend.Get(ctx, change.Key)
 	switch {
 	case err != nil:
 		return nil, err
-	case p.UID != "" && own.UID != "" && p.UID != own.UID, p.Version != 0 && own.Version != 0 && p.Version != own.Version:
-		return nil, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)", p.UID, p.Version, own.UID, own.Version)
+	case (old == nil) != (change.Old == nil) || old != nil && old.Version != change.Old.Version:
+		return nil, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
+	case change.New == nil:
+		return change.Old, nil
+	case change.Old == nil:
+		return unversioned(change.New), nil
 	}
-	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
-	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
-}
-
-// Delete removes the object at key and returns its last state, at the version of the delete.
-// An object with metadata.finalizers is not removed but gets a metadata.deletionTimestamp,
-// and is returned with it. It is removed by the Update that removes its last finalizer.
-func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
-	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
-		if hasFinalizers && draft == nil {
-			return old, nil
-		}
-		return c.commit(ctx, Change{Key: key, Old: old, New: draft})
-	})
-}
-
-// draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
-// deletes reports whether the object must be deleted because it no longer has finalizers.
-func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
-	end, err := budget.BeginTurn(ctx, len(data)+len(old.Data))
-	if err != nil {
-		return nil, false, err
-	}
-	defer end()
-	s, err := c.spec.parseSubmission(data, old.Key)
-	if err != nil {
-		return nil, false, err
-	}
-	before, err := splitDocument(old.Data)
-	if err != nil {
-		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err}
-	}
-	if err := c.spec.checkFinalizers(s, before); err != nil {
-		return nil, false, err
-	}
-	if err := c.spec.checkDeletionMarks(s, before); err != nil {
-		return nil, false, err
-	}
-	if !s.prepareUpdate(before, time.Now()) {
-		return nil, false, nil
-	}
-	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
-}
-
-// preconditionsOf returns the preconditions in data, the JSON of an object that must have the given
-// key.
-func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p listwatch.Preconditions, err error) {
-	compact, err := compactObject(data)
-	if err != nil {
-		return p, err
-	}
-	doc, err := splitDocument(compact) // the update checks everything else
-	if err != nil {
-		return p, err
-	}
-	var got listwatch.Key
-	if got.Name, err = doc.metadataString("name"); err != nil {
-		return p, err
-	}
-	if got.Namespace, err = doc.metadataString("namespace"); err != nil {
-		return p, err
-	}
-	if err := checkKey(got, key); err != nil {
-		return p, err
-	}
-	if p.UID, err = doc.metadataString("uid"); err != nil {
-		return p, err
-	}
-	version, err := doc.metadataString("resourceVersion")
-	if err != nil {
-		return p, err
-	}
-	p.Version, err = listwatch.ParseVersion(version)
-	return p, err
-}
-
-// A callerError is an error of a function that the caller passed in. Even if its code is
-// Conflict, the write is not retried.
-type callerError struct{ err error }
-
-func (e callerError) Error() string { return e.err.Error() }
-
-// maxWriteTries limits the retries for a backend that reports a conflict for every write.
-const maxWriteTries = 100
-
-// retry calls write with the newest object at key. It repeats this each time that write returns
-// Conflict.
-func (c *Collection) retry(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
-	for try := 1; ; try++ {
-		old, err := c.Get(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.checkPreconditions(old, p); err != nil {
-			return nil, err
-		}
-		o, err := write(old)
-		if e, ok := errors.AsType[callerError](err); ok {
-			return nil, e.err
-		}
-		if !errors.Is(err, listwatch.Conflict) {
-			if err != nil {
-				o = nil
-			}
-			return o, err
-		}
-		if p.Version != 0 || try == maxWriteTries {
-			return nil, c.spec.conflict(key, modifiedMessage)
-		}
-		if err := waitToRetry(ctx, try); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (c *Collection) checkPreconditions(old *listwatch.Object, p listwatch.Preconditions) error {
-	if p.UID != "" {
-		uid, err := rawjson.String(rawjson.Lookup(old.Data, "metadata", "uid"))
-		if err != nil || uid != p.UID {
-			return c.spec.conflict(old.Key, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", p.UID, uid))
-		}
-	}
-	if p.Version != 0 && p.Version != old.Version {
-		return c.spec.conflict(old.Key, modifiedMessage)
-	}
-	return nil
-}
-
-// waitToRetry waits for a random time, so that writers that conflicted with each other do not retry
-// at the same moment. The longest time grows with the number of tries, up to 10 ms. The first
-// retries do not wait.
-func waitToRetry(ctx context.Context, try int) error {
-	if try < 3 {
-		return ctx.Err()
-	}
-	longest := min(10*time.Millisecond, 50*time.Microsecond<<min(try, 10))
-	t := time.NewTimer(rand.N(longest))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return change.New.Seal(change.Old.Version), nil
 }

@@ -94,6 +94,8 @@ func findMember(members []rawjson.Member, name string) *rawjson.Member {
 	return nil
 }
 
+func isNull(raw []byte) bool { return string(raw) == "null" }
+
 // string returns the content of the given member of the object, which must be a string. If the
 // member is absent or null, the result is empty.
 func (d *document) string(name string) (string, error) {

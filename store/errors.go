@@ -55,6 +55,13 @@ func badRequest(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
+// causes collects a cause for each rule that an object breaks.
+type causes []listwatch.Cause
+
+func (c *causes) add(reason, field, format string, args ...any) {
+	*c = append(*c, listwatch.Cause{Reason: reason, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
 // invalid returns the error for an object that breaks rules: status 422, with a cause for
 // each rule. Details.Kind is the kind and not the plural, as in Kubernetes.
 func (s CollectionSpec) invalid(name string, causes []listwatch.Cause) error {

@@ -57,8 +57,6 @@ func checkMetadataTypes(raw []byte) error {
 	return nil
 }
 
-func isNull(raw []byte) bool { return string(raw) == "null" }
-
 // A typeCheck returns nil if raw, which is compact JSON and not null, has the right type.
 type typeCheck func(raw []byte) *mismatch
 

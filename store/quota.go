@@ -22,11 +22,6 @@ func (e *QuotaError) Error() string { return e.Err.Error() }
 // Unwrap returns e.Err.
 func (e *QuotaError) Unwrap() error { return e.Err }
 
-// Quota returns the quotas of c. Zero means that there is no quota.
-func (c *Collection) Quota() (objects int, bytes int64) {
-	return max(c.spec.MaxObjects, 0), max(c.spec.MaxBytes, 0)
-}
-
 // A quota counts the objects and bytes that the writes in progress add to a collection.
 type quota struct {
 	mu sync.Mutex
@@ -34,31 +29,33 @@ type quota struct {
 	objects, bytes int64
 }
 
-// reserve checks that change does not exceed the quotas of c. It also counts the objects and bytes
-// that change adds, until release is called. A write that makes the collection no larger is allowed
-// even if a quota is exceeded.
-func (c *Collection) reserve(change Change) (release func(), err error) {
-	if c.spec.MaxObjects <= 0 && c.spec.MaxBytes <= 0 || change.New == nil {
+// A sized is a backend that knows the sizes of its collection.
+type sized interface{ Stats() listwatch.Stats }
+
+// reserve checks that change, a change of b, does not exceed the quotas of s. It also counts the
+// objects and bytes that change adds, until release is called. A write that makes the collection no
+// larger is allowed even if a quota is exceeded.
+func (q *quota) reserve(s CollectionSpec, b Backend, change Change) (release func(), err error) {
+	if s.MaxObjects <= 0 && s.MaxBytes <= 0 || change.New == nil {
 		return func() {}, nil
 	}
-	stats, ok := listwatch.As[sized](c.backend)
+	stats, ok := listwatch.As[sized](b)
 	if !ok {
 		return nil, &listwatch.Error{
 			Code:    listwatch.Unsupported,
-			Message: fmt.Sprintf("%s has a quota, but its backend %T has no method Stats", c.spec.QualifiedName(), c.backend),
+			Message: fmt.Sprintf("%s has a quota, but its backend %T has no method Stats", s.QualifiedName(), b),
 		}
 	}
 	objects, bytes := int64(1), int64(len(change.New.Before)+len(change.New.After))
 	if change.Old != nil {
 		objects, bytes = 0, bytes-int64(len(change.Old.Data))
 	}
-	q := c.quota
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := stats.Stats()
-	err = c.checkQuota("objects", objects, int64(now.Objects)+q.objects, int64(c.spec.MaxObjects), change.Key)
+	err = s.checkQuota("objects", objects, int64(now.Objects)+q.objects, int64(s.MaxObjects), change.Key)
 	if err == nil {
-		err = c.checkQuota("bytes", bytes, now.ObjectBytes+q.bytes, c.spec.MaxBytes, change.Key)
+		err = s.checkQuota("bytes", bytes, now.ObjectBytes+q.bytes, s.MaxBytes, change.Key)
 	}
 	if err != nil {
 		return nil, err
@@ -74,14 +71,14 @@ func (c *Collection) reserve(change Change) (release func(), err error) {
 
 // checkQuota returns an error if the sum of used and more exceeds limit. The collection has the
 // amount in used, and the write would add the amount in more.
-func (c *Collection) checkQuota(name string, more, used, limit int64, key listwatch.Key) error {
+func (s CollectionSpec) checkQuota(name string, more, used, limit int64, key listwatch.Key) error {
 	if limit <= 0 || more <= 0 || used+more <= limit {
 		return nil
 	}
 	return &QuotaError{name, &listwatch.Error{
 		Code: listwatch.Forbidden,
 		Message: fmt.Sprintf("%s %q is forbidden: exceeded quota: %s of the collection, requested: %d, used: %d, limited: %d",
-			c.spec.QualifiedName(), key.Name, name, more, used, limit),
-		Details: &listwatch.Details{Name: key.Name, Group: c.spec.Group(), Kind: c.spec.Plural},
+			s.QualifiedName(), key.Name, name, more, used, limit),
+		Details: &listwatch.Details{Name: key.Name, Group: s.Group(), Kind: s.Plural},
 	}}
 }

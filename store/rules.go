@@ -16,13 +16,6 @@ const maxAnnotationBytes = 256 << 10
 // causeTooLong is Kubernetes' reason for a value that is too large (metav1.CauseType).
 const causeTooLong = "FieldValueTooLong"
 
-// causes collects a cause for each rule that an object breaks.
-type causes []listwatch.Cause
-
-func (c *causes) add(reason, field, format string, args ...any) {
-	*c = append(*c, listwatch.Cause{Reason: reason, Field: field, Message: fmt.Sprintf(format, args...)})
-}
-
 // brokenRules returns a cause for each rule that sub breaks.
 func (s CollectionSpec) brokenRules(sub *submission) []listwatch.Cause {
 	var c causes

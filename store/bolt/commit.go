@@ -165,7 +165,7 @@ func (db *DB) write(writes []pendingWrite, trims []trim) error {
 	})
 	db.uncertain = err != nil
 	if err != nil {
-		err = db.writeError(err)
+		err = writeError(db.realPath, err)
 		if listwatch.CodeOf(err) == listwatch.Corrupt {
 			db.damage = err
 		}

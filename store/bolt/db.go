@@ -3,9 +3,9 @@ package bolt
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
+	"os"
 	"sync"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -28,104 +28,19 @@ type DB struct {
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
-	file        *file               // nil after Close
+	disk
 	last        listwatch.Version   // the newest version assigned to a write
 	published   listwatch.Version   // the newest version on disk; revision is advanced to it
 	collections map[string]*backend // by qualified name
-	uncertain   bool                // the last transaction failed, but may be in the file
+}
+
+// A disk is the file of a database and its condition.
+type disk struct {
+	file      *file // nil after Close
+	uncertain bool  // the last transaction failed, but may be in the file
 	// damage is nil if the file is intact. Otherwise every write fails with this error.
 	damage error
 	update func(func(*bbolt.Tx) error) error
-}
-
-// Open opens the database in the file at path. If there is no file, Open creates it; the
-// directory must exist. The caller must close the database.
-//
-// If Open fails, the file is unchanged, or has only got the new epoch that
-// [Options].RestoredFromBackup requests. The code of the error is
-//   - Unavailable if another process has the file open for longer than o.LockTimeout, or the
-//     disk is full,
-//   - Forbidden if the file or its directory cannot be written,
-//   - Invalid if this package did not write the file, or wrote it with another Transformer,
-//   - Unsupported if a newer version of this package has written the file,
-//   - Corrupt if the file is truncated or damaged.
-func Open(path string, o Options) (*DB, error) {
-	o = o.withDefaults()
-	realPath, err := resolve(path)
-	if err != nil {
-		return nil, openError(path, err)
-	}
-	f, err := openFile(realPath, o)
-	if err != nil {
-		return nil, openError(path, err)
-	}
-	db := &DB{
-		path: path, realPath: realPath, options: o, file: f, collections: make(map[string]*backend),
-		queue: newQueue(), done: make(chan struct{}),
-	}
-	db.update = func(f func(*bbolt.Tx) error) error { return db.file.Update(f) }
-	if err = db.readHeader(); err == nil && o.RestoredFromBackup {
-		err = db.startNewEpoch(listwatch.Version(time.Now().UnixMicro()))
-	}
-	if err == nil {
-		err = db.shrinkAboveThreshold()
-	}
-	if err != nil {
-		return nil, openError(path, errors.Join(err, db.file.Close()))
-	}
-	db.published = db.last
-	db.revision.Advance(db.last)
-	go db.commitLoop() // Close waits for it
-	return db, nil
-}
-
-func (db *DB) readHeader() error {
-	return catchPanic(func() error {
-		return db.file.View(func(tx *bbolt.Tx) error {
-			h, err := readHeader(tx)
-			if err != nil {
-				return err
-			}
-			db.epoch, db.last = h.epoch, h.last
-			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.storedText...))
-			if err != nil || string(text) != knownText {
-				return &listwatch.Error{Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err}
-			}
-			return nil
-		})
-	})
-}
-
-// Collection adds the collection that s declares, with its content in the file. If the
-// database has a collection of the same plural and group, the error has code AlreadyExists.
-// If the file contains the collection with another kind, API version or scope, the error
-// has code Invalid, unless the collection is empty.
-func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
-	s = s.WithDefaults()
-	name := s.QualifiedName()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	switch {
-	case db.file == nil:
-		return nil, errClosed()
-	case db.damage != nil:
-		return nil, db.damage
-	case db.collections[name] != nil:
-		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
-	}
-	saved, err := db.load(s)
-	if err != nil {
-		return nil, openError(db.path, err)
-	}
-	log, err := history.Restore(history.Options{
-		Retention: db.options.History, Description: s.Description(db.epoch), Revision: &db.revision,
-	}, saved)
-	if err != nil {
-		return nil, openError(db.path, err)
-	}
-	b := &backend{db: db, name: name, Log: log, floor: saved.Floor}
-	db.collections[name] = b
-	return store.New(s, b), nil
 }
 
 // Version returns the version of the newest write. Before the first write it returns the
@@ -188,6 +103,32 @@ func (db *DB) Close() error {
 	return closeFile()
 }
 
+// checkFile returns an error if writes to the file would be lost, or would damage what another
+// program has written to it. The caller must hold db.mu, except during Open.
+func (db *DB) checkFile() error {
+	switch {
+	case db.damage != nil:
+		return db.damage
+	case db.isDisplaced():
+		return errDisplaced()
+	case db.file.isOverwritten():
+		db.damage = errOverwritten()
+	}
+	return db.damage
+}
+
+// isDisplaced reports whether there is another file, or no file, at the path of the database. All
+// writes to the open file are then lost when it is closed. The caller must hold db.mu, except
+// during Open.
+func (db *DB) isDisplaced() bool {
+	opened, err := db.file.handle.Stat()
+	if err != nil {
+		return false // the next transaction reports it
+	}
+	named, err := os.Stat(db.realPath)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(opened, named)
+}
+
 // A backend keeps one collection. It serves lists and watches from its log.
 type backend struct {
 	*history.Log
@@ -226,12 +167,4 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 		r.state.CompareAndSwap(queued, canceled)
 		return nil, ctx.Err()
 	}
-}
-
-// versionAt returns the version of o, or 0 if o is nil.
-func versionAt(o *listwatch.Object) listwatch.Version {
-	if o == nil {
-		return 0
-	}
-	return o.Version
 }

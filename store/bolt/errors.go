@@ -15,6 +15,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
+// errUnreadable marks errors that bbolt returns for a file that it cannot read.
+var errUnreadable = errors.New("bbolt cannot read it")
+
 // A damagedError reports that the content of the file is inconsistent. Its cause is usually a
 // panic of bbolt, which checks its pages only by assertions.
 type damagedError struct{ cause any }
@@ -31,6 +34,18 @@ func catchPanic(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of
+// a file. Most of these have no exported name, so the function excludes all other errors:
+// system errors, the lock timeout, and reports of damage.
+func markUnreadable(err error) error {
+	_, system := errors.AsType[syscall.Errno](err)
+	_, damaged := errors.AsType[damagedError](err)
+	if system || damaged || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, berrors.ErrChecksum) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
 }
 
 // openError converts err to the error that Open or DB.Collection returns.
@@ -63,10 +78,10 @@ func openError(path string, err error) error {
 	return e
 }
 
-// writeError converts err, the error of a transaction, to the error that its writers
-// receive.
-func (db *DB) writeError(err error) error {
-	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: withoutPath{db.realPath, err}}
+// writeError converts err, the error of a transaction of the file at path, to the error that its
+// writers receive.
+func writeError(path string, err error) error {
+	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: withoutPath{path, err}}
 	var damaged damagedError
 	switch {
 	case isOutOfSpace(err):
@@ -84,11 +99,11 @@ type withoutPath struct {
 	err  error
 }
 
-func (e withoutPath) Error() string {
-	return strings.ReplaceAll(e.err.Error(), e.path, "the data file")
+func (w withoutPath) Error() string {
+	return strings.ReplaceAll(w.err.Error(), w.path, "the data file")
 }
 
-func (e withoutPath) Unwrap() error { return e.err }
+func (w withoutPath) Unwrap() error { return w.err }
 
 func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}

@@ -2,22 +2,14 @@ package bolt
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
-
-	"github.com/listwatch/listwatch"
 )
-
-// errUnreadable marks errors that bbolt returns for a file that it cannot read.
-var errUnreadable = errors.New("bbolt cannot read it")
 
 // A file is an open bbolt database.
 type file struct {
@@ -115,135 +107,6 @@ func openBolt(path string, readOnly bool, lockTimeout time.Duration) (f *file, c
 	f.remember()
 	named, err := os.Stat(path)
 	return f, err == nil && os.SameFile(locked, named), nil
-}
-
-// resolve returns path as an absolute path without symbolic links, so that Shrink replaces
-// the file and not a link to it.
-func resolve(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	resolved, err := filepath.EvalSymlinks(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return resolved, err
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "it is a link to a file that does not exist"}
-	}
-	return path, nil
-}
-
-// openFile opens the database at path for writing, and creates it if there is no file. It
-// does not change a file that is not a database of this package.
-func openFile(path string, o Options) (*file, error) {
-	deadline := time.Now().Add(o.LockTimeout)
-	for {
-		f, err := openOrCreate(path, o, deadline)
-		switch {
-		case errors.Is(err, fs.ErrExist):
-			continue // another process has just created the file
-		case err != nil || f != nil:
-			return f, err
-		}
-	}
-}
-
-// openOrCreate makes one attempt for openFile. It returns nil if another process has replaced the
-// file, as [DB.Shrink] does, while this process waited for the lock.
-func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && o.RestoredFromBackup:
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the restored file does not exist"}
-	case errors.Is(err, fs.ErrNotExist):
-		return create(path, o)
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "it is not a regular file"}
-	case info.Size() == 0:
-		// A database is never empty. bbolt would initialize the file, and the loss of its
-		// content would go unnoticed.
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is empty; if its data is not needed, remove it to start with a new database"}
-	}
-	if err := inspect(path, time.Until(deadline)); err != nil {
-		return nil, err
-	}
-	f, current, err := openBolt(path, false, time.Until(deadline))
-	switch {
-	case err != nil:
-		return nil, err
-	case !current:
-		return nil, f.Close()
-	}
-	// A process that was killed may have left a transaction that is only in the kernel's
-	// cache. It must be on disk before readers see it.
-	if err := f.Sync(); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// inspect checks, without writing, that the file at path is a complete database of this
-// package.
-func inspect(path string, lockTimeout time.Duration) error {
-	f, _, err := openBolt(path, true, lockTimeout)
-	if err != nil {
-		return markUnreadable(err)
-	}
-	err = catchPanic(func() error {
-		return f.View(func(tx *bbolt.Tx) error {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			if info.Size() < tx.Size() {
-				return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the file is truncated: it has %d of %d bytes", info.Size(), tx.Size())}
-			}
-			_, err = readHeader(tx)
-			return err
-		})
-	})
-	return errors.Join(err, f.Close())
-}
-
-// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of
-// a file. Most of these have no exported name, so the function excludes all other errors:
-// system errors, the lock timeout, and reports of damage.
-func markUnreadable(err error) error {
-	_, system := errors.AsType[syscall.Errno](err)
-	_, damaged := errors.AsType[damagedError](err)
-	if system || damaged || errors.Is(err, berrors.ErrTimeout) || errors.Is(err, berrors.ErrChecksum) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errUnreadable, err)
-}
-
-// create creates a database at path. The file appears only when it is complete. If there is a
-// file already, the error is fs.ErrExist.
-func create(path string, o Options) (*file, error) {
-	f, temporary, err := openTemporary(path)
-	if err != nil {
-		return nil, err
-	}
-	err = initialize(f, o)
-	if err == nil {
-		if err = os.Link(temporary, path); err != nil && !errors.Is(err, fs.ErrExist) {
-			err = os.Rename(temporary, path) // the file system does not support hard links
-		}
-	}
-	if removeErr := os.Remove(temporary); err == nil && !errors.Is(removeErr, fs.ErrNotExist) {
-		err = removeErr
-	}
-	if err == nil {
-		err = syncDirectory(path)
-	}
-	if err != nil {
-		_ = f.Close() // the first error is more useful
-		return nil, err
-	}
-	return f, nil
 }
 
 // openTemporary creates an empty bbolt database in the directory of path.

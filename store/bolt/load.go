@@ -93,7 +93,7 @@ func (l *loader) add(key, value []byte) error {
 	if stored.deleted {
 		delete(l.state, stored.key)
 	} else {
-		if r.New, err = l.object(stored, version); err != nil {
+		if r.New, err = l.decode(stored, version); err != nil {
 			return err
 		}
 		l.state[stored.key] = r.New
@@ -114,8 +114,8 @@ func (l *loader) add(key, value []byte) error {
 	return nil
 }
 
-// object returns the object of a record. It copies the bytes, which belong to the file.
-func (l *loader) object(stored record, v listwatch.Version) (*listwatch.Object, error) {
+// decode returns the object of a record. It copies the bytes, which belong to the file.
+func (l *loader) decode(stored record, v listwatch.Version) (*listwatch.Object, error) {
 	data, err := l.transformer.FromStorage(Location{Collection: l.name, Key: stored.key, Version: v}, stored.data)
 	if err != nil {
 		return nil, fmt.Errorf("transformer: %w", err)

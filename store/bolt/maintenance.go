@@ -162,7 +162,7 @@ func (db *DB) Shrink() error {
 		return db.damage
 	}
 	if err := db.shrink(); err != nil {
-		return db.writeError(err)
+		return writeError(db.realPath, err)
 	}
 	return nil
 }
@@ -231,30 +231,4 @@ func (db *DB) copyMode(name string) error {
 		return err
 	}
 	return os.Chmod(name, info.Mode().Perm())
-}
-
-// checkFile returns an error if writes to the file would be lost, or would damage what another
-// program has written to it. The caller must hold db.mu, except during Open.
-func (db *DB) checkFile() error {
-	switch {
-	case db.damage != nil:
-		return db.damage
-	case db.isDisplaced():
-		return errDisplaced()
-	case db.file.isOverwritten():
-		db.damage = errOverwritten()
-	}
-	return db.damage
-}
-
-// isDisplaced reports whether there is another file, or no file, at the path of the database. All
-// writes to the open file are then lost when it is closed. The caller must hold db.mu, except
-// during Open.
-func (db *DB) isDisplaced() bool {
-	opened, err := db.file.handle.Stat()
-	if err != nil {
-		return false // the next transaction reports it
-	}
-	named, err := os.Stat(db.realPath)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(opened, named)
 }

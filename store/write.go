@@ -1,0 +1,244 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/reflector"
+)
+
+// maxNameTries is the number of generated names that a create tries.
+const maxNameTries = 8
+
+// Create writes a new object. If it has metadata.generateName and no name, its name is the
+// generateName followed by five random characters. Create overwrites the members that the
+// collection sets, such as metadata.uid. It refuses an object with a nonzero resourceVersion,
+// because only an existing object has one.
+func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
+	return c.CreateIn(ctx, "", data)
+}
+
+// CreateIn is like Create, for a request that names a namespace. An object without a namespace gets
+// the namespace of the request. If the object has another namespace, the error has code Invalid.
+func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
+	end, err := budget.BeginTurn(ctx, len(data))
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.spec.parseSubmission(data, listwatch.Key{Namespace: namespace})
+	end()
+	if err != nil {
+		return nil, err
+	}
+	if version, err := s.doc.metadataString("resourceVersion"); err != nil || version != "" && version != "0" {
+		return nil, badRequest("resourceVersion should not be set on objects to be created")
+	}
+	for try := 1; ; try++ {
+		if s.isGenerated && try > 1 {
+			s.key.Name = generateName(s.generateName)
+		}
+		s.prepareCreate(time.Now())
+		o, err := c.commit(ctx, Change{Key: s.key, New: c.spec.draft(s)})
+		if !errors.Is(err, listwatch.Conflict) {
+			return o, err
+		}
+		switch {
+		case s.isGenerated && try < maxNameTries:
+		case s.generateName != "":
+			return nil, c.spec.generateNameConflict(s.key)
+		default:
+			return nil, c.spec.alreadyExists(s.key)
+		}
+	}
+}
+
+// Update replaces the object at key with the result of the function change. The result must have
+// the same name. The resourceVersion of the result is ignored. If another writer changes the object
+// in between, Update calls change again with the newer state. It returns Conflict after a hundred
+// tries, or after one if Preconditions.Version is set. If the result differs at most in the order
+// of members, nothing is written and the old object is returned.
+//
+// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
+// if anything except metadata and status changes. If the object is being deleted and the
+// change removes its last finalizer, the object is deleted and its last state is returned.
+func (c *Collection) Update(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
+	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
+		data, err := change(old)
+		if err != nil {
+			return nil, callerError{err}
+		}
+		draft, deletes, err := c.draftUpdate(ctx, old, data)
+		if err != nil || draft == nil {
+			return old, err
+		}
+		if !deletes {
+			return c.commit(ctx, Change{Key: key, Old: old, New: draft})
+		}
+		deleted, err := c.commit(ctx, Change{Key: key, Old: old})
+		if err != nil {
+			return nil, err
+		}
+		return draft.Seal(deleted.Version), nil
+	})
+}
+
+// Replace is like Update with a function that returns data. If data has metadata.resourceVersion or
+// metadata.uid, they are preconditions, so that a client that reads an object, changes it and sends
+// it back cannot overwrite another change. If data has another name or namespace than key, the
+// error has code Invalid, even if there is no object at key, as in Kubernetes.
+func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
+	return c.ReplaceIf(ctx, key, listwatch.Preconditions{}, data)
+}
+
+// ReplaceIf is like Replace. It also checks the preconditions p.
+func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte) (*listwatch.Object, error) {
+	end, err := budget.BeginTurn(ctx, len(data))
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.preconditionsOf(data, key)
+	end()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.UID != "" && own.UID != "" && p.UID != own.UID, p.Version != 0 && own.Version != 0 && p.Version != own.Version:
+		return nil, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)", p.UID, p.Version, own.UID, own.Version)
+	}
+	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
+	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
+}
+
+// Delete removes the object at key and returns its last state, at the version of the delete.
+// An object with metadata.finalizers is not removed but gets a metadata.deletionTimestamp,
+// and is returned with it. It is removed by the Update that removes its last finalizer.
+func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
+	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
+		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
+		if hasFinalizers && draft == nil {
+			return old, nil
+		}
+		return c.commit(ctx, Change{Key: key, Old: old, New: draft})
+	})
+}
+
+// draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
+// deletes reports whether the object must be deleted because it no longer has finalizers.
+func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
+	end, err := budget.BeginTurn(ctx, len(data)+len(old.Data))
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
+	s, err := c.spec.parseSubmission(data, old.Key)
+	if err != nil {
+		return nil, false, err
+	}
+	before, err := splitDocument(old.Data)
+	if err != nil {
+		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err}
+	}
+	if err := c.spec.checkFinalizers(s, before); err != nil {
+		return nil, false, err
+	}
+	if err := c.spec.checkDeletionMarks(s, before); err != nil {
+		return nil, false, err
+	}
+	if !s.prepareUpdate(before, time.Now()) {
+		return nil, false, nil
+	}
+	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
+}
+
+// preconditionsOf returns the preconditions in data, the JSON of an object that must have the given
+// key.
+func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p listwatch.Preconditions, err error) {
+	compact, err := compactObject(data)
+	if err != nil {
+		return p, err
+	}
+	doc, err := splitDocument(compact) // the update checks everything else
+	if err != nil {
+		return p, err
+	}
+	var got listwatch.Key
+	if got.Name, err = doc.metadataString("name"); err != nil {
+		return p, err
+	}
+	if got.Namespace, err = doc.metadataString("namespace"); err != nil {
+		return p, err
+	}
+	if err := checkKey(got, key); err != nil {
+		return p, err
+	}
+	if p.UID, err = doc.metadataString("uid"); err != nil {
+		return p, err
+	}
+	version, err := doc.metadataString("resourceVersion")
+	if err != nil {
+		return p, err
+	}
+	p.Version, err = listwatch.ParseVersion(version)
+	return p, err
+}
+
+// A callerError is an error of a function that the caller passed in. Even if its code is
+// Conflict, the write is not retried.
+type callerError struct{ err error }
+
+func (e callerError) Error() string { return e.err.Error() }
+
+// maxWriteTries limits the retries for a backend that reports a conflict for every write.
+const maxWriteTries = 100
+
+// retry calls write with the newest object at key. It repeats this each time that write returns
+// Conflict.
+func (c *Collection) retry(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
+	for try := 1; ; try++ {
+		old, err := c.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.checkPreconditions(old, p); err != nil {
+			return nil, err
+		}
+		o, err := write(old)
+		if e, ok := errors.AsType[callerError](err); ok {
+			return nil, e.err
+		}
+		if !errors.Is(err, listwatch.Conflict) {
+			if err != nil {
+				o = nil
+			}
+			return o, err
+		}
+		if p.Version != 0 || try == maxWriteTries {
+			return nil, c.spec.conflict(key, modifiedMessage)
+		}
+		// The first retries do not wait. Later retries wait a random time, so that writers that
+		// conflicted do not meet again.
+		longest := min(10*time.Millisecond, 50*time.Microsecond<<min(try, 10))
+		if ctx.Err() != nil || try > 2 && !reflector.Sleep(ctx, rand.N(longest)) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *Collection) checkPreconditions(old *listwatch.Object, p listwatch.Preconditions) error {
+	if p.UID != "" {
+		uid, err := rawjson.String(rawjson.Lookup(old.Data, "metadata", "uid"))
+		if err != nil || uid != p.UID {
+			return c.spec.conflict(old.Key, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", p.UID, uid))
+		}
+	}
+	if p.Version != 0 && p.Version != old.Version {
+		return c.spec.conflict(old.Key, modifiedMessage)
+	}
+	return nil
+}
