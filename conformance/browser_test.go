@@ -41,7 +41,7 @@ func newBrowserFixture(ctx context.Context, t *testing.T, origins ...string) *br
 	s.writer = newWriter("writer", firstWatcherActor-1, s.things, s.log)
 	s.write(ctx, t, 20)
 	ws := &watchserver.Server{
-		Source: s.things, AllowOrigins: origins, Timing: watchserver.Timing{Bookmark: -1},
+		Source: s.things, Access: watchserver.Access{Origins: origins}, Timing: watchserver.Timing{Bookmark: -1},
 		SharedCompression: watchserver.ShareAlways,
 	}
 	handler := watchserver.CORS(ws, origins)

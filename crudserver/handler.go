@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -15,8 +16,8 @@ import (
 // A Handler is an [http.Handler] that serves one collection. Do not change its fields after the
 // first request, and do not copy it.
 //
-// The Authenticator of Server, if any, identifies the user of each request. Any user may read and
-// write. To restrict that, wrap the Handler in a handler that refuses requests. All methods except
+// The gate of Server admits each request, and identifies its user. Any user may read and write. To
+// restrict that, wrap the Handler in a handler that refuses requests. All methods except
 // GET, HEAD and OPTIONS write.
 type Handler struct {
 	// Path is the path of the collection in URLs, without escapes, such as "/flags". If empty,
@@ -26,7 +27,7 @@ type Handler struct {
 	Collection *store.Collection
 	// Server serves the lists and watches, with its limits. Its Source is not used, so several
 	// Handlers can share a Server and its Drain. Writes from web pages of other origins are refused
-	// unless the Server's AllowOrigins match. If Server is nil, a Server with defaults is used.
+	// unless the Server's Access.Origins match. If Server is nil, a Server with defaults is used.
 	Server *watchserver.Server
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is used.
 	// A negative value disables the limit. Larger bodies are refused with status 413.
@@ -40,11 +41,7 @@ const DefaultMaxBodyBytes = 3 << 20
 
 // ServeHTTP serves the collection. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.GuardBody(w, r)
-	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.DescribeResource(h.Collection, h.Collection.Spec().Plural)))
-	if err := h.serve(w, r); err != nil {
-		h.server().Refuse(w, r, err)
-	}
+	h.server().Gate(apihttp.HandlerFunc(h.serve)).ServeHTTP(w, r)
 }
 
 func (h *Handler) server() *watchserver.Server {
@@ -54,37 +51,33 @@ func (h *Handler) server() *watchserver.Server {
 	return &h.defaults
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+	a.Resource = apihttp.DescribeResource(h.Collection, h.Collection.Spec().Plural)
 	key, err := h.parsePath(r.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if isRead && (key.Name == "" || watchserver.WantsWatch(r)) {
+	if isRead && (key.Name == "" || a.WantsWatch()) {
 		h.server().Serve(w, r, watchserver.Endpoint{Source: h.Collection, Namespace: key.Namespace, Name: key.Name})
 		return nil
 	}
-	if r, err = h.server().Admit(r); err != nil {
+	if err := a.Begin(); err != nil {
 		return err
 	}
-	r, end, err := h.server().Begin(r)
-	if err != nil {
-		return err
-	}
-	defer end()
 	switch {
 	case isRead:
 		return h.get(w, r, key)
 	case r.Method == http.MethodPost && key.Name == "":
-		return h.create(w, r, key.Namespace)
+		return h.create(w, r, a, key.Namespace)
 	case r.Method == http.MethodPut && key.Name != "":
-		return h.update(w, r, key)
+		return h.update(w, r, a, key)
 	case r.Method == http.MethodDelete && key.Name != "":
-		return h.delete(w, r, key)
+		return h.delete(w, r, a, key)
 	case key.Name == "":
-		return watchserver.MethodNotAllowed(r, "GET, HEAD, POST")
+		return apihttp.MethodNotAllowed(r, "GET, HEAD, POST")
 	}
-	return watchserver.MethodNotAllowed(r, "GET, HEAD, PUT, DELETE")
+	return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, DELETE")
 }
 
 // parsePath returns the namespace and the name in the escaped path of a request. The name is empty
@@ -133,7 +126,7 @@ func (h *Handler) pathOf(key listwatch.Key) string {
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
-	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
+	if _, err := apihttp.BodyType(r); err != nil {
 		return err
 	}
 	o, err := h.Collection.Get(r.Context(), key)
@@ -154,11 +147,11 @@ func (h *Handler) writeObject(w http.ResponseWriter, r *http.Request, code int, 
 		header.Set("ETag", fmt.Sprintf(`"%d"`, o.Version))
 	}
 	// The error is nil, because get and readWrite have checked it.
-	mediaType, _ := watchserver.BodyType(r.Header.Values("Accept"))
+	mediaType, _ := apihttp.BodyType(r)
 	header.Set("Content-Type", mediaType)
 	header.Add("Vary", "Accept")
 	header.Set("Cache-Control", "no-cache, private")
 	header.Set("X-Content-Type-Options", "nosniff")
 	// Pass the newline separately, because the data is shared and must not be modified.
-	watchserver.WriteBody(w, r, code, o.Data, []byte{'\n'})
+	apihttp.WriteBody(w, r, code, o.Data, []byte{'\n'})
 }

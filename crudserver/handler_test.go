@@ -3,12 +3,14 @@ package crudserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
@@ -133,9 +135,7 @@ func TestRequestedDryRunsWriteNothing(t *testing.T) {
 }
 
 // knowsAnn is an Authenticator for the bearer token "ann".
-type knowsAnn struct{}
-
-func (knowsAnn) Authenticate(r *http.Request) (watchserver.User, error) {
+func knowsAnn(r *http.Request) (watchserver.User, error) {
 	if r.Header.Get("Authorization") == "Bearer ann" {
 		return watchserver.User{Name: "ann"}, nil
 	}
@@ -144,7 +144,7 @@ func (knowsAnn) Authenticate(r *http.Request) (watchserver.User, error) {
 
 func TestAuthenticatorGuardsEveryVerb(t *testing.T) {
 	h := &Handler{
-		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: &watchserver.Server{Authenticator: knowsAnn{}},
+		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: &watchserver.Server{Access: watchserver.Access{Authenticator: knowsAnn}},
 	}
 	ann, body := http.Header{"Authorization": {"Bearer ann"}}, `{"metadata":{"name":"a"}}`
 	for _, c := range []call{
@@ -159,6 +159,29 @@ func TestAuthenticatorGuardsEveryVerb(t *testing.T) {
 		anonymous.do(t, h)
 		c.header = ann
 		c.do(t, h)
+	}
+}
+
+func TestRefusedWriteNamesTheUser(t *testing.T) {
+	var got []string
+	s := &watchserver.Server{
+		Access: watchserver.Access{Authenticator: knowsAnn},
+		Trace: &watchserver.Trace{Refused: func(ctx context.Context, r watchserver.Request, err error) {
+			code := listwatch.AsError(err).HTTPStatus()
+			got = append(got, fmt.Sprintf("%d %s %q %q %q", code, r.Resource.Name, r.User, r.Client, watchserver.UserOf(ctx).Name))
+		}},
+	}
+	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: s}
+	ann, body := http.Header{"Authorization": {"Bearer ann"}}, `{"metadata":{"name":"a"}}`
+	call{"update of a missing object", "PUT", "/flags/a", ann, body, 404, "NotFound"}.do(t, h)
+	call{"no such path", "PUT", "/flags/a/b", ann, body, 404, "NotFound"}.do(t, h)
+	call{"invalid list", "GET", "/flags?limit=x", ann, "", 400, "BadRequest"}.do(t, h)
+	call{"no credentials", "PUT", "/flags/a", nil, body, 401, "Unauthorized"}.do(t, h)
+	want := []string{
+		`404 flags "ann" "ann" "ann"`, `404 flags "ann" "ann" "ann"`, `400 flags "ann" "ann" "ann"`, `401  "" "192.0.2.1" ""`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -6,20 +6,19 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // create handles a POST to a collection. If the path has no namespace, the namespace in the object
 // is used.
-func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace string) error {
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, namespace string) error {
 	started := time.Now()
-	to, data, err := h.readWrite(w, r)
+	to, data, err := h.readWrite(w, r, a)
 	if err != nil {
 		return err
 	}
@@ -29,14 +28,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, namespace strin
 	}
 	w.Header().Set("Location", h.pathOf(o.Key))
 	h.writeObject(w, r, http.StatusCreated, o)
-	h.wrote(r, "create", to, o, started)
+	a.Changed(r, changed("create", to != h.Collection, o, started))
 	return nil
 }
 
 // update handles a PUT of an object.
-func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+func (h *Handler) update(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, key listwatch.Key) error {
 	started := time.Now()
-	to, data, err := h.readWrite(w, r)
+	to, data, err := h.readWrite(w, r, a)
 	if err != nil {
 		return err
 	}
@@ -49,16 +48,16 @@ func (h *Handler) update(w http.ResponseWriter, r *http.Request, key listwatch.K
 		return asPreconditionFailed(err, version)
 	}
 	h.writeObject(w, r, http.StatusOK, o)
-	h.wrote(r, "update", to, o, started)
+	a.Changed(r, changed("update", to != h.Collection, o, started))
 	return nil
 }
 
 // delete handles a DELETE of an object. It responds with the last state of the object, which has a
 // deletionTimestamp if finalizers delay the deletion. The body is empty or holds the
 // preconditions, as in the DeleteOptions of Kubernetes.
-func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, key listwatch.Key) error {
 	started := time.Now()
-	from, data, err := h.readWrite(w, r)
+	from, data, err := h.readWrite(w, r, a)
 	if err != nil {
 		return err
 	}
@@ -84,30 +83,30 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, key listwatch.K
 		return asPreconditionFailed(err, version)
 	}
 	h.writeObject(w, r, http.StatusOK, o)
-	h.wrote(r, "delete", from, o, started)
+	a.Changed(r, changed("delete", from != h.Collection, o, started))
 	return nil
 }
 
-// wrote reports the write of o to the hooks of the Server. The write began at the given time.
-func (h *Handler) wrote(r *http.Request, verb string, to *store.Collection, o *listwatch.Object, started time.Time) {
-	h.server().TraceChange(r, watchserver.Change{
-		Verb: verb, Key: o.Key, Version: o.Version, DryRun: to != h.Collection, Took: time.Since(started),
-	})
+// changed describes the write of o, which began at the given time.
+func changed(verb string, dryRun bool, o *listwatch.Object, started time.Time) apihttp.Change {
+	return apihttp.Change{Verb: verb, Key: o.Key, Version: o.Version, DryRun: dryRun, Took: time.Since(started)}
 }
 
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
 // returns the collection to write to. If the query has dryRun=All, that collection checks writes
 // but stores nothing.
-func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.Collection, body []byte, err error) {
-	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
+func (h *Handler) readWrite(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted,
+) (to *store.Collection, body []byte, err error) {
+	if _, err := apihttp.BodyType(r); err != nil {
 		return nil, nil, err
 	}
 	if r.Header.Get("If-None-Match") != "" {
 		return nil, nil, invalid("If-None-Match is not supported for writes: create an object with POST; nothing was written")
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query would ignore an error
+	query, err := a.Query()
 	if err != nil {
-		return nil, nil, invalid("the query: %v; nothing was written", err)
+		return nil, nil, err
 	}
 	if to, err = h.Collection.WithDryRun(query["dryRun"]); err != nil {
 		return nil, nil, err
@@ -116,7 +115,7 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 	if limit == 0 {
 		limit = DefaultMaxBodyBytes
 	}
-	if body, err = h.server().ReadBody(w, r, limit); err != nil {
+	if body, err = a.ReadBody(w, r, limit); err != nil {
 		return nil, nil, err
 	}
 	if len(body) > 0 {
@@ -127,7 +126,7 @@ func (h *Handler) readWrite(w http.ResponseWriter, r *http.Request) (to *store.C
 
 // checkContentType accepts JSON, and bodies without a meaningful type: no type, or the type that
 // curl -d sends. A web page of another origin could send such a body without a preflight request,
-// but watchserver.CheckOrigin has already refused its request.
+// but the gate has already refused its request.
 func checkContentType(contentType string) error {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if contentType == "" || err == nil && (mediaType == "application/json" || mediaType == "application/x-www-form-urlencoded") {

@@ -91,7 +91,7 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceReques
 		}
 	}
 	err = c.writeObject(w, r, code, response)
-	h.wrote(r, c, to, applied)
+	c.wrote(r, to, applied)
 	return err
 }
 
@@ -104,7 +104,7 @@ func (h *Handler) readConfiguration(
 	if mediaType == applyCBORPatchType {
 		bodyType = cborType
 	}
-	config, err := h.toJSON(r, bodyType, data)
+	config, err := h.toJSON(r.Context(), c.admitted, bodyType, data)
 	if err != nil {
 		return nil, err
 	}

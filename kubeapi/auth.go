@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -23,18 +24,9 @@ func Anonymous() User {
 	return User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 }
 
-// An Authenticator identifies the user of a request. If the request has no credentials of
-// the kind that it checks, it returns the zero User and no error, so that another
-// Authenticator can try. For wrong credentials it returns an error, which is sent with
-// status 401 unless it has another code. An Authenticator must be safe for concurrent use.
-type Authenticator func(*http.Request) (User, error)
-
-// Authenticate implements [watchserver.Authenticator]. It calls the function a.
-func (a Authenticator) Authenticate(r *http.Request) (User, error) { return a(r) }
-
 // FirstOf returns an Authenticator that tries all in order, until one of them identifies
 // the user or returns an error.
-func FirstOf(all ...Authenticator) Authenticator {
+func FirstOf(all ...watchserver.Authenticator) watchserver.Authenticator {
 	return func(r *http.Request) (User, error) {
 		for _, a := range all {
 			if u, err := a(r); err != nil || u.Name != "" {
@@ -45,8 +37,8 @@ func FirstOf(all ...Authenticator) Authenticator {
 	}
 }
 
-// ClientCertificate is an [Authenticator] for TLS client certificates: the common name is
-// the user, and the organizations are the groups (Kubernetes, "Authenticating", X.509
+// ClientCertificate is a [watchserver.Authenticator] for TLS client certificates: the common name
+// is the user, and the organizations are the groups (Kubernetes, "Authenticating", X.509
 // client certificates). It uses only certificates that the TLS server has verified:
 // tls.Config.ClientAuth must be VerifyClientCertIfGiven or stricter.
 func ClientCertificate(r *http.Request) (User, error) {
@@ -58,18 +50,6 @@ func ClientCertificate(r *http.Request) (User, error) {
 		return User{}, noCommonName(subject)
 	}
 	return User{Name: subject.CommonName, Groups: subject.Organization}, nil
-}
-
-// authenticate identifies the user of r. If h.Authenticate is nil, it uses the Authenticator of
-// h.Server. That Authenticator then applies to all requests, and not only to watches.
-func (h *Handler) authenticate(r *http.Request) (User, error) {
-	switch {
-	case h.Authenticate != nil:
-		return watchserver.Authenticate(r, h.Authenticate)
-	case h.Server.Authenticator != nil:
-		return watchserver.Authenticate(r, h.Server.Authenticator)
-	}
-	return Anonymous(), nil
 }
 
 func noCommonName(subject pkix.Name) error {
@@ -109,12 +89,9 @@ type Attributes struct {
 	Path string
 }
 
-// attributes describes the request r for the Authorizer.
-func (c resourceRequest) attributes(r *http.Request, verb string) *Attributes {
-	if c.name == "" && (verb == "list" || verb == "watch") {
-		c.name = selectedName(r)
-	}
-	return &Attributes{Verb: verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource}
+// attributes describes the request for the Authorizer.
+func (c resourceRequest) attributes() *Attributes {
+	return &Attributes{Verb: c.verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource}
 }
 
 // authorize returns an error for the client if the Authorizer does not allow the request.
@@ -189,24 +166,33 @@ func (r Resource) isReview() bool {
 	return r.Group == accessreview.Group && (r.Plural == accessReviews.Plural || r.Plural == rulesReviews.Plural)
 }
 
+// serveReviews serves the paths of reviews.
+func (h *Handler) serveReviews(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) (found bool, err error) {
+	switch r.URL.Path {
+	case accessReviews.Path(""):
+		return true, h.review(w, r, a, accessReviews, h.reviewAccess)
+	case rulesReviews.Path(""):
+		return true, h.review(w, r, a, rulesReviews, h.reviewRules)
+	}
+	return false, nil
+}
+
 // review serves a POST of a review, which every user may send. respond returns the review with its
 // result, which is the response.
-func (h *Handler) review(w http.ResponseWriter, r *http.Request, user User, reviews Resource,
+func (h *Handler) review(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, reviews Resource,
 	respond func(context.Context, User, *accessreview.Review) (any, error),
 ) error {
 	if r.Method != http.MethodPost {
-		return watchserver.MethodNotAllowed(r, http.MethodPost)
+		return apihttp.MethodNotAllowed(r, http.MethodPost)
 	}
-	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{Group: reviews.Group, Version: reviews.Version, Name: reviews.Plural}))
-	r, end, err := h.Server.Begin(r)
-	if err != nil {
+	a.Resource = reviews.described()
+	if err := a.Begin(); err != nil {
 		return err
 	}
-	defer end()
-	if _, err := watchserver.BodyType(r.Header.Values("Accept")); err != nil {
+	if _, err := apihttp.BodyType(r); err != nil {
 		return err
 	}
-	body, endTurn, err := h.readObject(w, r)
+	body, endTurn, err := h.readObject(w, r, a)
 	if err != nil {
 		return err
 	}
@@ -214,11 +200,11 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, user User, revi
 	if endTurn(); err != nil {
 		return err
 	}
-	response, err := respond(r.Context(), user, review)
+	response, err := respond(r.Context(), watchserver.UserOf(r.Context()), review)
 	if err != nil {
 		return err
 	}
-	watchserver.WriteObject(w, r, http.StatusCreated, response)
+	apihttp.WriteObject(w, r, http.StatusCreated, response)
 	return nil
 }
 
@@ -292,15 +278,4 @@ func isOpen(path string) bool {
 		return len(parts) <= 3
 	}
 	return path == versionPath || slices.Contains(healthPaths, path)
-}
-
-// selectedName returns the name that a list's field selector requires, or "" if it requires
-// none. An invalid selector is rejected later.
-func selectedName(r *http.Request) string {
-	fields, err := listwatch.ParseFieldSelector(r.URL.Query().Get("fieldSelector"))
-	if err != nil {
-		return ""
-	}
-	name, _ := fields.Equality(listwatch.FieldName)
-	return name
 }

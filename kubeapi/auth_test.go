@@ -18,10 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // authenticate returns an Authenticator for three users.
-func authenticate(t *testing.T) Authenticator {
+func authenticate(t *testing.T) watchserver.Authenticator {
 	t.Helper()
 	tokens, err := tokenfile.Read(strings.NewReader("secret,ada,1\n\"to,ken\",bob,2\nthird,eve,\n"))
 	if err != nil {
@@ -31,7 +32,7 @@ func authenticate(t *testing.T) Authenticator {
 }
 
 func TestRequestsNeedCredentials(t *testing.T) {
-	a := startServer(t, func(h *Handler) { h.Authenticate = authenticate(t) })
+	a := startServer(t, func(h *Handler) { h.Server.Access.Authenticator = authenticate(t) })
 	upgrade := []string{
 		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==",
 	}
@@ -84,7 +85,7 @@ func TestFirstOfStopsAtFirstResult(t *testing.T) {
 func TestDeniedRequestsAreForbidden(t *testing.T) {
 	var requests []Attributes
 	a := startServer(t, func(h *Handler) {
-		h.Authenticate = authenticate(t)
+		h.Server.Access.Authenticator = authenticate(t)
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
 			requests = append(requests, at)
 			if u.Name == "eve" {
@@ -142,7 +143,7 @@ func TestForbiddenMessageNamesSubresource(t *testing.T) {
 func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 	var asked Attributes
 	a := startServer(t, func(h *Handler) {
-		h.Authenticate = authenticate(t)
+		h.Server.Access.Authenticator = authenticate(t)
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
 			asked = at
 			switch {

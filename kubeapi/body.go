@@ -16,25 +16,27 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
-	"github.com/listwatch/listwatch/watchserver"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // readObject reads the body of a write and converts it to JSON. The Content-Type must be JSON,
 // YAML, Kubernetes' Protocol Buffers or CBOR. The caller must call end as readBody requires.
-func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) (object []byte, end func(), err error) {
-	data, end, err := h.readBody(w, r)
+func (h *Handler) readObject(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted,
+) (object []byte, end func(), err error) {
+	data, end, err := h.readBody(w, r, a)
 	if err != nil || len(data) == 0 {
 		return nil, end, err
 	}
-	if object, err = h.objectOf(r, data); err != nil {
+	if object, err = h.objectOf(r, a, data); err != nil {
 		end()
 		return nil, nil, err
 	}
@@ -42,16 +44,18 @@ func (h *Handler) readObject(w http.ResponseWriter, r *http.Request) (object []b
 }
 
 // objectOf converts data, which is the body of r, to JSON.
-func (h *Handler) objectOf(r *http.Request, data []byte) ([]byte, error) {
+func (h *Handler) objectOf(r *http.Request, a *apihttp.Admitted, data []byte) ([]byte, error) {
 	mediaType, err := bodyMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
 	}
-	return h.toJSON(r, mediaType, data)
+	return h.toJSON(r.Context(), a, mediaType, data)
 }
 
 // toJSON converts a body of the given media type to JSON.
-func (h *Handler) toJSON(r *http.Request, mediaType string, data []byte) (out []byte, err error) {
+func (h *Handler) toJSON(
+	ctx context.Context, a *apihttp.Admitted, mediaType string, data []byte,
+) (out []byte, err error) {
 	limit := h.bodyBytes()
 	if limit <= 0 {
 		// Limit the JSON even if bodies are unlimited, because a small body can expand to
@@ -60,7 +64,7 @@ func (h *Handler) toJSON(r *http.Request, mediaType string, data []byte) (out []
 	}
 	switch mediaType {
 	case yamlType:
-		out, err = h.yamlToJSON(r.Context(), data, limit)
+		out, err = h.yamlToJSON(ctx, data, limit)
 	case protobody.MediaType:
 		out, err = protobody.ToJSON(data, limit)
 	case cborType:
@@ -69,12 +73,12 @@ func (h *Handler) toJSON(r *http.Request, mediaType string, data []byte) (out []
 		return data, nil
 	}
 	if errors.Is(err, protobody.ErrTooLarge) || errors.Is(err, framing.ErrTooLarge) {
-		return nil, watchserver.BodyTooLarge(limit)
+		return nil, apihttp.BodyTooLarge(limit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return out, h.Server.GrowBody(r, len(out)-len(data))
+	return out, a.GrowBody(len(out) - len(data))
 }
 
 // yamlToJSON converts a YAML body to JSON. It returns an error if the JSON would be larger than
@@ -102,8 +106,10 @@ func (h *Handler) bodyBytes() int64 {
 // readBody reads the body of a write and enforces the size limit. For a large body, it then waits
 // for a turn to process it. Unless readBody returns an error, the caller must call end after it has
 // processed the body and before it writes to the store.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (data []byte, end func(), err error) {
-	if data, err = h.Server.ReadBody(w, r, h.bodyBytes()); err != nil {
+func (h *Handler) readBody(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted,
+) (data []byte, end func(), err error) {
+	if data, err = a.ReadBody(w, r, h.bodyBytes()); err != nil {
 		return nil, nil, err
 	}
 	if end, err = budget.BeginTurn(r.Context(), len(data)); err != nil {
@@ -121,8 +127,7 @@ const (
 // bodyMediaType returns the media type of a body of the given Content-Type: JSON, YAML,
 // Protocol Buffers or CBOR. It returns JSON for bodies without a meaningful type: no
 // Content-Type at all, or the type that curl -d always sends. A web page of another origin can
-// send such a body without a preflight request, but watchserver.CheckOrigin has already
-// rejected such requests.
+// send such a body without a preflight request, but the gate has already rejected such requests.
 func bodyMediaType(contentType string) (string, error) {
 	if contentType == "" {
 		return jsonType, nil

@@ -9,7 +9,7 @@ import (
 )
 
 // The connection must close after a request with a chunked body, as the conformance case
-// limit/smuggling requires. watchserver.GuardBody explains why.
+// limit/smuggling requires. internal/httpbody explains why.
 func TestConnectionClosesAfterChunkedRequest(t *testing.T) {
 	for encoding, want := range map[string]string{"": "", "chunked": "close"} {
 		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader("{}"))

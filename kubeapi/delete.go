@@ -9,11 +9,11 @@ import (
 	"strconv"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/watchserver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,11 +23,11 @@ import (
 func (h *Handler) readDelete(
 	w http.ResponseWriter, r *http.Request, c resourceRequest, read func(url.Values, []byte) (metav1.DeleteOptions, error),
 ) (from *store.Collection, o metav1.DeleteOptions, err error) {
-	q, err := readQuery(r)
+	q, err := c.admitted.Query()
 	if err != nil {
 		return nil, o, err
 	}
-	data, end, err := h.readObject(w, r)
+	data, end, err := h.readObject(w, r, c.admitted)
 	if err != nil {
 		return nil, o, err
 	}
@@ -61,7 +61,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	if err != nil {
 		return err
 	}
-	defer func() { h.wrote(r, c, from, last) }()
+	defer func() { c.wrote(r, from, last) }()
 	if rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") != nil {
 		return c.writeObject(w, r, markedStatus(o), last)
 	}
@@ -140,14 +140,14 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 	}
 	page.Items = deleted
 	err = c.writeList(w, r, page)
-	h.wrote(r, c, from, nil)
+	c.wrote(r, from, nil)
 	return err
 }
 
 // selection parses the selectors, the limit and the continue token in the query. It rejects
 // unsupported parameters that would reduce the number of deleted objects.
 func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err error) {
-	params := r.URL.Query()
+	params := apihttp.QueryOf(r)
 	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "shardSelector"} {
 		if v := params.Get(name); v != "" && v != "0" {
 			return q, &listwatch.Error{Code: listwatch.Invalid, Message: name + " is not supported for deletes of a collection"}
@@ -184,5 +184,5 @@ func (c resourceRequest) checkSelectedFields(s listwatch.FieldSelector) error {
 }
 
 func writeSuccess(w http.ResponseWriter, r *http.Request, d listwatch.StatusDetails) {
-	watchserver.WriteObject(w, r, http.StatusOK, listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
+	apihttp.WriteObject(w, r, http.StatusOK, listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
 }

@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 )
 
 // serveDiscovery serves the paths that list groups, versions and resources. found is false
 // for other paths.
-func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found bool, err error) {
+func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) (found bool, err error) {
 	parts, ok := segments(r.URL.EscapedPath())
 	if !ok {
 		return false, nil
@@ -30,18 +30,18 @@ func (h *Handler) serveDiscovery(w http.ResponseWriter, r *http.Request) (found 
 	if !found {
 		return false, nil
 	}
-	if err := requireGetJSON(w, r); err != nil {
+	if err := requireGetJSON(r); err != nil {
 		return true, err
 	}
-	watchserver.WriteJSON(w, r, http.StatusOK, response)
+	apihttp.WriteJSON(w, r, http.StatusOK, response)
 	return true, nil
 }
 
-func requireGetJSON(w http.ResponseWriter, r *http.Request) error {
+func requireGetJSON(r *http.Request) error {
 	if err := requireGet(r); err != nil {
 		return err
 	}
-	return watchserver.RequireJSON(r.Header.Values("Accept"))
+	return apihttp.RequireJSON(apihttp.AcceptOf(r))
 }
 
 // serveRoots serves /api and /apis, with aggregated discovery if the client prefers it.
@@ -50,7 +50,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		return err
 	}
 	w.Header().Add("Vary", "Accept")
-	aggregated, err := aggregatedVersion(r.Header.Values("Accept"))
+	aggregated, err := aggregatedVersion(apihttp.AcceptOf(r))
 	if err != nil {
 		return err
 	}
@@ -58,11 +58,11 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 		writeAggregated(w, r, aggregated, h.aggregatedGroups(root == "api"))
 		return nil
 	}
-	if err := watchserver.RequireJSON(r.Header.Values("Accept")); err != nil {
+	if err := apihttp.RequireJSON(apihttp.AcceptOf(r)); err != nil {
 		return err
 	}
 	if root == "api" {
-		watchserver.WriteJSON(w, r, http.StatusOK, metav1.APIVersions{
+		apihttp.WriteJSON(w, r, http.StatusOK, metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: h.versions(""),
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}},
 		})
@@ -75,7 +75,7 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 			list.Groups = append(list.Groups, g)
 		}
 	}
-	watchserver.WriteJSON(w, r, http.StatusOK, list)
+	apihttp.WriteJSON(w, r, http.StatusOK, list)
 	return nil
 }
 

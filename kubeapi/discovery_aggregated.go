@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -15,13 +15,12 @@ const aggregatedGroup = apidiscovery.GroupName
 
 // aggregatedVersion returns the version of aggregated discovery that the client prefers. It returns
 // "" if the client prefers discovery without aggregation, or both equally.
-func aggregatedVersion(accept []string) (string, error) {
-	ranges, err := framing.ParseAccept(accept)
+func aggregatedVersion(accept []framing.MediaRange, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
 	best, version := 0, ""
-	for _, m := range ranges {
+	for _, m := range accept {
 		if m.Q <= best || m.Type != "application" && m.Type != "*" {
 			continue
 		}
@@ -84,7 +83,7 @@ func (r Resource) groupVersionKind() metav1.GroupVersionKind {
 
 func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []apidiscovery.APIGroupDiscovery) {
 	mediaType := "application/json;g=" + aggregatedGroup + ";v=" + version + ";as=APIGroupDiscoveryList"
-	watchserver.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, apidiscovery.APIGroupDiscoveryList{
+	apihttp.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, apidiscovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: aggregatedGroup + "/" + version}, Items: groups,
 	})
 }

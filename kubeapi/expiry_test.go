@@ -17,9 +17,10 @@ func TestAWatchEndsWhenItsTokenExpires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &Handler{Authenticate: func(*http.Request) (User, error) {
+		h := new(Handler)
+		h.Server.Access.Authenticator = func(*http.Request) (User, error) {
 			return User{Name: "ada", Expires: time.Now().Add(time.Minute)}, nil
-		}}
+		}
 		c, err := memory.Open(memory.Options{}).Collection(gadgets.CollectionSpec())
 		if err == nil {
 			err = h.Add(gadgets, c)

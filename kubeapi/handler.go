@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -22,13 +22,11 @@ import (
 // ready for [Handler.Add]. After the first request its fields must not be changed and no
 // resource may be added. It must not be copied.
 type Handler struct {
-	// Server serves the lists and watches of all resources and holds their limits. Its
-	// Source is not used. Writes from web pages of other origins are rejected unless
-	// Server.AllowOrigins matches.
+	// Server admits all requests, serves the lists and watches of all resources, and holds their
+	// limits. Its Source is not used. Without Server.Access.Authenticator, every user is
+	// [Anonymous]. Writes from web pages of other origins are rejected unless Server.Access.Origins
+	// matches.
 	Server watchserver.Server
-	// Authenticate identifies the user of each request before anything else happens. If nil,
-	// Server.Authenticator is used. If that is nil too, every user is [Anonymous].
-	Authenticate Authenticator
 	// Authorize decides whether the user is allowed to make the request. If nil, everything
 	// is allowed.
 	Authorize Authorizer
@@ -106,7 +104,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 		return apply.New(s.Schema, kubeschema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
 	})
 	h.resources = append(h.resources, s)
-	h.Server.Stored = append(h.Server.Stored, c)
+	h.Server.Limits.Stored = append(h.Server.Limits.Stored, c)
 	return nil
 }
 
@@ -144,73 +142,36 @@ func (h *Handler) Drain(ctx context.Context) error {
 
 // ServeHTTP serves the API. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.GuardBody(w, r)
-	if err := h.Server.CheckRequest(r); err != nil {
-		h.Server.Refuse(w, r, err)
-		return
+	if isProbe(r.URL.Path) {
+		r = apihttp.WithoutCredentials(r)
 	}
-	if h.serveHealth(w, r) {
-		return
+	if h.Server.Access.Authenticator == nil && watchserver.UserOf(r.Context()).Name == "" {
+		r = r.WithContext(watchserver.WithUser(r.Context(), Anonymous()))
 	}
-	user, err := h.authenticate(r)
-	if err == nil {
-		r = r.WithContext(watchserver.WithUser(r.Context(), user))
-		err = h.serve(w, r, user)
-	}
-	if err != nil {
-		h.Server.Refuse(w, r, err)
-	}
+	h.Server.Gate(apihttp.HandlerFunc(h.serve)).ServeHTTP(w, r)
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, user User) error {
-	if err := watchserver.CheckOrigin(r, h.Server.AllowOrigins); err != nil {
-		return err
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+	// Each of these functions serves some paths, and returns false for the others.
+	for _, serve := range []func(http.ResponseWriter, *http.Request, *apihttp.Admitted) (found bool, err error){
+		h.serveHealth, h.serveIndex, h.serveDiscovery, h.serveOpenAPI, h.serveReviews,
+	} {
+		if found, err := serve(w, r, a); found {
+			return err
+		}
 	}
-	if r.URL.Path == "/" {
-		return h.serveIndex(w, r)
-	}
-	if found, err := h.serveDiscovery(w, r); found {
-		return err
-	}
-	if found, err := h.serveOpenAPI(w, r); found {
-		return err
-	}
-	switch r.URL.Path {
-	case accessReviews.Path(""):
-		return h.review(w, r, user, accessReviews, h.reviewAccess)
-	case rulesReviews.Path(""):
-		return h.review(w, r, user, rulesReviews, h.reviewRules)
-	}
-	t, ok := parseRoute(r.URL.EscapedPath())
-	if !ok {
-		return noSuchPath(r)
-	}
-	s, ok := h.findResource(t.group, t.version, t.plural)
-	if !ok || s.scopeMismatch(t) {
-		return noSuchPath(r)
-	}
-	if t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
-		return noSuchSubresource(r, s.Resource, t)
-	}
-	if s.NoCompression || h.Server.NoCompression {
-		r = transport.WithoutCompression(r)
-	}
-	r = r.WithContext(watchserver.WithResource(r.Context(), watchserver.Resource{Group: s.Group, Version: s.Version, Name: s.Plural}))
-	// Refuse the request here and not in ServeHTTP, because only this r has the resource in its
-	// context, which the hooks of h.Server receive.
-	if err := h.dispatch(w, r, resourceRequest{servedResource: s, route: t, started: time.Now()}, user); err != nil {
-		h.Server.Refuse(w, r, err)
-	}
-	return nil
+	return h.serveResource(w, r, a)
 }
 
 // A resourceRequest is a request whose path names a served resource.
 type resourceRequest struct {
 	servedResource
 	route
+	admitted *apihttp.Admitted
+	verb     string // Kubernetes' verb, or "" if the path does not allow the method
 	// representation is the form of the objects in the response. If nil, the objects are
 	// sent unchanged. mediaType is the type of the response.
-	representation watchserver.ListRepresentation
+	representation apihttp.ListRepresentation
 	mediaType      string
 	started        time.Time
 	bodyBytes      int               // the size of the request body; 0 until it was read
@@ -222,52 +183,75 @@ func (c resourceRequest) key() listwatch.Key {
 	return listwatch.Key{Namespace: c.namespace, Name: c.name}
 }
 
-// dispatch determines the verb, checks that the user may use it, and executes it.
-func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceRequest, user User) error {
-	verb := c.verb(r)
-	if verb == "" {
-		err := watchserver.MethodNotAllowed(r, c.allowedMethods())
+// serveResource serves a path of a resource.
+func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+	t, ok := parseRoute(r.URL.EscapedPath())
+	if !ok {
+		return noSuchPath(r)
+	}
+	s, ok := h.findResource(t.group, t.version, t.plural)
+	if !ok || s.scopeMismatch(t) {
+		return noSuchPath(r)
+	}
+	if t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
+		return noSuchSubresource(r, s.Resource, t)
+	}
+	if t.subresource == "scale" {
+		s.table = s.scale.table
+	}
+	a.Resource = s.described()
+	a.Represent = s.table.Represent(r)
+	a.NoCompression = a.NoCompression || s.NoCompression
+	c := resourceRequest{
+		servedResource: s, route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
+	}
+	c.verb = c.verbOf(r)
+	switch c.verb {
+	case "":
+		err := apihttp.MethodNotAllowed(r, c.allowedMethods())
 		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}
 		return err
+	case "list", "watch":
+		return h.listOrWatch(w, r, c)
 	}
-	attributes := c.attributes(r, verb)
-	if verb == "list" || verb == "watch" {
-		// Ignore the error here, because the endpoint rejects a selector that does not parse.
-		fields, _ := listwatch.ParseFieldSelector(r.URL.Query().Get("fieldSelector"))
-		if err := c.checkSelectedFields(fields); err != nil {
-			return cmp.Or(h.authorize(r.Context(), user, attributes), err)
-		}
-		e := watchserver.Endpoint{
-			Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, Represent: c.table.Represent(r),
-			SharedCompression: c.SharedCompression,
-		}
-		if h.Authorize != nil {
-			e.Authorize = func(ctx context.Context, user User) error { return h.authorize(ctx, user, attributes) }
-		}
-		h.Server.Serve(w, r, e)
-		return nil
+	return h.readOrWrite(w, r, c)
+}
+
+// listOrWatch serves a list or a watch through the Server, which authorizes it.
+func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+	// Ignore the error here, because the endpoint rejects a selector that does not parse.
+	fields, _ := c.admitted.Fields()
+	attributes := c.attributes()
+	if attributes.Name == "" {
+		attributes.Name, _ = fields.Equality(listwatch.FieldName)
 	}
-	if err := h.authorize(r.Context(), user, attributes); err != nil {
+	if err := c.checkSelectedFields(fields); err != nil {
+		return cmp.Or(h.authorize(r.Context(), watchserver.UserOf(r.Context()), attributes), err)
+	}
+	e := watchserver.Endpoint{
+		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, SharedCompression: c.SharedCompression,
+	}
+	if h.Authorize != nil {
+		e.Authorize = func(ctx context.Context, user User) error { return h.authorize(ctx, user, attributes) }
+	}
+	h.Server.Serve(w, r, e)
+	return nil
+}
+
+// readOrWrite serves any other verb.
+func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c resourceRequest) (err error) {
+	if err := h.authorize(r.Context(), watchserver.UserOf(r.Context()), c.attributes()); err != nil {
 		return err
 	}
-	if c.subresource == "scale" {
-		c.table = c.scale.table
-	}
-	r, end, err := h.Server.Begin(r)
-	if err != nil {
+	if err := c.admitted.Begin(); err != nil {
 		return err
 	}
-	defer end()
 	// Choose the representation before any write, so that the write is rejected if the
 	// client could not read its response.
-	offer := c.table.Represent(r)
-	if c.representation, c.mediaType, err = watchserver.ChooseRepresentation(r, func(params map[string]string, _ bool) (watchserver.ListRepresentation, error) {
-		return offer(params, verb == "deletecollection")
-	}); err != nil {
+	if c.representation, c.mediaType, err = c.admitted.ChooseBody(c.verb == "deletecollection"); err != nil {
 		return err
 	}
-	c.warn = func(text string) { warn(w, text) }
-	switch verb {
+	switch c.verb {
 	case "get":
 		return c.get(w, r)
 	case "create":
@@ -283,12 +267,12 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, c resourceReq
 }
 
 // wrote reports the write of o, or of the whole collection if o is nil, to the hooks of the Server.
-func (h *Handler) wrote(r *http.Request, c resourceRequest, to *store.Collection, o *listwatch.Object) {
-	change := watchserver.Change{Verb: c.verb(r), Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
+func (c resourceRequest) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
+	change := apihttp.Change{Verb: c.verb, Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
 	if o != nil {
 		change.Key, change.Version = o.Key, o.Version
 	}
-	h.Server.TraceChange(r, change)
+	c.admitted.Changed(r, change)
 }
 
 func noSuchSubresource(r *http.Request, s Resource, t route) error {

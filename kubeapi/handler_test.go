@@ -353,7 +353,7 @@ func TestPathSegmentsAreUnescapedOnce(t *testing.T) {
 
 func TestHealthVersionAndIndex(t *testing.T) {
 	a := startServer(t, func(h *Handler) {
-		h.Authenticate = func(*http.Request) (User, error) { return User{}, errors.New("no credentials accepted") }
+		h.Server.Access.Authenticator = func(*http.Request) (User, error) { return User{}, errors.New("no credentials accepted") }
 	})
 	for _, path := range healthPaths {
 		if got := a.want(t, 200, "GET", path, ""); got != "ok" {
@@ -380,7 +380,7 @@ func TestHealthVersionAndIndex(t *testing.T) {
 }
 
 func TestCrossOriginWritesAreForbidden(t *testing.T) {
-	a := startServer(t, func(h *Handler) { h.Server.AllowOrigins = []string{"https://app.example.com"} })
+	a := startServer(t, func(h *Handler) { h.Server.Access.Origins = []string{"https://app.example.com"} })
 	a.wantError(t, 403, "Forbidden", "POST", pods, object("x"), "Origin", "https://evil.example.com")
 	a.want(t, 201, "POST", pods, object("x"), "Origin", "https://app.example.com")
 	a.wantError(t, 403, "Forbidden", "DELETE", pods+"/x", "", "Origin", "null")

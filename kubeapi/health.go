@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
 // healthPaths are the paths of health checks, which send no credentials (Kubernetes, "Kubernetes
@@ -17,21 +17,20 @@ var healthPaths = []string{"/healthz", "/livez", "/readyz"}
 
 const versionPath = "/version"
 
-// serveHealth serves the paths that need no credentials. It returns false for other paths.
-func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
-	switch {
-	case slices.Contains(healthPaths, r.URL.Path):
-	case r.URL.Path == versionPath:
-	default:
-		return false
+// isProbe reports whether path needs no credentials.
+func isProbe(path string) bool { return path == versionPath || slices.Contains(healthPaths, path) }
+
+// serveHealth serves the paths that need no credentials.
+func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) (found bool, err error) {
+	if !isProbe(r.URL.Path) {
+		return false, nil
 	}
 	if err := requireGet(r); err != nil {
-		watchserver.WriteError(w, r, err)
-		return true
+		return true, err
 	}
 	if r.URL.Path == versionPath {
-		watchserver.WriteJSON(w, r, http.StatusOK, versionInfo())
-		return true
+		apihttp.WriteJSON(w, r, http.StatusOK, versionInfo())
+		return true, nil
 	}
 	head := w.Header()
 	head.Set("Content-Type", "text/plain; charset=utf-8")
@@ -41,11 +40,11 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request) bool {
 		if err := h.checkReady(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprintln(w, err)
-			return true
+			return true, nil
 		}
 	}
 	fmt.Fprint(w, "ok")
-	return true
+	return true, nil
 }
 
 var errDraining = errors.New("the server is shutting down")
@@ -71,9 +70,12 @@ func versionInfo() map[string]string {
 }
 
 // serveIndex responds with a list of all paths, as kube-apiserver does at /.
-func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) (found bool, err error) {
+	if r.URL.Path != "/" {
+		return false, nil
+	}
 	if err := requireGet(r); err != nil {
-		return err
+		return true, err
 	}
 	paths := append(slices.Clone(healthPaths), versionPath, "/api", "/apis", "/openapi/v2", "/openapi/v3")
 	for _, s := range h.discovered() {
@@ -85,13 +87,13 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	watchserver.WriteJSON(w, r, http.StatusOK, map[string][]string{"paths": paths})
-	return nil
+	apihttp.WriteJSON(w, r, http.StatusOK, map[string][]string{"paths": paths})
+	return true, nil
 }
 
 func requireGet(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
-	return watchserver.MethodNotAllowed(r, "GET, HEAD")
+	return apihttp.MethodNotAllowed(r, "GET, HEAD")
 }

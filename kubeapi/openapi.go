@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
 // openAPI holds the OpenAPI documents by path. kubectl reads them before it writes or
@@ -26,7 +27,7 @@ type document struct {
 }
 
 // serveOpenAPI serves the OpenAPI documents. found is false for other paths.
-func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bool, err error) {
+func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) (found bool, err error) {
 	if !strings.HasPrefix(r.URL.Path, "/openapi/") {
 		return false, nil
 	}
@@ -39,7 +40,7 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 		return true, err
 	}
 	accept := r.Header.Values("Accept")
-	if err := watchserver.RequireJSON(replaceProtobufTypes(accept)); err != nil {
+	if err := apihttp.RequireJSON(framing.ParseAccept(replaceProtobufTypes(accept))); err != nil {
 		if strings.HasPrefix(r.URL.Path, "/openapi/v2") && acceptsOpenAPI2Protobuf(accept) {
 			serveOpenAPI2Protobuf(w, r)
 			return true, nil
@@ -55,7 +56,7 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request) (found bo
 func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")
-	if r.URL.Query().Get("hash") == d.hash {
+	if apihttp.QueryOf(r).Get("hash") == d.hash {
 		h.Set("Cache-Control", "private, max-age=31536000, immutable")
 	}
 	// The tag is weak because it is the same for compressed and uncompressed bodies
@@ -68,7 +69,7 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
-	watchserver.WriteBody(w, r, http.StatusOK, d.body)
+	apihttp.WriteBody(w, r, http.StatusOK, d.body)
 }
 
 // matchesETag reports whether If-None-Match contains the entity tag of d

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/schema"
-	"github.com/listwatch/listwatch/watchserver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -288,7 +288,7 @@ func serveOpenAPI2Protobuf(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	watchserver.WriteBody(w, r, http.StatusOK, minimalOpenAPI2())
+	apihttp.WriteBody(w, r, http.StatusOK, minimalOpenAPI2())
 }
 
 // minimalOpenAPI2 encodes an openapi.v2.Document (gnostic's OpenAPIv2.proto) with its

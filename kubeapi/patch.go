@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
@@ -15,7 +16,6 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
-	"github.com/listwatch/listwatch/watchserver"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -33,7 +33,7 @@ type patchFunc func(doc []byte) ([]byte, error)
 
 // patch handles a PATCH of an object.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	q, err := readQuery(r)
+	q, err := c.admitted.Query()
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 	if err != nil {
 		return err
 	}
-	data, end, err := h.readBody(w, r)
+	data, end, err := h.readBody(w, r, c.admitted)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceReques
 		return err
 	}
 	err = c.writeObject(w, r, http.StatusOK, patched)
-	h.wrote(r, c, to, patched)
+	c.wrote(r, to, patched)
 	return err
 }
 
@@ -168,7 +168,7 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
 		if err == nil && int64(len(out)) > limit {
-			return nil, watchserver.BodyTooLarge(limit)
+			return nil, apihttp.BodyTooLarge(limit)
 		}
 		return out, err
 	}

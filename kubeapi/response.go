@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // get responds with one object that is at least as new as the parameter resourceVersion.
@@ -23,7 +23,7 @@ func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
 // readCurrent returns the newest object. If the request has a resourceVersion, it returns
 // an object that is not older, and for version 0 any available object.
 func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error) {
-	text := r.URL.Query().Get("resourceVersion")
+	text := apihttp.QueryOf(r).Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)
 	if err != nil {
 		return nil, err
@@ -52,14 +52,17 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 	}
 	c.setHeaders(w)
 	// Pass the newline separately, because the data is shared and must not be modified.
-	watchserver.WriteBody(w, r, code, body, []byte{'\n'})
+	apihttp.WriteBody(w, r, code, body, []byte{'\n'})
 	return nil
 }
 
 // writeList responds with a page of objects in the requested representation.
 func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
 	c.setHeaders(w)
-	return watchserver.WriteList(w, r, c.collection.Describe(), page, c.representation)
+	_, err := apihttp.WriteList(w, r, apihttp.ListBody{
+		Description: c.collection.Describe(), Page: page, Representation: c.representation,
+	})
+	return err
 }
 
 func (c resourceRequest) setHeaders(w http.ResponseWriter) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -73,6 +73,11 @@ func segments(escaped string) ([]string, bool) {
 	return parts, true
 }
 
+// described returns the name of r for hooks.
+func (r Resource) described() apihttp.Resource {
+	return apihttp.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}
+}
+
 // verbs are the verbs of a resource in discovery. readVerbs are the verbs of a read-only
 // resource.
 var (
@@ -122,9 +127,8 @@ func (r Resource) hasSubresource(name string) bool {
 	return slices.ContainsFunc(r.subresources(), func(s subresource) bool { return s.name == name })
 }
 
-// verb returns Kubernetes' verb for the request, or "" if the path does not allow the
-// method.
-func (c resourceRequest) verb(r *http.Request) string {
+// verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
+func (c resourceRequest) verbOf(r *http.Request) string {
 	verb := c.verbForMethod(r)
 	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
 		return ""
@@ -144,7 +148,7 @@ func (c resourceRequest) verbForMethod(r *http.Request) string {
 		switch {
 		case c.name != "":
 			return "get"
-		case watchserver.WantsWatch(r):
+		case c.admitted.WantsWatch():
 			return "watch"
 		}
 		return "list"

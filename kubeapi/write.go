@@ -54,7 +54,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 		return err
 	}
 	err = c.writeObject(w, r, http.StatusCreated, created)
-	h.wrote(r, c, to, created)
+	c.wrote(r, to, created)
 	return err
 }
 
@@ -85,7 +85,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 		return err
 	}
 	err = c.writeObject(w, r, http.StatusOK, updated)
-	h.wrote(r, c, to, updated)
+	c.wrote(r, to, updated)
 	return err
 }
 
@@ -103,14 +103,14 @@ func (c resourceRequest) keepStatus(old, data []byte) ([]byte, error) {
 func (h *Handler) readWrite(
 	w http.ResponseWriter, r *http.Request, c resourceRequest, read func(url.Values) (options.Write, error),
 ) (o options.Write, data []byte, err error) {
-	q, err := readQuery(r)
+	q, err := c.admitted.Query()
 	if err != nil {
 		return o, nil, err
 	}
 	if o, err = read(q); err != nil {
 		return o, nil, err
 	}
-	data, end, err := h.readObject(w, r)
+	data, end, err := h.readObject(w, r, c.admitted)
 	if err != nil {
 		return o, nil, err
 	}
@@ -354,16 +354,6 @@ func metadataString(doc []byte, name string) string {
 	}
 	s, _ := rawjson.String(value)
 	return s
-}
-
-// readQuery parses the query of a write. A malformed query is an error, because it may hide a
-// dry run.
-func readQuery(r *http.Request) (url.Values, error) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}
-	}
-	return q, nil
 }
 
 // target returns the collection to write to, or a dry run of it.

@@ -2,14 +2,32 @@ package watchserver
 
 import (
 	"context"
-	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/internal/apihttp"
 )
+
+// Access determines who may use a [Server].
+type Access struct {
+	// Authenticator identifies the user of each request. The methods of a Source can pass their
+	// context to [UserOf] to get the user. If nil, every request is served, unless a handler that
+	// wraps the Server refuses it.
+	Authenticator Authenticator
+	// Origins are the origins, in addition to the server's own, whose pages may write and may open
+	// a WebSocket. They are patterns such as "https://*.example.com" or "http://127.0.0.1:*". For
+	// reads over the other transports, see [CORS]. If Server.Transports is set, its WebSocket
+	// transport has patterns of its own.
+	Origins []string
+	// TrustedProxies are the addresses of proxies whose header X-Forwarded-For names the client.
+	// If empty, the client has the address of the connection.
+	TrustedProxies []netip.Prefix
+}
 
 // A User is the sender of a request.
 type User struct {
@@ -30,19 +48,22 @@ type User struct {
 	Recheck func() (User, error)
 }
 
-// An Authenticator identifies the user of a request. It must be safe for concurrent use.
-type Authenticator interface {
-	// Authenticate returns the user of r, or the zero User if r has no credentials of the kind that
-	// the Authenticator checks. If the credentials are wrong, it returns an error, which is sent
-	// with status 401 unless the error has another code.
-	Authenticate(r *http.Request) (User, error)
-}
+// An Authenticator identifies the user of a request. It returns the zero User if the request has no
+// credentials of the kind that the Authenticator checks. If the credentials are wrong, it returns
+// an error, which is sent with status 401 unless the error has another code. An Authenticator must
+// be safe for concurrent use.
+type Authenticator func(*http.Request) (User, error)
 
-// Authenticate returns the user whom the Authenticator a identifies, or an error to send to the
-// client. The error has the code Unauthorized if r has no credentials or its credentials have
-// expired.
-func Authenticate(r *http.Request, a Authenticator) (User, error) {
-	return accept(a.Authenticate(r))
+// authenticate returns the context of r with its user, or the error to send to the client.
+func (a *Access) authenticate(r *http.Request) (context.Context, error) {
+	if a.Authenticator == nil {
+		return r.Context(), nil
+	}
+	user, err := accept(a.Authenticator(r))
+	if err != nil {
+		return nil, err
+	}
+	return WithUser(r.Context(), user), nil
 }
 
 // accept checks user and err, the results of an Authenticator. It returns user, or the error to
@@ -61,35 +82,55 @@ func accept(user User, err error) (User, error) {
 	return user, nil
 }
 
-// authenticate returns r with the user that the Authenticator of s identifies, if s has one. If
-// that fails, it returns r unchanged, with the error.
-func (s *Server) authenticate(r *http.Request) (*http.Request, error) {
-	if s.Authenticator == nil {
-		return r, nil
-	}
-	user, err := Authenticate(r, s.Authenticator)
-	if err != nil {
-		return r, err
-	}
-	return r.WithContext(WithUser(r.Context(), user)), nil
+type userKey struct{}
+
+// WithUser returns a context for the requests of u. A handler that identifies users itself calls
+// WithUser before [Server.Serve].
+func WithUser(ctx context.Context, u User) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
 }
 
-// Admit applies the settings of s to a request that s does not serve itself, such as a write that
-// another handler serves. It returns an error for [Server.Refuse] if the Authenticator refuses the
-// request, if r is a write from a web page of another origin (see [CheckOrigin]), or if its URL or
-// headers are refused (see [Server.CheckRequest]). Otherwise it returns r with the user. If
-// NoCompression is set, the returned request accepts no compression.
-func (s *Server) Admit(r *http.Request) (*http.Request, error) {
-	if err := s.CheckRequest(r); err != nil {
-		return nil, err
+// UserOf returns the user that [Access.Authenticator] or [WithUser] has set in ctx, the context of
+// a request. It returns the zero User if there is no user.
+func UserOf(ctx context.Context) User {
+	u, _ := ctx.Value(userKey{}).(User)
+	return u
+}
+
+// sender returns the names of the user and of the client of r. The client is the user or, if the
+// user is unknown, an IP address.
+func (a *Access) sender(r *http.Request) (user, client string) {
+	u := UserOf(r.Context())
+	if u.Name != "" && !slices.Contains(u.Groups, "system:unauthenticated") {
+		return u.Name, u.Name
 	}
-	if err := CheckOrigin(r, s.AllowOrigins); err != nil {
-		return nil, err
+	return u.Name, clientAddress(r, a.TrustedProxies)
+}
+
+// clientAddress returns the address of the connection of r. If that address belongs to a trusted
+// proxy, clientAddress returns the last address in X-Forwarded-For that is not in trusted, because
+// each proxy appends the address of its client.
+func clientAddress(r *http.Request, trusted []netip.Prefix) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
 	}
-	if s.NoCompression {
-		r = transport.WithoutCompression(r)
+	if len(trusted) == 0 {
+		return host
 	}
-	return s.authenticate(r)
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for len(hops) > 0 {
+		addr, err := netip.ParseAddr(host)
+		if err != nil || !slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+			break
+		}
+		last, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1]))
+		if err != nil {
+			break
+		}
+		host, hops = last.String(), hops[:len(hops)-1]
+	}
+	return host
 }
 
 // An authorizer is the type of [Endpoint.Authorize].
@@ -111,21 +152,6 @@ func errCredentialsExpired() error {
 	return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the credentials have expired; use new ones"}
 }
 
-type userKey struct{}
-
-// WithUser returns a context for the requests of u. A handler that identifies users itself calls
-// WithUser before [Server.Serve].
-func WithUser(ctx context.Context, u User) context.Context {
-	return context.WithValue(ctx, userKey{}, u)
-}
-
-// UserOf returns the user that [Server.Authenticator] or [WithUser] has set in ctx, the context of
-// a request. It returns the zero User if there is no user.
-func UserOf(ctx context.Context) User {
-	u, _ := ctx.Value(userKey{}).(User)
-	return u
-}
-
 // CORS wraps the handler next so that pages of other origins can read its responses, as the
 // CORS protocol of the Fetch standard specifies. origins are patterns as in
 // [transport.OriginAllowed]. Responses to other origins get no Access-Control headers, so
@@ -133,53 +159,10 @@ func UserOf(ctx context.Context) User {
 //
 // CORS answers preflight requests itself, with status 204, and passes all other requests on to
 // next unchanged.
-func CORS(next http.Handler, origins []string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		// Vary is also needed for a request without an Origin: otherwise a cache could return this
-		// response, which has no CORS headers, to a page (Fetch, "CORS protocol and HTTP caches").
-		h.Add("Vary", "Origin")
-		origin := r.Header.Get("Origin")
-		if origin == "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		allowed := transport.OriginAllowed(r, origins)
-		if allowed {
-			// Name the origin, because "*" would not allow requests with credentials.
-			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Allow-Credentials", "true")
-			h.Set("Access-Control-Expose-Headers", transport.EpochHeader+", ETag, Location, Retry-After, Warning")
-		}
-		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if allowed {
-			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, If-Match, Last-Event-ID, X-Requested-With")
-			h.Set("Access-Control-Max-Age", "600")
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-}
+func CORS(next http.Handler, origins []string) http.Handler { return apihttp.CORS(next, origins) }
 
-// CheckOrigin returns an error of code Forbidden if r is a write from a web page of another origin,
-// unless one of the patterns in origins matches that origin (see [transport.OriginAllowed]). CORS
-// alone does not prevent such writes, because browsers send some of them without a preflight
-// request. If a write has no Origin header, the header Sec-Fetch-Site shows whether it comes from
-// another page (Fetch Metadata Request Headers, section 2.3).
-func CheckOrigin(r *http.Request, origins []string) error {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return nil // the WebSocket transport checks the origin itself
-	}
-	origin := strings.Join(r.Header.Values("Origin"), ", ")
-	if site := r.Header.Get("Sec-Fetch-Site"); origin == "" && (site == "cross-site" || site == "same-site") {
-		return &listwatch.Error{Code: listwatch.Forbidden, Message: "web pages of other origins may not write to this server without an Origin (Sec-Fetch-Site: " + site + ")"}
-	}
-	if transport.OriginAllowed(r, origins) {
-		return nil
-	}
-	return &listwatch.Error{Code: listwatch.Forbidden, Message: fmt.Sprintf("web pages of origin %q may not write to this server", origin)}
-}
+// WriteError responds to r with err as a Kubernetes Status, with the corresponding HTTP
+// status and the headers that HTTP requires for that status: Allow, Retry-After or
+// WWW-Authenticate. It first reads the rest of the request's body for up to a second, so that an
+// HTTP/1.1 connection can serve further requests.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) { apihttp.WriteError(w, r, err) }

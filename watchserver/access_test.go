@@ -14,11 +14,13 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A loginFor is an Authenticator that takes the user's name from the parameter user. The
-// credentials expire after the duration of the loginFor, or never if that is zero.
-type loginFor time.Duration
+// loginFor returns an Authenticator that takes the user's name from the parameter user. The
+// credentials expire after d, or never if d is zero.
+func loginFor(d time.Duration) watchserver.Authenticator {
+	return func(r *http.Request) (watchserver.User, error) { return login(r, d) }
+}
 
-func (d loginFor) Authenticate(r *http.Request) (watchserver.User, error) {
+func login(r *http.Request, d time.Duration) (watchserver.User, error) {
 	u := watchserver.User{Name: r.FormValue("user"), Groups: []string{"readers"}}
 	switch {
 	case u.Name == "eve":
@@ -26,14 +28,14 @@ func (d loginFor) Authenticate(r *http.Request) (watchserver.User, error) {
 	case u.Name == "down":
 		return u, &listwatch.Error{Code: listwatch.Unavailable, Message: "no connection to the directory"}
 	case d != 0:
-		u.Expires = time.Now().Add(time.Duration(d))
+		u.Expires = time.Now().Add(d)
 	}
 	return u, nil
 }
 
 func TestAWatchEndsWhenItsCredentialsExpire(t *testing.T) {
 	for _, detach := range []bool{false, true} {
-		configure := func(s *watchserver.Server) { s.Authenticator, s.Detach = loginFor(time.Hour), detach }
+		configure := func(s *watchserver.Server) { s.Access.Authenticator, s.Detach = loginFor(time.Hour), detach }
 		keep := func(ctx context.Context) context.Context { return ctx }
 		onEachPath(t, keep, configure, func(f *fixture, c transport.Client) {
 			start := time.Now()
@@ -49,7 +51,7 @@ func TestAWatchEndsWhenItsCredentialsExpire(t *testing.T) {
 }
 
 func TestAWatchMayEndBeforeItsCredentialsExpire(t *testing.T) {
-	configure := func(s *watchserver.Server) { s.Authenticator = loginFor(time.Hour) }
+	configure := func(s *watchserver.Server) { s.Access.Authenticator = loginFor(time.Hour) }
 	onEachTransport(t, configure, func(f *fixture, c transport.Client) {
 		f.watch(c, "user=ada&timeoutSeconds=5").wantEnd()
 	})
@@ -59,18 +61,18 @@ func TestUnknownUsersAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tests := []struct {
 			user   string
-			login  loginFor
+			login  time.Duration
 			status int
 		}{
 			{"", 0, http.StatusUnauthorized},
 			{"eve", 0, http.StatusUnauthorized},
 			{"down", 0, http.StatusServiceUnavailable},
-			{"ada", loginFor(-time.Second), http.StatusUnauthorized},
+			{"ada", -time.Second, http.StatusUnauthorized},
 			{"ada", 0, http.StatusOK},
 		}
 		for _, tt := range tests {
 			seen := new(userSource)
-			s := &watchserver.Server{Source: seen, Authenticator: tt.login}
+			s := &watchserver.Server{Source: seen, Access: watchserver.Access{Authenticator: loginFor(tt.login)}}
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest("GET", "/?user="+tt.user, nil))
 			if w.Code != tt.status {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -26,7 +27,7 @@ func from(address string, r *http.Request) *http.Request {
 // wantBusy checks that err becomes a response of status 429 with Retry-After, and names the limit.
 func wantBusy(t *testing.T, err error, limit string) {
 	t.Helper()
-	e, ok := errors.AsType[*watchserver.LimitError](err)
+	e, ok := errors.AsType[*apihttp.LimitError](err)
 	w := httptest.NewRecorder()
 	if err != nil {
 		watchserver.WriteError(w, httptest.NewRequest("GET", "/", nil), err)
@@ -52,16 +53,13 @@ func TestRequestsBeyondTheLimitGet429(t *testing.T) {
 		if w := get("192.0.2.1"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("the attacker's third list: got %d, %v, want 429 with Retry-After", w.Code, w.Header())
 		}
-		r, end, err := s.Begin(from("192.0.2.2", httptest.NewRequest("GET", "/", nil)))
+		err := begin(s, "192.0.2.2", func() { wantBusy(t, begin(s, "192.0.2.1"), "requests") })
 		if err != nil {
 			t.Fatalf("another client: %v", err)
 		}
-		_, _, err = s.Begin(from("192.0.2.1", r))
-		wantBusy(t, err, "requests")
-		end()
 		release()
 		synctest.Wait()
-		if _, _, err := s.Begin(from("192.0.2.1", r)); err != nil {
+		if err := begin(s, "192.0.2.1"); err != nil {
 			t.Errorf("after the end of the lists: %v", err)
 		}
 	})
@@ -70,17 +68,17 @@ func TestRequestsBeyondTheLimitGet429(t *testing.T) {
 func TestRequestLimitDoesNotEndWatches(t *testing.T) {
 	onEachTransport(t, func(s *watchserver.Server) { s.Limits.Requests = 1 }, func(f *fixture, c transport.Client) {
 		watch := f.watch(c, "")
-		_, end, err := f.WatchServer.Begin(httptest.NewRequest("GET", "/", nil))
+		err := begin(f.WatchServer, "192.0.2.1", func() {
+			if err := begin(f.WatchServer, "192.0.2.1"); err == nil {
+				f.Error("the limit was not reached")
+			}
+			f.put("a", nil)
+			watch.want("ADDED a")
+			f.watch(c, "").want("ADDED a")
+		})
 		if err != nil {
 			f.Fatal(err)
 		}
-		defer end()
-		if _, _, err := f.WatchServer.Begin(httptest.NewRequest("GET", "/", nil)); err == nil {
-			f.Error("the limit was not reached")
-		}
-		f.put("a", nil)
-		watch.want("ADDED a")
-		f.watch(c, "").want("ADDED a")
 	})
 }
 
@@ -105,13 +103,41 @@ func TestLargeListsTakeMoreSeats(t *testing.T) {
 	}
 }
 
-// write begins a write and reads its body. It returns an error if the write exceeds a limit.
-func write(s *watchserver.Server, address, body string) (end func(), err error) {
-	r, end, err := s.Begin(from(address, httptest.NewRequest("POST", "/", strings.NewReader(body))))
-	if err == nil {
-		_, err = s.ReadBody(httptest.NewRecorder(), r, 10_000)
-	}
-	return end, err
+// admit passes r through the gate of s to serve, and returns its error.
+func admit(s *watchserver.Server, r *http.Request, serve apihttp.HandlerFunc) (err error) {
+	s.Gate(apihttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+		err = serve(w, r, a)
+		return nil
+	})).ServeHTTP(httptest.NewRecorder(), r)
+	return err
+}
+
+// begin begins a read, and calls the functions in during before it ends.
+func begin(s *watchserver.Server, address string, during ...func()) error {
+	r := from(address, httptest.NewRequest("GET", "/", nil))
+	return admit(s, r, func(_ http.ResponseWriter, _ *http.Request, a *apihttp.Admitted) error {
+		err := a.Begin()
+		for _, f := range during {
+			f()
+		}
+		return err
+	})
+}
+
+// write begins a write, reads its body, and calls the functions in during before it ends. It
+// returns an error if the write exceeds a limit.
+func write(s *watchserver.Server, address, body string, during ...func()) error {
+	r := from(address, httptest.NewRequest("POST", "/", strings.NewReader(body)))
+	return admit(s, r, func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+		if err := a.Begin(); err != nil {
+			return err
+		}
+		_, err := a.ReadBody(w, r, 10_000)
+		for _, f := range during {
+			f()
+		}
+		return err
+	})
 }
 
 func TestBodiesBeyondTheMemoryGet429(t *testing.T) {
@@ -119,35 +145,32 @@ func TestBodiesBeyondTheMemoryGet429(t *testing.T) {
 	// bytes.
 	s := &watchserver.Server{Limits: watchserver.Limits{Memory: 80_000}}
 	large := strings.Repeat("x", 6000)
-	end, err := write(s, "192.0.2.1", large)
+	err := write(s, "192.0.2.1", large, func() {
+		wantBusy(t, write(s, "192.0.2.1", large), "memory")
+		if err := write(s, "192.0.2.2", large); err != nil {
+			t.Errorf("another client: %v", err)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = write(s, "192.0.2.1", large)
-	wantBusy(t, err, "memory")
-	if _, err := write(s, "192.0.2.2", large); err != nil {
-		t.Errorf("another client: %v", err)
-	}
-	end()
-	if _, err := write(s, "192.0.2.1", large); err != nil {
+	if err := write(s, "192.0.2.1", large); err != nil {
 		t.Errorf("after the end of the first write: %v", err)
 	}
 }
 
 func TestWritesBeyondTheLimitGet429(t *testing.T) {
 	s := &watchserver.Server{Limits: watchserver.Limits{Writes: 2}}
-	end, err := write(s, "192.0.2.1", "x")
+	err := write(s, "192.0.2.1", "x", func() {
+		wantBusy(t, write(s, "192.0.2.1", "x"), "writes")
+		if err := write(s, "192.0.2.2", "x"); err != nil {
+			t.Errorf("another client: %v", err)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused, err := write(s, "192.0.2.1", "x")
-	wantBusy(t, err, "writes")
-	refused()
-	if _, err := write(s, "192.0.2.2", "x"); err != nil {
-		t.Errorf("another client: %v", err)
-	}
-	end()
-	if _, err := write(s, "192.0.2.1", "x"); err != nil {
+	if err := write(s, "192.0.2.1", "x"); err != nil {
 		t.Errorf("after the end of the first write: %v", err)
 	}
 }
@@ -168,7 +191,7 @@ func TestOnlyTrustedProxiesNameTheClient(t *testing.T) {
 	} {
 		got := ""
 		s := &watchserver.Server{
-			Source: blockedSource{}, TrustedProxies: tt.trusted, Trace: &watchserver.Trace{
+			Source: blockedSource{}, Access: watchserver.Access{TrustedProxies: tt.trusted}, Trace: &watchserver.Trace{
 				Refused: func(_ context.Context, r watchserver.Request, _ error) { got = r.Client },
 			},
 		}
@@ -185,19 +208,21 @@ func TestOnlyTrustedProxiesNameTheClient(t *testing.T) {
 
 func TestKnownUserIsTheClient(t *testing.T) {
 	s := &watchserver.Server{Limits: watchserver.Limits{Writes: 2}}
-	as := func(user string, groups ...string) error {
+	var as func(user watchserver.User, during ...watchserver.User) error
+	as = func(user watchserver.User, during ...watchserver.User) error {
 		r := from("192.0.2.1", httptest.NewRequest("POST", "/", strings.NewReader("x")))
-		r = r.WithContext(watchserver.WithUser(r.Context(), watchserver.User{Name: user, Groups: groups}))
-		r, _, err := s.Begin(r)
-		if err == nil {
-			_, err = s.ReadBody(httptest.NewRecorder(), r, 10)
-		}
-		return err
+		r = r.WithContext(watchserver.WithUser(r.Context(), user))
+		return admit(s, r, func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+			_, err := a.ReadBody(w, r, 10)
+			if err == nil && len(during) > 0 {
+				err = as(during[0], during[1:]...)
+			}
+			return err
+		})
 	}
-	if err := errors.Join(as("ann"), as("bob")); err != nil {
+	if err := as(watchserver.User{Name: "ann"}, watchserver.User{Name: "bob"}); err != nil {
 		t.Errorf("two users at one address: %v", err)
 	}
-	s = &watchserver.Server{Limits: watchserver.Limits{Writes: 2}}
-	_ = as("anonymous", "system:unauthenticated")
-	wantBusy(t, as("anonymous", "system:unauthenticated"), "writes")
+	anonymous := watchserver.User{Name: "anonymous", Groups: []string{"system:unauthenticated"}}
+	wantBusy(t, as(anonymous, anonymous), "writes")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -105,7 +106,7 @@ func (c countingRepresentation) AfterFirst() transport.Representation           
 func (c countingRepresentation) DependsOnTime() bool                               { return false }
 func (c countingRepresentation) AppendListHead(dst, _ []byte) []byte               { return dst }
 func (c countingRepresentation) AppendItem(dst []byte, _ *listwatch.Object) []byte { return dst }
-func (c countingRepresentation) offer(map[string]string, bool) (watchserver.ListRepresentation, error) {
+func (c countingRepresentation) offer(map[string]string, bool) (apihttp.ListRepresentation, error) {
 	return c, nil
 }
 
@@ -120,7 +121,7 @@ func TestAllWatchersShareOneCompression(t *testing.T) {
 			Wrap: func(http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					r.Header.Set("Accept", "application/json;as=Counted")
-					server.Serve(w, r, watchserver.Endpoint{Source: flags, Represent: representation.offer})
+					serveAs(server, representation.offer, watchserver.Endpoint{Source: flags}).ServeHTTP(w, r)
 				})
 			},
 		})

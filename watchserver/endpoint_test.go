@@ -188,7 +188,9 @@ func TestAnErrorThatWrapsEOFIsSent(t *testing.T) {
 
 func TestEndEndsMatchingWatches(t *testing.T) {
 	byUser := func(s *watchserver.Server) {
-		s.ClientOf = func(r *http.Request) string { return r.URL.Query().Get("user") }
+		s.Access.Authenticator = func(r *http.Request) (watchserver.User, error) {
+			return watchserver.User{Name: r.URL.Query().Get("user")}, nil
+		}
 	}
 	onEachTransport(t, byUser, func(f *fixture, c transport.Client) {
 		recorder := f.traced()

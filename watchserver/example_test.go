@@ -105,22 +105,19 @@ func ExampleEndpoint() {
 	// Output: dark-mode
 }
 
-// A session is an Authenticator for one cookie.
-type session struct{ expires time.Time }
-
-func (s session) Authenticate(r *http.Request) (watchserver.User, error) {
-	if c, err := r.Cookie("session"); err != nil || c.Value != "secret" {
-		return watchserver.User{}, nil // the request has no credentials
-	}
-	return watchserver.User{Name: "ada", Groups: []string{"editors"}, Expires: s.expires}, nil
-}
-
 // A watch ends when the credentials of its user expire.
 func ExampleAuthenticator() {
 	type Flag struct {
 		listwatch.Metadata `json:"metadata"`
 	}
-	server := &watchserver.Server{Source: memory.New[Flag](), Authenticator: session{time.Now().Add(50 * time.Millisecond)}}
+	expires := time.Now().Add(50 * time.Millisecond)
+	sessions := func(r *http.Request) (watchserver.User, error) {
+		if c, err := r.Cookie("session"); err != nil || c.Value != "secret" {
+			return watchserver.User{}, nil // the request has no credentials
+		}
+		return watchserver.User{Name: "ada", Groups: []string{"editors"}, Expires: expires}, nil
+	}
+	server := &watchserver.Server{Source: memory.New[Flag](), Access: watchserver.Access{Authenticator: sessions}}
 	for _, cookie := range []string{"", "session=secret"} {
 		r, w := httptest.NewRequest(http.MethodGet, "/?watch=1", nil), httptest.NewRecorder()
 		r.Header.Set("Cookie", cookie)

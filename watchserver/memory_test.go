@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -21,15 +22,13 @@ func (s *sizedSource) Stats() listwatch.Stats { return s.stats }
 func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stored := &sizedSource{listwatch.Stats{ObjectBytes: 1 << 20, HistoryBytes: 1 << 20}}
-		s := &watchserver.Server{Stored: []watchserver.Sized{stored}, Limits: watchserver.Limits{Memory: 8 << 20}}
+		s := &watchserver.Server{Limits: watchserver.Limits{Memory: 8 << 20, Stored: []apihttp.Sized{stored}}}
 		write := func(method string, size int) error {
-			r, end, err := s.Begin(httptest.NewRequest(method, "/", strings.NewReader(strings.Repeat("x", size))))
-			if err != nil {
+			r := httptest.NewRequest(method, "/", strings.NewReader(strings.Repeat("x", size)))
+			return admit(s, r, func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+				_, err := a.ReadBody(w, r, -1)
 				return err
-			}
-			defer end()
-			_, err = s.ReadBody(httptest.NewRecorder(), r, -1)
-			return err
+			})
 		}
 		// 6 MiB are left. One client may take half of them, and a body counts four times.
 		if err := write(http.MethodPost, 700<<10); err != nil {
@@ -44,7 +43,7 @@ func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 		stored.stats.HistoryBytes = 7 << 20
 		time.Sleep(time.Second) // the size is read again
 		err := write(http.MethodPost, 10)
-		e, ok := errors.AsType[*watchserver.LimitError](err)
+		e, ok := errors.AsType[*apihttp.LimitError](err)
 		w := httptest.NewRecorder()
 		watchserver.WriteError(w, httptest.NewRequest("POST", "/", nil), err)
 		if !ok || e.Limit != "stored_bytes" || w.Code != http.StatusInsufficientStorage || w.Header().Get("Retry-After") != "10" {
@@ -56,10 +55,8 @@ func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 		if err := write(http.MethodDelete, 10); err != nil {
 			t.Errorf("a delete with options: %v", err)
 		}
-		if r, end, err := s.Begin(httptest.NewRequest("GET", "/", nil)); r == nil {
+		if err := begin(s, "192.0.2.1"); err != nil {
 			t.Errorf("a read: %v", err)
-		} else {
-			end()
 		}
 	})
 }

@@ -3,7 +3,6 @@ package watchserver
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,12 +19,8 @@ type params struct {
 	err error
 }
 
-func newParams(r *http.Request) (*params, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: err}
-	}
-	for name, all := range values {
+func newParams(query url.Values) (*params, error) {
+	for name, all := range query {
 		for _, v := range append(all, name) {
 			if !utf8.ValidString(v) {
 				return nil, &listwatch.Error{
@@ -34,7 +29,7 @@ func newParams(r *http.Request) (*params, error) {
 			}
 		}
 	}
-	return &params{Values: values}, nil
+	return &params{Values: query}, nil
 }
 
 func (p *params) fail(name, problem string) {
@@ -45,16 +40,16 @@ func (p *params) fail(name, problem string) {
 
 // watch parses the parameter watch. In addition to booleans it accepts "yes", which old Kubernetes
 // documents use, an empty value, which users of curl write, and True and False, which the Python
-// client writes. If the parameter is absent or false, the result is forced.
-func (p *params) watch(forced bool) bool {
+// client writes. If the parameter is absent or false, the result is byPath.
+func (p *params) watch(byPath bool) bool {
 	if !p.Has("watch") {
-		return forced
+		return byPath
 	}
 	switch v := p.Get("watch"); strings.ToLower(v) {
 	case "1", "true", "yes", "":
 		return true
 	case "0", "false":
-		return forced
+		return byPath
 	default:
 		p.fail("watch", fmt.Sprintf("%q must be 1, true, yes, 0 or false", v))
 		return false
@@ -97,14 +92,6 @@ func (p *params) seconds(name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-func parseSelector[S any](p *params, name string, parse func(string) (S, error)) S {
-	s, err := parse(p.Get(name))
-	if err != nil && p.err == nil {
-		p.err = err
-	}
-	return s
-}
-
 // start parses the parameters that determine where the list or watch starts.
 func (p *params) start(q *request) {
 	rv := p.Get("resourceVersion")
@@ -125,11 +112,4 @@ func (p *params) start(q *request) {
 	if q.InitialEvents = listwatch.InitialEventsNo; p.boolean("sendInitialEvents") {
 		q.InitialEvents = listwatch.InitialEventsYes
 	}
-}
-
-// WantsWatch reports whether the query of r requests a watch. It does not validate the value of the
-// parameter; Serve does.
-func WantsWatch(r *http.Request) bool {
-	q := r.URL.Query()
-	return q.Has("watch") && q.Get("watch") != "0" && !strings.EqualFold(q.Get("watch"), "false")
 }

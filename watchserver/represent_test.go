@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -36,7 +37,7 @@ func (n nameRepresentation) AppendItem(dst []byte, o *listwatch.Object) []byte {
 
 // offerNames offers as=Name for single objects and as=Names for lists. For as=Invalid it
 // returns an error.
-func offerNames(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
+func offerNames(params map[string]string, list bool) (apihttp.ListRepresentation, error) {
 	switch as := params["as"]; {
 	case as == "Invalid":
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "no such name"}
@@ -62,10 +63,19 @@ func serveNames(t *testing.T) string {
 		Configure: func(ws *watchserver.Server) { server = ws },
 		Wrap: func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				server.Serve(w, r, watchserver.Endpoint{Source: flags, Represent: offerNames})
+				serveAs(server, offerNames, watchserver.Endpoint{Source: flags}).ServeHTTP(w, r)
 			})
 		},
 	}).URL("/")
+}
+
+// serveAs returns a handler that serves e with the representations that offer returns.
+func serveAs(server *watchserver.Server, offer apihttp.RepresentationFunc, e watchserver.Endpoint) http.Handler {
+	return server.Gate(apihttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+		a.Represent = offer
+		server.Serve(w, r, e)
+		return nil
+	}))
 }
 
 func get(t *testing.T, url, header, value string) *http.Response {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
 // A request holds the parsed parameters of a list or a watch.
@@ -18,18 +19,27 @@ type request struct {
 	timeout time.Duration // zero if timeoutSeconds is not set
 }
 
-// parseRequest parses r by the rules of docs/protocol.md. A value that cannot be parsed
-// is refused with status 400. A combination that is not allowed is refused with status 422 and
-// the fields as causes, as in Kubernetes (apimachinery, internalversion/validation).
-func parseRequest(r *http.Request, e Endpoint) (request, error) {
-	p, err := newParams(r)
+// parseRequest parses the parameters of r by the rules of docs/protocol.md. A value that cannot be
+// parsed is refused with status 400. A combination that is not allowed is refused with status 422
+// and the fields as causes, as in Kubernetes (apimachinery, internalversion/validation).
+func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, error) {
+	query, err := asked.Query()
+	if err != nil {
+		return request{}, err
+	}
+	p, err := newParams(query)
 	if err != nil {
 		return request{}, err
 	}
 	q := request{watch: p.watch(e.Watch), timeout: p.seconds("timeoutSeconds")}
 	q.Namespace, q.Name = e.Namespace, e.Name
-	q.Labels = parseSelector(p, "labelSelector", listwatch.ParseLabelSelector).And(e.Labels)
-	q.Fields = parseSelector(p, "fieldSelector", listwatch.ParseFieldSelector)
+	if q.Labels, err = listwatch.ParseLabelSelector(p.Get("labelSelector")); err != nil && p.err == nil {
+		p.err = err
+	}
+	q.Labels = q.Labels.And(e.Labels)
+	if q.Fields, err = asked.Fields(); err != nil && p.err == nil {
+		p.err = err
+	}
 	q.Limit = max(0, p.integer("limit")) // as in Kubernetes, a negative limit means none
 	q.Continue = p.Get("continue")
 	q.Bookmarks = p.boolean("allowWatchBookmarks")
@@ -45,12 +55,12 @@ func parseRequest(r *http.Request, e Endpoint) (request, error) {
 	}
 	if q.watch {
 		if r.Method != http.MethodGet {
-			return q, MethodNotAllowed(r, http.MethodGet)
+			return q, apihttp.MethodNotAllowed(r, http.MethodGet)
 		}
 		return q, p.validateWatch(&q, r.Header.Get("Last-Event-ID"))
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return q, MethodNotAllowed(r, "GET, HEAD")
+		return q, apihttp.MethodNotAllowed(r, "GET, HEAD")
 	}
 	return q, p.validateList(&q)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -100,7 +101,7 @@ func growStack(i int) byte {
 // run opens the stream and returns when the stream has ended. When the request's context ends, the
 // stream fails with contextError. An error means that the handler must panic to abort the response.
 func (s *stream) run(out *transport.Stream) (abort error) {
-	stop := context.AfterFunc(s.ctx, func() { s.failAt(time.Now(), contextError(s.ctx)) })
+	stop := context.AfterFunc(s.ctx, func() { s.failAt(time.Now(), apihttp.ContextError(s.ctx)) })
 	defer stop()
 	s.start(out)
 	if out.Serve != nil {
@@ -196,7 +197,7 @@ func (s *stream) checkTransport(now timers.Time) error {
 	}
 	// Some transports report a disconnect when ctx ends, although their clients are still connected
 	// and can receive the error.
-	s.failAt(time.Now(), contextError(s.ctx))
+	s.failAt(time.Now(), apihttp.ContextError(s.ctx))
 	return nil
 }
 

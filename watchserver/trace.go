@@ -1,7 +1,6 @@
 package watchserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/timers"
 )
 
@@ -26,8 +26,7 @@ type Trace struct {
 	Refused func(ctx context.Context, r Request, err error)
 	// Listed is called after the response to a list.
 	Listed func(ctx context.Context, l List)
-	// Changed is called after the response to a write that succeeded. Handlers that write, as in
-	// kubeapi and crudserver, report it with [Server.TraceChange].
+	// Changed is called after the response to a write of kubeapi or crudserver that succeeded.
 	Changed func(ctx context.Context, c Change)
 	// Opened is called when a watch has been accepted, before its first event is written.
 	Opened func(ctx context.Context, w Watch)
@@ -81,9 +80,10 @@ func callAll(traces []*Trace, has func(*Trace) bool, call func(*Trace)) {
 
 // A Request describes a request.
 type Request struct {
-	// Client is the name that Server.ClientOf returned.
+	// Client is the name of the client for the limits of one client: the user's name or, if that is
+	// unknown, the IP address.
 	Client string `json:"client"`
-	// User is the name of the user whom Server.Authenticator or [WithUser] has identified. It is
+	// User is the name of the user whom Access.Authenticator or [WithUser] has identified. It is
 	// empty if the user is unknown.
 	User string `json:"user,omitempty"`
 	// Method and Proto are as in http.Request, such as "GET" and "HTTP/1.1".
@@ -103,42 +103,9 @@ type Resource struct {
 	// Group and Version are the two parts of the apiVersion. The group may be empty.
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version"`
-	// Name is the plural name, such as "pods". If the handler has not called [WithResource], it is
-	// the kind, such as "Pod".
+	// Name is the plural name, such as "pods". If the handler does not know it, Name is the kind,
+	// such as "Pod".
 	Name string `json:"name"`
-}
-
-type resourceKey struct{}
-
-// WithResource returns a context for the requests that address the resource. A handler that knows
-// the plural name of the resource calls WithResource before [Server.Serve].
-func WithResource(ctx context.Context, resource Resource) context.Context {
-	return context.WithValue(ctx, resourceKey{}, resource)
-}
-
-// resourceOf returns the resource of the request whose context is ctx, or the zero Resource.
-func resourceOf(ctx context.Context) Resource {
-	resource, _ := ctx.Value(resourceKey{}).(Resource)
-	return resource
-}
-
-// withResource returns r with a description of the resource that e serves, if a hook needs it.
-func (s *Server) withResource(r *http.Request, e Endpoint) *http.Request {
-	if s.Trace == nil || resourceOf(r.Context()) != (Resource{}) {
-		return r
-	}
-	return r.WithContext(WithResource(r.Context(), DescribeResource(e.Source, "")))
-}
-
-// DescribeResource returns the resource that source describes, with the given plural name. If name
-// is empty, the kind is used.
-func DescribeResource(source listwatch.Source, name string) Resource {
-	d := listwatch.Describe(source)
-	group, version, ok := strings.Cut(d.APIVersion, "/")
-	if !ok {
-		group, version = "", d.APIVersion
-	}
-	return Resource{Group: group, Version: version, Name: cmp.Or(name, d.Kind)}
 }
 
 // A Change describes a write that succeeded.
@@ -154,14 +121,6 @@ type Change struct {
 	DryRun bool
 	// Took is the time from the start of the request to the end of the response.
 	Took time.Duration
-}
-
-// TraceChange calls Trace.Changed for the write r. It sets c.Request.
-func (s *Server) TraceChange(r *http.Request, c Change) {
-	if t := s.Trace; t != nil && t.Changed != nil {
-		c.Request = s.describeRequest(r)
-		t.Changed(r.Context(), c)
-	}
 }
 
 // A List describes the response to a list.
@@ -273,25 +232,35 @@ func (s *stream) endReason(err error) EndReason {
 }
 
 // describeRequest returns the description of r.
-func (s *Server) describeRequest(r *http.Request) Request {
-	path := strings.Clone(r.URL.EscapedPath()) // so that a watch does not keep the whole URL
-	return Request{Client: s.clientOf(r), User: UserOf(r.Context()).Name, Method: r.Method, Proto: r.Proto, Path: path, RemoteAddr: r.RemoteAddr, Resource: resourceOf(r.Context())}
+func describeRequest(r *http.Request, a *apihttp.Admitted) Request {
+	return Request{
+		Client: a.Client, User: a.User, Method: r.Method, Proto: r.Proto,
+		Path:       strings.Clone(r.URL.EscapedPath()), // a watch must not keep the whole URL
+		RemoteAddr: r.RemoteAddr, Resource: Resource(a.Resource),
+	}
 }
 
-// Refuse responds to r with err, like [WriteError], and calls Trace.Refused. It is for handlers
-// that check a request before they pass it to Serve.
-func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+// traceRefused calls Trace.Refused for the error response to r.
+func (s *Server) traceRefused(r *http.Request, a *apihttp.Admitted, err error) {
 	if t := s.Trace; t != nil && t.Refused != nil {
-		defer func() { t.Refused(r.Context(), s.describeRequest(r), err) }()
+		t.Refused(r.Context(), describeRequest(r, a), err)
 	}
-	WriteError(w, r, err)
+}
+
+// traceChange calls Trace.Changed for the write r.
+func (s *Server) traceChange(r *http.Request, a *apihttp.Admitted, c apihttp.Change) {
+	if t := s.Trace; t != nil && t.Changed != nil {
+		t.Changed(r.Context(), Change{
+			Request: describeRequest(r, a), Verb: c.Verb, Key: c.Key, Version: c.Version, DryRun: c.DryRun, Took: c.Took,
+		})
+	}
 }
 
 // traceList calls Trace.Listed for a list that started at start.
-func (s *Server) traceList(r *http.Request, page listwatch.Page, bytes int64, start time.Time) {
+func (s *Server) traceList(r *http.Request, a *apihttp.Admitted, page listwatch.Page, bytes int64, start time.Time) {
 	if t := s.Trace; t != nil && t.Listed != nil {
 		t.Listed(r.Context(), List{
-			Request: s.describeRequest(r), Items: len(page.Items), Bytes: bytes, Version: page.Version, Took: time.Since(start),
+			Request: describeRequest(r, a), Items: len(page.Items), Bytes: bytes, Version: page.Version, Took: time.Since(start),
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -218,14 +219,12 @@ func (f *fixture) fill() {
 }
 
 // ann is an Authenticator for which every request has the user ann.
-type ann struct{}
-
-func (ann) Authenticate(*http.Request) (watchserver.User, error) {
+func ann(*http.Request) (watchserver.User, error) {
 	return watchserver.User{Name: "ann"}, nil
 }
 
 func TestTraceSeesListsAndRefusals(t *testing.T) {
-	f := newFixture(t, func(s *watchserver.Server) { s.Authenticator = ann{} })
+	f := newFixture(t, func(s *watchserver.Server) { s.Access.Authenticator = ann })
 	f.put("a", nil)
 	var lists []watchserver.List
 	refused := map[string]error{}
@@ -283,7 +282,7 @@ func TestHooksReceiveTheResource(t *testing.T) {
 		w.want("ADDED a")
 		w.wantEnd()
 		synctest.Wait()
-		want := watchserver.DescribeResource(f.WatchServer.Source, "")
+		want := watchserver.Resource(apihttp.DescribeResource(f.WatchServer.Source, ""))
 		if got := recorder.opened[0].Resource; got != want || want.Version == "" || want.Name == "" {
 			t.Errorf("got resource %+v, want %+v", got, want)
 		}
@@ -309,7 +308,7 @@ func TestRefusalsNameTheLimit(t *testing.T) {
 		Limits: watchserver.Limits{URLBytes: 10, HeaderBytes: 10},
 		Trace: &watchserver.Trace{Refused: func(_ context.Context, _ watchserver.Request, err error) {
 			name := ""
-			if e, ok := errors.AsType[*watchserver.LimitError](err); ok {
+			if e, ok := errors.AsType[*apihttp.LimitError](err); ok {
 				name = e.Limit
 			}
 			limits = append(limits, name)

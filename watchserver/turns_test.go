@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
@@ -45,26 +46,24 @@ func TestLargeListsLeaveAProcessorFree(t *testing.T) {
 		var running, finished atomic.Int64
 		slow := slowRepresentation{running: &running, finished: &finished, finish: make(chan struct{})}
 		s := &watchserver.Server{}
-		list := func(e watchserver.Endpoint) *httptest.ResponseRecorder {
+		offer := func(map[string]string, bool) (apihttp.ListRepresentation, error) { return slow, nil }
+		list := func(e watchserver.Endpoint, accept string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-			if e.Represent != nil {
-				r.Header.Set("Accept", "application/json;as=Names")
-			}
-			s.Serve(w, r, e)
+			r.Header.Set("Accept", accept)
+			serveAs(s, offer, e).ServeHTTP(w, r)
 			return w
 		}
-		large := watchserver.Endpoint{Source: c, Represent: func(map[string]string, bool) (watchserver.ListRepresentation, error) { return slow, nil }}
 		n := int64(2 * runtime.GOMAXPROCS(0))
 		for range n {
-			go list(large) // ends when finish is closed
+			// The goroutine ends when finish is closed.
+			go list(watchserver.Endpoint{Source: c}, "application/json;as=Names")
 		}
 		synctest.Wait()
 		if want := int64(max(1, runtime.GOMAXPROCS(0)-1)); running.Load() != want {
 			t.Errorf("%d lists compute at once, want %d", running.Load(), want)
 		}
-		small := watchserver.Endpoint{Source: c, Name: "small"}
-		if w := list(small); w.Code != 200 || w.Body.Len() < 100 {
+		if w := list(watchserver.Endpoint{Source: c, Name: "small"}, "application/json"); w.Code != 200 || w.Body.Len() < 100 {
 			t.Errorf("a small list: got %d with %d bytes", w.Code, w.Body.Len())
 		}
 		close(slow.finish)

@@ -10,14 +10,15 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/transport"
 )
 
 // watch opens a watch and serves it. If watch returns an error, nothing has been written.
 // Otherwise it returns when the watch has ended, unless the stream is detached.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q request) error {
-	info := s.describeRequest(r)
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
+	info := describeRequest(r, a)
 	if err := s.watches.reserve(info.Client, s.Limits); err != nil {
 		if s.watches.isDraining() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
@@ -30,13 +31,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 			s.watches.release(info.Client)
 		}
 	}()
-	st, out, err := s.open(w, r, e, q, info)
+	st, out, err := s.open(w, r, a, e, q, info)
 	if err != nil {
 		return err
 	}
 	s.watches.add(st)
 	added = true
-	if s.rechecks.Load() != e.rechecks { // Recheck may have missed st
+	if a.Outdated() { // Recheck may have missed st
 		st.recheck()
 	}
 	if !e.Until.IsZero() {
@@ -55,12 +56,14 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, e Endpoint, q req
 	return nil
 }
 
-func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q request, info Request) (*stream, *transport.Stream, error) {
-	accept, err := framing.ParseAccept(r.Header.Values("Accept"))
+func (s *Server) open(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request, info Request,
+) (*stream, *transport.Stream, error) {
+	accept, err := apihttp.AcceptOf(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	representation, accept, err := chooseRepresentation(accept, s.framings(), e.Represent, false)
+	representation, accept, err := apihttp.ChooseRepresentation(accept, s.framings(), a.Represent, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,6 +76,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 	}
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
+	if a.NoCompression {
+		r = transport.WithoutCompression(r)
+	}
 	out, transportName, err := s.accept(w, r, o)
 	if err != nil {
 		watcher.Close()
@@ -85,6 +91,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, e Endpoint, q requ
 		mediaType: out.Encoder.Framer.MediaType(), compression: out.Encoder.Compression(),
 	})
 	st.attachment = s.attach(r, e, out)
+	a.Forget()
 	return st, out, nil
 }
 

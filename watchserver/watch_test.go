@@ -333,7 +333,9 @@ func TestADisconnectReleasesTheWatch(t *testing.T) {
 func TestWatchLimits(t *testing.T) {
 	limits := func(s *watchserver.Server) {
 		s.Limits.Watches, s.Limits.WatchesPerClient = 3, 2
-		s.ClientOf = func(r *http.Request) string { return r.URL.Query().Get("client") }
+		s.Access.Authenticator = func(r *http.Request) (watchserver.User, error) {
+			return watchserver.User{Name: r.URL.Query().Get("client")}, nil
+		}
 	}
 	onEachTransport(t, limits, func(f *fixture, c transport.Client) {
 		first := f.watch(c, "client=a")

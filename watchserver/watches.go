@@ -3,13 +3,10 @@ package watchserver
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -274,14 +271,6 @@ func (s *stream) dueFailure() *failure {
 	return nil
 }
 
-// untilError returns UntilError, or its default.
-func (e *Endpoint) untilError() error {
-	if e.UntilError != nil {
-		return e.UntilError
-	}
-	return errCredentialsExpired()
-}
-
 // End ends the open watches for which match returns true, and returns their number. It does not
 // wait for their end. Each watch gets a bookmark if it allows bookmarks, and err as an ERROR event,
 // preferably a *listwatch.Error, whose status tells the client whether to reconnect. If err is nil,
@@ -309,7 +298,7 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 // allows bookmarks, and the error as an ERROR event, such as status 401 or 403. It does not affect
 // the other watches. First make new requests fail, and then call Recheck.
 func (s *Server) Recheck() int {
-	s.rechecks.Add(1) // first, so that a watch that opens now checks itself
+	s.entrance().Recheck() // first, so that a watch that opens now checks itself
 	n := 0
 	for _, st := range s.watches.all() {
 		if st.recheck() {
@@ -332,20 +321,4 @@ func (s *stream) recheck() bool {
 		s.failAt(time.Now(), err)
 	}
 	return err != nil
-}
-
-// contextError returns the reason for which ctx, the context of a request, has ended: its cause if
-// that is a *listwatch.Error, status 504 after its deadline, and otherwise status 503.
-func contextError(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if e, ok := errors.AsType[*listwatch.Error](cause); ok {
-		return e
-	}
-	if errors.Is(cause, context.DeadlineExceeded) {
-		return &listwatch.Error{
-			Code: listwatch.Unavailable, Status: http.StatusGatewayTimeout, Reason: "Timeout",
-			Message: "the request has reached its deadline", Err: cause,
-		}
-	}
-	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
 }

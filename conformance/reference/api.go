@@ -35,10 +35,11 @@ type api struct {
 
 // ServeHTTP implements [http.Handler].
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.GuardBody(w, r)
-	if err := a.serve(w, r); err != nil {
-		watchserver.WriteError(w, r, err)
-	}
+	a.server.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := a.serve(w, r); err != nil {
+			watchserver.WriteError(w, r, err)
+		}
+	})).ServeHTTP(w, r)
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request) error {

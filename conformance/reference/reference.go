@@ -210,7 +210,7 @@ func (r *referenceServer) serve() *harness.Instance {
 	r.Helper()
 	api := &api{source: r.things.source, objects: r.things.objects, access: r.setup.Access, server: watchserver.Server{
 		Timing: r.setup.Timing, Limits: r.setup.Limits, Transports: r.transports(),
-		NoCompression: r.setup.NoCompression,
+		NoCompression: r.setup.NoCompression, Access: watchserver.Access{Origins: allowedOrigins(r.setup.Access)},
 	}}
 	source := r.things.source
 	if r.wrap.Source != nil {

@@ -101,10 +101,10 @@ var moduleRules = []moduleRule{
 // in the root module must import none.
 var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
-	"kubeapi":       {"internal/budget", "internal/rawjson"},
-	"observe":       nil,
+	"kubeapi":       {"internal/apihttp", "internal/budget", "internal/rawjson"},
+	"observe":       {"internal/apihttp"},
 	"conformance":   {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
-	"cmd/listwatch": nil,
+	"cmd/listwatch": {"internal/apihttp", "internal/httpbody"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,

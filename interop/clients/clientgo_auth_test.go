@@ -23,7 +23,7 @@ func startWithUsers(t *testing.T) *kubetest.Server {
 	tokens := kubetest.Must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
 	s := kubetest.Start(t)
 	s.Restart(func() {
-		s.API.Authenticate = tokens.Authenticate
+		s.API.Server.Access.Authenticator = tokens.Authenticate
 		s.API.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
 			reads := a.Verb == "get" || a.Verb == "list" || a.Verb == "watch"
 			if u.Name == "ann" || a.Namespace == "one" && reads {

@@ -72,7 +72,7 @@ func TestNodeWatchResumes(t *testing.T) {
 	for p, major := range map[kubetest.Protocol]int{kubetest.HTTP1: 1, kubetest.HTTP2: 2} {
 		t.Run(string(p), func(t *testing.T) {
 			s := kubetest.Start(t)
-			s.API.Authenticate = func(r *http.Request) (kubeapi.User, error) {
+			s.API.Server.Access.Authenticator = func(r *http.Request) (kubeapi.User, error) {
 				if r.ProtoMajor != major {
 					t.Errorf("the client uses %s, want %s", r.Proto, p)
 				}
@@ -138,7 +138,7 @@ func TestNodeAuthenticates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.API.Authenticate = tokens.Authenticate
+	s.API.Server.Access.Authenticator = tokens.Authenticate
 	c := s.Config(kubetest.HTTP2)
 	c.BearerToken = "wrong"
 	runWatchScript(t, c, nil).wantLines(scriptLine{On: "done", Code: http.StatusUnauthorized})

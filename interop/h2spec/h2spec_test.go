@@ -57,7 +57,7 @@ func TestHTTP2AsSpecified(t *testing.T) {
 	s := kubetest.Start(t)
 	var delay atomic.Int64
 	delay.Store(int64(responseDelay))
-	s.API.Authenticate = func(*http.Request) (kubeapi.User, error) {
+	s.API.Server.Access.Authenticator = func(*http.Request) (kubeapi.User, error) {
 		<-time.After(time.Duration(delay.Load()))
 		return kubeapi.Anonymous(), nil
 	}

@@ -7,10 +7,10 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // benchPod returns a pod of about 2 KiB, with a status as a kubelet writes it.
@@ -45,7 +45,7 @@ func BenchmarkFrame(b *testing.B) {
 	partial := metadataForm{"meta.k8s.io/v1"}
 	for _, shape := range []struct {
 		name string
-		watchserver.ListRepresentation
+		apihttp.ListRepresentation
 	}{{"JSON", nil}, {"Table", tableForm{Table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
 		encoder := wire.NewEncoder(&transport.Stream{Encoder: plain}, shape.ListRepresentation, nil)
 		for _, watchers := range []int{1, 100, 10_000} {

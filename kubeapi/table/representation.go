@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // metaGroup is the API group of the representations. kube-apiserver supports the versions
@@ -21,8 +21,8 @@ var metaAPIVersions = []string{"v1", "v1beta1"}
 // Represent returns the representations that r may request: Table, for one object or many,
 // PartialObjectMetadata for one object, and PartialObjectMetadataList for many (Kubernetes
 // API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
-func (t *Table) Represent(r *http.Request) watchserver.RepresentationFunc {
-	return func(params map[string]string, list bool) (watchserver.ListRepresentation, error) {
+func (t *Table) Represent(r *http.Request) apihttp.RepresentationFunc {
+	return func(params map[string]string, list bool) (apihttp.ListRepresentation, error) {
 		if params["g"] != metaGroup || !slices.Contains(metaAPIVersions, params["v"]) {
 			return nil, nil
 		}
@@ -49,7 +49,7 @@ const (
 )
 
 func parseInclude(r *http.Request) (includeMode, error) {
-	switch v := r.URL.Query().Get("includeObject"); v {
+	switch v := apihttp.QueryOf(r).Get("includeObject"); v {
 	case "", "Metadata":
 		return includeMetadata, nil
 	case "None":
@@ -70,7 +70,7 @@ type tableForm struct {
 	withColumns bool // include the definitions of the columns
 }
 
-var _ watchserver.ListRepresentation = tableForm{}
+var _ apihttp.ListRepresentation = tableForm{}
 
 // AppendObject implements [transport.Representation] with a table of one row.
 func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
@@ -103,7 +103,7 @@ func (v tableForm) AfterFirst() transport.Representation {
 // DependsOnTime implements [transport.Representation].
 func (v tableForm) DependsOnTime() bool { return true }
 
-// AppendListHead implements [watchserver.ListRepresentation].
+// AppendListHead implements [apihttp.ListRepresentation].
 func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
 	dst = append(dst, v.partial.apiVersion...)
@@ -118,7 +118,7 @@ func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
 	return append(dst, `,"rows":[`...)
 }
 
-// AppendItem implements [watchserver.ListRepresentation].
+// AppendItem implements [apihttp.ListRepresentation].
 func (v tableForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	r := newRow(o.Data, time.Now())
 	dst = append(dst, `{"cells":[`...)
@@ -146,7 +146,7 @@ type metadataForm struct {
 	apiVersion string
 }
 
-var _ watchserver.ListRepresentation = metadataForm{}
+var _ apihttp.ListRepresentation = metadataForm{}
 
 // AppendObject implements [transport.Representation].
 func (v metadataForm) AppendObject(dst []byte, e listwatch.Event) []byte {
@@ -159,7 +159,7 @@ func (v metadataForm) AfterFirst() transport.Representation { return v }
 // DependsOnTime implements [transport.Representation].
 func (v metadataForm) DependsOnTime() bool { return false }
 
-// AppendListHead implements [watchserver.ListRepresentation].
+// AppendListHead implements [apihttp.ListRepresentation].
 func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
 	dst = append(dst, v.apiVersion...)
@@ -168,7 +168,7 @@ func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
 	return append(dst, `,"items":[`...)
 }
 
-// AppendItem implements [watchserver.ListRepresentation].
+// AppendItem implements [apihttp.ListRepresentation].
 func (v metadataForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return v.append(dst, jsonvalue.Value(o.Data).At("metadata"))
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -20,7 +21,7 @@ var (
 
 // AddCollection measures the sizes of source, which holds the objects of resource. For a relay,
 // call [Metrics.AddRelay] instead.
-func (m *Metrics) AddCollection(resource watchserver.Resource, source watchserver.Sized) {
+func (m *Metrics) AddCollection(resource watchserver.Resource, source interface{ Stats() listwatch.Stats }) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.collections = append(m.collections, collection{resource, source})

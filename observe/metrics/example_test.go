@@ -20,7 +20,7 @@ func Example() {
 	m := metrics.New()
 	server := &watchserver.Server{Source: flags, Trace: m.Trace()}
 	m.AddServer(server)
-	m.AddCollection(watchserver.DescribeResource(flags, ""), store.CollectionOf(flags))
+	m.AddCollection(watchserver.Resource{Version: "v1", Name: "flag"}, store.CollectionOf(flags))
 
 	server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 

@@ -3,7 +3,7 @@
 //	m := metrics.New()
 //	server.Trace = m.Trace()
 //	m.AddServer(server)
-//	m.AddCollection(watchserver.DescribeResource(flags, ""), flags)
+//	m.AddCollection(watchserver.Resource{Version: "v1", Name: "flags"}, flags)
 //	mux.Handle("GET /metrics", m.Handler())
 //
 // All names begin with "listwatch_" and use base units. The only labels are group, version,
@@ -22,6 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -108,5 +109,5 @@ type commitCounters struct {
 
 type collection struct {
 	resource watchserver.Resource
-	source   watchserver.Sized
+	source   interface{ Stats() listwatch.Stats }
 }

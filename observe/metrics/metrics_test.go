@@ -62,7 +62,15 @@ func newFixture(t *testing.T) *fixture {
 
 // request returns a request for resource.
 func (f *fixture) request(ctx context.Context, target string, resource watchserver.Resource) *http.Request {
-	return httptest.NewRequest("GET", target, nil).WithContext(watchserver.WithResource(ctx, resource))
+	return httptest.NewRequest("GET", target, nil).WithContext(context.WithValue(ctx, resourceKey{}, resource))
+}
+
+type resourceKey struct{}
+
+// serve serves a request that the method request has returned.
+func (f *fixture) serve(w http.ResponseWriter, r *http.Request) {
+	resource := r.Context().Value(resourceKey{}).(watchserver.Resource)
+	f.server.Serve(w, r, watchserver.Endpoint{Source: f.server.Source, Resource: resource})
 }
 
 // watch serves a watch on another goroutine until it ends, and returns when it is open.
@@ -74,7 +82,7 @@ func (f *fixture) watch(r *http.Request) {
 				panic(p)
 			}
 		}()
-		f.server.ServeHTTP(&recorder{httptest.NewRecorder(), f.writeTime}, r)
+		f.serve(&recorder{httptest.NewRecorder(), f.writeTime}, r)
 	})
 	<-f.opened
 }
@@ -105,7 +113,7 @@ func TestAtMost2000SeriesWith10000Watches(t *testing.T) {
 		f.watch(r)
 	}
 	for i := range 1000 {
-		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), fmt.Sprintf("/?limit=x%d", i), f.resource))
+		f.serve(httptest.NewRecorder(), f.request(t.Context(), fmt.Sprintf("/?limit=x%d", i), f.resource))
 	}
 	text := scrapeText(f.Metrics)
 	if n := countSeries(text); n > 2000 || n < 500 {
@@ -134,11 +142,11 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		f.server.Limits.Watches = 2
 		f.create("before")
 		const of = `{group="demo",resource="notes",version="v1"}`
-		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/", f.resource))
+		f.serve(httptest.NewRecorder(), f.request(t.Context(), "/", f.resource))
 		f.watch(f.request(t.Context(), "/?watch=true", f.resource))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		f.watch(f.request(ctx, "/?watch=true", f.resource))
-		f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/?watch=true", f.resource))
+		f.serve(httptest.NewRecorder(), f.request(t.Context(), "/?watch=true", f.resource))
 		// Wait until the watches sleep, because only then does an event count as a wakeup.
 		<-time.After(time.Second)
 		f.create("after")
@@ -203,14 +211,14 @@ func everything(t *testing.T) string {
 	f := newFixture(t)
 	f.server.Limits.Watches = 10
 	f.create("one")
-	f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/", f.resource))
-	f.server.ServeHTTP(httptest.NewRecorder(), f.request(t.Context(), "/?limit=x", f.resource))
+	f.serve(httptest.NewRecorder(), f.request(t.Context(), "/", f.resource))
+	f.serve(httptest.NewRecorder(), f.request(t.Context(), "/?limit=x", f.resource))
 	f.watch(f.request(t.Context(), "/?watch=true", f.resource))
 	ctx, cancel := context.WithCancel(t.Context())
 	f.watch(f.request(ctx, "/?watch=true", f.resource))
 	await(t, f, `listwatch_watch_events_total{group="demo",resource="notes",version="v1"}`, 2)
 	cancel()
-	f.server.TraceChange(f.request(t.Context(), "/", f.resource), watchserver.Change{Took: time.Millisecond})
+	f.server.Trace.Changed(t.Context(), watchserver.Change{Request: watchserver.Request{Resource: f.resource}, Took: time.Millisecond})
 	f.Committed(3, time.Millisecond, nil)
 	f.Committed(0, time.Millisecond, errors.New("disk full"))
 	f.AddListener(func() (open, limit int64) { return 1, 2 })

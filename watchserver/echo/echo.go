@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -47,7 +48,7 @@ var reported = []string{
 //
 // If Server has an Authenticator, the Handler refuses requests without valid credentials.
 type Handler struct {
-	// Server admits the requests; see [watchserver.Server.Admit].
+	// Server admits the requests; see [watchserver.Server.Gate].
 	Server *watchserver.Server
 }
 
@@ -59,18 +60,17 @@ const (
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watchserver.GuardBody(w, r)
+	h.Server.Gate(apihttp.HandlerFunc(serve)).ServeHTTP(w, r)
+}
+
+func serve(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) error {
 	ticks, err := parseTicks(r)
-	if err == nil {
-		_, err = h.Server.Admit(r)
-	}
 	if err != nil {
-		h.Server.Refuse(w, r, err)
-		return
+		return err
 	}
 	if ticks == 0 {
-		watchserver.WriteJSON(w, r, http.StatusOK, newReport(r))
-		return
+		apihttp.WriteJSON(w, r, http.StatusOK, newReport(r))
+		return nil
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
@@ -84,15 +84,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer ticker.Stop()
 	for {
 		if json.NewEncoder(w).Encode(newReport(r)) != nil || rc.Flush() != nil {
-			return // the client has disconnected
+			return nil // the client has disconnected
 		}
 		if ticks--; ticks == 0 {
-			return
+			return nil
 		}
 		select {
 		case <-ticker.C:
 		case <-r.Context().Done():
-			return
+			return nil
 		}
 	}
 }
@@ -100,9 +100,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // parseTicks returns the number of reports to stream, or 0 for a single response.
 func parseTicks(r *http.Request) (int, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return 0, watchserver.MethodNotAllowed(r, "GET, HEAD")
+		return 0, apihttp.MethodNotAllowed(r, "GET, HEAD")
 	}
-	text := r.URL.Query().Get("ticks")
+	text := apihttp.QueryOf(r).Get("ticks")
 	if text == "" {
 		return 0, nil
 	}

@@ -49,12 +49,10 @@ func TestStreamHasOneReportPerTick(t *testing.T) {
 	}
 }
 
-type nobody struct{}
-
-func (nobody) Authenticate(*http.Request) (watchserver.User, error) { return watchserver.User{}, nil }
+func nobody(*http.Request) (watchserver.User, error) { return watchserver.User{}, nil }
 
 func TestBadRequestsAreRefused(t *testing.T) {
-	open, closed := &echo.Handler{Server: &watchserver.Server{}}, &echo.Handler{Server: &watchserver.Server{Authenticator: nobody{}}}
+	open, closed := &echo.Handler{Server: &watchserver.Server{}}, &echo.Handler{Server: &watchserver.Server{Access: watchserver.Access{Authenticator: nobody}}}
 	for _, c := range []struct {
 		h             *echo.Handler
 		method, query string

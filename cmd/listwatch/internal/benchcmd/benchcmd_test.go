@@ -70,7 +70,7 @@ func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, ar
 	crud := &crudserver.Handler{Path: "/flags", Collection: store.CollectionOf(flags)}
 	watch := &watchserver.Server{Source: faultySource{flags, change}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if change != nil && watchserver.WantsWatch(r) {
+		if change != nil && r.URL.Query().Has("watch") {
 			watch.ServeHTTP(w, r)
 			return
 		}

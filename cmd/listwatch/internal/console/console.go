@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/js"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 //go:embed page
@@ -27,7 +27,7 @@ func AddTo(mux *http.ServeMux, api func() []string) {
 	mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))
 	mux.Handle("GET /console/js/", http.StripPrefix("/console/js", js.Handler()))
 	mux.HandleFunc("GET /console/api", func(w http.ResponseWriter, r *http.Request) {
-		watchserver.WriteJSON(w, r, http.StatusOK, api())
+		apihttp.WriteJSON(w, r, http.StatusOK, api())
 	})
 	serve := http.StripPrefix("/console", http.FileServerFS(page))
 	mux.HandleFunc("GET /console/", func(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -156,7 +157,7 @@ func shiftClock(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		watchserver.WriteJSON(w, r, http.StatusOK, &echo.Report{Protocol: r.Proto, Time: time.Now().Add(-time.Hour)})
+		apihttp.WriteJSON(w, r, http.StatusOK, &echo.Report{Protocol: r.Proto, Time: time.Now().Add(-time.Hour)})
 	})
 }
 

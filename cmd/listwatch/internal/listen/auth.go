@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/abac"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // Auth determines which clients may use the server. Its files are read again when they change.
@@ -73,8 +74,8 @@ func (a *Auth) RequiresCredentials(secure bool) bool {
 }
 
 // Authenticator returns the authenticator of requests, or nil if no endpoint requires credentials.
-func (a *Auth) Authenticator() kubeapi.Authenticator {
-	var all []kubeapi.Authenticator
+func (a *Auth) Authenticator() watchserver.Authenticator {
+	var all []watchserver.Authenticator
 	if a.cas != nil {
 		all = append(all, a.clientCertificate)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/console"
-	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -22,16 +22,16 @@ func (f *Listeners) NewDebugMux() *http.ServeMux {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/watches", func(w http.ResponseWriter, r *http.Request) {
-		watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"watches": s.Watches()})
+		apihttp.WriteJSON(w, r, http.StatusOK, map[string]any{"watches": s.Watches()})
 	})
 	mux.HandleFunc("POST /debug/watches/{id}/end", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		n := s.End(func(watch watchserver.Watch) bool { return strconv.FormatUint(watch.ID, 10) == id }, nil)
 		if n == 0 {
-			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "no open watch has the id " + strconv.Quote(id)})
+			apihttp.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "no open watch has the id " + strconv.Quote(id)})
 			return
 		}
-		watchserver.WriteJSON(w, r, http.StatusOK, map[string]int{"ended": n})
+		apihttp.WriteJSON(w, r, http.StatusOK, map[string]int{"ended": n})
 	})
 	console.AddTo(mux, f.apiURLs)
 	return mux
@@ -46,18 +46,4 @@ func (f *Listeners) apiURLs() []string {
 		}
 	}
 	return urls
-}
-
-// requireOwnPages refuses requests that pages of other origins send. Browsers send some of these
-// requests, such as the GET of an image, without an Origin header. The header Sec-Fetch-Site then
-// shows whether the page has another origin (Fetch Metadata Request Headers, section 2.3).
-func requireOwnPages(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		site := r.Header.Get("Sec-Fetch-Site")
-		if !transport.OriginAllowed(r, nil) || site == "cross-site" || site == "same-site" {
-			watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.Forbidden, Message: "requests from pages of other origins are not allowed"})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

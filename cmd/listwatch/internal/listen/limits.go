@@ -50,7 +50,7 @@ func (o *limitOptions) configure(s *watchserver.Server) error {
 		if err != nil {
 			return cli.Usagef("--trusted-proxies %q: must be an address or a prefix, such as 10.0.0.0/8", text)
 		}
-		s.TrustedProxies = append(s.TrustedProxies, p)
+		s.Access.TrustedProxies = append(s.Access.TrustedProxies, p)
 	}
 	s.Limits.Watches, s.Limits.WatchesPerClient = o.maxWatches()
 	s.Limits.Requests, s.Limits.Writes, s.Limits.Memory = o.requests, o.writes, int64(o.memory)

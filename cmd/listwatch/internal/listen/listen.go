@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchserver"
@@ -54,7 +56,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 			origins = append(origins, e.url)
 		}
 	}
-	handler = watchserver.CORS(o.withEcho(a, f), origins)
+	handler = watchserver.CORS(f.admit(), origins)
 	// Write the file last: if an address is in use, the file may belong to the server that uses it.
 	return a.writeCertificate()
 }
@@ -83,10 +85,10 @@ func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpoin
 		plans = append(plans, endpointPlan{"--tls-addr", o.tlsAddr, a.closeDistrusted(api), config, access})
 	}
 	if o.metricsAddr != "" {
-		plans = append(plans, endpointPlan{"--metrics-addr", o.metricsAddr, f.metricsHandler(), nil, endpointAccess{metrics: true}})
+		plans = append(plans, endpointPlan{"--metrics-addr", o.metricsAddr, withGuard(f.metricsHandler()), nil, endpointAccess{metrics: true}})
 	}
 	if o.debugAddr != "" {
-		plans = append(plans, endpointPlan{"--debug-addr", o.debugAddr, requireOwnPages(f.Debug), nil, endpointAccess{debug: true}})
+		plans = append(plans, endpointPlan{"--debug-addr", o.debugAddr, withGuard(apihttp.OwnPagesOnly(f.Debug)), nil, endpointAccess{debug: true}})
 	}
 	return plans, nil
 }
@@ -116,33 +118,25 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 	}), nil
 }
 
-// withEcho returns the handler of f with an additional path, which the command doctor requests.
-// withEcho also applies [watchserver.Server.CheckRequest], which for example limits the headers, to
-// all requests.
-func (o *Options) withEcho(a *Auth, f *Listeners) http.Handler {
-	server := &watchserver.Server{AllowOrigins: o.allowedOrigins, Log: f.Log, Trace: f.WatchServer.Trace}
-	if authenticate := a.Authenticator(); authenticate != nil {
-		server.Authenticator = authenticate
-	}
-	answer := &echo.Handler{Server: server}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Some handlers of the program do not call CheckRequest themselves.
-		if err := f.WatchServer.CheckRequest(r); err != nil {
-			watchserver.GuardBody(w, r)
-			f.WatchServer.Refuse(w, r, err)
-			return
-		}
+// admit returns the handler of f with an additional path, which the command doctor requests. It
+// lets no request pass that the gate of the server refuses, even if its path needs no credentials.
+func (f *Listeners) admit() http.Handler {
+	answer := &echo.Handler{Server: f.WatchServer}
+	gate := f.WatchServer.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == echo.Path {
 			answer.ServeHTTP(w, r)
 			return
 		}
 		f.Handler.ServeHTTP(w, r)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gate.ServeHTTP(w, apihttp.WithoutCredentials(r))
 	})
 }
 
 func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Config) *Endpoint {
 	e := &Endpoint{listener: l, access: p.access, server: &http.Server{
-		Handler: withGuard(p.handler), TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: p.handler, TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	h2.Configure(e.server, http2)
 	scheme := "http"
@@ -153,11 +147,10 @@ func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Conf
 	return e
 }
 
-// withGuard applies [watchserver.GuardBody] to all requests, even if next does not pass them to a
-// watchserver.
+// withGuard is for handlers without a gate.
 func withGuard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		watchserver.GuardBody(w, r)
+		httpbody.Guard(w, r)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -47,7 +47,7 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 		return cli.UsageError(err)
 	}
 	s.Detach = true // no handler of this program needs to see the end of a watch
-	s.AllowOrigins, s.NoCompression, s.Log = o.allowedOrigins, o.noCompression, f.Log
+	s.Access.Origins, s.NoCompression, s.Log = o.allowedOrigins, o.noCompression, f.Log
 	s.Trace = watchserver.JoinTraces(f.Metrics.Trace(), logs.Watches(f.Log, 0), logTrace(f.Log))
 	if o.auditLog != "" {
 		file, err := os.OpenFile(o.auditLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

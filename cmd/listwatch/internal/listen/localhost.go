@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
 // requireLocalHost refuses requests whose Host header is not a loopback name. A loopback
@@ -17,7 +17,7 @@ import (
 func requireLocalHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocalHost(r.Host) {
-			watchserver.WriteError(w, r, &listwatch.Error{
+			apihttp.WriteError(w, r, &listwatch.Error{
 				Code: listwatch.Forbidden,
 				Message: fmt.Sprintf("Host %q is not a loopback name, and without credentials the server accepts only loopback names; "+
 					"use localhost, or start the server with --token-file or --insecure", r.Host),

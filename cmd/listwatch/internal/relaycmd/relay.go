@@ -106,10 +106,11 @@ func (s *relayServer) prepare(ctx context.Context) error {
 
 // relayResources relays resources at the paths of Kubernetes' API.
 func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
-	api := &kubeapi.Handler{Authenticate: a.Authenticator(), Authorize: a.Authorizer(), RulesFor: a.Rules(), Ready: s.ready}
+	api := &kubeapi.Handler{Authorize: a.Authorizer(), RulesFor: a.Rules(), Ready: s.ready}
 	if err := s.options.Configure(&api.Server, &s.Listeners); err != nil {
 		return err
 	}
+	api.Server.Access.Authenticator = a.Authenticator()
 	for _, text := range s.options.resources {
 		r, err := s.upstream.resource(ctx, text)
 		if err != nil {
@@ -142,11 +143,9 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
 	source := s.openRelay(at, "", nil, resource)
-	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression}
-	server.Stored = []watchserver.Sized{source}
-	if authenticate := a.Authenticator(); authenticate != nil {
-		server.Authenticator = authenticate
-	}
+	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression, Resource: resource}
+	server.Limits.Stored = append(server.Limits.Stored, source)
+	server.Access.Authenticator = a.Authenticator()
 	if authorize := a.Authorizer(); authorize != nil {
 		e.Authorize = func(ctx context.Context, user watchserver.User) error {
 			if user.Name == "" {
@@ -157,7 +156,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
-		server.Serve(w, r.WithContext(watchserver.WithResource(r.Context(), resource)), e)
+		server.Serve(w, r, e)
 	})
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	for _, path := range []string{"GET /healthz", "GET /livez"} {

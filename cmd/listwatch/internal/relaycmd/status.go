@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
 // ready returns an error if a relay is not ready to serve reads.
@@ -74,5 +74,5 @@ func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, shown)
 	}
-	watchserver.WriteJSON(w, r, http.StatusOK, map[string]any{"relays": all})
+	apihttp.WriteJSON(w, r, http.StatusOK, map[string]any{"relays": all})
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store/bolt"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // NewBackup returns the command listwatch backup.
@@ -98,14 +98,14 @@ const (
 func (s *server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	db, ok := s.db.(*bolt.DB)
 	if !ok {
-		watchserver.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no --data file"})
+		apihttp.WriteError(w, r, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no --data file"})
 		return
 	}
 	file := db.RealPath() + backupSuffix
 	if err := db.Backup(file); err != nil {
-		watchserver.WriteError(w, r, err)
+		apihttp.WriteError(w, r, err)
 		return
 	}
 	s.Log.Info("backup written", "file", file)
-	watchserver.WriteJSON(w, r, http.StatusOK, map[string]string{"file": file})
+	apihttp.WriteJSON(w, r, http.StatusOK, map[string]string{"file": file})
 }

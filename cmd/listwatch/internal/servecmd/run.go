@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/observe/metrics"
@@ -56,7 +57,8 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s.api.Authenticate, s.api.Authorize, s.api.RulesFor = access.Authenticator(), access.Authorizer(), access.Rules()
+	s.api.Server.Access.Authenticator = access.Authenticator()
+	s.api.Authorize, s.api.RulesFor = access.Authorizer(), access.Rules()
 	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (s *server) debugHandler() http.Handler {
 	mux.HandleFunc("POST "+backupPath, s.serveBackup)
 	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
 		s.db.Compact()
-		watchserver.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})
+		apihttp.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})
 	})
 	return mux
 }

@@ -1,4 +1,4 @@
-package watchserver
+package apihttp
 
 import (
 	"cmp"
@@ -32,26 +32,19 @@ type ListRepresentation interface {
 // with it.
 type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
-// ChooseRepresentation returns the representation of single objects that the Accept headers of r
-// prefer, and the media type of the response, for [WriteBody]. The representation is nil if the
-// headers prefer the objects themselves. The error is a *listwatch.Error. If r accepts nothing that
-// is available, its code is Unsupported and its status 406. offer may be nil.
-func ChooseRepresentation(r *http.Request, offer RepresentationFunc) (ListRepresentation, string, error) {
-	return chooseBody(r, offer, false)
-}
-
-// chooseBody chooses the representation and the media type of a response that is not a stream.
-// Representations other than the objects themselves are available only in JSON.
-func chooseBody(r *http.Request, offer RepresentationFunc, list bool) (ListRepresentation, string, error) {
-	accept, err := framing.ParseAccept(r.Header.Values("Accept"))
-	if err != nil {
-		return nil, "", err
+// ChooseBody chooses the representation and the media type of a response to r that is not a
+// stream, for [WriteBody] and [WriteList]. The representation is nil if the client prefers the
+// objects themselves. Other representations are available only in JSON. If r accepts nothing that
+// is available, the error has code Unsupported and status 406.
+func (a *Admitted) ChooseBody(list bool) (ListRepresentation, string, error) {
+	if a.acceptErr != nil {
+		return nil, "", a.acceptErr
 	}
-	representation, _, err := chooseRepresentation(accept, bodyForms, offer, list)
+	representation, _, err := ChooseRepresentation(a.accept, bodyForms, a.Represent, list)
 	if err != nil || representation != nil {
 		return representation, jsonType, err
 	}
-	f, err := bodyForms.Negotiate(accept, false)
+	f, err := bodyForms.Negotiate(a.accept, false)
 	if err != nil {
 		return nil, "", err
 	}
@@ -75,40 +68,40 @@ var bodyForms, jsonOnly = newRegistry(framing.JSON{}, cborBody{}), newRegistry(f
 func newRegistry(framers ...framing.Framer) *framing.Registry {
 	r, err := framing.NewRegistry(framers...)
 	if err != nil {
-		panic("watchserver: " + err.Error())
+		panic("apihttp: " + err.Error())
 	}
 	return r
 }
 
-// BodyType returns the media type of a response that is not a stream, for the given values of
-// Accept headers: application/json, or application/cbor if the headers prefer it. If they exclude
-// both, the error has code Unsupported and status 406.
-func BodyType(accept []string) (string, error) { return negotiateBody(accept, bodyForms) }
-
-// RequireJSON returns an error with code Unsupported and status 406 if the given values of
-// Accept headers exclude JSON.
-func RequireJSON(accept []string) error {
-	_, err := negotiateBody(accept, jsonOnly)
-	return err
-}
-
-func negotiateBody(accept []string, forms *framing.Registry) (mediaType string, err error) {
-	ranges, err := framing.ParseAccept(accept)
+// BodyType returns the media type of a response to r that is not a stream: application/json, or
+// application/cbor if r prefers it. If r accepts neither, the error has code Unsupported and status
+// 406.
+func BodyType(r *http.Request) (string, error) {
+	accept, err := AcceptOf(r)
 	if err != nil {
 		return "", err
 	}
-	f, err := forms.Negotiate(ranges, false)
+	f, err := bodyForms.Negotiate(accept, false)
 	if err != nil {
 		return "", err
 	}
 	return f.MediaType(), nil
 }
 
-// chooseRepresentation returns the representation that accept prefers, and the ranges that remain
+// RequireJSON returns an error with code Unsupported and status 406 if accept excludes JSON. It
+// returns err, an error of parsing accept, unchanged.
+func RequireJSON(accept []framing.MediaRange, err error) error {
+	if err == nil {
+		_, err = jsonOnly.Negotiate(accept, false)
+	}
+	return err
+}
+
+// ChooseRepresentation returns the representation that accept prefers, and the ranges that remain
 // for the negotiation of its framing. These are the ranges of that representation, without the
 // parameters that request it. If accept prefers the objects themselves or nothing matches,
-// chooseRepresentation returns nil and accept.
-func chooseRepresentation(
+// ChooseRepresentation returns nil and accept.
+func ChooseRepresentation(
 	accept []framing.MediaRange, framings *framing.Registry, offer RepresentationFunc, list bool,
 ) (ListRepresentation, []framing.MediaRange, error) {
 	if offer == nil {

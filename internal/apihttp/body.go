@@ -1,113 +1,21 @@
-package watchserver
+package apihttp
 
 import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
-	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
 )
-
-// A methodError is an error of status 405, whose response must list the allowed methods
-// (rfc9110#section-15.5.6).
-type methodError struct {
-	error
-	allow string
-}
-
-func (e methodError) Unwrap() error { return e.error }
-
-// MethodNotAllowed returns an error of status 405. allow holds the allowed methods, which
-// [WriteError] sends in the Allow header (rfc9110#section-15.5.6).
-func MethodNotAllowed(r *http.Request, allow string) error {
-	return methodError{&listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
-		Message: fmt.Sprintf("method %s is not allowed on %s; use %s", r.Method, r.URL.Path, allow),
-	}, allow}
-}
-
-// WriteError responds to r with err as a Kubernetes Status, with the corresponding HTTP
-// status and the headers that HTTP requires for that status: Allow, Retry-After or
-// WWW-Authenticate. It first reads the rest of the request's body for up to a second, so that an
-// HTTP/1.1 connection can serve further requests.
-func WriteError(w http.ResponseWriter, r *http.Request, err error) {
-	httpbody.Settle(w, r)
-	status := listwatch.StatusOf(err)
-	h := w.Header()
-	if e, ok := err.(methodError); ok {
-		h.Set("Allow", e.allow)
-	}
-	retryAfter := 0
-	if status.Details != nil {
-		retryAfter = status.Details.RetryAfterSeconds
-	}
-	switch status.Code {
-	case http.StatusUnauthorized:
-		if h.Get("WWW-Authenticate") == "" {
-			h.Set("WWW-Authenticate", `Bearer realm="listwatch"`)
-		}
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
-		h.Set("Retry-After", strconv.Itoa(max(retryAfter, 1)))
-	case http.StatusGatewayTimeout:
-		if retryAfter > 0 {
-			h.Set("Retry-After", strconv.Itoa(retryAfter))
-		}
-	}
-	WriteObject(w, r, status.Code, status)
-}
-
-// WriteObject is like [WriteJSON], but writes v, which must be an object, as CBOR if the Accept
-// headers of r prefer application/cbor.
-func WriteObject(w http.ResponseWriter, r *http.Request, code int, v any) {
-	body := marshal(v)
-	if mediaType, _ := BodyType(r.Header.Values("Accept")); mediaType == cborType {
-		if item, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), body); err == nil {
-			writeSmall(w, r, code, cborType, item)
-			return
-		}
-	}
-	writeSmall(w, r, code, jsonType, append(body, '\n'))
-}
-
-// WriteJSON responds to r with status code and v as JSON on one line. It panics if v cannot
-// be encoded. It writes no body for HEAD.
-func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
-	writeSmall(w, r, code, jsonType, append(marshal(v), '\n'))
-}
-
-func marshal(v any) []byte {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic("watchserver: encode a response: " + err.Error())
-	}
-	return body
-}
-
-// writeSmall responds with a body that is not compressed.
-func writeSmall(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", mediaType)
-	h.Set("Cache-Control", "no-cache, private")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(code)
-	if r.Method != http.MethodHead {
-		w.Write(body) // an error means that the client has disconnected
-	}
-}
 
 // compressAbove is the size above which a body is compressed for clients that accept gzip.
 // Below it, latency matters more than the bytes saved. kube-apiserver uses 128 KiB, for
@@ -142,8 +50,11 @@ type responseBody struct {
 func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
-	// A client that accepts no available coding gets the body uncompressed.
-	coding, _ := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
+	coding := ""
+	if a := entryOf(r).admitted; a == nil || !a.NoCompression {
+		// A client that accepts no available coding gets the body uncompressed.
+		coding, _ = httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
+	}
 	out := &deadlineWriter{
 		ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout,
 		begin: func() (end func(), err error) { return budget.BeginTurn(r.Context(), budget.Large) },
@@ -161,7 +72,7 @@ func wantsPretty(r *http.Request) bool {
 		return false
 	}
 	// As in Kubernetes, a value that is not a boolean means false.
-	pretty, err := strconv.ParseBool(r.URL.Query().Get("pretty"))
+	pretty, err := strconv.ParseBool(QueryOf(r).Get("pretty"))
 	return err == nil && pretty
 }
 

@@ -1,4 +1,4 @@
-package watchserver
+package apihttp
 
 import (
 	"bytes"

@@ -1,0 +1,160 @@
+package apihttp
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
+	"github.com/listwatch/listwatch/internal/httpbody"
+)
+
+// An Admitted describes a request that has passed a [Gate]: who sent it, what it addresses, and
+// what it has taken from the limits. Everything that it has taken is given back when the handler of
+// the gate returns. It must be used by one goroutine only.
+type Admitted struct {
+	// User is the name of the user, or empty if the user is unknown. Client is the name of the
+	// client whose share of the limits the request uses.
+	User, Client string
+	// Resource is the resource that the request addresses. The handler that knows it sets it.
+	Resource Resource
+	// Represent offers other representations of the objects. If nil, there are none.
+	Represent RepresentationFunc
+	// NoCompression disables the compression of the response.
+	NoCompression bool
+
+	gate       *Gate
+	identified bool
+	rechecks   uint64 // the value of gate.rechecks when the request entered
+	taken      budget.Amount
+	Parsed
+}
+
+// A Resource identifies a collection, as the labels of a metric do.
+type Resource struct{ Group, Version, Name string }
+
+// DescribeResource returns the resource that source describes. If name, the plural name, is empty,
+// the kind is used.
+func DescribeResource(source listwatch.Source, name string) Resource {
+	d := listwatch.Describe(source)
+	group, version, ok := strings.Cut(d.APIVersion, "/")
+	if !ok {
+		group, version = "", d.APIVersion
+	}
+	return Resource{Group: group, Version: version, Name: cmp.Or(name, d.Kind)}
+}
+
+// Outdated reports whether users have lost credentials or rights since the request entered.
+func (a *Admitted) Outdated() bool { return a.gate.rechecks.Load() != a.rechecks }
+
+// Refuse responds to r with err, like [WriteError], and reports that.
+func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	defer a.gate.Refused(r, a, err)
+	WriteError(w, r, err)
+}
+
+// A Change describes a write that succeeded.
+type Change struct {
+	// Verb is the verb of Kubernetes.
+	Verb string
+	// Key and Version are those of the object in the response. Version and the name are empty after
+	// a deletecollection.
+	Key     listwatch.Key
+	Version listwatch.Version
+	// DryRun is true if the write was only checked.
+	DryRun bool
+	// Took is the time from the start of the request to the end of the response.
+	Took time.Duration
+}
+
+// Changed reports the write r after its response.
+func (a *Admitted) Changed(r *http.Request, c Change) { a.gate.Changed(r, a, c) }
+
+func (a *Admitted) release() { a.gate.budget.Return(a.Client, a.taken) }
+
+// take takes resources from the budget of the server.
+func (a *Admitted) take(more budget.Amount) error {
+	limits := a.gate.Limits()
+	stored := int64(0)
+	if more.Bytes > 0 {
+		stored, _ = a.gate.stored.read(limits.Stored)
+	}
+	if name := a.gate.budget.Take(a.Client, more, limits.budget(stored)); name != "" {
+		return errBusy(name)
+	}
+	a.taken.Requests += more.Requests
+	a.taken.Writes += more.Writes
+	a.taken.Bytes += more.Bytes
+	return nil
+}
+
+// Begin takes a seat, without which a request must not read or write a collection. An error has
+// status 429.
+func (a *Admitted) Begin() error { return a.take(budget.Amount{Requests: 1}) }
+
+const (
+	// bodyFactor is the memory that a write takes, in multiples of the size of its body.
+	bodyFactor = 4
+	// listBytes is the memory that a list takes for its buffers and its compressor.
+	listBytes = 1 << 20
+	// A request takes one seat of Limits.Requests. A list takes one more for each seatBytes, up to
+	// maxSeats in all, as a list of many objects does in kube-apiserver.
+	seatBytes = 1 << 20
+	maxSeats  = 10
+)
+
+// TakeList takes the memory for a list of items, and its seats except the first, which Begin has
+// taken.
+func (a *Admitted) TakeList(items []*listwatch.Object) error {
+	size := 0
+	for _, o := range items {
+		size += len(o.Data)
+	}
+	return a.take(budget.Amount{Requests: int64(min(size/seatBytes, maxSeats-1)), Bytes: listBytes})
+}
+
+// ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
+// and a client that takes longer than 30 s with status 400. A negative limit means no limit. A
+// drain shortens the 30 s. The body counts against Limits.Memory and, when it has arrived, the
+// write against Limits.Writes. If one of these limits is exceeded, the error has status 429. If
+// stored data fills its part of the memory, the error has status 507, except for the method DELETE.
+func (a *Admitted) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if err := a.gate.checkStored(r); err != nil {
+		return nil, err
+	}
+	if limit < 0 || r.ContentLength <= limit {
+		size := r.ContentLength
+		if size < 0 { // unknown
+			size = limit
+		}
+		if size < 0 {
+			size = 1 << 20
+		}
+		if err := a.take(budget.Amount{Bytes: bodyFactor * size}); err != nil {
+			return nil, err
+		}
+	}
+	data, err := httpbody.Read(a.gate.Draining(), w, r, limit)
+	if err == nil {
+		if err := a.take(budget.Amount{Writes: 1}); err != nil {
+			return nil, err
+		}
+		return data, nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, BodyTooLarge(limit)
+	}
+	return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
+}
+
+// GrowBody takes additional memory for a body that grew by the given number of bytes when it was
+// converted to JSON. The error has status 429.
+func (a *Admitted) GrowBody(more int) error {
+	if more <= 0 {
+		return nil
+	}
+	return a.take(budget.Amount{Bytes: bodyFactor * int64(more)})
+}

@@ -1,0 +1,160 @@
+package apihttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
+	"github.com/listwatch/listwatch/internal/httpbody"
+)
+
+// A Gate is the entrance of a server: the only place that decides whether a request is admitted.
+// It is safe for concurrent use.
+type Gate struct {
+	// Immutable after construction.
+
+	// AllowOrigins are the patterns of the other origins whose pages may write.
+	AllowOrigins []string
+	// NoCompression is the default of [Admitted.NoCompression].
+	NoCompression bool
+	// Limits returns the limits of requests.
+	Limits func() Limits
+	// Sender returns the name of the user of r, which is empty if unknown, and the name of the
+	// client whose share of the limits r uses.
+	Sender func(r *http.Request) (user, client string)
+	// Authenticate returns the context of r with its user, or the error to send to the client.
+	Authenticate func(r *http.Request) (context.Context, error)
+	// Refused is called after an error response, and Changed after the response to a write that
+	// succeeded.
+	Refused func(r *http.Request, a *Admitted, err error)
+	Changed func(r *http.Request, a *Admitted, c Change)
+	// Draining returns a context that ends when the server begins to drain.
+	Draining func() context.Context
+
+	rechecks atomic.Uint64 // the number of calls of Recheck
+	budget   budget.Budget
+	turns    budget.Turns
+	stored   storedMemory
+}
+
+type entryKey struct{}
+
+// An entry is the value that the context of a request has for gates.
+type entry struct {
+	admitted *Admitted // nil in front of the first gate
+	open     bool      // the next gate requires no credentials
+}
+
+func entryOf(r *http.Request) entry {
+	e, _ := r.Context().Value(entryKey{}).(entry)
+	return e
+}
+
+// WithoutCredentials returns a copy of r that the next gate admits without credentials, such as a
+// health probe.
+func WithoutCredentials(r *http.Request) *http.Request {
+	e := entryOf(r)
+	e.open = true
+	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
+}
+
+// Handler returns a handler that passes admitted requests on to next, and refuses the others. A
+// request may pass several handlers of one gate, for example one in front of a router that needs no
+// credentials, and one in front of a path that does. Each check happens once.
+func (g *Gate) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := entryOf(r)
+		a, err := e.admitted, error(nil)
+		if a == nil || a.gate != g {
+			httpbody.Guard(w, r)
+			a = &Admitted{gate: g, NoCompression: g.NoCompression, rechecks: g.rechecks.Load()}
+			defer a.release()
+			if err = g.check(r); err == nil {
+				a.Parsed = Parse(r)
+			}
+		}
+		if err == nil && !e.open && !a.identified {
+			r, err = g.identify(r)
+			a.identified = err == nil
+		}
+		client := a.Client
+		if a.taken == (budget.Amount{}) { // otherwise a.Client has to give it back
+			a.User, a.Client = g.Sender(r)
+		}
+		if err != nil {
+			a.Refuse(w, r, err)
+			return
+		}
+		ctx := r.Context()
+		if e != (entry{admitted: a}) {
+			ctx = context.WithValue(ctx, entryKey{}, entry{admitted: a})
+		}
+		if client != a.Client {
+			ctx = budget.WithTurns(ctx, &g.turns, a.Client)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// check applies the checks that need no user.
+func (g *Gate) check(r *http.Request) error {
+	if err := g.Limits().check(r); err != nil {
+		return err
+	}
+	if err := checkImpersonation(r); err != nil {
+		return err
+	}
+	return checkOrigin(r, g.AllowOrigins)
+}
+
+// identify identifies the user of r, and returns r with the user.
+func (g *Gate) identify(r *http.Request) (*http.Request, error) {
+	ctx, err := g.Authenticate(r)
+	if err != nil {
+		return r, err
+	}
+	return r.WithContext(ctx), nil
+}
+
+// Recheck makes [Admitted.Outdated] true for all requests admitted so far.
+func (g *Gate) Recheck() { g.rechecks.Add(1) }
+
+// A HandlerFunc is an [http.Handler] behind a [Gate]. The error that it returns becomes the
+// response. Without a gate, the response has status 500.
+type HandlerFunc func(w http.ResponseWriter, r *http.Request, a *Admitted) error
+
+// ServeHTTP implements [http.Handler].
+func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := entryOf(r).admitted
+	if a == nil {
+		WriteError(w, r, &listwatch.Error{Code: listwatch.Unknown, Message: "the request has not passed the gate of a server"})
+		return
+	}
+	err := f(w, r, a)
+	if err == nil {
+		return
+	}
+	if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
+		err = ContextError(r.Context())
+	}
+	a.Refuse(w, r, err)
+}
+
+// ContextError returns the reason for which ctx, the context of a request, has ended: its cause if
+// that is a *listwatch.Error, status 504 after its deadline, and otherwise status 503.
+func ContextError(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*listwatch.Error](cause); ok {
+		return e
+	}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &listwatch.Error{
+			Code: listwatch.Unavailable, Status: http.StatusGatewayTimeout, Reason: "Timeout",
+			Message: "the request has reached its deadline", Err: cause,
+		}
+	}
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
+}

@@ -1,0 +1,170 @@
+package apihttp
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
+)
+
+// Limits limit the resources that requests can use. A negative value, or zero, means no limit.
+type Limits struct {
+	// URLBytes and HeaderBytes limit the sizes of the URL and of the headers.
+	URLBytes, HeaderBytes int
+	// Requests is the number of seats, and Writes the number of writes being executed.
+	Requests, Writes int64
+	// Memory is the number of bytes for stored data and for requests.
+	Memory int64
+	// Stored are the collections whose objects and history count against Memory.
+	Stored []Sized
+}
+
+// A Sized is a source whose objects and history are in the memory of this process.
+type Sized = interface{ Stats() listwatch.Stats }
+
+// check returns an error of status 414 or 431 if the URL or the headers of r are too long.
+func (l Limits) check(r *http.Request) error {
+	if l.URLBytes > 0 && len(r.URL.Path)+len(r.URL.RawQuery) > l.URLBytes {
+		return &LimitError{"url_bytes", &listwatch.Error{
+			Code: listwatch.Invalid, Status: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
+			Message: fmt.Sprintf("the URL is longer than %d bytes", l.URLBytes),
+		}}
+	}
+	size := 0
+	for name, values := range r.Header {
+		for _, v := range values {
+			size += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	if l.HeaderBytes > 0 && size > l.HeaderBytes {
+		return &LimitError{"header_bytes", &listwatch.Error{
+			Code: listwatch.Invalid, Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "RequestHeaderFieldsTooLarge",
+			Message: fmt.Sprintf("the headers are longer than %d bytes", l.HeaderBytes),
+		}}
+	}
+	return nil
+}
+
+// storedBytes returns the part of Memory that stored data may fill, or 0 if there is no limit. The
+// rest is for requests, so that stored data can always be read and deleted.
+func (l Limits) storedBytes() int64 { return max(l.Memory, 0) / 4 * 3 }
+
+// budget returns the limits for requests while stored data takes the given number of bytes.
+func (l Limits) budget(stored int64) budget.Amount {
+	a := budget.Amount{Requests: max(l.Requests, 0), Writes: max(l.Writes, 0), Bytes: max(l.Memory, 0)}
+	if a.Bytes > 0 {
+		a.Bytes -= min(stored, l.storedBytes())
+	}
+	return a
+}
+
+// checkStored refuses a write if stored data fills its part of the memory. A delete is always
+// allowed, because it makes room.
+func (g *Gate) checkStored(r *http.Request) error {
+	l := g.Limits()
+	limit := l.storedBytes()
+	if limit == 0 || r.Method == http.MethodDelete {
+		return nil
+	}
+	if stored, _ := g.stored.read(l.Stored); stored < limit {
+		return nil
+	}
+	return &LimitError{"stored_bytes", &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: fmt.Sprintf("objects and history fill the %d MiB of memory that are for them: delete objects, or retry later", limit>>20),
+		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
+	}}
+}
+
+// A Usage holds the resources that requests and stored data use, or their limits.
+type Usage struct {
+	// Requests is the number of seats that lists, reads and writes have taken, and Writes the
+	// number of writes being executed.
+	Requests, Writes int64
+	// RequestBytes is the memory for bodies and lists.
+	RequestBytes int64
+	// StoredBytes estimates the memory of the objects and the history of Limits.Stored.
+	// HistoryBytes is the share of the history.
+	StoredBytes, HistoryBytes int64
+}
+
+// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
+// has no limit of its own.
+func (g *Gate) Usage() (used, limit Usage) {
+	a, limits := g.budget.Used(), g.Limits()
+	stored, history := g.stored.read(limits.Stored)
+	used = Usage{Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history}
+	l := limits.budget(stored)
+	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
+	return used, limit
+}
+
+// BodyTooLarge returns the error of status 413 that refuses a body of more than limit bytes.
+func BodyTooLarge(limit int64) error {
+	return &LimitError{"body_bytes", &listwatch.Error{
+		Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
+		Message: fmt.Sprintf("Request entity too large: limit is %d", limit),
+	}}
+}
+
+// A LimitError is the error of a request that exceeds a limit, so that refusals can be counted by
+// limit. It has the code and status of Err.
+type LimitError struct {
+	// Limit is a short name of the limit, such as "watches_per_client". The names are few and do
+	// not depend on the request.
+	Limit string
+	// Err is the error that the client receives.
+	Err error
+}
+
+// Error implements error.
+func (e *LimitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// errBusy refuses a request because the limit called name is reached.
+func errBusy(name string) error {
+	return &LimitError{name, &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
+		Message: "the server, or this client's half of it, is busy (limit: " + name + "); retry later",
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}}
+}
+
+// A storedMemory caches the size of the stored data for storedInterval.
+type storedMemory struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	at              time.Time
+	stored, history int64
+}
+
+const (
+	// storedInterval is the minimum time between two readings of the sizes. A reading takes long if
+	// there are many collections.
+	storedInterval = 10 * time.Millisecond
+	// objectOverhead estimates the memory of an object in addition to its JSON.
+	objectOverhead = 512
+)
+
+// read returns the memory of sources, and the part of it that is history.
+func (m *storedMemory) read(sources []Sized) (stored, history int64) {
+	if len(sources) == 0 {
+		return 0, 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); m.at.IsZero() || now.Sub(m.at) >= storedInterval {
+		m.at, m.stored, m.history = now, 0, 0
+		for _, source := range sources {
+			stats := source.Stats()
+			m.stored += stats.ObjectBytes + int64(stats.Objects)*objectOverhead + stats.HistoryBytes
+			m.history += stats.HistoryBytes
+		}
+	}
+	return m.stored, m.history
+}

@@ -1,0 +1,67 @@
+package apihttp
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+)
+
+// Parsed holds the parts of a request that are parsed once, although several handlers need them.
+type Parsed struct {
+	query     url.Values
+	queryErr  error
+	accept    []framing.MediaRange
+	acceptErr error
+	fields    *listwatch.FieldSelector // nil until it is needed
+	fieldsErr error
+}
+
+// Parse parses the query and the Accept headers of r. Errors are returned by the methods.
+func Parse(r *http.Request) (p Parsed) {
+	if p.query, p.queryErr = url.ParseQuery(r.URL.RawQuery); p.queryErr != nil {
+		p.queryErr = &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: p.queryErr}
+	}
+	p.accept, p.acceptErr = framing.ParseAccept(r.Header.Values("Accept"))
+	return p
+}
+
+// Query returns the parameters in the query of the URL.
+func (p *Parsed) Query() (url.Values, error) { return p.query, p.queryErr }
+
+// Fields returns the parameter fieldSelector.
+func (p *Parsed) Fields() (listwatch.FieldSelector, error) {
+	if p.fields == nil {
+		p.fields = new(listwatch.FieldSelector)
+		*p.fields, p.fieldsErr = listwatch.ParseFieldSelector(p.query.Get("fieldSelector"))
+	}
+	return *p.fields, p.fieldsErr
+}
+
+// WantsWatch reports whether the query requests a watch. It does not validate the value of the
+// parameter.
+func (p *Parsed) WantsWatch() bool {
+	value := p.query.Get("watch")
+	return p.query.Has("watch") && value != "0" && !strings.EqualFold(value, "false")
+}
+
+// Forget releases all memory. A watch, which may last for hours, calls it when it has started.
+func (p *Parsed) Forget() { *p = Parsed{} }
+
+// QueryOf returns the parameters in the query of r that can be parsed.
+func QueryOf(r *http.Request) url.Values {
+	if a := entryOf(r).admitted; a != nil {
+		return a.query
+	}
+	return r.URL.Query()
+}
+
+// AcceptOf returns the media ranges that r accepts.
+func AcceptOf(r *http.Request) ([]framing.MediaRange, error) {
+	if a := entryOf(r).admitted; a != nil {
+		return a.accept, a.acceptErr
+	}
+	return framing.ParseAccept(r.Header.Values("Accept"))
+}

@@ -1,0 +1,78 @@
+package watchserver
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+)
+
+// An Endpoint is the collection, or the part of one, that a request addresses.
+type Endpoint struct {
+	// Source is the collection.
+	Source listwatch.Source
+	// Namespace and Name restrict the request to the scope in its path. Empty values mean
+	// no restriction.
+	Namespace, Name string
+	// Labels and Fields restrict the request to the objects that they select, in addition to the
+	// client's own selectors. A client cannot see any other object, so a selector that depends on
+	// the user isolates tenants from each other. Build it with [listwatch.LabelEquals] or
+	// [listwatch.FieldEquals], which do not parse the value. An object that stops matching is
+	// reported as deleted, with its last state that matched. The zero values select everything.
+	Labels listwatch.LabelSelector
+	Fields listwatch.FieldSelector
+	// Until is the time until which the client may use the endpoint, such as the expiry of its
+	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests are
+	// refused with the same error. If zero, there is no such time.
+	//
+	// To end a watch early, cancel the context of its request, preferably with a
+	// *listwatch.Error as the cause, or call [Server.End].
+	Until time.Time
+	// UntilError is the error that clients receive after Until. If nil, they receive status 401.
+	UntilError error
+	// Authorize returns an error if the user may not use the endpoint. The error is sent with
+	// status 403 unless it has another code. ctx has the values of the request's context.
+	// [Server.Recheck] calls Authorize again for each open watch. If nil, every user may use the
+	// endpoint.
+	Authorize func(ctx context.Context, user User) error
+	// Watch makes the request a watch even without the parameter watch, as paths such as
+	// /api/v1/watch/pods require.
+	Watch bool
+	// SharedCompression selects the watches whose events are compressed with the history of the
+	// events before them. The default is [ShareNever]; see [SharedCompression] for the risk.
+	SharedCompression SharedCompression
+	// Resource names the collection for hooks. If it is zero, it is taken from the description of
+	// Source, with the kind as the name.
+	Resource Resource
+}
+
+// admit checks that the user of r may use e, and returns e with the time at which the user's
+// credentials expire.
+func (e Endpoint) admit(r *http.Request) (Endpoint, error) {
+	user := UserOf(r.Context())
+	if expires := user.Expires; !expires.IsZero() && (e.Until.IsZero() || expires.Before(e.Until)) {
+		e.Until, e.UntilError = expires, nil
+	}
+	if !e.Until.IsZero() && !time.Now().Before(e.Until) {
+		return e, e.untilError()
+	}
+	return e, authorizer(e.Authorize).check(r.Context(), user)
+}
+
+// untilError returns UntilError, or its default.
+func (e *Endpoint) untilError() error {
+	if e.UntilError != nil {
+		return e.UntilError
+	}
+	return errCredentialsExpired()
+}
+
+// resource returns Resource, or its default.
+func (e *Endpoint) resource() apihttp.Resource {
+	if e.Resource != (Resource{}) {
+		return apihttp.Resource(e.Resource)
+	}
+	return apihttp.DescribeResource(e.Source, "")
+}
