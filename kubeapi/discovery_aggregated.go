@@ -77,10 +77,6 @@ func (h *Handler) discoverVersion(group, version string) apidiscovery.APIVersion
 	return v
 }
 
-func (r Resource) groupVersionKind() metav1.GroupVersionKind {
-	return metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
-}
-
 func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []apidiscovery.APIGroupDiscovery) {
 	mediaType := "application/json;g=" + aggregatedGroup + ";v=" + version + ";as=APIGroupDiscoveryList"
 	apihttp.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, apidiscovery.APIGroupDiscoveryList{

@@ -23,12 +23,13 @@
 //
 // # Where to look
 //
-// route.go parses a path, and handler.go dispatches the request. response.go reads one
-// object, write.go, delete.go and patch.go write, and scale.go implements the scale
-// subresource. Package watchserver serves lists and watches. body.go reads request bodies,
-// and package protobody converts Protocol Buffers. Package schema has the types of fields,
-// and package strategicpatch applies strategic merge patches. discovery.go and openapi.go
-// implement discovery, and auth.go authentication and authorization. Package tokenfile reads
-// tokens, package abac policies, and package crd CustomResourceDefinitions. Package table
-// renders tables with the columns that kubectl shows, and metadata-only responses.
+// resource.go declares what is served, and resourcename.go checks the names. route.go parses a
+// path, and handler.go dispatches the request. response.go reads one object, write.go, delete.go
+// and patch.go write, and scale.go implements the scale subresource. Package watchserver serves
+// lists and watches. body.go reads request bodies, and package protobody converts Protocol
+// Buffers. Package schema has the types of fields, and package strategicpatch applies strategic
+// merge patches. discovery.go and openapi.go implement discovery, and auth.go authentication and
+// authorization. Package tokenfile reads tokens, package abac policies, and package crd
+// CustomResourceDefinitions. Package table renders tables with the columns that kubectl shows, and
+// metadata-only responses.
 package kubeapi

@@ -128,10 +128,6 @@ func replaceProtobufTypes(accept []string) []string {
 	return others
 }
 
-// A jsonMap is a JSON object under construction. OpenAPI documents have too many different
-// parts to declare a type for each.
-type jsonMap map[string]any
-
 // groupVersions returns each pair of group and version once.
 func (h *Handler) groupVersions() []Resource {
 	var all []Resource

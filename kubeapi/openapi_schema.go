@@ -12,28 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// objectMeta returns the type of the metadata of every object.
-func objectMeta() *schema.Type {
-	return schema.Kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
-}
-
-// withMetadata returns t with the fields that every object has, unless t declares them.
-func withMetadata(t *schema.Type) *schema.Type {
-	if t == nil {
-		return nil
-	}
-	fields := map[string]schema.Field{
-		"apiVersion": {Scalar: schema.String}, "kind": {Scalar: schema.String}, "metadata": {Type: objectMeta()},
-	}
-	maps.Copy(fields, t.Fields)
-	if len(fields) == len(t.Fields) {
-		return t
-	}
-	whole := *t
-	whole.Fields = fields
-	return &whole
-}
-
 // scaleSchema returns the type of the objects of the scale subresource.
 func scaleSchema() *schema.Type {
 	replicas := schema.Field{Scalar: schema.Int32}
@@ -43,14 +21,6 @@ func scaleSchema() *schema.Type {
 			"replicas": replicas, "selector": {Scalar: schema.String},
 		}}},
 	}})
-}
-
-// rootPath returns the path of the resource's group and version: /api/v1 or /apis/apps/v1.
-func (r Resource) rootPath() string {
-	if r.Group == "" {
-		return "/api/" + r.Version
-	}
-	return "/apis/" + r.Group + "/" + r.Version
 }
 
 // schemaName returns the name of the schema, by default the reversed group, the version and
@@ -66,6 +36,10 @@ func (r Resource) schemaName() string {
 	}
 	return strings.Join(append(parts, r.Version, r.Kind), ".")
 }
+
+// A jsonMap is a JSON object under construction. OpenAPI documents have too many different
+// parts to declare a type for each.
+type jsonMap map[string]any
 
 // openAPI2Refs is the prefix of references to definitions in OpenAPI version 2.
 const openAPI2Refs = "#/definitions/"

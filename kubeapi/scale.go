@@ -18,27 +18,6 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A Scale describes where objects contain the values of their scale subresource: the number
-// of desired replicas, the number of actual replicas, and their label selector. kubectl
-// scale and autoscalers use only this subresource (Kubernetes, "Extend the Kubernetes API
-// with CustomResourceDefinitions", Scale subresource). The paths consist of member names,
-// each preceded by a dot.
-type Scale struct {
-	// SpecReplicasPath is the path of the number of desired replicas, such as
-	// ".spec.replicas". An update of the scale changes this number.
-	SpecReplicasPath string
-	// DefaultReplicas is the number of desired replicas of an object that does not specify
-	// a number. If negative, such an object has no scale: a read fails with status 500, and a
-	// patch must set the number, as for custom resources in Kubernetes.
-	DefaultReplicas int32
-	// StatusReplicasPath is the path of the number of actual replicas, such as
-	// ".status.replicas". If an object has no such member, the number is zero.
-	StatusReplicasPath string
-	// LabelSelectorPath is the path of the label selector of the replicas, which is a
-	// string or a metav1.LabelSelector. If empty, the scale has no selector.
-	LabelSelectorPath string
-}
-
 // scaleResource is the kind of the scale subresource.
 var scaleResource = Resource{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 
