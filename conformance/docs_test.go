@@ -60,7 +60,7 @@ func caseTable() string {
 		if c.CoveredBy != "" {
 			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.String(), c.Subject.String(),
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.String(), c.Side(),
 			c.AppliesTo(), c.Mode.Letters(), rule)
 	}
 	return b.String() + "\n"

@@ -191,7 +191,7 @@ func (o Options) selectedCases() ([]Case, error) {
 		}
 	}
 	return slices.DeleteFunc(all, func(c Case) bool {
-		if o.Subject != "" && c.Subject != o.Subject && c.Subject != harness.Both {
+		if o.Subject != "" && c.Side() != o.Subject && c.Side() != harness.Both {
 			return true
 		}
 		return len(o.Run) > 0 && !slices.ContainsFunc(o.Run, func(p string) bool { return Match(casePattern(p), c.ID) })

@@ -78,7 +78,7 @@ func testSource(t *testing.T, target Target, except []Exceptions) {
 		})
 	}
 	for _, c := range List() {
-		if c.Subject != harness.Client {
+		if c.Side() != harness.Client {
 			t.Run(c.ID, func(t *testing.T) {
 				for _, e := range except {
 					if reason := e[c.ID]; reason != "" {

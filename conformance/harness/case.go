@@ -111,8 +111,8 @@ func (c Case) RunsIn(m Mode) bool {
 type Case struct {
 	// ID identifies the case. It has the form group/name and never changes.
 	ID      string
-	Level   Level // Must if zero
-	Subject Subject
+	Level   Level   // Must if zero
+	Subject Subject // Server if empty; see Side
 	// Transports lists the transports to which the rule applies: any of h1, h2 and ws,
 	// separated by spaces. If empty, the rule applies to all transports.
 	Transports string
@@ -135,6 +135,9 @@ type Case struct {
 	// process, so that no other case may run at the same time.
 	RunsAlone bool
 }
+
+// Side returns the side of the protocol that the rule of c constrains.
+func (c Case) Side() Subject { return cmp.Or(c.Subject, Server) }
 
 // AppliesTo returns the transports of c, separated by spaces.
 func (c Case) AppliesTo() string { return cmp.Or(c.Transports, "h1 h2 ws") }

@@ -1,5 +1,5 @@
-// Package runner runs conformance cases. [Execute] runs a case in any program, [Test] runs it
-// as a Go test, and [Detects] reports whether a case detects a defect of a target.
+// Package runner runs conformance cases. [Execute] runs a case in any program, and [Test] runs it
+// as a Go test.
 package runner
 
 import (

@@ -61,7 +61,7 @@ func (o Outcome) Name() string {
 // outcome returns an Outcome of c in a variant. The caller fills in the verdict and the other
 // results.
 func outcome(c harness.Case, target harness.Target, variant string) Outcome {
-	return Outcome{ID: c.ID, Variant: variant, Target: target.Name, Level: c.Level, Subject: c.Subject, Rule: c.Rule}
+	return Outcome{ID: c.ID, Variant: variant, Target: target.Name, Level: c.Level, Subject: c.Side(), Rule: c.Rule}
 }
 
 // minCaseTimeout is the minimum timeout of a case. Within a case, waiting for an event has

@@ -166,7 +166,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 		}
 		seen[c.ID] = true
 		if len(runner.Variants(c, reference.New("", reference.Interceptors{}))) == 0 || c.Rule == "" ||
-			!strings.Contains("SCE", string(c.Subject)) {
+			!strings.Contains("SCE", string(c.Side())) {
 			t.Errorf("%s: the declaration is incomplete: %+v", c.ID, c)
 		}
 		if c.Level == harness.Must {

@@ -1,16 +1,13 @@
 package mutants
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/cases"
 	"github.com/listwatch/listwatch/conformance/reference"
-	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
 
@@ -85,10 +82,7 @@ func TestEveryMutantIsCaughtByItsCases(t *testing.T) {
 				if !cases.All()[i].RunsAlone {
 					t.Parallel()
 				}
-				bubble := func(run func(context.Context)) {
-					synctest.Test(t, func(t *testing.T) { run(t.Context()) })
-				}
-				if c := cases.All()[i]; !runner.Detects(t.Context(), c, m.Target(), bubble) {
+				if c := cases.All()[i]; !detects(t, c, m.Target()) {
 					t.Errorf("%s passed, but this mutant breaks its rule (%s)", c.ID, c.Rule)
 				}
 			})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/conformance/runner"
 )
 
 // serverMutants and clientMutants have one defect each in the WebSocket protocol. Their Breaks are
@@ -323,7 +322,7 @@ func TestFrameCasesDetectTheirMutants(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range brokenBy(t, m) {
-				if !runner.Detects(t.Context(), c, m.Target(), nil) {
+				if !detects(t, c, m.Target()) {
 					t.Errorf("%s passes with the mutant", c.ID)
 				}
 			}

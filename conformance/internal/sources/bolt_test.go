@@ -20,7 +20,8 @@ func TestBoltStoreIsASource(t *testing.T) {
 		if err != nil {
 			ct.Fatal(err)
 		}
-		db, err := bolt.Open(filepath.Join(sub, "test.db"), bolt.Options{History: listwatch.Retention{Bytes: historyBytes}})
+		db, err := bolt.Open(filepath.Join(sub, "test.db"),
+			bolt.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		if err != nil {
 			ct.Fatal(err)
 		}

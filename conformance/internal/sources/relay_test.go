@@ -126,7 +126,8 @@ func TestRelayOfURLIsASource(t *testing.T) {
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
 		return &relayedDatabase{
-			DB: memory.Open(memory.Options{History: listwatch.Retention{Bytes: historyBytes}}), depth: 1, t: t, overURL: true,
+			DB:    memory.Open(memory.Options{History: listwatch.Retention{Bytes: historyBytes}}),
+			depth: 1, t: t, overURL: true,
 			options: relay.Options{History: listwatch.Retention{Bytes: historyBytes}},
 		}
 	})

@@ -64,7 +64,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.String(), c.Subject.String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
+			c.ID, c.Level.String(), c.Side().String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
 			strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
@@ -83,7 +83,7 @@ func listText(w io.Writer, listed []conformance.Case) error {
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
 		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.String(),
-			c.Subject.String(), c.AppliesTo(), c.Rule)
+			c.Side().String(), c.AppliesTo(), c.Rule)
 	}
 	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID describes one\n", len(listed))
 	return out.Flush()
@@ -129,7 +129,7 @@ func explain(w io.Writer, c conformance.Case) error {
 		}
 	}
 	line("level", c.Level.String()+": "+c.Level.Meaning())
-	line("subject", c.Subject.String())
+	line("subject", c.Side().String())
 	line("transports", c.AppliesTo())
 	line("mode", modeTexts[c.Mode])
 	line("needs", c.Needs.String())
@@ -139,7 +139,7 @@ func explain(w io.Writer, c conformance.Case) error {
 		line("run it", "go test ./"+at[0]+" -run '^"+at[len(at)-1]+"$'")
 	case c.CoveredBy != "":
 		line("test", "none: it "+c.CoveredBy)
-	case c.Subject == harness.Client:
+	case c.Side() == harness.Client:
 		line("run it", "listwatch conformance client --exec COMMAND --run "+c.ID)
 	case c.RunsIn(harness.RealTime):
 		line("run it", "listwatch conformance server --kube URL --run "+c.ID)

@@ -8,29 +8,28 @@ import (
 // Cases lists the cases about errors.
 var Cases = []harness.Case{
 	{
-		ID: "error/status-shape", Subject: harness.Server, Needs: harness.KubernetesPaths, Run: statusShape,
+		ID: "error/status-shape", Needs: harness.KubernetesPaths, Run: statusShape,
 		Rule: "an error is a Status with kind, apiVersion v1, status Failure, message, reason and code",
 	},
 	{
-		ID: "error/in-stream", Subject: harness.Server, Needs: harness.OwnCollection | harness.Compacts,
-		Run:  errorInStream,
+		ID: "error/in-stream", Needs: harness.OwnCollection | harness.Compacts, Run: errorInStream,
 		Rule: "an ERROR event carries a Status and is the last event of the stream",
 	},
 	{
-		ID: "error/http-code-equals-status", Subject: harness.Server, Transports: "h1 h2",
+		ID: "error/http-code-equals-status", Transports: "h1 h2",
 		Needs: harness.OwnCollection | harness.Compacts | harness.KubernetesPaths, Run: httpCodeEqualsStatus,
 		Rule: "the code of the Status equals the HTTP status of the response",
 	},
 	{
-		ID: "error/404", Subject: harness.Server, Needs: harness.KubernetesPaths, Run: error404,
+		ID: "error/404", Needs: harness.KubernetesPaths, Run: error404,
 		Rule: "a request for an unknown resource gets 404 before any stream starts",
 	},
 	{
-		ID: "error/422-causes", Subject: harness.Server, Run: error422Causes,
+		ID: "error/422-causes", Run: error422Causes,
 		Rule: "conflicting parameters get 422 with causes that name the field",
 	},
 	{
-		ID: "error/negotiated", Level: harness.Should, Subject: harness.Server, Run: errorNegotiated,
+		ID: "error/negotiated", Level: harness.Should, Run: errorNegotiated,
 		Rule: "the body of an error is always JSON, even if the Accept header cannot be parsed or excludes JSON (RFC " +
 			"9110 15.5.7)",
 	},

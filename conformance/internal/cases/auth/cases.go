@@ -17,8 +17,7 @@ var (
 // Cases lists the cases about TLS and credentials.
 var Cases = []harness.Case{
 	{
-		ID: "tls/versions", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
-		Setup: tlsSetup, Run: tlsVersions,
+		ID: "tls/versions", Needs: harness.OwnCollection | harness.Configurable, Setup: tlsSetup, Run: tlsVersions,
 		Rule: "the server accepts TLS 1.2 and 1.3 and nothing older (RFC 8446; RFC 8996)",
 	},
 	{
@@ -36,14 +35,14 @@ var Cases = []harness.Case{
 			"4.3.4)",
 	},
 	{
-		ID: "tls/mtls", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		ID: "tls/mtls", Needs: harness.OwnCollection | harness.Configurable,
 		Setup: harness.Setup{TLS: true, Access: harness.Access{RequireUser: true, ClientCertificates: true}},
 		Run:   mutualTLS,
 		Rule: "a client without the required certificate, or with an untrusted one, gets no watch; otherwise the " +
 			"certificate names the user",
 	},
 	{
-		ID: "tls/rotate", Level: harness.Promise, Subject: harness.Server,
+		ID: "tls/rotate", Level: harness.Promise,
 		Needs: harness.OwnCollection | harness.Configurable | harness.InProcess, Setup: tlsSetup,
 		Run:  rotateCertificate,
 		Rule: "open watches survive a change of the server's certificate, and new connections get the new one",
@@ -54,17 +53,17 @@ var Cases = []harness.Case{
 			"6.1)",
 	},
 	{
-		ID: "auth/401", Subject: harness.Server, Needs: harness.Configurable, Setup: tokenSetup, Run: unauthorized,
+		ID: "auth/401", Needs: harness.Configurable, Setup: tokenSetup, Run: unauthorized,
 		Rule: "a request without valid credentials gets 401 with WWW-Authenticate, before any upgrade (RFC 9110, " +
 			"sections 15.5.2 and 11.6.1)",
 	},
 	{
-		ID: "auth/403", Subject: harness.Server, Needs: harness.Configurable, Setup: tokenSetup, Run: forbidden,
+		ID: "auth/403", Needs: harness.Configurable, Setup: tokenSetup, Run: forbidden,
 		Rule: "a user without permission to watch gets 403 with a Status, before any upgrade",
 	},
 	{
-		ID: "auth/ws-bearer-subprotocol", Level: harness.Should, Subject: harness.Server, Transports: "ws",
-		Needs: harness.Configurable, Setup: tokenSetup, Run: bearerSubprotocol,
+		ID: "auth/ws-bearer-subprotocol", Level: harness.Should, Transports: "ws", Needs: harness.Configurable,
+		Setup: tokenSetup, Run: bearerSubprotocol,
 		Rule: "the server accepts a bearer token in a WebSocket subprotocol, and does not select that subprotocol " +
 			"(Kubernetes, for browsers)",
 	},
@@ -79,7 +78,7 @@ var Cases = []harness.Case{
 		Rule: "a watch on which nothing happens survives any number of expiring credentials, each refreshed once",
 	},
 	{
-		ID: "auth/expiry-mid-stream", Level: harness.Promise, Subject: harness.Server, Mode: harness.FakeTime,
+		ID: "auth/expiry-mid-stream", Level: harness.Promise, Mode: harness.FakeTime,
 		Needs: harness.OwnCollection | harness.Configurable, Setup: expirySetup, Run: expiry,
 		Rule: "a watch whose credentials expire ends at that time with an ERROR event of code 401",
 	},

@@ -10,30 +10,29 @@ import (
 // Cases lists the cases about bookmarks.
 var Cases = []harness.Case{
 	{
-		ID: "bookmark/opt-in", Subject: harness.Server,
-		Needs: harness.OwnCollection | harness.Configurable | harness.Drains, Setup: harness.FrequentBookmarks,
-		Run: bookmarkOptIn,
+		ID: "bookmark/opt-in", Needs: harness.OwnCollection | harness.Configurable | harness.Drains,
+		Setup: harness.FrequentBookmarks, Run: bookmarkOptIn,
 		Rule: "a watch without allowWatchBookmarks=true receives no bookmark, not even after its initial events or " +
 			"before it ends (KEP-956)",
 	},
 	{
-		ID: "bookmark/shape", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
-		Setup: harness.FrequentBookmarks, Run: bookmarkShape,
+		ID: "bookmark/shape", Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
+		Run:  bookmarkShape,
 		Rule: "a bookmark's object has kind, apiVersion, metadata.resourceVersion and annotations only (KEP-956)",
 	},
 	{
-		ID: "bookmark/sound", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
-		Setup: harness.FrequentBookmarks, Run: bookmarkSound,
+		ID: "bookmark/sound", Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
+		Run:  bookmarkSound,
 		Rule: "every event up to a bookmark's version precedes the bookmark",
 	},
 	{
-		ID: "bookmark/monotone", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
-		Setup: harness.FrequentBookmarks, Run: bookmarkMonotone,
+		ID: "bookmark/monotone", Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
+		Run:  bookmarkMonotone,
 		Rule: "the versions of bookmarks never decrease, and are never below the version of an earlier event",
 	},
 	{
-		ID: "bookmark/idle-progress", Level: harness.Should, Subject: harness.Server, Mode: harness.FakeTime,
-		Needs: harness.OwnCollection, Run: bookmarkIdleProgress,
+		ID: "bookmark/idle-progress", Level: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection,
+		Run: bookmarkIdleProgress,
 		Rule: "bookmarks of a quiet watch advance at the configured interval while other objects are written " +
 			"(KEP-1904)",
 	},
@@ -43,12 +42,12 @@ var Cases = []harness.Case{
 		Rule: "a watch resumes exactly from the version of a bookmark (KEP-956)",
 	},
 	{
-		ID: "bookmark/before-timeout", Level: harness.Should, Subject: harness.Server, Mode: harness.FakeTime,
-		Needs: harness.OwnCollection, Run: bookmarkBeforeTimeout,
+		ID: "bookmark/before-timeout", Level: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection,
+		Run:  bookmarkBeforeTimeout,
 		Rule: "shortly before timeoutSeconds ends a watch, it receives a bookmark at the newest version",
 	},
 	{
-		ID: "bookmark/never-from-future", Subject: harness.Server, Needs: harness.OwnCollection | harness.Configurable,
+		ID: "bookmark/never-from-future", Needs: harness.OwnCollection | harness.Configurable,
 		Setup: harness.FrequentBookmarks, Run: bookmarkNeverFromFuture,
 		Rule: "the version of a bookmark is not higher than the version of the newest write that had started when " +
 			"the bookmark was sent",

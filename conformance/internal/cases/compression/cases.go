@@ -21,8 +21,7 @@ var Cases = []harness.Case{
 			"written (RFC 8878)",
 	},
 	{
-		ID: "comp/not-asked", Subject: harness.Server, Transports: "h1 h2", Needs: harness.OwnCollection,
-		Run:  notRequested,
+		ID: "comp/not-asked", Transports: "h1 h2", Needs: harness.OwnCollection, Run: notRequested,
 		Rule: "a client that requests no compression gets none (RFC 9110, section 12.5.3)",
 	},
 	{
@@ -61,13 +60,13 @@ var Cases = []harness.Case{
 			"text in between (RFC 1951, section 2)",
 	},
 	{
-		ID: "comp/shared-once", Level: harness.Promise, Subject: harness.Server,
-		Needs: harness.OwnCollection | harness.InProcess, Run: sharedOnce,
+		ID: "comp/shared-once", Level: harness.Promise, Needs: harness.OwnCollection | harness.InProcess,
+		Run:  sharedOnce,
 		Rule: "an event is encoded and compressed once, however many clients watch it",
 	},
 	{
-		ID: "comp/breach-opt-out", Level: harness.Promise, Subject: harness.Server,
-		Needs: harness.OwnCollection | harness.Configurable, Setup: harness.Setup{NoCompression: true}, Run: optOut,
+		ID: "comp/breach-opt-out", Level: harness.Promise, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.Setup{NoCompression: true}, Run: optOut,
 		Rule: "compression can be disabled, for responses that mix secrets with text that an attacker controls",
 	},
 }

@@ -19,8 +19,8 @@ var Cases = []harness.Case{
 			"test/e2e/apimachinery/watch.go)",
 	},
 	{
-		ID: "conc/h2-one-conn", Level: harness.Promise, Subject: harness.Server, Transports: "h2",
-		Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: h2OneConn,
+		ID: "conc/h2-one-conn", Level: harness.Promise, Transports: "h2", Mode: harness.FakeTime,
+		Needs: harness.OwnCollection, Run: h2OneConn,
 		Rule: "watches on one HTTP/2 connection share it fairly (RFC 9113, section 5.2)",
 	},
 	{
@@ -34,8 +34,8 @@ var Cases = []harness.Case{
 			"returns the end of the watch",
 	},
 	{
-		ID: "conc/head-of-line", Level: harness.Promise, Subject: harness.Server,
-		Needs: harness.OwnCollection | harness.Configurable, Setup: harness.Setup{SmallBuffers: true}, Run: headOfLine,
+		ID: "conc/head-of-line", Level: harness.Promise, Needs: harness.OwnCollection | harness.Configurable,
+		Setup: harness.Setup{SmallBuffers: true}, Run: headOfLine,
 		Rule: "a large event that its client does not read delays no other client",
 	},
 }

@@ -8,8 +8,8 @@ import (
 // DropCases lists the cases about disconnects and vanished peers.
 var DropCases = []harness.Case{
 	{
-		ID: "drop/client-close", Subject: harness.Server, Mode: harness.BothTimes,
-		Needs: harness.OwnCollection | harness.CountsWatches, Run: clientClose,
+		ID: "drop/client-close", Mode: harness.BothTimes, Needs: harness.OwnCollection | harness.CountsWatches,
+		Run:  clientClose,
 		Rule: "the server releases a watch as soon as its client closes it",
 	},
 	{
@@ -18,7 +18,7 @@ var DropCases = []harness.Case{
 		Rule: "after a connection reset within an event the server releases the watch, and the client resumes exactly",
 	},
 	{
-		ID: "drop/half-open", Level: harness.Promise, Subject: harness.Server, Mode: harness.FakeTime,
+		ID: "drop/half-open", Level: harness.Promise, Mode: harness.FakeTime,
 		Needs: harness.OwnCollection | harness.CountsWatches, Run: halfOpen,
 		Rule: "the server detects a vanished client by pings, or because it reads nothing",
 	},
@@ -28,7 +28,7 @@ var DropCases = []harness.Case{
 		Rule: "a client detects a vanished server and resumes",
 	},
 	{
-		ID: "drop/h2-rst-stream", Subject: harness.Server, Transports: "h2", Mode: harness.BothTimes,
+		ID: "drop/h2-rst-stream", Transports: "h2", Mode: harness.BothTimes,
 		Needs: harness.OwnCollection | harness.CountsWatches, Run: h2ResetStream,
 		Rule: "RST_STREAM ends one stream only (RFC 9113 5.4.2, 6.4)",
 	},
@@ -44,7 +44,7 @@ var DropCases = []harness.Case{
 		Rule: "after an unanswered PING a client resumes all streams of the connection on another one (RFC 9113 6.7)",
 	},
 	{
-		ID: "drop/ws-close-echo", Subject: harness.Server, Transports: "ws", Mode: harness.BothTimes, Run: wsCloseEcho,
+		ID: "drop/ws-close-echo", Transports: "ws", Mode: harness.BothTimes, Run: wsCloseEcho,
 		Rule: "the server answers a close frame and then closes the connection (RFC 6455 5.5.1, 7.1.1)",
 	},
 	{

@@ -31,23 +31,21 @@ var Cases = []harness.Case{
 		Rule: "an event has the version that the response to the write reported",
 	},
 	{
-		ID: "event/noop-update", Level: harness.Should, Subject: harness.Server, Needs: harness.OwnCollection,
-		Run:  noopUpdate,
+		ID: "event/noop-update", Level: harness.Should, Needs: harness.OwnCollection, Run: noopUpdate,
 		Rule: "an update that changes nothing has neither an event nor a new version, or it has both",
 	},
 	{
-		ID: "event/txn-atomic", Subject: harness.Server,
-		CoveredBy: "lives in interop/etcd TestKeysOfATransactionStayTogether",
+		ID: "event/txn-atomic", CoveredBy: "lives in interop/etcd TestKeysOfATransactionStayTogether",
 		Rule: "objects changed in one transaction share a version; their events are contiguous and in key order, " +
 			"without a bookmark in between",
 	},
 	{
-		ID: "event/namespace-scope", Subject: harness.Server,
-		Needs: harness.OwnCollection | harness.KubernetesPaths | harness.Namespaces, Run: namespaceScope,
+		ID: "event/namespace-scope", Needs: harness.OwnCollection | harness.KubernetesPaths | harness.Namespaces,
+		Run:  namespaceScope,
 		Rule: "a watch of a namespace sees only its events, a watch of all namespaces sees all",
 	},
 	{
-		ID: "event/object-has-type-meta", Subject: harness.Server, Needs: harness.Writes, Run: objectHasTypeMeta,
+		ID: "event/object-has-type-meta", Needs: harness.Writes, Run: objectHasTypeMeta,
 		Rule: "every object in an event has kind and apiVersion",
 	},
 	{
@@ -56,13 +54,12 @@ var Cases = []harness.Case{
 		Rule: "the object in an event equals the response of GET at that version, byte for byte, in every text framing",
 	},
 	{
-		ID: "event/bytes-equal-across-transports", Level: harness.Promise, Subject: harness.Server,
-		Needs: harness.OwnCollection, Run: bytesEqualAcrossTransports,
+		ID: "event/bytes-equal-across-transports", Level: harness.Promise, Needs: harness.OwnCollection,
+		Run:  bytesEqualAcrossTransports,
 		Rule: "an event has the same object, byte for byte, over all transports",
 	},
 	{
-		ID: "event/no-mutation-leak", Level: harness.Promise, Subject: harness.Server, Needs: harness.OwnCollection,
-		Run:  noMutationLeak,
+		ID: "event/no-mutation-leak", Level: harness.Promise, Needs: harness.OwnCollection, Run: noMutationLeak,
 		Rule: "a watcher that modifies the bytes it received does not affect other watchers",
 	},
 	{

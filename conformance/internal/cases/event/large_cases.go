@@ -19,7 +19,7 @@ var LargeCases = []harness.Case{
 		Rule: "200 consecutive objects of 100 KiB arrive as written",
 	},
 	{
-		ID: "large/initial-50k", Level: harness.Promise, Subject: harness.Server, Transports: "h2", RunsAlone: true,
+		ID: "large/initial-50k", Level: harness.Promise, Transports: "h2", RunsAlone: true,
 		Needs: harness.OwnCollection | harness.Configurable | harness.InProcess,
 		Setup: harness.Setup{SmallBuffers: true}, Run: largeInitial50k,
 		Rule: "initial events of 50,000 objects need no copy of the state per watch, on any transport (KEP-3157)",

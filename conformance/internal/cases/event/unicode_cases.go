@@ -22,8 +22,7 @@ var UnicodeCases = []harness.Case{
 			"floating point may be refused (RFC 8259, section 6)",
 	},
 	{
-		ID: "unicode/names-in-selectors", Subject: harness.Server,
-		Needs: harness.OwnCollection | harness.FieldSelectors, Run: namesInSelectors,
+		ID: "unicode/names-in-selectors", Needs: harness.OwnCollection | harness.FieldSelectors, Run: namesInSelectors,
 		Rule: "selectors are percent-encoded UTF-8, and anything else gets 400 (RFC 3986, section 2.1)",
 	},
 }

@@ -10,8 +10,7 @@ import (
 // Cases check how servers encode events as bytes, and how clients decode them.
 var Cases = []harness.Case{
 	{
-		ID: "framing/ndjson-lines", Subject: harness.Server, Transports: "h1 h2", Needs: harness.OwnCollection,
-		Run:  ndjsonLines,
+		ID: "framing/ndjson-lines", Transports: "h1 h2", Needs: harness.OwnCollection, Run: ndjsonLines,
 		Rule: "in JSON each event is one object on one line that ends with one newline (Kubernetes' framing)",
 	},
 	{
@@ -86,8 +85,7 @@ var Cases = []harness.Case{
 			"eventsource/format-*)",
 	},
 	{
-		ID: "framing/sse-newline-in-data", Subject: harness.Server, Transports: "h1 h2", Needs: harness.OwnCollection,
-		Run:  sseNewlineInData,
+		ID: "framing/sse-newline-in-data", Transports: "h1 h2", Needs: harness.OwnCollection, Run: sseNewlineInData,
 		Rule: "a line break in an object never breaks a data line of a server-sent event",
 	},
 	{
@@ -100,12 +98,12 @@ var Cases = []harness.Case{
 		Rule: "after 204 a client of server-sent events does not reconnect (HTML, section 9.2.3)",
 	},
 	{
-		ID: "framing/ws-one-message-one-event", Subject: harness.Server, Transports: "ws", Needs: harness.OwnCollection,
+		ID: "framing/ws-one-message-one-event", Transports: "ws", Needs: harness.OwnCollection,
 		Run:  wsOneMessageOneEvent,
 		Rule: "over WebSocket each message is one event (Kubernetes' websocket framing)",
 	},
 	{
-		ID: "framing/ws-opcode", Subject: harness.Server, Transports: "ws", Needs: harness.Writes, Run: wsOpcode,
+		ID: "framing/ws-opcode", Transports: "ws", Needs: harness.Writes, Run: wsOpcode,
 		Rule: "JSON is sent in text messages, binary framings in binary messages (RFC 6455, section 5.6)",
 	},
 	{
