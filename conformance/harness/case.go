@@ -136,6 +136,12 @@ type Case struct {
 	RunsAlone bool
 }
 
+// Rule returns c with its ID and its rule, so that lists of cases start with these.
+func Rule(id, rule string, c Case) Case {
+	c.ID, c.Rule = id, rule
+	return c
+}
+
 // Side returns the side of the protocol that the rule of c constrains.
 func (c Case) Side() Subject { return cmp.Or(c.Subject, Server) }
 

@@ -14,37 +14,30 @@ var (
 
 // CORSCases lists the cases about requests from web pages.
 var CORSCases = []harness.Case{
-	{
-		ID: "cors/ws-no-origin", Level: harness.Promise, Transports: "ws", Run: wsNoOrigin,
-		Rule: "a WebSocket handshake without Origin, which no browser sends, is accepted (RFC 6455, section 10.2)",
-	},
-	{
-		ID: "cors/ws-foreign-origin", Transports: "ws", Run: wsForeignOrigin,
-		Rule: "a WebSocket handshake from a foreign origin gets 403 (RFC 6455, sections 10.2 and 4.2.2)",
-	},
-	{
-		ID: "cors/ws-null-origin", Transports: "ws", Run: wsNullOrigin,
-		Rule: `the Origin "null" counts as a foreign origin (RFC 6454, section 7.3)`,
-	},
-	{
-		ID: "cors/same-origin", Transports: "ws", Run: sameOrigin,
-		Rule: "a WebSocket handshake whose Origin is the server itself is accepted, whatever the port, letter case " +
-			"and kind of address",
-	},
-	{
-		ID: "cors/preflight", Transports: "h1 h2", Needs: harness.Configurable, Setup: corsTokenSetup,
-		Run: corsPreflight,
-		Rule: "a preflight request of an allowed origin gets 204 with the allowed methods and headers, without " +
-			"credentials; other origins are allowed nothing (Fetch, CORS protocol)",
-	},
-	{
-		ID: "cors/simple", Transports: "h1 h2", Needs: harness.Configurable, Setup: corsTokenSetup, Run: corsSimple,
-		Rule: "responses and errors name an allowed origin and never *; all vary with Origin, and other origins " +
-			"cannot read them (Fetch, CORS protocol)",
-	},
-	{
-		ID: "cors/eventsource", Level: harness.Should, Transports: "h1 h2",
-		Needs: harness.OwnCollection | harness.Configurable, Setup: corsSetup, Run: corsEventSource,
-		Rule: "an EventSource of an allowed origin, with credentials, receives events and resumes (HTML, section 9.2)",
-	},
+	harness.Rule("cors/ws-no-origin",
+		"a WebSocket handshake without Origin, which no browser sends, is accepted (RFC 6455, section 10.2)",
+		harness.Case{Level: harness.Promise, Transports: "ws", Run: wsNoOrigin}),
+	harness.Rule("cors/ws-foreign-origin",
+		"a WebSocket handshake from a foreign origin gets 403 (RFC 6455, sections 10.2 and 4.2.2)",
+		harness.Case{Transports: "ws", Run: wsForeignOrigin}),
+	harness.Rule("cors/ws-null-origin", `the Origin "null" counts as a foreign origin (RFC 6454, section 7.3)`,
+		harness.Case{Transports: "ws", Run: wsNullOrigin}),
+	harness.Rule("cors/same-origin",
+		"a WebSocket handshake whose Origin is the server itself is accepted, whatever the port, letter case and kind "+
+			"of address",
+		harness.Case{Transports: "ws", Run: sameOrigin}),
+	harness.Rule("cors/preflight",
+		"a preflight request of an allowed origin gets 204 with the allowed methods and headers, without credentials; "+
+			"other origins are allowed nothing (Fetch, CORS protocol)",
+		harness.Case{Transports: "h1 h2", Needs: harness.Configurable, Setup: corsTokenSetup, Run: corsPreflight}),
+	harness.Rule("cors/simple",
+		"responses and errors name an allowed origin and never *; all vary with Origin, and other origins cannot read "+
+			"them (Fetch, CORS protocol)",
+		harness.Case{Transports: "h1 h2", Needs: harness.Configurable, Setup: corsTokenSetup, Run: corsSimple}),
+	harness.Rule("cors/eventsource",
+		"an EventSource of an allowed origin, with credentials, receives events and resumes (HTML, section 9.2)",
+		harness.Case{
+			Level: harness.Should, Transports: "h1 h2", Needs: harness.OwnCollection | harness.Configurable,
+			Setup: corsSetup, Run: corsEventSource,
+		}),
 }

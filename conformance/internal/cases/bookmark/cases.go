@@ -9,54 +9,48 @@ import (
 
 // Cases lists the cases about bookmarks.
 var Cases = []harness.Case{
-	{
-		ID: "bookmark/opt-in", Needs: harness.OwnCollection | harness.Configurable | harness.Drains,
-		Setup: harness.FrequentBookmarks, Run: bookmarkOptIn,
-		Rule: "a watch without allowWatchBookmarks=true receives no bookmark, not even after its initial events or " +
-			"before it ends (KEP-956)",
-	},
-	{
-		ID: "bookmark/shape", Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
-		Run:  bookmarkShape,
-		Rule: "a bookmark's object has kind, apiVersion, metadata.resourceVersion and annotations only (KEP-956)",
-	},
-	{
-		ID: "bookmark/sound", Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
-		Run:  bookmarkSound,
-		Rule: "every event up to a bookmark's version precedes the bookmark",
-	},
-	{
-		ID: "bookmark/monotone", Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
-		Run:  bookmarkMonotone,
-		Rule: "the versions of bookmarks never decrease, and are never below the version of an earlier event",
-	},
-	{
-		ID: "bookmark/idle-progress", Level: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection,
-		Run: bookmarkIdleProgress,
-		Rule: "bookmarks of a quiet watch advance at the configured interval while other objects are written " +
-			"(KEP-1904)",
-	},
-	{
-		ID: "bookmark/resume", Subject: harness.Both, Needs: harness.OwnCollection | harness.Configurable,
-		Setup: harness.FrequentBookmarks, Run: bookmarkResume,
-		Rule: "a watch resumes exactly from the version of a bookmark (KEP-956)",
-	},
-	{
-		ID: "bookmark/before-timeout", Level: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection,
-		Run:  bookmarkBeforeTimeout,
-		Rule: "shortly before timeoutSeconds ends a watch, it receives a bookmark at the newest version",
-	},
-	{
-		ID: "bookmark/never-from-future", Needs: harness.OwnCollection | harness.Configurable,
-		Setup: harness.FrequentBookmarks, Run: bookmarkNeverFromFuture,
-		Rule: "the version of a bookmark is not higher than the version of the newest write that had started when " +
-			"the bookmark was sent",
-	},
-	{
-		ID: "bookmark/not-to-handlers", Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
-		Run:  bookmarkNotToHandlers,
-		Rule: "a client that resumes never presents a bookmark as a change of an object",
-	},
+	harness.Rule("bookmark/opt-in",
+		"a watch without allowWatchBookmarks=true receives no bookmark, not even after its initial events or before "+
+			"it ends (KEP-956)", harness.Case{
+			Needs: harness.OwnCollection | harness.Configurable | harness.Drains, Setup: harness.FrequentBookmarks,
+			Run: bookmarkOptIn,
+		}),
+	harness.Rule("bookmark/shape",
+		"a bookmark's object has kind, apiVersion, metadata.resourceVersion and annotations only (KEP-956)",
+		harness.Case{
+			Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkShape,
+		}),
+	harness.Rule("bookmark/sound", "every event up to a bookmark's version precedes the bookmark", harness.Case{
+		Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks, Run: bookmarkSound,
+	}),
+	harness.Rule("bookmark/monotone",
+		"the versions of bookmarks never decrease, and are never below the version of an earlier event", harness.Case{
+			Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
+			Run: bookmarkMonotone,
+		}),
+	harness.Rule("bookmark/idle-progress",
+		"bookmarks of a quiet watch advance at the configured interval while other objects are written (KEP-1904)",
+		harness.Case{
+			Level: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: bookmarkIdleProgress,
+		}),
+	harness.Rule("bookmark/resume", "a watch resumes exactly from the version of a bookmark (KEP-956)", harness.Case{
+		Subject: harness.Both, Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
+		Run: bookmarkResume,
+	}),
+	harness.Rule("bookmark/before-timeout",
+		"shortly before timeoutSeconds ends a watch, it receives a bookmark at the newest version", harness.Case{
+			Level: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: bookmarkBeforeTimeout,
+		}),
+	harness.Rule("bookmark/never-from-future",
+		"the version of a bookmark is not higher than the version of the newest write that had started when the "+
+			"bookmark was sent", harness.Case{
+			Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks,
+			Run: bookmarkNeverFromFuture,
+		}),
+	harness.Rule("bookmark/not-to-handlers", "a client that resumes never presents a bookmark as a change of an object",
+		harness.Case{
+			Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess, Run: bookmarkNotToHandlers,
+		}),
 }
 
 // maxBookmarkPeriod is the longest allowed time between two bookmarks. A server should send one
