@@ -74,7 +74,8 @@ func (s *stream) scheduleBookmark(now timers.Time) {
 // sets the bookmark's new time. The last bookmark before the end does not wait.
 func (s *stream) deferBookmark(now timers.Time) bool {
 	at := now.Add(maxBookmarkDelay)
-	if s.bookmarkDeferred || !s.encoder.InSegment(s.server.timers.StdTime(now)) || s.endAt != 0 && at > s.endAt.Add(-lastBookmarkBefore) {
+	isLast := s.endAt != 0 && at > s.endAt.Add(-lastBookmarkBefore)
+	if s.bookmarkDeferred || isLast || !s.encoder.InSegment(s.server.timers.StdTime(now)) {
 		return false
 	}
 	s.bookmarkAt, s.bookmarkDeferred = at, true

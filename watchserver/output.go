@@ -17,7 +17,7 @@ import (
 // counters.
 type output struct {
 	sender   transport.Sender
-	encoder  wire.Encoder
+	encoder  wire.StreamEncoder
 	lastSent listwatch.Version // the last version sent; zero during the initial events
 
 	// Written by the driver, read by any goroutine.
@@ -120,7 +120,7 @@ func (s *stream) encode(e *listwatch.Event, ref frames.Ref) ([]byte, error) {
 	if err := listwatch.CheckVersion(s.source, e.Version); err != nil {
 		return nil, err
 	}
-	return s.encoder.Event(*e, ref)
+	return s.encoder.Encode(*e, ref)
 }
 
 // flush writes the frames of b. Unless Trace.Sent needs the exact time, the beginning of the step

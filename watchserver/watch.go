@@ -85,7 +85,7 @@ func (s *Server) open(
 		return nil, nil, err
 	}
 	st := newStream(s, e.Source, q, watcher, out)
-	st.encoder = wire.NewEncoder(out, representation, s.sharedSegmenter())
+	st.encoder = wire.NewStreamEncoder(out, representation, s.sharedSegmenter())
 	st.origin = unique.Make(origin{
 		request: info, transport: transportName,
 		mediaType: out.Encoder.Framer.MediaType(), compression: out.Encoder.Compression(),

@@ -207,10 +207,10 @@ func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 // after n with the same version. A group that does not fit goes into the next batch, unless the
 // batch is empty.
 func (n *node) groupFits(room int) bool {
-	for next := n.next.Load(); next != nil && next != cutLink && next.record.Version == n.record.Version; next = next.next.Load() {
-		if room--; room < 1 {
+	for v := n.record.Version; n != nil && n != cutLink && n.record.Version == v; n = n.next.Load() {
+		if room--; room < 0 {
 			return false
 		}
 	}
-	return room > 0
+	return true
 }

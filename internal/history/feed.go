@@ -22,7 +22,7 @@ type feed struct {
 }
 
 func newFeed(l *Log, s selection, start listwatch.Version) *feed {
-	return &feed{log: l, selection: s, start: start, chain: newChain(start, frames.NewFeed(l.recordFrames))}
+	return &feed{log: l, selection: s, start: start, chain: newChain(start, frames.NewFeed(l.caches.records))}
 }
 
 // A node is one event of a feed.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // Options configure a Log. The zero value is ready to use.
@@ -35,8 +34,7 @@ type Log struct {
 	retention    retention
 	revision     *Revision
 	ownsRevision bool
-	recordFrames *frames.Budget // limits the frames of retained records
-	initial      initialFrames
+	caches       caches
 	waker        waker
 
 	// closeError is nil while the log is open. It is set once, while mu is held.
@@ -44,11 +42,9 @@ type Log struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	state   state
-	records recordRing
-	feeds   feedIndex
-	// newest is the version of the newest record or, if the log is empty, its start version.
-	newest     listwatch.Version
+	state      state
+	records    recordRing
+	feeds      feedIndex
 	startWaits map[*Cursor]*startWait
 }
 
@@ -60,7 +56,7 @@ func (l *Log) Describe() listwatch.Description { return l.description }
 //
 // The Revision is ahead of the newest record if other collections were written since then.
 // It is behind the newest record between the end of Append and the call of Advance.
-func (l *Log) version() listwatch.Version { return max(l.revision.Version(), l.newest) }
+func (l *Log) version() listwatch.Version { return max(l.revision.Version(), l.records.newest) }
 
 // Get returns the newest object at key, or nil if there is none.
 func (l *Log) Get(key listwatch.Key) *listwatch.Object {

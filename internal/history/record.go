@@ -104,6 +104,8 @@ type recordRing struct {
 	bytes int64  // the sum of record.bytes
 	// floor is the version of the newest dropped record, or the start version of the log.
 	floor listwatch.Version
+	// newest is the version of the newest record or, if the log is empty, its start version.
+	newest listwatch.Version
 }
 
 // first returns the number of the oldest record.

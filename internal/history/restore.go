@@ -40,7 +40,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = state{tree: tree.Copy(), base: tree, bytes: treeBytes(tree)}
-	l.newest, l.records.floor = saved.Floor, saved.Floor
+	l.records.newest, l.records.floor = saved.Floor, saved.Floor
 	now := time.Now()
 	for i, r := range saved.Records {
 		if r.At.After(now) {
@@ -52,7 +52,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 		}
 	}
 	if l.ownsRevision {
-		l.revision.Advance(l.newest)
+		l.revision.Advance(l.records.newest)
 	}
 	l.trimBytes()
 	return l, nil
@@ -136,9 +136,9 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 		next.tree.Put(o)
 	}
 	next.base, next.bytes = next.tree.Copy(), treeBytes(next.tree)
-	l.initial.retain(next.tree)
+	l.caches.initial.retain(next.tree)
 	l.state = next
-	l.newest, l.records.floor = v, v
+	l.records.newest, l.records.floor = v, v
 	for _, f := range l.feeds.bySelection {
 		f.chain.restart(v)
 		l.waker.add(f.wakeups.take())

@@ -33,7 +33,7 @@ func (l *Log) trim(now time.Time) {
 // trimBytes drops records until the remaining ones fit into maxBytes. l.mu must be held.
 func (l *Log) trimBytes() {
 	limit := l.retention.maxBytes
-	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.recordFrames.Used() > limit {
+	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.caches.records.Used() > limit {
 		l.dropOldest()
 	}
 }
@@ -65,12 +65,12 @@ func (l *Log) dropOldest() {
 	for i := range r.frames {
 		r.frames[i].Drop()
 	}
-	l.initial.drop(r.Old)
+	l.caches.initial.drop(r.Old)
 }
 
 // stateAt returns the state at v. v must not be less than the floor. l.mu must be held.
 func (l *Log) stateAt(v listwatch.Version) tree {
-	if v >= l.newest {
+	if v >= l.records.newest {
 		return l.state.snapshot()
 	}
 	from, to, base := l.records.first(), l.records.numberAfter(v), l.state.base

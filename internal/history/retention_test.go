@@ -86,14 +86,14 @@ func TestInitialEventFramesDropNoRecords(t *testing.T) {
 	for _, k := range keys {
 		put(l, k, nil)
 	}
-	if l.records.len != 2*len(keys) || l.frameBytes() == 0 {
-		t.Errorf("%d records and %d bytes of frames, want all %d records", l.records.len, l.frameBytes(), 2*len(keys))
+	if l.records.len != 2*len(keys) || l.caches.bytes() == 0 {
+		t.Errorf("%d records and %d bytes of frames, want all %d records", l.records.len, l.caches.bytes(), 2*len(keys))
 	}
 	l.Compact()
-	if l.frameBytes() != 0 {
-		t.Errorf("%d bytes of frames are cached for dropped objects", l.frameBytes())
+	if l.caches.bytes() != 0 {
+		t.Errorf("%d bytes of frames are cached for dropped objects", l.caches.bytes())
 	}
-	if _, err := refs[0].Frames.GetOrBuild(form, build); err != nil || l.frameBytes() != 0 {
+	if _, err := refs[0].Frames.GetOrBuild(form, build); err != nil || l.caches.bytes() != 0 {
 		t.Errorf("the frames of a dropped event were cached again (%v)", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // New returns an empty Log that starts at the version of o.Revision.
@@ -20,10 +19,10 @@ func New(o Options) *Log {
 		frameBytes = -1
 	}
 	frameBytes = cmp.Or(frameBytes, l.retention.maxBytes/4)
-	l.recordFrames, l.initial.budget = frames.NewBudget(frameBytes), frames.NewBudget(frameBytes)
-	l.newest = l.revision.Version()
+	l.caches = newCaches(frameBytes)
+	l.records.newest = l.revision.Version()
 	l.state = newState()
-	l.records.floor = l.newest
+	l.records.floor = l.records.newest
 	l.feeds = newFeedIndex(l)
 	return l
 }
@@ -57,10 +56,10 @@ func (l *Log) Append(records ...Record) {
 
 // addRecord adds r to the records and the state, but not to the feeds. l.mu must be held.
 func (l *Log) addRecord(r Record) *record {
-	added := newRecord(r, l.recordFrames)
+	added := newRecord(r, l.caches.records)
 	l.state.apply(added)
 	l.records.push(added)
-	l.newest = r.Version
+	l.records.newest = r.Version
 	return added
 }
 
@@ -99,8 +98,8 @@ func (l *Log) Stats() listwatch.Stats {
 	stats := listwatch.Stats{
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
 		Oldest: l.records.floor, Newest: l.version(),
-		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.frameBytes(),
-		Records: l.records.len, FrameBytes: l.frameBytes(), FramesBuilt: l.recordFrames.Added() + l.initial.budget.Added(),
+		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.caches.bytes(),
+		Records: l.records.len, FrameBytes: l.caches.bytes(), FramesBuilt: l.caches.built(),
 		Wakeups: l.waker.woken.Load(),
 	}
 	if l.records.len > 0 {
@@ -108,6 +107,3 @@ func (l *Log) Stats() listwatch.Stats {
 	}
 	return stats
 }
-
-// frameBytes returns the bytes of all cached frames, including the frames of initial events.
-func (l *Log) frameBytes() int64 { return l.recordFrames.Used() + l.initial.budget.Used() }

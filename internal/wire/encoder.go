@@ -15,27 +15,27 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// An Encoder encodes the events of one stream. Its frames must be sent in the order in which they
-// were encoded, and must not be modified, because other streams share them. An Encoder is not safe
-// for concurrent use.
+// A StreamEncoder encodes the events of one stream. Its frames must be sent in the order in which
+// they were encoded, and must not be modified, because other streams share them. A StreamEncoder is
+// not safe for concurrent use.
 //
 // The decompressor of a client keeps the last 32 KiB of text as its history. A frame of a segment
 // refers to the text of the earlier events of its segment. So the stream may send the frame only
-// directly after exactly this text, without other text in between. The Encoder keeps track of that.
-// In all other cases it uses frames that do not refer to earlier text.
-type Encoder struct {
+// directly after exactly this text, without other text in between. The StreamEncoder keeps track of
+// that. In all other cases it uses frames that do not refer to earlier text.
+type StreamEncoder struct {
 	form          frames.Form // the form of the next event
 	later         frames.Form // the form of all events after the first
 	*segmentation             // nil if the stream has no segments, so that most Encoders are small
 }
 
-// NewEncoder returns an Encoder for the frames of out, with objects in the given representation
-// unless it is nil. It uses segments if s is not nil and out permits them. Close must be called
-// after the last event.
-func NewEncoder(out *transport.Stream, representation transport.Representation, s *frames.Segmenter) Encoder {
-	f := form{out.Encoder, representation}
-	e := Encoder{form: f.handle()}
-	if e.later = e.form; representation != nil {
+// NewStreamEncoder returns a StreamEncoder for the frames of out. If r is not nil, it represents
+// the objects. If s is not nil and out permits it, segments are used. Close must be called after
+// the last event.
+func NewStreamEncoder(out *transport.Stream, r transport.Representation, s *frames.Segmenter) StreamEncoder {
+	f := form{out.Encoder, r}
+	e := StreamEncoder{form: f.handle()}
+	if e.later = e.form; r != nil {
 		e.later = f.afterFirst().handle()
 	}
 	if out.Segments && s != nil && f.SharesHistory() {
@@ -44,8 +44,8 @@ func NewEncoder(out *transport.Stream, representation transport.Representation, 
 	return e
 }
 
-// Event returns the frame of ev. ref refers to the caches of ev.
-func (e *Encoder) Event(ev listwatch.Event, ref frames.Ref) ([]byte, error) {
+// Encode returns the frame of ev. ref refers to the caches of ev.
+func (e *StreamEncoder) Encode(ev listwatch.Event, ref frames.Ref) ([]byte, error) {
 	h, first := e.form, e.form != e.later
 	e.form = e.later
 	if e.segmentation == nil {
@@ -64,32 +64,32 @@ func (e *Encoder) Event(ev listwatch.Event, ref frames.Ref) ([]byte, error) {
 }
 
 // BeforeSegment returns the frame of ev, an event that only this stream receives, such as a
-// bookmark. The frame must be sent before the frame that Event returned last. The latter must be
+// bookmark. The frame must be sent before the frame that Encode returned last. The latter must be
 // the first frame of a segment; see StartsSegment.
-func (e *Encoder) BeforeSegment(ev listwatch.Event) ([]byte, error) {
+func (e *StreamEncoder) BeforeSegment(ev listwatch.Event) ([]byte, error) {
 	return formOf(e.form).private().build(ev)
 }
 
 // Error returns the frame of the ERROR event that reports err.
-func (e *Encoder) Error(err error) ([]byte, error) {
+func (e *StreamEncoder) Error(err error) ([]byte, error) {
 	return e.private(func(c transport.Encoder) ([]byte, error) { return c.Frame(framing.FromError(err)) })
 }
 
 // Opening returns the frame that the framing requires at the start of a stream. It may be nil.
-func (e *Encoder) Opening() []byte {
+func (e *StreamEncoder) Opening() []byte {
 	frame, _ := e.private(func(c transport.Encoder) ([]byte, error) { return c.Opening(), nil })
 	return frame
 }
 
 // Heartbeat returns the frame of a heartbeat, or nil if the framing has none. The client may resume
 // from the given version. The version is zero if none is known.
-func (e *Encoder) Heartbeat(at listwatch.Version) []byte {
+func (e *StreamEncoder) Heartbeat(at listwatch.Version) []byte {
 	frame, _ := e.private(func(c transport.Encoder) ([]byte, error) { return c.Heartbeat(at), nil })
 	return frame
 }
 
 // private returns the result of encode, a frame that no other stream receives.
-func (e *Encoder) private(encode func(transport.Encoder) ([]byte, error)) ([]byte, error) {
+func (e *StreamEncoder) private(encode func(transport.Encoder) ([]byte, error)) ([]byte, error) {
 	f := formOf(e.form)
 	if e.segmentation == nil {
 		return encode(f.Encoder)
@@ -99,24 +99,25 @@ func (e *Encoder) private(encode func(transport.Encoder) ([]byte, error)) ([]byt
 }
 
 // WireSize returns the number of bytes that a frame of e takes on the wire.
-func (e *Encoder) WireSize(frame []byte) int { return formOf(e.form).WireSize(frame) }
+func (e *StreamEncoder) WireSize(frame []byte) int { return formOf(e.form).WireSize(frame) }
 
-// StartsSegment reports whether the frame that Event returned last is the first one of a segment.
+// StartsSegment reports whether the frame that Encode returned last is the first one of a segment.
 // Before such a frame, the stream can send data that only it receives, such as a bookmark, without
 // leaving a segment; see BeforeSegment.
-func (e *Encoder) StartsSegment() bool {
+func (e *StreamEncoder) StartsSegment() bool {
 	return e.segmentation != nil && e.segment != nil && e.index == 1
 }
 
 // InSegment reports whether the next frame will probably refer to the frames before it. If so, data
 // that only this stream receives, such as a bookmark, would make the stream leave its segment.
 // InSegment is false if such data bypasses the history.
-func (e *Encoder) InSegment(now time.Time) bool {
-	return e.segmentation != nil && e.segment != nil && formOf(e.form).History() == nil && e.segment.Continues(e.index, now)
+func (e *StreamEncoder) InSegment(now time.Time) bool {
+	return e.segmentation != nil && e.segment != nil &&
+		formOf(e.form).History() == nil && e.segment.Continues(e.index, now)
 }
 
 // Close releases the resources of e. Calling it again has no effect.
-func (e *Encoder) Close() {
+func (e *StreamEncoder) Close() {
 	if e.segmentation != nil {
 		e.leave()
 	}

@@ -33,8 +33,8 @@ func event(t *testing.T) (listwatch.Event, frames.Ref) {
 
 var plainEnvelope = &transport.Envelope{}
 
-// open returns the Encoder of a new stream, with the given coding unless it is empty.
-func open(t *testing.T, coding string, envelope *transport.Envelope, r transport.Representation) Encoder {
+// open returns the StreamEncoder of a new stream, with the given coding unless it is empty.
+func open(t *testing.T, coding string, envelope *transport.Envelope, r transport.Representation) StreamEncoder {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
 	request.Header.Set("Accept-Encoding", coding)
@@ -42,12 +42,12 @@ func open(t *testing.T, coding string, envelope *transport.Envelope, r transport
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewEncoder(&transport.Stream{Encoder: c}, r, nil)
+	return NewStreamEncoder(&transport.Stream{Encoder: c}, r, nil)
 }
 
-func frame(t *testing.T, e Encoder, ev listwatch.Event, ref frames.Ref) []byte {
+func frame(t *testing.T, e StreamEncoder, ev listwatch.Event, ref frames.Ref) []byte {
 	t.Helper()
-	data, err := e.Event(ev, ref)
+	data, err := e.Encode(ev, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestFirstEventHasItsOwnRepresentation(t *testing.T) {
 	e, ref := event(t)
 	stream := open(t, "", plainEnvelope, nameOnly{titled: true})
 	for i, titled := range []bool{true, false, false} {
-		got, err := stream.Event(e, ref)
+		got, err := stream.Encode(e, ref)
 		if want := fmt.Sprintf(`{"type":"ADDED","object":{"title":%t,"name":"a"}}`, titled); err != nil || string(got) != want+"\n" {
 			t.Errorf("event %d: got %s, %v, want %s", i, got, err, want)
 		}

@@ -42,7 +42,7 @@ type segmentWatcher struct {
 	*segmentModel
 	cursor  listwatch.Watcher
 	plain   transport.Encoder // the same framing without compression
-	stream  Encoder
+	stream  StreamEncoder
 	coding  *transport.StreamCoding
 	history []byte       // the text that messages may refer to; unused with gzip
 	wire    bytes.Buffer // the bytes that the decoder has not read
@@ -138,7 +138,7 @@ func (w *segmentWatcher) startMessages() {
 		w.Fatal(err)
 	}
 	w.plain, _ = transport.EncoderFor(framing.JSON{}, textMessages)
-	w.stream = NewEncoder(&transport.Stream{Encoder: encoder, Segments: true}, nil, w.segmenter)
+	w.stream = NewStreamEncoder(&transport.Stream{Encoder: encoder, Segments: true}, nil, w.segmenter)
 }
 
 // receiveMessage decodes a message, which may refer to the text of earlier compressed messages. It
@@ -170,7 +170,7 @@ func (w *segmentWatcher) startGzip() {
 		m.Fatal(err)
 	}
 	w.plain, _ = transport.EncoderFor(encoder.Framer, segmentEnvelope)
-	w.stream = NewEncoder(&transport.Stream{Encoder: encoder, Segments: true}, nil, m.segmenter)
+	w.stream = NewStreamEncoder(&transport.Stream{Encoder: encoder, Segments: true}, nil, m.segmenter)
 	w.coding = encoder.NewStreamCoding()
 	if w.decoder, err = compress.NewReader(compress.Gzip, &w.wire); err != nil {
 		m.Fatal(err)
@@ -204,7 +204,7 @@ func (w *segmentWatcher) sendEvent(e listwatch.Event, ref frames.Ref) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	frame, err := w.stream.Event(e, ref)
+	frame, err := w.stream.Encode(e, ref)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func (m *segmentModel) step() {
 	case n < 260:
 		bookmark := listwatch.NewBookmark(listwatch.Description{}, m.version, false)
 		text, _ := w.plain.Frame(framing.FromEvent(bookmark))
-		frame, _ := w.stream.Event(bookmark, frames.Ref{})
+		frame, _ := w.stream.Encode(bookmark, frames.Ref{})
 		w.send(frame, text)
 	case n < 265:
 		w.send(w.stream.Heartbeat(m.version), w.plain.Heartbeat(m.version))

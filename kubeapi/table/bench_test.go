@@ -47,7 +47,7 @@ func BenchmarkFrame(b *testing.B) {
 		name string
 		apihttp.ListRepresentation
 	}{{"JSON", nil}, {"Table", tableForm{Table: columns, partial: partial}}, {"PartialObjectMetadata", partial}} {
-		encoder := wire.NewEncoder(&transport.Stream{Encoder: plain}, shape.ListRepresentation, nil)
+		encoder := wire.NewStreamEncoder(&transport.Stream{Encoder: plain}, shape.ListRepresentation, nil)
 		for _, watchers := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", shape.name, watchers), func(b *testing.B) {
 				b.ReportAllocs()
@@ -59,7 +59,7 @@ func BenchmarkFrame(b *testing.B) {
 						cache.Frames = new(frames.Frames)
 					}
 					n++
-					frame, err := encoder.Event(e, cache)
+					frame, err := encoder.Encode(e, cache)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -129,8 +129,8 @@ func TestBudgetOfZeroKeepsNothing(t *testing.T) {
 }
 
 func TestBudgetCountsDrops(t *testing.T) {
-	for _, most := range []int64{-1, 1 << 20, 500} {
-		budget := NewBudget(most)
+	for _, limit := range []int64{-1, 1 << 20, 500} {
+		budget := NewBudget(limit)
 		form := newForm()
 		// The budget compacts its queue long before 1000 frames were dropped.
 		for range 1000 {
@@ -140,7 +140,7 @@ func TestBudgetCountsDrops(t *testing.T) {
 			f.Drop()
 		}
 		if got := budget.Used(); got != 0 {
-			t.Errorf("budget %d: used is %d after everything was dropped, want 0", most, got)
+			t.Errorf("budget %d: used is %d after everything was dropped, want 0", limit, got)
 		}
 	}
 }

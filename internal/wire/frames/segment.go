@@ -14,10 +14,17 @@ const (
 	// one. Shorter segments would save traffic for the waiting stream, but cause more traffic for
 	// all other streams.
 	minSegment = 16
-	// SegmentIdleTimeout is the silence after which a segment ends and its compressor is free. It
-	// is shorter than the interval of heartbeats, which are not part of a segment.
-	SegmentIdleTimeout = 15 * time.Second
 )
+
+// A Ref refers to the frames of one event. The zero Ref is that of an event whose frames are not
+// cached.
+type Ref struct {
+	// Frames holds the frames that can be sent anywhere in a stream.
+	Frames *Frames
+	// Node is the position of the event in a feed, with the frames that are compressed together
+	// with earlier events. It is nil if the event was not read from a feed.
+	Node *Node
+}
 
 // A Feed holds the segments of the events of one selection, in each [Form]. It is safe for
 // concurrent use. The zero Feed has no budget.
@@ -159,7 +166,7 @@ type Sequence struct {
 	last       uint64 // the number of the newest event that was offered to the compressor
 }
 
-// idleTime returns the time from the newest compressed event to now.
+// idleTime implements borrower. It returns the time from the newest compressed event to now.
 func (s *Sequence) idleTime(now time.Time) time.Duration {
 	return time.Duration(now.UnixNano() - s.used.Load())
 }
@@ -249,6 +256,16 @@ func (s *Sequence) endSegment() {
 		s.segment.ended.Store(true)
 		s.segment = nil
 	}
+}
+
+// tryRelease implements borrower.
+func (s *Sequence) tryRelease() bool {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	s.release()
+	return true
 }
 
 // release ends the segment and returns the compressor. s.mu must be held.

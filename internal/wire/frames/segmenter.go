@@ -14,6 +14,15 @@ type Compressor interface {
 	AppendFlushed(dst, p []byte) []byte
 }
 
+// A borrower has a compressor of a Segmenter.
+type borrower interface {
+	// idleTime returns the time since the compressor was used last.
+	idleTime(now time.Time) time.Duration
+	// tryRelease returns the compressor to the Segmenter. It returns false if the compressor is in
+	// use now.
+	tryRelease() bool
+}
+
 // A Segmenter lends a limited number of compressors to feeds. Each one takes about a megabyte, so a
 // feed without events returns its compressor after [SegmentIdleTimeout]. A Segmenter is safe for
 // concurrent use by many streams.
@@ -25,19 +34,24 @@ type Segmenter struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	users    map[*Sequence]struct{}
+	users    map[borrower]struct{}
 	sweeping bool // a timer will call takeIdle
 }
 
-// stealAfter is the silence after which a feed may lose its compressor to another feed.
-const stealAfter = time.Second
+const (
+	// SegmentIdleTimeout is the silence after which a segment ends and its compressor is free. It
+	// is shorter than the interval of heartbeats, which are not part of a segment.
+	SegmentIdleTimeout = 15 * time.Second
+	// stealAfter is the silence after which a feed may lose its compressor to another feed.
+	stealAfter = time.Second
+)
 
 // NewSegmenter returns a Segmenter that lends at most limit compressors at a time, or any number if
 // limit is negative. A feed takes a compressor for each [Form] that two or more of its streams
 // have. If no compressor is free, the events of the feed are compressed separately. The Segmenter
 // calls get for each compressor that it lends, and put for each compressor that comes back.
 func NewSegmenter(limit int, get func() Compressor, put func(Compressor)) *Segmenter {
-	return &Segmenter{max: limit, get: get, put: put, users: make(map[*Sequence]struct{})}
+	return &Segmenter{max: limit, get: get, put: put, users: make(map[borrower]struct{})}
 }
 
 // InUse returns the number of compressors that are lent.
@@ -47,30 +61,26 @@ func (s *Segmenter) InUse() int {
 	return len(s.users)
 }
 
-// lend returns a compressor for q, or nil if all of them are in use. q.mu must be held.
-func (s *Segmenter) lend(q *Sequence, now time.Time) Compressor {
+// lend returns a compressor for b, or nil if all of them are in use.
+func (s *Segmenter) lend(b borrower, now time.Time) Compressor {
 	for {
-		victim, ok := s.reserve(q, now)
-		switch {
-		case ok:
+		victim, ok := s.reserve(b, now)
+		if ok {
 			return s.get()
-		case victim == nil:
-			return nil
-		case !victim.mu.TryLock():
-			return nil // the victim uses its compressor now
 		}
-		victim.release()
-		victim.mu.Unlock()
+		if victim == nil || !victim.tryRelease() {
+			return nil
+		}
 	}
 }
 
-// reserve counts q as a user and returns true. If there are too many users, it returns false and
+// reserve counts b as a user and returns true. If there are too many users, it returns false and
 // the user that has been idle for the longest time, or nil if no user is idle.
-func (s *Segmenter) reserve(q *Sequence, now time.Time) (victim *Sequence, ok bool) {
+func (s *Segmenter) reserve(b borrower, now time.Time) (victim borrower, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.max < 0 || len(s.users) < s.max {
-		s.users[q] = struct{}{}
+		s.users[b] = struct{}{}
 		s.sweepAfter(SegmentIdleTimeout)
 		return nil, true
 	}
@@ -83,10 +93,10 @@ func (s *Segmenter) reserve(q *Sequence, now time.Time) (victim *Sequence, ok bo
 	return victim, false
 }
 
-// giveBack takes the compressor lent back from q.
-func (s *Segmenter) giveBack(q *Sequence, lent Compressor) {
+// giveBack takes the compressor lent back from b.
+func (s *Segmenter) giveBack(b borrower, lent Compressor) {
 	s.mu.Lock()
-	delete(s.users, q)
+	delete(s.users, b)
 	s.mu.Unlock()
 	s.put(lent)
 }
@@ -101,11 +111,8 @@ func (s *Segmenter) sweepAfter(d time.Duration) {
 
 // takeIdle takes the compressors of feeds that have been idle for SegmentIdleTimeout.
 func (s *Segmenter) takeIdle() {
-	for _, q := range s.idle(time.Now()) {
-		if q.mu.TryLock() { // otherwise q is in use again
-			q.release()
-			q.mu.Unlock()
-		}
+	for _, b := range s.idle(time.Now()) {
+		b.tryRelease() // fails if the compressor is in use again
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,12 +121,12 @@ func (s *Segmenter) takeIdle() {
 	}
 }
 
-func (s *Segmenter) idle(now time.Time) (idle []*Sequence) {
+func (s *Segmenter) idle(now time.Time) (idle []borrower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for q := range s.users {
-		if q.idleTime(now) >= SegmentIdleTimeout {
-			idle = append(idle, q)
+	for b := range s.users {
+		if b.idleTime(now) >= SegmentIdleTimeout {
+			idle = append(idle, b)
 		}
 	}
 	return idle

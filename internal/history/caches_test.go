@@ -41,11 +41,11 @@ func TestCursorsShareFramesOfInitialEvents(t *testing.T) {
 		t.Errorf("got %d events, %v, and the cache %v for a replaced object, want none", n, err, late[0].Frames)
 	}
 	l.Compact()
-	if got := len(l.initial.byObject); got != 2 {
+	if got := len(l.caches.initial.byObject); got != 2 {
 		t.Errorf("%d objects have a cache after their records were dropped, want 2", got)
 	}
 	l.Reset(nil, l.version()+1)
-	if got := len(l.initial.byObject); got != 0 {
+	if got := len(l.caches.initial.byObject); got != 0 {
 		t.Errorf("%d objects have a cache after a reset, want none", got)
 	}
 }
