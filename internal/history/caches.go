@@ -88,13 +88,3 @@ func (i *initialFrames) retain(t tree) {
 		}
 	}
 }
-
-// initialRefs sets refs to the frames of events, which are initial events.
-func (l *Log) initialRefs(events []listwatch.Event, refs []frames.Ref) {
-	if l.caches.initial.lookup(events, refs) {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.caches.initial.add(l.state.tree, events, refs)
-}

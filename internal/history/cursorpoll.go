@@ -112,6 +112,16 @@ func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	return n
 }
 
+// initialRefs sets refs to the frames of events, which are initial events.
+func (l *Log) initialRefs(events []listwatch.Event, refs []frames.Ref) {
+	if l.caches.initial.lookup(events, refs) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.caches.initial.add(l.state.tree, events, refs)
+}
+
 func (c *Cursor) pollSynced(dst batch) (n int) {
 	bookmarks := c.start.bookmarks
 	if c.readFeed(); !bookmarks {
