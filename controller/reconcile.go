@@ -47,7 +47,9 @@ type Options struct {
 // When ctx ends, no further call starts. Reconcile waits for the calls in progress and returns
 // ctx.Err(). It returns an error of code Unavailable if the Run of i returns first, and an error of
 // code Invalid if i has no Source. Reconcile does not recover from a panic of f.
-func Reconcile[T any](ctx context.Context, i *informer.Informer[T], f func(context.Context, listwatch.Key) error, o Options) error {
+func Reconcile[T any](
+	ctx context.Context, i *informer.Informer[T], f func(context.Context, listwatch.Key) error, o Options,
+) error {
 	o.Queue = cmp.Or(o.Queue, &workqueue.Queue[listwatch.Key]{})
 	defer o.Queue.ShutDown()
 	if err := i.WaitForSync(ctx); err != nil {
@@ -104,7 +106,9 @@ const maxPending = 1024
 //
 // Pass q to [Reconcile] in Options.Queue. If the function to reconcile reads from i, wait for the
 // sync of i before the call of Reconcile.
-func Enqueue[T any](i *informer.Informer[T], q *workqueue.Queue[listwatch.Key], keys func(T) []listwatch.Key) *informer.Registration[T] {
+func Enqueue[T any](
+	i *informer.Informer[T], q *workqueue.Queue[listwatch.Key], keys func(T) []listwatch.Key,
+) *informer.Registration[T] {
 	add := func(value T) {
 		for _, key := range keys(value) {
 			q.Add(key)

@@ -84,7 +84,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 // in the path of a collection, and the namespace is empty in the path of all namespaces.
 func (h *Handler) parsePath(escaped string) (key listwatch.Key, err error) {
 	noSuchPath := &listwatch.Error{
-		Code: listwatch.NotFound, Message: "the server could not find the requested resource: " + escaped, Details: new(listwatch.Details),
+		Code: listwatch.NotFound, Message: "the server could not find the requested resource: " + escaped,
+		Details: new(listwatch.Details),
 	}
 	rest, ok := strings.CutPrefix(escaped, h.root())
 	if !ok || rest != "" && rest[0] != '/' {

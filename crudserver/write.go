@@ -102,7 +102,8 @@ func (h *Handler) readWrite(
 		return nil, nil, err
 	}
 	if r.Header.Get("If-None-Match") != "" {
-		return nil, nil, invalid("If-None-Match is not supported for writes: create an object with POST; nothing was written")
+		return nil, nil, invalid("If-None-Match is not supported for writes: " +
+			"create an object with POST; nothing was written")
 	}
 	query, err := a.Query()
 	if err != nil {
@@ -129,7 +130,8 @@ func (h *Handler) readWrite(
 // but the gate has already refused its request.
 func checkContentType(contentType string) error {
 	mediaType, _, err := mime.ParseMediaType(contentType)
-	if contentType == "" || err == nil && (mediaType == "application/json" || mediaType == "application/x-www-form-urlencoded") {
+	if contentType == "" ||
+		err == nil && (mediaType == "application/json" || mediaType == "application/x-www-form-urlencoded") {
 		return nil
 	}
 	return &listwatch.Error{

@@ -22,11 +22,16 @@ func (s CollectionSpec) details(name string) *listwatch.Details {
 }
 
 func (s CollectionSpec) notFound(key listwatch.Key) error {
-	return &listwatch.Error{Code: listwatch.NotFound, Message: s.quotedName(key.Name) + " not found", Details: s.details(key.Name)}
+	return &listwatch.Error{
+		Code: listwatch.NotFound, Message: s.quotedName(key.Name) + " not found", Details: s.details(key.Name),
+	}
 }
 
 func (s CollectionSpec) alreadyExists(key listwatch.Key) error {
-	return &listwatch.Error{Code: listwatch.AlreadyExists, Message: s.quotedName(key.Name) + " already exists", Details: s.details(key.Name)}
+	return &listwatch.Error{
+		Code: listwatch.AlreadyExists, Message: s.quotedName(key.Name) + " already exists",
+		Details: s.details(key.Name),
+	}
 }
 
 // generateNameConflict is like alreadyExists, for a create with a generateName. As in Kubernetes,
@@ -36,7 +41,8 @@ func (s CollectionSpec) generateNameConflict(key listwatch.Key) error {
 	d.RetryAfter = time.Second
 	return &listwatch.Error{
 		Code: listwatch.AlreadyExists, Details: d,
-		Message: s.quotedName(key.Name) + " already exists, the server was not able to generate a unique name for the object",
+		Message: s.quotedName(key.Name) +
+			" already exists, the server was not able to generate a unique name for the object",
 	}
 }
 

@@ -62,11 +62,13 @@ func (d *document) keepDeletionMarks(old *document) {
 func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error {
 	for _, name := range deletionMarks {
 		m, before := findMember(sub.doc.metadata, name), findMember(old.metadata, name)
-		if m == nil || isNull(m.Value) || before != nil && (name == "deletionTimestamp" || bytes.Equal(m.Value, before.Value)) {
+		if m == nil || isNull(m.Value) ||
+			before != nil && (name == "deletionTimestamp" || bytes.Equal(m.Value, before.Value)) {
 			continue
 		}
 		return s.invalid(sub.key.Name, []listwatch.Cause{{
-			Reason: listwatch.CauseInvalid, Field: "metadata." + name, Message: fmt.Sprintf("Invalid value: %s: field is immutable", m.Value),
+			Reason: listwatch.CauseInvalid, Field: "metadata." + name,
+			Message: fmt.Sprintf("Invalid value: %s: field is immutable", m.Value),
 		}})
 	}
 	return nil
@@ -87,7 +89,8 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 		}
 		return s.invalid(sub.key.Name, []listwatch.Cause{{
 			Reason: listwatch.CauseForbidden, Field: "metadata.finalizers",
-			Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{%q}", name),
+			Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, "+
+				"found new finalizers []string{%q}", name),
 		}})
 	}
 	return nil

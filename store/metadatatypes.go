@@ -15,8 +15,10 @@ import (
 // whole lists unreadable for clients that decode into ObjectMeta. Members that ObjectMeta
 // does not have may be of any type, and null counts as absent.
 var objectMeta = checkMembers(map[string]typeCheck{
-	"annotations": checkStringMap, "creationTimestamp": checkTime, "deletionGracePeriodSeconds": checkInteger, "deletionTimestamp": checkTime,
-	"finalizers": checkElements(checkString), "generateName": checkString, "generation": checkInteger, "labels": checkStringMap,
+	"annotations": checkStringMap, "creationTimestamp": checkTime, "deletionGracePeriodSeconds": checkInteger,
+	"deletionTimestamp": checkTime,
+	"finalizers":        checkElements(checkString), "generateName": checkString, "generation": checkInteger,
+	"labels": checkStringMap,
 	"managedFields": checkElements(checkMembers(map[string]typeCheck{
 		"apiVersion": checkString, "fieldsType": checkString, "manager": checkString, "operation": checkString,
 		"subresource": checkString, "time": checkTime,

@@ -26,7 +26,8 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 		return nil, err
 	}
 	if !s.Namespaced && sub.key.Namespace != "" && !s.DropNamespace {
-		return nil, badRequest("metadata.namespace is %q, but %s have no namespaces", sub.key.Namespace, s.QualifiedName())
+		return nil, badRequest("metadata.namespace is %q, but %s have no namespaces",
+			sub.key.Namespace, s.QualifiedName())
 	}
 	if !s.Namespaced {
 		sub.key.Namespace = ""
@@ -51,10 +52,12 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 // accepts any value where want is empty, and a submission without a namespace.
 func checkKey(got, want listwatch.Key) error {
 	if want.Name != "" && got.Name != want.Name {
-		return badRequest("the name of the object (%s) does not match the name of the request (%s)", got.Name, want.Name)
+		return badRequest("the name of the object (%s) does not match the name of the request (%s)",
+			got.Name, want.Name)
 	}
 	if want.Namespace != "" && got.Namespace != "" && got.Namespace != want.Namespace {
-		return badRequest("the namespace of the object (%s) does not match the namespace of the request (%s)", got.Namespace, want.Namespace)
+		return badRequest("the namespace of the object (%s) does not match the namespace of the request (%s)",
+			got.Namespace, want.Namespace)
 	}
 	return nil
 }
@@ -78,7 +81,8 @@ func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) 
 	contentChanged := !equalMembers(s.doc.members, old.members, "kind", "apiVersion", "metadata", "status")
 	if !contentChanged &&
 		equalMembers(s.doc.members, old.members, "metadata") &&
-		equalMembers(s.doc.metadata, old.metadata, append(deletionMarks[:], "uid", "resourceVersion", "generation", "creationTimestamp")...) {
+		equalMembers(s.doc.metadata, old.metadata,
+			append(deletionMarks[:], "uid", "resourceVersion", "generation", "creationTimestamp")...) {
 		return false
 	}
 	uid, created := findMember(old.metadata, "uid"), findMember(old.metadata, "creationTimestamp")
@@ -101,7 +105,9 @@ func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) 
 // equalMembers reports whether a and b have the same members, except for the ignored ones.
 func equalMembers(a, b []rawjson.Member, ignored ...string) bool {
 	relevant := func(members []rawjson.Member) []rawjson.Member {
-		return slices.DeleteFunc(slices.Clone(members), func(m rawjson.Member) bool { return slices.Contains(ignored, m.Name) })
+		return slices.DeleteFunc(slices.Clone(members), func(m rawjson.Member) bool {
+			return slices.Contains(ignored, m.Name)
+		})
 	}
 	return rawjson.EqualMembers(relevant(a), relevant(b))
 }

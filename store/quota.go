@@ -77,7 +77,8 @@ func (s CollectionSpec) checkQuota(name string, more, used, limit int64, key lis
 	}
 	return &QuotaError{name, &listwatch.Error{
 		Code: listwatch.Forbidden,
-		Message: fmt.Sprintf("%s %q is forbidden: exceeded quota: %s of the collection, requested: %d, used: %d, limited: %d",
+		Message: fmt.Sprintf(
+			"%s %q is forbidden: exceeded quota: %s of the collection, requested: %d, used: %d, limited: %d",
 			s.QualifiedName(), key.Name, name, more, used, limit),
 		Details: &listwatch.Details{Name: key.Name, Group: s.Group(), Kind: s.Plural},
 	}}

@@ -30,7 +30,8 @@ func (s CollectionSpec) brokenRules(sub *submission) []listwatch.Cause {
 		checkQualifiedName("metadata.finalizers", "finalizer", name, &c)
 	}
 	if slices.Contains(sub.finalizers, "orphan") && slices.Contains(sub.finalizers, "foregroundDeletion") {
-		c.add(listwatch.CauseInvalid, "metadata.finalizers", "Invalid value: finalizer orphan and foregroundDeletion cannot be both set")
+		c.add(listwatch.CauseInvalid, "metadata.finalizers",
+			"Invalid value: finalizer orphan and foregroundDeletion cannot be both set")
 	}
 	checkOwners(sub.doc, &c)
 	return c
@@ -114,7 +115,8 @@ func checkQualifiedName(field, kind, name string, c *causes) {
 		labelKey = strings.ToLower(prefix) + "/" + rest
 	}
 	if err := listwatch.CheckLabels(map[string]string{labelKey: ""}); err != nil {
-		reason := strings.TrimPrefix(listwatch.AsError(err).Details.Causes[0].Message, fmt.Sprintf("label key %q: ", labelKey))
+		reason := strings.TrimPrefix(listwatch.AsError(err).Details.Causes[0].Message, fmt.Sprintf("label key %q: ",
+			labelKey))
 		c.add(listwatch.CauseInvalid, field, "Invalid value: %s %q: %s", kind, name, reason)
 	}
 }
@@ -136,11 +138,13 @@ func checkOwners(d *document, c *causes) {
 		}
 		// Kubernetes deletes Events after a while, so an Event must not own an object.
 		if text("apiVersion") == "v1" && text("kind") == "Event" {
-			c.add(listwatch.CauseInvalid, fmt.Sprintf("metadata.ownerReferences[%d]", i), "Invalid value: /v1, Kind=Event is disallowed from being an owner")
+			c.add(listwatch.CauseInvalid, fmt.Sprintf("metadata.ownerReferences[%d]",
+				i), "Invalid value: /v1, Kind=Event is disallowed from being an owner")
 		}
 		for _, name := range []string{"apiVersion", "kind", "name", "uid"} {
 			if text(name) == "" {
-				c.add(listwatch.CauseRequired, fmt.Sprintf("metadata.ownerReferences[%d].%s", i, name), "Required value: must not be empty")
+				c.add(listwatch.CauseRequired, fmt.Sprintf("metadata.ownerReferences[%d].%s",
+					i, name), "Required value: must not be empty")
 			}
 		}
 		if string(rawjson.Lookup(owner, "controller")) == "true" {
@@ -150,6 +154,7 @@ func checkOwners(d *document, c *causes) {
 		return nil
 	})
 	if controllers > 1 {
-		c.add(listwatch.CauseInvalid, "metadata.ownerReferences", "Invalid value: only one reference can have controller set to true, %d have", controllers)
+		c.add(listwatch.CauseInvalid, "metadata.ownerReferences",
+			"Invalid value: only one reference can have controller set to true, %d have", controllers)
 	}
 }

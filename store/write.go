@@ -68,7 +68,10 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 // metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
 // if anything except metadata and status changes. If the object is being deleted and the
 // change removes its last finalizer, the object is deleted and its last state is returned.
-func (c *Collection) Update(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, change func(old *listwatch.Object) ([]byte, error)) (*listwatch.Object, error) {
+func (c *Collection) Update(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+	change func(old *listwatch.Object) ([]byte, error),
+) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		data, err := change(old)
 		if err != nil {
@@ -98,7 +101,9 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 }
 
 // ReplaceIf is like Replace. It also checks the preconditions p.
-func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte) (*listwatch.Object, error) {
+func (c *Collection) ReplaceIf(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte,
+) (*listwatch.Object, error) {
 	end, err := budget.BeginTurn(ctx, len(data))
 	if err != nil {
 		return nil, err
@@ -108,8 +113,10 @@ func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p listwat
 	switch {
 	case err != nil:
 		return nil, err
-	case p.UID != "" && own.UID != "" && p.UID != own.UID, p.Version != 0 && own.Version != 0 && p.Version != own.Version:
-		return nil, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)", p.UID, p.Version, own.UID, own.Version)
+	case p.UID != "" && own.UID != "" && p.UID != own.UID,
+		p.Version != 0 && own.Version != 0 && p.Version != own.Version:
+		return nil, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)",
+			p.UID, p.Version, own.UID, own.Version)
 	}
 	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
 	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
@@ -118,7 +125,9 @@ func (c *Collection) ReplaceIf(ctx context.Context, key listwatch.Key, p listwat
 // Delete removes the object at key and returns its last state, at the version of the delete.
 // An object with metadata.finalizers is not removed but gets a metadata.deletionTimestamp,
 // and is returned with it. It is removed by the Update that removes its last finalizer.
-func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
+func (c *Collection) Delete(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
 		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
 		if hasFinalizers && draft == nil {
@@ -130,7 +139,9 @@ func (c *Collection) Delete(ctx context.Context, key listwatch.Key, p listwatch.
 
 // draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
 // deletes reports whether the object must be deleted because it no longer has finalizers.
-func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, data []byte) (draft *Draft, deletes bool, err error) {
+func (c *Collection) draftUpdate(
+	ctx context.Context, old *listwatch.Object, data []byte,
+) (draft *Draft, deletes bool, err error) {
 	end, err := budget.BeginTurn(ctx, len(data)+len(old.Data))
 	if err != nil {
 		return nil, false, err
@@ -142,7 +153,9 @@ func (c *Collection) draftUpdate(ctx context.Context, old *listwatch.Object, dat
 	}
 	before, err := splitDocument(old.Data)
 	if err != nil {
-		return nil, false, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err}
+		return nil, false, &listwatch.Error{
+			Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err,
+		}
 	}
 	if err := c.spec.checkFinalizers(s, before); err != nil {
 		return nil, false, err
@@ -199,7 +212,10 @@ const maxWriteTries = 100
 
 // retry calls write with the newest object at key. It repeats this each time that write returns
 // Conflict.
-func (c *Collection) retry(ctx context.Context, key listwatch.Key, p listwatch.Preconditions, write func(old *listwatch.Object) (*listwatch.Object, error)) (*listwatch.Object, error) {
+func (c *Collection) retry(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+	write func(old *listwatch.Object) (*listwatch.Object, error),
+) (*listwatch.Object, error) {
 	for try := 1; ; try++ {
 		old, err := c.Get(ctx, key)
 		if err != nil {
@@ -234,7 +250,8 @@ func (c *Collection) checkPreconditions(old *listwatch.Object, p listwatch.Preco
 	if p.UID != "" {
 		uid, err := rawjson.String(rawjson.Lookup(old.Data, "metadata", "uid"))
 		if err != nil || uid != p.UID {
-			return c.spec.conflict(old.Key, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", p.UID, uid))
+			reason := fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", p.UID, uid)
+			return c.spec.conflict(old.Key, reason)
 		}
 	}
 	if p.Version != 0 && p.Version != old.Version {

@@ -135,6 +135,27 @@ func TestUpdateIgnoresChangesOfTheIdentity(t *testing.T) {
 	}
 }
 
+// An owned has a member of the metadata that listwatch.Metadata lacks.
+type owned struct {
+	ownedMetadata `json:"metadata"`
+}
+
+type ownedMetadata struct {
+	listwatch.Metadata
+	OwnerReferences []map[string]string `json:"ownerReferences,omitempty"`
+}
+
+func TestMetadataCanBeExtended(t *testing.T) {
+	_, c := newFlags(t)
+	things := typed.Collection[owned]{Store: c}
+	var o owned
+	o.Name, o.OwnerReferences = "a", []map[string]string{{"apiVersion": "v1", "kind": "Team", "name": "t", "uid": "u"}}
+	got, err := things.Create(t.Context(), o)
+	if err != nil || got.UID == "" || len(got.OwnerReferences) != 1 || got.Key() != o.Key() || typed.Check[owned]() != nil {
+		t.Errorf("got %+v, error %v, want an owner and a uid", got, err)
+	}
+}
+
 // A fixedStore has one object and accepts no write.
 type fixedStore struct {
 	listwatch.Store

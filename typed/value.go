@@ -24,7 +24,8 @@ func Check[T any]() error {
 	}
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Err: err,
-		Message: fmt.Sprintf("%s cannot be stored: it must embed listwatch.Metadata with the tag `json:\"metadata\"`", reflect.TypeFor[T]()),
+		Message: fmt.Sprintf("%s cannot be stored: it must embed listwatch.Metadata with the tag `json:\"metadata\"`",
+			reflect.TypeFor[T]()),
 	}
 }
 

@@ -55,7 +55,8 @@ func check(changes []Change, reached listwatch.Version, convert func(Change) (wr
 		slices.SortStableFunc(group, func(a, b write) int { return a.key.Compare(b.key) })
 		for i := 1; i < len(group); i++ {
 			if group[i].key == group[i-1].key {
-				return nil, invalid("version %d changes object %v twice: a version has one change of an object", group[i].Version, group[i].key)
+				return nil, invalid("version %d changes object %v twice: a version has one change of an object",
+					group[i].Version, group[i].key)
 			}
 		}
 	}
@@ -74,11 +75,13 @@ func (c *Cache) pastWrite(change Change) (write, error) {
 	}
 	switch old := change.Old; {
 	case old == nil && w.New == nil:
-		return w, invalid("the past deletes object %v at version %d: Old must be the object before the delete", w.key, w.Version)
+		return w, invalid("the past deletes object %v at version %d: Old must be the object before the delete",
+			w.key, w.Version)
 	case old == nil:
 		return w, nil
 	case old.Key != w.key:
-		return w, invalid("the change of %v at version %d has the old object %v: both must have the same key", w.key, w.Version, old.Key)
+		return w, invalid("the change of %v at version %d has the old object %v: both must have the same key",
+			w.key, w.Version, old.Key)
 	default:
 		w.Old = c.complete(old)
 		return w, checkObject(old)

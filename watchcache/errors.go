@@ -20,7 +20,8 @@ var (
 
 func unavailable(message string, err error) error {
 	return &listwatch.Error{
-		Code: listwatch.Unavailable, Op: "watchcache", Message: message, Err: err, Details: &listwatch.Details{RetryAfter: time.Second},
+		Code: listwatch.Unavailable, Op: "watchcache", Message: message, Err: err,
+		Details: &listwatch.Details{RetryAfter: time.Second},
 	}
 }
 
@@ -44,7 +45,8 @@ func errVersionZero(what string) error {
 // incompleteVersion is the error of a watch from a version whose readers may lack a change.
 func incompleteVersion(v listwatch.Version) error {
 	return &listwatch.Error{
-		Code: listwatch.Expired, Op: "watchcache", Message: fmt.Sprintf("a change was received after version %d had been read; list again", v),
+		Code: listwatch.Expired, Op: "watchcache",
+		Message: fmt.Sprintf("a change was received after version %d had been read; list again", v),
 	}
 }
 

@@ -50,7 +50,8 @@ func (c *Cache) state(objects []*listwatch.Object, v listwatch.Version) ([]*list
 		}
 		switch {
 		case o.Version > v:
-			return nil, invalid("object %v has version %d, which is above the version of the state, %d", o.Key, o.Version, v)
+			return nil, invalid("object %v has version %d, which is above the version of the state, %d",
+				o.Key, o.Version, v)
 		case seen[o.Key]:
 			return nil, invalid("the state has object %v twice", o.Key)
 		}
@@ -63,7 +64,8 @@ func (c *Cache) state(objects []*listwatch.Object, v listwatch.Version) ([]*list
 // replace sets the state. The caller must hold c.feed.
 func (c *Cache) replace(state []*listwatch.Object, v listwatch.Version, past []Change) error {
 	if v < c.last {
-		return invalid("the state has version %d, but the cache has reached version %d: versions must not go back", v, c.last)
+		return invalid("the state has version %d, but the cache has reached version %d: versions must not go back",
+			v, c.last)
 	}
 	if c.isReady() {
 		c.log.Reset(state, v)

@@ -41,7 +41,8 @@ func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	w, err := log.Watch(ctx, q)
 	// Check incomplete only when the watch is open: if Apply sets it after the check, the owner
 	// must call Replace, which ends the open watch.
-	if v := listwatch.Version(c.incomplete.Load()); err == nil && v != 0 && q.Start == listwatch.StartAt && q.Version == v && !q.SendsInitialEvents() {
+	v := listwatch.Version(c.incomplete.Load())
+	if err == nil && v != 0 && q.Start == listwatch.StartAt && q.Version == v && !q.SendsInitialEvents() {
 		_ = w.Close() // it has returned no event
 		return nil, incompleteVersion(v)
 	}

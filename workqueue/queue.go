@@ -64,9 +64,14 @@ type Queue[K comparable] struct {
 	// inProgress holds the keys that Get has returned and for which Done was not called yet.
 	inProgress map[K]struct{}
 	delayed    map[K]*delayedKey
-	failures   map[K]int
-	limit      limiter
 	isShutDown bool
+	retries[K]
+}
+
+// retries holds the state from which the delays of retries are computed.
+type retries[K comparable] struct {
+	failures map[K]int
+	limit    limiter
 }
 
 // A delayedKey is a pending delay of a key. The timer adds the key to the queue at the time due.

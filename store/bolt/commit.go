@@ -129,7 +129,9 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 		w.record.New = r.change.New.Seal(version)
 		at := Location{Collection: r.backend.name, Key: key, Version: version}
 		if stored.data, err = db.options.Transformer.ToStorage(at, w.record.New.Data); err != nil {
-			return w, &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of the data file", Err: err}
+			return w, &listwatch.Error{
+				Code: listwatch.Unavailable, Message: "the Transformer of the data file", Err: err,
+			}
 		}
 	}
 	w.encoded = stored.appendTo(make([]byte, 0, len(stored.data)+len(key.Namespace)+len(key.Name)+32), version)

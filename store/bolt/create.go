@@ -63,7 +63,10 @@ func openOrCreate(path string, o Options, deadline time.Time) (*file, error) {
 	case info.Size() == 0:
 		// A database is never empty. bbolt would initialize the file, and the loss of its
 		// content would go unnoticed.
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is empty; if its data is not needed, remove it to start with a new database"}
+		return nil, &listwatch.Error{
+			Code:    listwatch.Invalid,
+			Message: "the file is empty; if its data is not needed, remove it to start with a new database",
+		}
 	}
 	if err := inspect(path, time.Until(deadline)); err != nil {
 		return nil, err
@@ -97,7 +100,10 @@ func inspect(path string, lockTimeout time.Duration) error {
 				return err
 			}
 			if info.Size() < tx.Size() {
-				return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("the file is truncated: it has %d of %d bytes", info.Size(), tx.Size())}
+				return &listwatch.Error{
+					Code:    listwatch.Corrupt,
+					Message: fmt.Sprintf("the file is truncated: it has %d of %d bytes", info.Size(), tx.Size()),
+				}
 			}
 			_, err = readHeader(tx)
 			return err
@@ -140,7 +146,10 @@ func initialize(f *file, o Options) error {
 	}
 	last := keyOf(o.StartVersion)
 	values := []struct{ key, value []byte }{
-		{formatKey, strconv.AppendInt(nil, formatNumber, 10)}, {epochKey, []byte(rand.Text())}, {lastKey, last[:]}, {knownTextKey, stored},
+		{formatKey, strconv.AppendInt(nil, formatNumber, 10)},
+		{epochKey, []byte(rand.Text())},
+		{lastKey, last[:]},
+		{knownTextKey, stored},
 	}
 	return catchPanic(func() error {
 		return f.Update(func(tx *bbolt.Tx) error {

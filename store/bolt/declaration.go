@@ -51,7 +51,10 @@ func isDeclared(tx *bbolt.Tx, s store.CollectionSpec) (bool, error) {
 	if c, err := readCount(tx, name); err != nil || c == (recordCount{}) {
 		return false, err
 	}
-	return false, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the file has %s as %v, but it is declared as %v", name, have, want)}
+	return false, &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: fmt.Sprintf("the file has %s as %v, but it is declared as %v", name, have, want),
+	}
 }
 
 // declare adds the collection that s declares, or replaces the declaration of an empty

@@ -81,13 +81,16 @@ func openError(path string, err error) error {
 // writeError converts err, the error of a transaction of the file at path, to the error that its
 // writers receive.
 func writeError(path string, err error) error {
-	e := &listwatch.Error{Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: withoutPath{path, err}}
+	e := &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: withoutPath{path, err},
+	}
 	var damaged damagedError
 	switch {
 	case isOutOfSpace(err):
 		e.Message = "there is no space left for the data file"
 	case errors.As(err, &damaged):
-		e.Code, e.Message = listwatch.Corrupt, "the data file is damaged; reads continue from memory, but nothing more is written"
+		e.Code = listwatch.Corrupt
+		e.Message = "the data file is damaged; reads continue from memory, but nothing more is written"
 	}
 	return e
 }
@@ -112,14 +115,18 @@ func errClosed() error {
 // errDisplaced is the error of writes to a file that is no longer at its path. Such writes are
 // refused, because the next start would not find them.
 func errDisplaced() error {
-	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open"}
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the data file was deleted or replaced while it was open",
+	}
 }
 
 // errOverwritten is the error of writes after another program has written to the file. Such writes
 // are refused, because they would mix the database with the content of that program.
 func errOverwritten() error {
 	return &listwatch.Error{
-		Code: listwatch.Unavailable, Message: "the data file was overwritten while it was open; reads continue from memory, but nothing more is written",
+		Code: listwatch.Unavailable,
+		Message: "the data file was overwritten while it was open; " +
+			"reads continue from memory, but nothing more is written",
 	}
 }
 

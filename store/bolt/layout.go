@@ -58,7 +58,10 @@ type header struct {
 func readHeader(tx *bbolt.Tx) (h header, err error) {
 	b := tx.Bucket(headerBucket)
 	if b == nil {
-		return h, &listwatch.Error{Code: listwatch.Invalid, Message: "the file is a database of another program: it has no bucket " + string(headerBucket)}
+		return h, &listwatch.Error{
+			Code:    listwatch.Invalid,
+			Message: "the file is a database of another program: it has no bucket " + string(headerBucket),
+		}
 	}
 	format, err := strconv.Atoi(string(b.Get(formatKey)))
 	if err != nil || format < 1 {
@@ -66,8 +69,9 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 	}
 	if format > formatNumber {
 		return h, &listwatch.Error{
-			Code:    listwatch.Unsupported,
-			Message: fmt.Sprintf("the file has format %d and was written by a newer version; this one reads format %d", format, formatNumber),
+			Code: listwatch.Unsupported,
+			Message: fmt.Sprintf("the file has format %d and was written by a newer version; this one reads format %d",
+				format, formatNumber),
 		}
 	}
 	h.epoch, h.storedText = string(b.Get(epochKey)), b.Get(knownTextKey)

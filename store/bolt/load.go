@@ -105,7 +105,8 @@ func (l *loader) add(key, value []byte) error {
 		return nil
 	}
 	if have := versionAt(r.Old); have != stored.previous {
-		return fmt.Errorf("it replaced version %d of %v, but the version before it is %d", stored.previous, stored.key, have)
+		return fmt.Errorf("it replaced version %d of %v, but the version before it is %d",
+			stored.previous, stored.key, have)
 	}
 	if stored.deleted && r.Old == nil {
 		return fmt.Errorf("it deletes %v, which does not exist", stored.key)

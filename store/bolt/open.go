@@ -63,7 +63,9 @@ func (db *DB) readHeader() error {
 			db.epoch, db.last = h.epoch, h.last
 			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.storedText...))
 			if err != nil || string(text) != knownText {
-				return &listwatch.Error{Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err}
+				return &listwatch.Error{
+					Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err,
+				}
 			}
 			return nil
 		})
@@ -85,7 +87,9 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	case db.damage != nil:
 		return nil, db.damage
 	case db.collections[name] != nil:
-		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
+		return nil, &listwatch.Error{
+			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
+		}
 	}
 	saved, err := db.load(s)
 	if err != nil {

@@ -73,7 +73,9 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.collections[name] != nil {
-		return nil, &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name)}
+		return nil, &listwatch.Error{
+			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
+		}
 	}
 	b := &backend{db: db, Log: history.New(history.Options{
 		Retention: db.options.History, Description: s.Description(db.epoch), Revision: &db.revision,

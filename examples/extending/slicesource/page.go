@@ -33,7 +33,10 @@ func parseToken(text string) (t token, err error) {
 		err = json.Unmarshal(data, &t)
 	}
 	if err != nil {
-		err = &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("continue token %q: must come from an earlier list", text), Err: err}
+		err = &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("continue token %q: must come from an earlier list", text),
+			Err: err,
+		}
 	}
 	return t, err
 }
@@ -60,7 +63,10 @@ func expiredList(v, floor listwatch.Version, from token) error {
 }
 
 func expired(v, floor listwatch.Version) *listwatch.Error {
-	return &listwatch.Error{Code: listwatch.Expired, Message: fmt.Sprintf("too old resource version: %d, the oldest is %d: list again", v, floor)}
+	return &listwatch.Error{
+		Code:    listwatch.Expired,
+		Message: fmt.Sprintf("too old resource version: %d, the oldest is %d: list again", v, floor),
+	}
 }
 
 func notYet(v, newest listwatch.Version) error {
