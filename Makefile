@@ -132,10 +132,11 @@ vulncheck:
 workflows:
 	@$(TOOL) actionlint
 
-## long-fuzz: nightly: run every fuzz target for a minute
+## long-fuzz: nightly: run every fuzz target for a minute, and compare our HTTP/2 loop with net/http's
 .PHONY: long-fuzz
 long-fuzz:
 	@FUZZTIME=1m tools/fuzz
+	@go test -vet=off -timeout 1h ./transport/h2 -run TestLoopActsAsNetHTTP -sequences 200000
 
 ## long-analyze: nightly: staticcheck with all dependencies, which finds the use of what they have deprecated
 .PHONY: long-analyze

@@ -106,7 +106,7 @@ func (e *exchange) FlushError() error {
 // sendBody sends the head unless it was sent, then the buffer, then p.
 func (e *exchange) sendBody(p []byte, end bool) error {
 	r := &e.response
-	hasTrailers := end && len(e.trailerFields()) > 0
+	hasTrailers := end && !e.head && len(e.trailerFields()) > 0
 	sample := r.buf
 	if len(sample) == 0 {
 		sample = p
