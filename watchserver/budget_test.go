@@ -32,7 +32,7 @@ func wantBusy(t *testing.T, err error, limit string) {
 	if err != nil {
 		watchserver.WriteError(w, httptest.NewRequest("GET", "/", nil), err)
 	}
-	if !ok || e.Limit != limit || w.Code != 429 || w.Header().Get("Retry-After") == "" {
+	if !ok || e.Name != limit || w.Code != 429 || w.Header().Get("Retry-After") == "" {
 		t.Errorf("got %v (status %d, %v), want 429 with Retry-After for the limit %s", err, w.Code, w.Header(), limit)
 	}
 }

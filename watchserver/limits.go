@@ -123,7 +123,7 @@ func (s *Server) Usage() (used, limit Usage) {
 
 // errTooManyWatches refuses a watch because owner has reached the limit called name.
 func errTooManyWatches(name, owner string, limit int) error {
-	return &apihttp.LimitError{Limit: name, Err: &listwatch.Error{
+	return &apihttp.LimitError{Name: name, Err: &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
 		Message: fmt.Sprintf("too many watches: %s already has %d open, its limit", owner, limit),
 		Details: &listwatch.Details{RetryAfter: time.Second},

@@ -46,7 +46,7 @@ func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 		e, ok := errors.AsType[*apihttp.LimitError](err)
 		w := httptest.NewRecorder()
 		watchserver.WriteError(w, httptest.NewRequest("POST", "/", nil), err)
-		if !ok || e.Limit != "stored_bytes" || w.Code != http.StatusInsufficientStorage || w.Header().Get("Retry-After") != "10" {
+		if !ok || e.Name != "stored_bytes" || w.Code != http.StatusInsufficientStorage || w.Header().Get("Retry-After") != "10" {
 			t.Errorf("got %v with status %d, want 507 with Retry-After", err, w.Code)
 		}
 		if parsed := listwatch.ParseStatus(w.Body.Bytes()); parsed.Code != listwatch.Unavailable {

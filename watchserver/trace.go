@@ -22,7 +22,9 @@ import (
 // added. It may have ended. No hook receives the headers of the request, because they may
 // contain credentials.
 type Trace struct {
-	// Refused is called after an error response to a request.
+	// Refused is called after an error response to a request. If the request has exceeded a limit,
+	// errors.As finds an interface{ Limit() string } in err, which names the limit, such as
+	// "watches_per_client". The names are few and do not depend on the request.
 	Refused func(ctx context.Context, r Request, err error)
 	// Listed is called after the response to a list.
 	Listed func(ctx context.Context, l List)

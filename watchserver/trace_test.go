@@ -309,7 +309,7 @@ func TestRefusalsNameTheLimit(t *testing.T) {
 		Trace: &watchserver.Trace{Refused: func(_ context.Context, _ watchserver.Request, err error) {
 			name := ""
 			if e, ok := errors.AsType[*apihttp.LimitError](err); ok {
-				name = e.Limit
+				name = e.Limit()
 			}
 			limits = append(limits, name)
 		}},

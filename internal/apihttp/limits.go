@@ -113,15 +113,18 @@ func BodyTooLarge(limit int64) error {
 // A LimitError is the error of a request that exceeds a limit, so that refusals can be counted by
 // limit. It has the code and status of Err.
 type LimitError struct {
-	// Limit is a short name of the limit, such as "watches_per_client". The names are few and do
+	// Name is a short name of the limit, such as "watches_per_client". The names are few and do
 	// not depend on the request.
-	Limit string
+	Name string
 	// Err is the error that the client receives.
 	Err error
 }
 
 // Error implements error.
 func (e *LimitError) Error() string { return e.Err.Error() }
+
+// Limit returns Name. Hooks find this method with errors.As.
+func (e *LimitError) Limit() string { return e.Name }
 
 // Unwrap returns e.Err.
 func (e *LimitError) Unwrap() error { return e.Err }

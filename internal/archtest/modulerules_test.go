@@ -102,7 +102,7 @@ var moduleRules = []moduleRule{
 var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":       {"internal/apihttp", "internal/budget", "internal/rawjson"},
-	"observe":       {"internal/apihttp"},
+	"observe":       nil,
 	"conformance":   {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": {"internal/apihttp", "internal/httpbody"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.

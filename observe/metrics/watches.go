@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -96,8 +95,11 @@ func (m *Metrics) Trace() *watchserver.Trace {
 
 // limitOf returns the name of the limit that err reports, or "".
 func limitOf(err error) string {
-	if e, ok := errors.AsType[*apihttp.LimitError](err); ok {
-		return e.Limit
+	if e, ok := errors.AsType[interface {
+		error
+		Limit() string
+	}](err); ok {
+		return e.Limit()
 	}
 	if e, ok := errors.AsType[*store.QuotaError](err); ok {
 		return "quota_" + e.Quota
