@@ -3,6 +3,7 @@ package initial
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -11,71 +12,95 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
+// A requestLog records the query of each request for a watch.
+type requestLog struct {
+	mu      sync.Mutex
+	queries []url.Values // guarded by mu
+}
+
+// record returns a handler that records the query of a request and passes the request to step.
+func (l *requestLog) record(step http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		l.queries = append(l.queries, r.URL.Query())
+		l.mu.Unlock()
+		step(w, r)
+	}
+}
+
 func initialCutShort(e *harness.Env) {
-	markInitial := func(events ...listwatch.Event) []listwatch.Event {
-		for i := range events {
-			events[i].Initial = true
-		}
-		return events
+	part := []listwatch.Event{initialEvent("a", "7"), initialEvent("z", "2")}
+	whole := []listwatch.Event{
+		initialEvent("a", "7"), initialEvent("b", "5"), initialEvent("c", "6"),
+		harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"),
 	}
-	var mu sync.Mutex
-	var requests []string
-	watch := func(step http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			requests = append(requests, r.URL.Query().Get("resourceVersion")+" "+r.URL.Query().Get("sendInitialEvents"))
-			mu.Unlock()
-			step(w, r)
-		}
-	}
-	complete := append(markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("b", "5"),
-		harness.AddedEvent("c", "6")), harness.InitialEventsEnd(9), harness.AddedEvent("d", "10"))
+	var requests requestLog
 	cut := make(chan struct{})
-	_, at := e.ServeSequence(watch(e.SendThenHold(cut, markInitial(harness.AddedEvent("a", "7"), harness.AddedEvent("z",
-		"2"))...)), watch(e.SendThenEnd(complete...)), harness.RecordVersion(make(chan string, 1)))
+	_, at := e.ServeSequence(
+		requests.record(e.SendThenHold(cut, part...)),
+		requests.record(e.SendThenEnd(whole...)),
+		harness.RecordVersion(make(chan string, 1)),
+	)
 	ctx, cancel := context.WithTimeout(e.Context(), e.Patience())
 	defer cancel()
-	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
-	if err != nil {
-		e.Fatal(err)
-	}
-	defer func() { w.Close() }()
-	for range 2 {
+	w := openInitial(ctx, e, at)
+	for range part {
 		if _, err := e.NextOf(w); err != nil {
 			e.Fatal(err)
 		}
 	}
 	close(cut)
-	state := map[string]bool{}
-	for {
-		got, err := e.NextOf(w)
-		if err != nil {
-			// A client may report an error instead of retrying, but it must not resume from
-			// a part of the state. After an error, request the state again, as a caller of
-			// the client would.
-			next, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
-			if err != nil {
-				e.Fatal(err)
-			}
-			w.Close()
-			w = next
-			clear(state)
-			continue
-		}
-		if got.Type == listwatch.Synced {
-			break
-		}
-		state[got.Object.Key.Name] = true
-	}
+	state := readCompleteState(ctx, e, at, w)
 	if !state["b"] || !state["c"] {
 		e.Errorf("got the objects %v, want at least b and c", state)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, query := range requests {
-		if query != " true" {
-			e.Errorf("requested resourceVersion and sendInitialEvents %q, want \" true\": an incomplete state has no "+
-				"version to resume from", query)
+	requests.mu.Lock()
+	defer requests.mu.Unlock()
+	for _, q := range requests.queries {
+		if v := q.Get("resourceVersion"); v != "" {
+			e.Errorf("requested version %q: an incomplete state has no version to resume from", v)
+		}
+		if q.Get("sendInitialEvents") != "true" {
+			e.Errorf("requested %q, want initial events", q.Encode())
+		}
+	}
+}
+
+// initialEvent returns an ADDED event of an object that existed when the watch began.
+func initialEvent(name, version string) listwatch.Event {
+	ev := harness.AddedEvent(name, version)
+	ev.Initial = true
+	return ev
+}
+
+func openInitial(ctx context.Context, e *harness.Env, at *harness.Route) listwatch.Watcher {
+	e.Helper()
+	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return w
+}
+
+// readCompleteState returns the names of the objects before the end of the initial events. A
+// client may report an error instead of retrying, but it must not resume from a part of the
+// state. After an error, readCompleteState requests the state again, as a caller of the client
+// would.
+func readCompleteState(ctx context.Context, e *harness.Env, at *harness.Route, w listwatch.Watcher) map[string]bool {
+	e.Helper()
+	defer func() { w.Close() }()
+	state := map[string]bool{}
+	for {
+		got, err := e.NextOf(w)
+		switch {
+		case err != nil:
+			w.Close()
+			w = openInitial(ctx, e, at)
+			clear(state)
+		case got.Type == listwatch.Synced:
+			return state
+		default:
+			state[got.Object.Key.Name] = true
 		}
 	}
 }
