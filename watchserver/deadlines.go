@@ -8,18 +8,6 @@ import (
 	"github.com/listwatch/listwatch/internal/timers"
 )
 
-// deadlines holds the times at which a stream has something to send without an event. Its driver
-// owns it. Each time is zero if nothing is due.
-type deadlines struct {
-	timer       timers.Entry // its Call is wake
-	endAt       timers.Time  // when the watch times out
-	bookmarkAt  timers.Time  // when the next bookmark is due
-	heartbeatAt timers.Time  // when the next heartbeat is due
-	bookmarks   bool         // the client allows bookmarks; immutable
-	// bookmarkDeferred is true while a bookmark that was due waits for the next segment.
-	bookmarkDeferred bool
-}
-
 // maxDuration is the upper bound of the durations in [Timing], so that they can be doubled
 // without an overflow.
 const maxDuration = 365 * 24 * time.Hour
@@ -98,4 +86,11 @@ func (s *stream) nextDue() timers.Time {
 		consider(s.server.timerAt(f.at))
 	}
 	return next
+}
+
+// timerAt converts a time of the wall clock to the time of a timer: now if the time has passed, and
+// maxDuration from now if it is further away. Setting the clock makes the result wrong, so callers
+// look at the clock again when the timer fires.
+func (s *Server) timerAt(at time.Time) timers.Time {
+	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
 }

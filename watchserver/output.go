@@ -1,31 +1,17 @@
 package watchserver
 
 import (
+	"cmp"
 	"errors"
+	"io"
+	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/timers"
-	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/internal/wire/frames"
-	"github.com/listwatch/listwatch/transport"
 )
-
-// An output is the part of a stream that encodes and writes. Its driver owns it, except for the
-// counters.
-type output struct {
-	sender   transport.Sender
-	encoder  wire.StreamEncoder
-	lastSent listwatch.Version // the last version sent; zero during the initial events
-
-	// Written by the driver, read by any goroutine.
-	events, bytes, sentVersion atomic.Int64
-	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in
-	// progress.
-	writingSince atomic.Int64
-}
 
 // A batch holds the working memory of one step. It is pooled so that idle streams hold none.
 type batch struct {
@@ -222,4 +208,30 @@ func (s *stream) sendHeartbeat(b *batch, now timers.Time) error {
 	}
 	b.add(heartbeat, s.encoder.WireSize(heartbeat))
 	return s.flush(b)
+}
+
+// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF, and otherwise with an
+// ERROR event.
+func (s *stream) fail(b *batch, cause error) error {
+	if errors.Is(cause, io.EOF) {
+		return errComplete
+	}
+	return s.sendErrorEvent(b, cause)
+}
+
+// resumeVersion returns a version that the client may resume from, or zero within the
+// initial events.
+func (s *stream) resumeVersion() listwatch.Version {
+	if at := s.poller.Position(); at >= s.lastSent {
+		return at
+	}
+	return 0
+}
+
+// batchBytes returns Limits.BatchBytes, or its default.
+func (s *Server) batchBytes() int {
+	if n := cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes); n > 0 {
+		return n
+	}
+	return math.MaxInt
 }

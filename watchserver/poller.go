@@ -82,10 +82,10 @@ func (p *bufferedPoller) read(ctx context.Context) {
 			p.put(nil, errInternal())
 		}
 	}()
-	var batch [64]listwatch.Event
+	var events [64]listwatch.Event
 	for {
-		n, err := p.watcher.Next(ctx, batch[:])
-		p.put(batch[:n], err)
+		n, err := p.watcher.Next(ctx, events[:])
+		p.put(events[:n], err)
 		if err != nil {
 			return
 		}
@@ -198,3 +198,12 @@ func (f failedPoller) Next(context.Context, []listwatch.Event) (int, error) { re
 func (f failedPoller) Wake(wake func())                                     { wake() }
 func (f failedPoller) Position() listwatch.Version                          { return 0 }
 func (f failedPoller) Close() error                                         { return nil }
+
+// A pendingPoller is a Poller that may be waiting for a version in the future. PendingError
+// returns the error to report in that case, and otherwise nil.
+type pendingPoller interface{ PendingError() error }
+
+// errInternal is the error that a client receives after a panic.
+func errInternal() error {
+	return &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}
+}

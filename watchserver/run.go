@@ -6,72 +6,12 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
 )
-
-// A driverState is the state of the driver of a stream.
-type driverState = int32
-
-const (
-	driverIdle      driverState = iota // no driver is scheduled or running
-	driverRunning                      // a driver is scheduled or running
-	driverRewoken                      // wake was called while a driver was running
-	driverCompleted                    // the stream has ended
-)
-
-// A driver takes the steps of a stream.
-type driver struct {
-	state atomic.Int32 // a driverState
-	// driveFunc is the method drive of the stream, or driveScheduled if its sender is a
-	// transport.Scheduler. It is evaluated once, because each evaluation allocates.
-	driveFunc    func()
-	disconnected atomic.Bool // the transport has called the function passed to OnDone
-	ownsConn     bool        // the transport reads the connection; immutable
-
-	// Owned by the driver.
-	started      bool // the method open was called
-	reportedSync bool // Stream.Progress was called with a version
-}
-
-// wake makes the driver take another step. It starts the driver unless it is scheduled or running.
-// It never blocks.
-func (s *stream) wake() {
-	for {
-		switch s.state.Load() {
-		case driverIdle:
-			if s.state.CompareAndSwap(driverIdle, driverRunning) {
-				s.schedule()
-				return
-			}
-		case driverRunning:
-			if s.state.CompareAndSwap(driverRunning, driverRewoken) {
-				return
-			}
-		default:
-			return
-		}
-	}
-}
-
-// scheduler returns the transport's scheduler, or nil if it has none.
-func (s *stream) scheduler() transport.Scheduler {
-	t, _ := s.sender.(transport.Scheduler)
-	return t
-}
-
-func (s *stream) schedule() {
-	if t := s.scheduler(); t != nil {
-		t.Go(s.driveFunc)
-		return
-	}
-	go s.driveFunc()
-}
 
 // drive takes steps until nothing is pending or due.
 func (s *stream) drive() {
@@ -255,11 +195,6 @@ func (s *stream) guard(f func()) {
 func (s *stream) logPanic(p any) {
 	s.server.logger().Error("watchserver: panic in a watch",
 		"path", s.origin.Value().request.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-}
-
-// errInternal is the error that a client receives after a panic.
-func errInternal() error {
-	return &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}
 }
 
 // reason returns the error for Trace.Closed. The parameter cause is the reason for which the driver

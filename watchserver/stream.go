@@ -3,13 +3,14 @@ package watchserver
 import (
 	"context"
 	"errors"
-	"io"
 	"sync/atomic"
 	"time"
 	"unique"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/timers"
+	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // A stream is one open watch. Its driver calls step, which blocks only in writes. The driver runs
@@ -69,119 +70,102 @@ type attachment struct {
 
 var detached = &attachment{ctx: context.Background()}
 
+// An output is the part of a stream that encodes and writes. Its driver owns it, except for the
+// counters.
+type output struct {
+	sender   transport.Sender
+	encoder  wire.StreamEncoder
+	lastSent listwatch.Version // the last version sent; zero during the initial events
+
+	// Written by the driver, read by any goroutine.
+	events, bytes, sentVersion atomic.Int64
+	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in
+	// progress.
+	writingSince atomic.Int64
+}
+
+// deadlines holds the times at which a stream has something to send without an event. Its driver
+// owns it. Each time is zero if nothing is due.
+type deadlines struct {
+	timer       timers.Entry // its Call is wake
+	endAt       timers.Time  // when the watch times out
+	bookmarkAt  timers.Time  // when the next bookmark is due
+	heartbeatAt timers.Time  // when the next heartbeat is due
+	bookmarks   bool         // the client allows bookmarks; immutable
+	// bookmarkDeferred is true while a bookmark that was due waits for the next segment.
+	bookmarkDeferred bool
+}
+
+// A driver takes the steps of a stream.
+type driver struct {
+	state atomic.Int32 // a driverState
+	// driveFunc is the method drive of the stream, or driveScheduled if its sender is a
+	// transport.Scheduler. It is evaluated once, because each evaluation allocates.
+	driveFunc    func()
+	disconnected atomic.Bool // the transport has called the function passed to OnDone
+	ownsConn     bool        // the transport reads the connection; immutable
+
+	// Owned by the driver.
+	started      bool // the method open was called
+	reportedSync bool // Stream.Progress was called with a version
+}
+
+// A failure is the time at which a stream ends with an error, and that error.
+type failure struct {
+	at    time.Time
+	err   error
+	abort timers.Entry // disconnects a client that does not accept the error
+}
+
+// A driverState is the state of the driver of a stream.
+type driverState = int32
+
+const (
+	driverIdle      driverState = iota // no driver is scheduled or running
+	driverRunning                      // a driver is scheduled or running
+	driverRewoken                      // wake was called while a driver was running
+	driverCompleted                    // the stream has ended
+)
+
+// wake makes the driver take another step. It starts the driver unless it is scheduled or running.
+// It never blocks.
+func (s *stream) wake() {
+	for {
+		switch s.state.Load() {
+		case driverIdle:
+			if s.state.CompareAndSwap(driverIdle, driverRunning) {
+				s.schedule()
+				return
+			}
+		case driverRunning:
+			if s.state.CompareAndSwap(driverRunning, driverRewoken) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// scheduler returns the transport's scheduler, or nil if it has none.
+func (s *stream) scheduler() transport.Scheduler {
+	t, _ := s.sender.(transport.Scheduler)
+	return t
+}
+
+func (s *stream) schedule() {
+	if t := s.scheduler(); t != nil {
+		t.Go(s.driveFunc)
+		return
+	}
+	go s.driveFunc()
+}
+
 // The errors that step returns for a stream that ended cleanly.
 var (
 	errComplete = errors.New("the watch is complete")
 	errDraining = errors.New("the server is draining")
 )
-
-// step sends the pending events, and the bookmark or heartbeat if one is due at now. The result
-// wakeAt is the time at which step must be called next, unless the poller wakes the stream before.
-// It equals now if more events may be pending, and is zero if nothing is due.
-//
-// After an error the stream has ended and nothing more may be sent. The error is errComplete,
-// errDraining, or the reason for the end, which was sent to the client as an ERROR event if that
-// was possible.
-func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
-	b := newBatch(now)
-	defer b.release()
-	if f := s.dueFailure(); f != nil {
-		return now, s.finishWith(b, f.err)
-	}
-	// Load drainAt before Poll, so that all events committed before the drain are sent.
-	drainAt := timers.Time(s.drainAt.Load())
-	n, pollErr := s.poller.PollFrames(b.events[:], b.refs[:])
-	b.polled = n
-	if err := s.sendPolled(b); err != nil {
-		return now, err
-	}
-	if s.progress != nil {
-		s.reportProgress(n)
-	}
-	// A stream whose time is up ends even if more events are pending. A draining stream sends the
-	// pending events first.
-	if n == len(b.events) && !isDue(s.endAt, now) {
-		return now, nil
-	}
-	if pollErr != nil {
-		return now, s.fail(b, pollErr)
-	}
-	if isDue(s.endAt, now) || isDue(drainAt, now) {
-		return now, s.finish(b)
-	}
-	if isDue(s.bookmarkAt, now) && !s.deferBookmark(now) {
-		if err := s.sendBookmark(b); err != nil {
-			return now, err
-		}
-		s.scheduleBookmark(now)
-	}
-	if isDue(s.heartbeatAt, now) {
-		if err := s.sendHeartbeat(b, now); err != nil {
-			return now, err
-		}
-	}
-	return s.nextDue(), nil
-}
-
-// A pendingPoller is a Poller that may be waiting for a version in the future. PendingError
-// returns the error to report in that case, and otherwise nil.
-type pendingPoller interface{ PendingError() error }
-
-// finish ends a stream cleanly because its time is up or the server drains, with a last
-// bookmark if the client allows bookmarks.
-func (s *stream) finish(b *batch) error {
-	if p, ok := s.poller.(pendingPoller); ok && p.PendingError() != nil {
-		// A clean end would imply that no event has happened since the requested version.
-		return s.fail(b, p.PendingError())
-	}
-	if err := s.sendBookmark(b); err != nil {
-		return err
-	}
-	if s.drainAt.Load() != 0 {
-		return errDraining
-	}
-	return errComplete
-}
-
-// finishWith ends a stream for a reason outside of its Source: with a last bookmark if the client
-// allows bookmarks, and then with cause as an ERROR event, or cleanly if cause is errComplete.
-func (s *stream) finishWith(b *batch, cause error) error {
-	if cause == errComplete {
-		return s.finish(b)
-	}
-	if err := s.sendBookmark(b); err != nil {
-		return err
-	}
-	return s.sendErrorEvent(b, cause)
-}
-
-// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF, and otherwise with an
-// ERROR event.
-func (s *stream) fail(b *batch, cause error) error {
-	if errors.Is(cause, io.EOF) {
-		return errComplete
-	}
-	return s.sendErrorEvent(b, cause)
-}
-
-// reportProgress calls Stream.Progress when events were sent, or when the client can resume for the
-// first time. n is the number of events.
-func (s *stream) reportProgress(n int) {
-	at := s.resumeVersion()
-	if n > 0 || at > 0 && !s.reportedSync {
-		s.reportedSync = s.reportedSync || at > 0
-		s.progress(n, at)
-	}
-}
-
-// resumeVersion returns a version that the client may resume from, or zero within the
-// initial events.
-func (s *stream) resumeVersion() listwatch.Version {
-	if at := s.poller.Position(); at >= s.lastSent {
-		return at
-	}
-	return 0
-}
 
 // describe returns the current state of s.
 func (s *stream) describe() Watch {

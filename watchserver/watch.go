@@ -1,10 +1,8 @@
 package watchserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"unique"
 
@@ -169,12 +167,4 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 		st.heartbeatAt = now.Add(s.heartbeat())
 	}
 	return st
-}
-
-// batchBytes returns Limits.BatchBytes, or its default.
-func (s *Server) batchBytes() int {
-	if n := cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes); n > 0 {
-		return n
-	}
-	return math.MaxInt
 }

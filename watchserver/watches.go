@@ -192,16 +192,6 @@ func (s *Server) Drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// abortTimeout limits the time that Drain waits for watches whose clients it has
-// disconnected.
-const abortTimeout = time.Second
-
-// drain makes s end at time t.
-func (s *stream) drain(t timers.Time) {
-	s.drainAt.Store(int64(t))
-	s.wake()
-}
-
 // Watches returns a description of each open watch, oldest first.
 func (s *Server) Watches() []Watch {
 	streams := s.watches.all()
@@ -211,64 +201,6 @@ func (s *Server) Watches() []Watch {
 	}
 	slices.SortFunc(all, func(a, b Watch) int { return cmp.Compare(a.ID, b.ID) })
 	return all
-}
-
-// A failure is the time at which a stream ends with an error, and that error.
-type failure struct {
-	at    time.Time
-	err   error
-	abort timers.Entry // disconnects a client that does not accept the error
-}
-
-// failAt makes s end with an error at the given time, or now if that time has passed. Before it
-// ends, s sends a bookmark if the client allows bookmarks, and err as an ERROR event. A client that
-// does not accept them within abortTimeout is disconnected. If failAt is called several times, the
-// earliest time counts. Any goroutine may call it.
-//
-// It is the only way to end a stream with an error from outside, whatever the reason: the end of
-// the request's context, the expiry of credentials, or an operator.
-func (s *stream) failAt(at time.Time, err error) {
-	next := &failure{at: at, err: err}
-	setAbort := func() { s.server.timers.Set(&next.abort, s.server.timerAt(at).Add(abortTimeout)) }
-	next.abort.Call = func() {
-		if time.Now().Before(at) { // the clock was set back
-			setAbort()
-			return
-		}
-		go s.sender.Close(transport.Abort)
-	}
-	setAbort()
-	for {
-		old := s.failure.Load()
-		if old != nil && !at.Before(old.at) {
-			s.server.timers.Stop(&next.abort)
-			return
-		}
-		if !s.failure.CompareAndSwap(old, next) {
-			continue
-		}
-		if old != nil {
-			s.server.timers.Stop(&old.abort)
-		}
-		s.wake()
-		return
-	}
-}
-
-// timerAt converts a time of the wall clock to the time of a timer: now if the time has passed, and
-// maxDuration from now if it is further away. Setting the clock makes the result wrong, so callers
-// look at the clock again when the timer fires.
-func (s *Server) timerAt(at time.Time) timers.Time {
-	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
-}
-
-// dueFailure returns the failure of s if its time has been reached, and otherwise nil. It reads the
-// clock itself, because credentials expire by the wall clock, which can be set.
-func (s *stream) dueFailure() *failure {
-	if f := s.failure.Load(); f != nil && !time.Now().Before(f.at) {
-		return f
-	}
-	return nil
 }
 
 // End ends the open watches for which match returns true, and returns their number. It does not
