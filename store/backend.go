@@ -22,8 +22,8 @@ type Backend interface {
 	Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error)
 	// Commit writes c under a new version and returns the object after the write. For a
 	// delete, it returns the last state, at the version of the delete. If the object at
-	// c.Key no longer has the version of c.Old, Commit writes nothing and returns an error
-	// of code Conflict.
+	// c.Key no longer has the version of c.Old, Commit writes nothing and returns the error
+	// of c.Check.
 	Commit(ctx context.Context, c Change) (*listwatch.Object, error)
 }
 
@@ -34,6 +34,18 @@ type Change struct {
 	Old *listwatch.Object
 	// New is the object to write. If nil, the object is deleted.
 	New *Draft
+}
+
+// Check returns nil if c can be committed. current is the newest object at c.Key, or nil if there
+// is none. Otherwise the error has code Conflict or, for a delete of an absent object, NotFound.
+func (c Change) Check(current *listwatch.Object) error {
+	switch {
+	case (current == nil) != (c.Old == nil), current != nil && current.Version != c.Old.Version:
+		return &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
+	case current == nil && c.New == nil:
+		return &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
+	}
+	return nil
 }
 
 // A Draft is an object that is complete except for its version. It is prepared before the

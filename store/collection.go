@@ -122,11 +122,12 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 		return c.backend.Commit(ctx, change)
 	}
 	old, err := c.backend.Get(ctx, change.Key)
+	if err == nil {
+		err = change.Check(old)
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case (old == nil) != (change.Old == nil) || old != nil && old.Version != change.Old.Version:
-		return nil, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
 	case change.New == nil:
 		return change.Old, nil
 	case change.Old == nil:

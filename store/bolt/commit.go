@@ -116,11 +116,8 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 		return w, db.damage
 	}
 	key, old := r.change.Key, r.backend.Log.Get(r.change.Key)
-	if versionAt(old) != versionAt(r.change.Old) {
-		return w, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
-	}
-	if old == nil && r.change.New == nil {
-		return w, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
+	if err := r.change.Check(old); err != nil {
+		return w, err
 	}
 	version := db.last + 1
 	w = pendingWrite{request: r, record: history.Record{Version: version, Old: old}}

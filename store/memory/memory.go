@@ -140,11 +140,8 @@ func (b *backend) append(c store.Change) (r history.Record, err error) {
 	b.db.mu.Lock()
 	defer b.db.mu.Unlock()
 	r.Old = b.Log.Get(c.Key)
-	if versionOf(r.Old) != versionOf(c.Old) {
-		return r, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
-	}
-	if r.Old == nil && c.New == nil {
-		return r, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
+	if err := c.Check(r.Old); err != nil {
+		return r, err
 	}
 	b.db.last++
 	r.Version = b.db.last
@@ -153,12 +150,4 @@ func (b *backend) append(c store.Change) (r history.Record, err error) {
 	}
 	b.Append(r)
 	return r, nil
-}
-
-// versionOf returns the version of o, or 0 if o is nil.
-func versionOf(o *listwatch.Object) listwatch.Version {
-	if o == nil {
-		return 0
-	}
-	return o.Version
 }

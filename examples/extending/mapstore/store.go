@@ -56,8 +56,8 @@ func (b *Backend) Get(_ context.Context, key listwatch.Key) (*listwatch.Object, 
 func (b *Backend) Commit(_ context.Context, c store.Change) (*listwatch.Object, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.objects[c.Key] != c.Old {
-		return nil, &listwatch.Error{Code: listwatch.Conflict, Message: "the object was changed: read it again"}
+	if err := c.Check(b.objects[c.Key]); err != nil {
+		return nil, err
 	}
 	b.newest++
 	w := slicesource.Write{Version: b.newest, Old: c.Old}
