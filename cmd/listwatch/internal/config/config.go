@@ -114,15 +114,20 @@ func set(f *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	return f.Set(flag.Name, value.Value)
 }
 
-// suggest returns advice for an unknown key. The advice names a similar flag, if there is one.
+// suggest returns advice for an unknown key. The advice names the most similar flags, if there
+// are similar ones.
 func suggest(key string, f *pflag.FlagSet) string {
-	names := &cobra.Command{SuggestionsMinimumDistance: 3}
+	names := &cobra.Command{}
 	f.VisitAll(func(flag *pflag.Flag) {
 		if allowed(flag) {
 			names.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
 		}
 	})
-	similar := names.SuggestionsFor(strings.ReplaceAll(strings.TrimLeft(key, "-"), "_", "-"))
+	var similar []string
+	for names.SuggestionsMinimumDistance <= 3 && len(similar) == 0 {
+		similar = names.SuggestionsFor(strings.ReplaceAll(strings.TrimLeft(key, "-"), "_", "-"))
+		names.SuggestionsMinimumDistance++
+	}
 	if len(similar) == 0 {
 		return "must be the name of a flag without dashes; --print-config lists them"
 	}
