@@ -2,6 +2,7 @@ package protobody
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -12,6 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// ErrTooLarge is returned if the JSON would exceed the limit.
+var ErrTooLarge = errors.New("the JSON exceeds the limit")
+
+// An unknownError describes a kind or a field that would be lost.
+type unknownError string
+
+func (e unknownError) Error() string { return string(e) }
 
 // messages describes the messages that Go types are decoded from. The types' own code decodes them,
 // but skips unknown fields and needs memory for each message in an empty list.

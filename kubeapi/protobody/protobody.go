@@ -18,9 +18,6 @@ import (
 // MediaType is the media type of Kubernetes' Protocol Buffers.
 const MediaType = runtime.ContentTypeProtobuf
 
-// ErrTooLarge is returned if the JSON would exceed the limit.
-var ErrTooLarge = errors.New("the JSON exceeds the limit")
-
 // ToJSON converts the object in a request body to compact JSON. It returns [ErrTooLarge] if the
 // JSON would have more bytes than limit. Other errors are of type *listwatch.Error: with code
 // Unsupported and status 415 if the kind or a field with a value is unknown, and with code Invalid
@@ -35,11 +32,6 @@ func ToJSON(body []byte, limit int64) ([]byte, error) {
 	}
 	return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body must be an object in " + MediaType, Err: err}
 }
-
-// An unknownError describes a kind or a field that would be lost.
-type unknownError string
-
-func (e unknownError) Error() string { return string(e) }
 
 // unsupported returns an error of status 415. Typed clients of Kubernetes send Protocol
 // Buffers by default and do not fall back to JSON, so the message explains how to configure

@@ -3,7 +3,6 @@ package strategicpatch
 import (
 	"slices"
 
-	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
@@ -11,19 +10,6 @@ import (
 // a pass over the list. A list is changed repeatedly if it is in an element of an outer list,
 // and several elements of the patch have the key of that element.
 const maxVisits = 16
-
-// A list is a JSON list under construction.
-type list struct {
-	items  []*item
-	visits int
-}
-
-// An item is an element of a list.
-type item struct {
-	node
-	key      string // empty if the element has no key
-	position int    // index that the first element with this key had before the patch; -1 if new
-}
 
 // applyToList applies c to the list n, whose path is the parameter at.
 func (n *node) applyToList(c *fieldPatch, f schema.Field, at fieldPath) error {
@@ -81,41 +67,6 @@ func (l *list) assignKeys(mergeKey string) {
 			first[it.key] = i
 		}
 	}
-}
-
-func (n *node) keyOf(mergeKey string) string {
-	switch {
-	case mergeKey == "" && n.raw != nil && n.object == nil:
-		return scalarKey(n.raw)
-	case mergeKey == "" || n.kind() != '{':
-		return ""
-	case n.object == nil:
-		return scalarKey(rawjson.Lookup(n.raw, mergeKey))
-	}
-	if v := n.object.find(mergeKey); v != nil {
-		return scalarKey(v.raw)
-	}
-	return ""
-}
-
-// scalarKey returns equal keys for equal scalars. Strings are compared by content, and
-// numbers by their text. The key is empty for null, for values that are not scalars, and
-// for a missing value.
-func scalarKey(raw []byte) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	switch raw[0] {
-	case '{', '[', 'n':
-		return ""
-	case '"':
-		s, err := rawjson.String(raw)
-		if err != nil {
-			return ""
-		}
-		return `"` + s
-	}
-	return string(raw)
 }
 
 // replace replaces the elements of l with the elements of value, and returns their keys.

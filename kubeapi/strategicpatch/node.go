@@ -142,3 +142,51 @@ func (o *object) retain(names map[string]bool) {
 		o.index[m.name] = i
 	}
 }
+
+// A list is a JSON list under construction.
+type list struct {
+	items  []*item
+	visits int
+}
+
+// An item is an element of a list.
+type item struct {
+	node
+	key      string // empty if the element has no key
+	position int    // index that the first element with this key had before the patch; -1 if new
+}
+
+func (n *node) keyOf(mergeKey string) string {
+	switch {
+	case mergeKey == "" && n.raw != nil && n.object == nil:
+		return scalarKey(n.raw)
+	case mergeKey == "" || n.kind() != '{':
+		return ""
+	case n.object == nil:
+		return scalarKey(rawjson.Lookup(n.raw, mergeKey))
+	}
+	if v := n.object.find(mergeKey); v != nil {
+		return scalarKey(v.raw)
+	}
+	return ""
+}
+
+// scalarKey returns equal keys for equal scalars. Strings are compared by content, and
+// numbers by their text. The key is empty for null, for values that are not scalars, and
+// for a missing value.
+func scalarKey(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	switch raw[0] {
+	case '{', '[', 'n':
+		return ""
+	case '"':
+		s, err := rawjson.String(raw)
+		if err != nil {
+			return ""
+		}
+		return `"` + s
+	}
+	return string(raw)
+}

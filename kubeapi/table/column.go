@@ -206,3 +206,11 @@ func newRow(object []byte, now time.Time) *row {
 
 // at returns the value at a path of member names.
 func (r *row) at(path ...string) jsonvalue.Value { return r.node.Lookup(path...) }
+
+// A podSummary is the state of a pod as kubectl shows it in one line.
+type podSummary struct {
+	reason       string
+	ready, total int
+	restarts     int64
+	lastRestart  time.Time // zero if unknown
+}

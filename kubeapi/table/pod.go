@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
@@ -62,14 +61,6 @@ func podGates(dst []byte, r *row) []byte {
 		return rawjson.AppendString(dst, orNone(""))
 	}
 	return fmt.Appendf(dst, `"%d/%d"`, met, total)
-}
-
-// A podSummary is the state of a pod as kubectl shows it in one line.
-type podSummary struct {
-	reason       string
-	ready, total int
-	restarts     int64
-	lastRestart  time.Time // zero if unknown
 }
 
 // summaryOf returns the summary of the pod in r. It computes the summary only once, because
