@@ -146,26 +146,6 @@ type PathRule struct {
 	Paths []string `json:"nonResourceURLs"`
 }
 
-// accessReviews and rulesReviews are the resources with which clients ask what their user may do.
-// They have no collections.
-var (
-	accessReviews = reviewResource("selfsubjectaccessreview", accessreview.Kind)
-	rulesReviews  = reviewResource("selfsubjectrulesreview", accessreview.RulesKind)
-	reviewVerbs   = []string{"create"}
-)
-
-func reviewResource(singular, kind string) Resource {
-	return Resource{
-		Group: accessreview.Group, Version: accessreview.Version, Plural: singular + "s", Kind: kind,
-		Names: Names{Singular: singular}, Endpoints: Endpoints{NoStatus: true},
-	}
-}
-
-// isReview reports whether r is one of the resources for reviews.
-func (r Resource) isReview() bool {
-	return r.Group == accessreview.Group && (r.Plural == accessReviews.Plural || r.Plural == rulesReviews.Plural)
-}
-
 // serveReviews serves the paths of reviews.
 func (h *Handler) serveReviews(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) (found bool, err error) {
 	switch r.URL.Path {

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/table"
 )
@@ -66,4 +67,24 @@ func eventResource() Resource {
 		Columns: table.EventColumns(),
 		Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Event")},
 	}
+}
+
+// accessReviews and rulesReviews are the resources with which clients ask what their user may do.
+// They have no collections.
+var (
+	accessReviews = reviewResource("selfsubjectaccessreview", accessreview.Kind)
+	rulesReviews  = reviewResource("selfsubjectrulesreview", accessreview.RulesKind)
+	reviewVerbs   = []string{"create"}
+)
+
+func reviewResource(singular, kind string) Resource {
+	return Resource{
+		Group: accessreview.Group, Version: accessreview.Version, Plural: singular + "s", Kind: kind,
+		Names: Names{Singular: singular}, Endpoints: Endpoints{NoStatus: true},
+	}
+}
+
+// isReview reports whether r is one of the resources for reviews.
+func (r Resource) isReview() bool {
+	return r.Group == accessreview.Group && (r.Plural == accessReviews.Plural || r.Plural == rulesReviews.Plural)
 }

@@ -79,9 +79,6 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 	return nil
 }
 
-// discovered returns the resources that discovery lists.
-func (h *Handler) discovered() []Resource { return append(h.Resources(), accessReviews, rulesReviews) }
-
 // groups returns the names of the API groups, without the core group, in the order in which
 // they were added.
 func (h *Handler) groups() []string {

@@ -24,7 +24,7 @@
 // # Where to look
 //
 // resource.go declares what is served, and resourcename.go checks the names. route.go parses a
-// path, and handler.go dispatches the request. response.go reads one object, write.go, delete.go
+// path, and serve.go dispatches the request. response.go reads one object, write.go, delete.go
 // and patch.go write, and scale.go implements the scale subresource. Package watchserver serves
 // lists and watches. body.go reads request bodies, and package protobody converts Protocol
 // Buffers. Package schema has the types of fields, and package strategicpatch applies strategic

@@ -1,16 +1,11 @@
 package kubeapi
 
 import (
-	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
@@ -117,6 +112,9 @@ func (h *Handler) Resources() []Resource {
 	return all
 }
 
+// discovered returns the resources that discovery lists.
+func (h *Handler) discovered() []Resource { return append(h.Resources(), accessReviews, rulesReviews) }
+
 // Collection returns the collection served as r, or nil if there is none.
 func (h *Handler) Collection(r Resource) *store.Collection {
 	s, _ := h.findResource(r.Group, r.Version, r.Plural)
@@ -138,153 +136,4 @@ func (h *Handler) findResource(group, version, plural string) (servedResource, b
 func (h *Handler) Drain(ctx context.Context) error {
 	h.draining.Store(true)
 	return h.Server.Drain(ctx)
-}
-
-// ServeHTTP serves the API. Errors are sent as a Kubernetes Status.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if isProbe(r.URL.Path) {
-		r = apihttp.WithoutCredentials(r)
-	}
-	if h.Server.Access.Authenticator == nil && watchserver.UserOf(r.Context()).Name == "" {
-		r = r.WithContext(watchserver.WithUser(r.Context(), Anonymous()))
-	}
-	h.Server.Gate(apihttp.HandlerFunc(h.serve)).ServeHTTP(w, r)
-}
-
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	// Each of these functions serves some paths, and returns false for the others.
-	for _, serve := range []func(http.ResponseWriter, *http.Request, *apihttp.Admitted) (found bool, err error){
-		h.serveHealth, h.serveIndex, h.serveDiscovery, h.serveOpenAPI, h.serveReviews,
-	} {
-		if found, err := serve(w, r, a); found {
-			return err
-		}
-	}
-	return h.serveResource(w, r, a)
-}
-
-// A resourceRequest is a request whose path names a served resource.
-type resourceRequest struct {
-	servedResource
-	route
-	admitted *apihttp.Admitted
-	verb     string // Kubernetes' verb, or "" if the path does not allow the method
-	// representation is the form of the objects in the response. If nil, the objects are
-	// sent unchanged. mediaType is the type of the response.
-	representation apihttp.ListRepresentation
-	mediaType      string
-	started        time.Time
-	bodyBytes      int               // the size of the request body; 0 until it was read
-	isApply        bool              // the request is a server-side apply
-	warn           func(text string) // adds a warning to the response
-}
-
-func (c resourceRequest) key() listwatch.Key {
-	return listwatch.Key{Namespace: c.namespace, Name: c.name}
-}
-
-// serveResource serves a path of a resource.
-func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	t, ok := parseRoute(r.URL.EscapedPath())
-	if !ok {
-		return noSuchPath(r)
-	}
-	s, ok := h.findResource(t.group, t.version, t.plural)
-	if !ok || s.scopeMismatch(t) {
-		return noSuchPath(r)
-	}
-	if t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
-		return noSuchSubresource(r, s.Resource, t)
-	}
-	if t.subresource == "scale" {
-		s.table = s.scale.table
-	}
-	a.Resource = s.described()
-	a.Represent = s.table.Represent(r)
-	a.NoCompression = a.NoCompression || s.NoCompression
-	c := resourceRequest{
-		servedResource: s, route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
-	}
-	c.verb = c.verbOf(r)
-	switch c.verb {
-	case "":
-		err := apihttp.MethodNotAllowed(r, c.allowedMethods())
-		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}
-		return err
-	case "list", "watch":
-		return h.listOrWatch(w, r, c)
-	}
-	return h.readOrWrite(w, r, c)
-}
-
-// listOrWatch serves a list or a watch through the Server, which authorizes it.
-func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
-	// Ignore the error here, because the endpoint rejects a selector that does not parse.
-	fields, _ := c.admitted.Fields()
-	attributes := c.attributes()
-	if attributes.Name == "" {
-		attributes.Name, _ = fields.Equality(listwatch.FieldName)
-	}
-	if err := c.checkSelectedFields(fields); err != nil {
-		return cmp.Or(h.authorize(r.Context(), watchserver.UserOf(r.Context()), attributes), err)
-	}
-	e := watchserver.Endpoint{
-		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, SharedCompression: c.SharedCompression,
-	}
-	if h.Authorize != nil {
-		e.Authorize = func(ctx context.Context, user User) error { return h.authorize(ctx, user, attributes) }
-	}
-	h.Server.Serve(w, r, e)
-	return nil
-}
-
-// readOrWrite serves any other verb.
-func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c resourceRequest) (err error) {
-	if err := h.authorize(r.Context(), watchserver.UserOf(r.Context()), c.attributes()); err != nil {
-		return err
-	}
-	if err := c.admitted.Begin(); err != nil {
-		return err
-	}
-	// Choose the representation before any write, so that the write is rejected if the
-	// client could not read its response.
-	if c.representation, c.mediaType, err = c.admitted.ChooseBody(c.verb == "deletecollection"); err != nil {
-		return err
-	}
-	switch c.verb {
-	case "get":
-		return c.get(w, r)
-	case "create":
-		return h.create(w, r, c)
-	case "update":
-		return h.replace(w, r, c)
-	case "patch":
-		return h.patch(w, r, c)
-	case "delete":
-		return h.delete(w, r, c)
-	}
-	return h.deleteCollection(w, r, c)
-}
-
-// wrote reports the write of o, or of the whole collection if o is nil, to the hooks of the Server.
-func (c resourceRequest) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
-	change := apihttp.Change{Verb: c.verb, Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
-	if o != nil {
-		change.Key, change.Version = o.Key, o.Version
-	}
-	c.admitted.Changed(r, change)
-}
-
-func noSuchSubresource(r *http.Request, s Resource, t route) error {
-	err := noSuchPath(r)
-	listwatch.AsError(err).Details = &listwatch.Details{Name: t.name, Group: s.Group, Kind: s.Plural}
-	return err
-}
-
-func noSuchPath(r *http.Request) error {
-	return &listwatch.Error{
-		Code:    listwatch.NotFound,
-		Message: "the server could not find the requested resource: " + r.URL.Path,
-		Details: &listwatch.Details{},
-	}
 }

@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -125,86 +124,4 @@ func (r Resource) subresources() []subresource {
 
 func (r Resource) hasSubresource(name string) bool {
 	return slices.ContainsFunc(r.subresources(), func(s subresource) bool { return s.name == name })
-}
-
-// verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
-func (c resourceRequest) verbOf(r *http.Request) string {
-	verb := c.verbForMethod(r)
-	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
-		return ""
-	}
-	return verb
-}
-
-func (c resourceRequest) verbForMethod(r *http.Request) string {
-	if c.subresource != "" {
-		return subresourceVerb(r.Method)
-	}
-	switch {
-	case c.watch:
-		return "watch" // the watch server rejects other methods
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		// As in Kubernetes, the parameter watch has an effect only on a list.
-		switch {
-		case c.name != "":
-			return "get"
-		case c.admitted.WantsWatch():
-			return "watch"
-		}
-		return "list"
-	}
-	switch {
-	case r.Method == http.MethodPost && c.isCollection():
-		return "create"
-	case r.Method == http.MethodPut && c.name != "":
-		return "update"
-	case r.Method == http.MethodPatch && c.name != "":
-		return "patch"
-	case r.Method == http.MethodDelete && c.name != "":
-		return "delete"
-	case r.Method == http.MethodDelete && c.isCollection():
-		return "deletecollection"
-	}
-	return ""
-}
-
-func subresourceVerb(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead:
-		return "get"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	}
-	return ""
-}
-
-// isCollection reports whether the path names a collection in which objects can be created. If the
-// resource is namespaced, the path must contain the namespace.
-func (c resourceRequest) isCollection() bool {
-	return c.name == "" && (c.namespace != "" || !c.Namespaced)
-}
-
-func (c resourceRequest) allowedMethods() string {
-	switch {
-	case c.ReadOnly:
-		return "GET, HEAD"
-	case c.subresource != "":
-		return "GET, HEAD, PUT, PATCH"
-	case c.name != "":
-		return "GET, HEAD, PUT, PATCH, DELETE"
-	case c.isCollection():
-		return "GET, HEAD, POST, DELETE"
-	}
-	return "GET, HEAD"
-}
-
-// scopeMismatch reports whether the path has a namespace although the resource is
-// cluster-scoped, or lacks a required namespace.
-func (s servedResource) scopeMismatch(t route) bool {
-	if !s.Namespaced {
-		return t.namespace != ""
-	}
-	return t.namespace == "" && t.name != ""
 }

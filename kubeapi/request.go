@@ -1,0 +1,136 @@
+package kubeapi
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/store"
+)
+
+// A resourceRequest is a request whose path names a served resource.
+type resourceRequest struct {
+	servedResource
+	route
+	admitted *apihttp.Admitted
+	verb     string // Kubernetes' verb, or "" if the path does not allow the method
+	// representation is the form of the objects in the response. If nil, the objects are
+	// sent unchanged. mediaType is the type of the response.
+	representation apihttp.ListRepresentation
+	mediaType      string
+	started        time.Time
+	bodyBytes      int               // the size of the request body; 0 until it was read
+	isApply        bool              // the request is a server-side apply
+	warn           func(text string) // adds a warning to the response
+}
+
+func (c resourceRequest) key() listwatch.Key {
+	return listwatch.Key{Namespace: c.namespace, Name: c.name}
+}
+
+// verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
+func (c resourceRequest) verbOf(r *http.Request) string {
+	verb := c.verbForMethod(r)
+	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
+		return ""
+	}
+	return verb
+}
+
+func (c resourceRequest) verbForMethod(r *http.Request) string {
+	if c.subresource != "" {
+		return subresourceVerb(r.Method)
+	}
+	switch {
+	case c.watch:
+		return "watch" // the watch server rejects other methods
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		// As in Kubernetes, the parameter watch has an effect only on a list.
+		switch {
+		case c.name != "":
+			return "get"
+		case c.admitted.WantsWatch():
+			return "watch"
+		}
+		return "list"
+	}
+	switch {
+	case r.Method == http.MethodPost && c.isCollection():
+		return "create"
+	case r.Method == http.MethodPut && c.name != "":
+		return "update"
+	case r.Method == http.MethodPatch && c.name != "":
+		return "patch"
+	case r.Method == http.MethodDelete && c.name != "":
+		return "delete"
+	case r.Method == http.MethodDelete && c.isCollection():
+		return "deletecollection"
+	}
+	return ""
+}
+
+func subresourceVerb(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	}
+	return ""
+}
+
+// isCollection reports whether the path names a collection in which objects can be created. If the
+// resource is namespaced, the path must contain the namespace.
+func (c resourceRequest) isCollection() bool {
+	return c.name == "" && (c.namespace != "" || !c.Namespaced)
+}
+
+func (c resourceRequest) allowedMethods() string {
+	switch {
+	case c.ReadOnly:
+		return "GET, HEAD"
+	case c.subresource != "":
+		return "GET, HEAD, PUT, PATCH"
+	case c.name != "":
+		return "GET, HEAD, PUT, PATCH, DELETE"
+	case c.isCollection():
+		return "GET, HEAD, POST, DELETE"
+	}
+	return "GET, HEAD"
+}
+
+// scopeMismatch reports whether the path has a namespace although the resource is
+// cluster-scoped, or lacks a required namespace.
+func (s servedResource) scopeMismatch(t route) bool {
+	if !s.Namespaced {
+		return t.namespace != ""
+	}
+	return t.namespace == "" && t.name != ""
+}
+
+// wrote reports the write of o, or of the whole collection if o is nil, to the hooks of the Server.
+func (c resourceRequest) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
+	change := apihttp.Change{Verb: c.verb, Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
+	if o != nil {
+		change.Key, change.Version = o.Key, o.Version
+	}
+	c.admitted.Changed(r, change)
+}
+
+func noSuchSubresource(r *http.Request, s Resource, t route) error {
+	err := noSuchPath(r)
+	listwatch.AsError(err).Details = &listwatch.Details{Name: t.name, Group: s.Group, Kind: s.Plural}
+	return err
+}
+
+func noSuchPath(r *http.Request) error {
+	return &listwatch.Error{
+		Code:    listwatch.NotFound,
+		Message: "the server could not find the requested resource: " + r.URL.Path,
+		Details: &listwatch.Details{},
+	}
+}
