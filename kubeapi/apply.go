@@ -66,7 +66,9 @@ func manager(r *http.Request, o options.Write) string {
 
 // apply handles a server-side apply of a configuration, which is compact JSON. It creates the
 // object if it does not exist.
-func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, config []byte) error {
+func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write,
+	config []byte,
+) error {
 	c.isApply = true
 	to, code := c.target(o.DryRun), http.StatusOK
 	var applied *listwatch.Object
@@ -110,7 +112,9 @@ func (h *Handler) readConfiguration(
 	}
 	config, err = compact(config)
 	if err != nil || config[0] != '{' {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration must be an object in YAML, JSON or CBOR", Err: err}
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "the configuration must be an object in YAML, JSON or CBOR", Err: err,
+		}
 	}
 	if config, err = applyFieldValidation(w, o.FieldValidation, config, c.strictError); err != nil {
 		return nil, err
@@ -174,7 +178,9 @@ func (c resourceRequest) scaleConfiguration(scale []byte) ([]byte, error) {
 }
 
 // applyTo applies the configuration to the existing object.
-func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o options.Write, config []byte) (*listwatch.Object, error) {
+func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o options.Write,
+	config []byte,
+) (*listwatch.Object, error) {
 	m, err := c.applier()
 	if err != nil {
 		return nil, err
@@ -182,33 +188,38 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 	if c.subresource == "status" && string(rawjson.Lookup(config, "metadata", "name")) == "null" {
 		return nil, c.nameMismatch("name", "", c.name)
 	}
-	return to.Update(r.Context(), c.key(), listwatch.Preconditions{}, c.inTurn(r.Context(), func(old *listwatch.Object) ([]byte, error) {
-		if err := c.checkIdentity(old, config); err != nil {
-			return nil, err
-		}
-		// Another program may have stored duplicate members.
-		doc, _ := rawjson.DropDuplicates(old.Data)
-		if c.Custom && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
-			return nil, c.missingVersion()
-		}
-		next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
-		if err != nil {
-			return nil, err
-		}
-		if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil && c.scale.defaultReplicas == noReplicas {
-			// As in Kubernetes, the number of replicas becomes zero if no manager still applies it.
-			if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
+	return to.Update(r.Context(), c.key(), listwatch.Preconditions{},
+		c.inTurn(r.Context(), func(old *listwatch.Object) ([]byte, error) {
+			if err := c.checkIdentity(old, config); err != nil {
 				return nil, err
 			}
-		}
-		return next, c.validateObject(doc, next)
-	}))
+			// Another program may have stored duplicate members.
+			doc, _ := rawjson.DropDuplicates(old.Data)
+			if c.Custom && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
+				return nil, c.missingVersion()
+			}
+			next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
+			if err != nil {
+				return nil, err
+			}
+			if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil &&
+				c.scale.defaultReplicas == noReplicas {
+				// As in Kubernetes, the replicas become zero if no manager applies it.
+				if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
+					return nil, err
+				}
+			}
+			return next, c.validateObject(doc, next)
+		}))
 }
 
 // applyNew creates the object from the configuration.
-func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o options.Write, config []byte) (*listwatch.Object, error) {
+func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o options.Write,
+	config []byte,
+) (*listwatch.Object, error) {
 	if uid := metadataString(config, "uid"); uid != "" {
-		return nil, c.conflict(&listwatch.Object{Key: c.key()}, "uid mismatch: the provided object specified uid "+uid+", and no existing object was found")
+		return nil, c.conflict(&listwatch.Object{Key: c.key()},
+			"uid mismatch: the provided object specified uid "+uid+", and no existing object was found")
 	}
 	if metadataString(config, "name") == "" {
 		return nil, c.nameMismatch("name", "", c.name)

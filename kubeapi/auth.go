@@ -91,7 +91,9 @@ type Attributes struct {
 
 // attributes describes the request for the Authorizer.
 func (c resourceRequest) attributes() *Attributes {
-	return &Attributes{Verb: c.verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource}
+	return &Attributes{
+		Verb: c.verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource,
+	}
 }
 
 // authorize returns an error for the client if the Authorizer does not allow the request.
@@ -200,7 +202,9 @@ func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessrev
 
 // reviewRules returns a review with the rules that apply to the user in the reviewed namespace.
 func (h *Handler) reviewRules(ctx context.Context, user User, review *accessreview.Review) (any, error) {
-	rules := Rules{Resources: []ResourceRule{{everything, everything, everything}}, Paths: []PathRule{{everything, everything}}}
+	rules := Rules{
+		Resources: []ResourceRule{{everything, everything, everything}}, Paths: []PathRule{{everything, everything}},
+	}
 	var failure error
 	switch {
 	case h.RulesFor != nil:
@@ -208,7 +212,10 @@ func (h *Handler) reviewRules(ctx context.Context, user User, review *accessrevi
 	case h.Authorize != nil:
 		rules, failure = Rules{Incomplete: true}, errors.New("the authorizer of this server cannot list its rules")
 	}
-	rules.Resources = append([]ResourceRule{{reviewVerbs, []string{accessreview.Group}, []string{accessReviews.Plural, rulesReviews.Plural}}}, rules.Resources...)
+	rules.Resources = append(
+		[]ResourceRule{
+			{reviewVerbs, []string{accessreview.Group}, []string{accessReviews.Plural, rulesReviews.Plural}},
+		}, rules.Resources...)
 	rules.Paths = append([]PathRule{{[]string{"get"}, openPaths()}}, rules.Paths...)
 	return accessreview.RulesResponse(rules.Resources, rules.Paths, rules.Incomplete || failure != nil, failure), nil
 }
@@ -217,7 +224,8 @@ var everything = []string{"*"}
 
 // openPaths returns the paths for which isOpen is true, as patterns.
 func openPaths() []string {
-	return append([]string{"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", versionPath}, healthPaths...)
+	return append([]string{"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", versionPath},
+		healthPaths...)
 }
 
 // evaluate returns nil if the user may make the request that the review describes.
@@ -235,9 +243,13 @@ func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.
 	if (Resource{Group: at.Group, Plural: at.Resource}).isReview() && at.Verb == "create" {
 		return nil
 	}
-	a := Attributes{Verb: at.Verb, Resource: Resource{Group: at.Group, Version: at.Version, Plural: at.Resource}, Namespace: at.Namespace, Name: at.Name, Subresource: at.Subresource}
+	a := Attributes{
+		Verb: at.Verb, Resource: Resource{Group: at.Group, Version: at.Version, Plural: at.Resource},
+		Namespace: at.Namespace, Name: at.Name, Subresource: at.Subresource,
+	}
 	for _, r := range h.resources {
-		if r.Group == at.Group && r.Plural == at.Resource && (r.Version == at.Version || at.Version == "" || at.Version == "*") {
+		if r.Group == at.Group && r.Plural == at.Resource &&
+			(r.Version == at.Version || at.Version == "" || at.Version == "*") {
 			a.Resource = r.Resource
 			break
 		}

@@ -89,7 +89,8 @@ func (h *Handler) yamlToJSON(ctx context.Context, data []byte, limit int64) ([]b
 	if errors.Is(err, yamlbody.ErrTooLarge) {
 		return nil, &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",
-			Message: fmt.Sprintf("the YAML body has %d bytes, and the limit is %d: send it as JSON", len(data), yamlLimit),
+			Message: fmt.Sprintf("the YAML body has %d bytes, and the limit is %d: send it as JSON", len(data),
+				yamlLimit),
 		}
 	}
 	return out, err
@@ -142,7 +143,8 @@ func bodyMediaType(contentType string) (string, error) {
 	}
 	return "", &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml, %s, %s",
+		Message: fmt.Sprintf(
+			"the body of the request was in an unknown format (%s) - accepted media types include: application/json, application/yaml, %s, %s",
 			contentType, protobody.MediaType, cborType),
 	}
 }
@@ -154,7 +156,8 @@ const maxWarnings = 10
 // byte order mark.
 func compact(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
-		return nil, errors.New("the body starts with a byte order mark, which JSON does not allow (rfc8259#section-8.1)")
+		return nil, errors.New(
+			"the body starts with a byte order mark, which JSON does not allow (rfc8259#section-8.1)")
 	}
 	return rawjson.Compact(body)
 }
@@ -202,8 +205,9 @@ func checkNumbers(body []byte) error {
 		return nil
 	}
 	return &listwatch.Error{
-		Code:    listwatch.Invalid,
-		Message: fmt.Sprintf("the number %.40s is beyond the range of 64-bit floating point: use a smaller number or a string", number),
+		Code: listwatch.Invalid,
+		Message: fmt.Sprintf(
+			"the number %.40s is beyond the range of 64-bit floating point: use a smaller number or a string", number),
 	}
 }
 
@@ -211,7 +215,9 @@ func checkNumbers(body []byte) error {
 // members except the last one. If validation is Warn, it also adds a warning for each duplicate to
 // the header of w. If validation is Strict, it returns the error that the function reject makes of
 // the problems (Kubernetes API concepts, "Field validation").
-func applyFieldValidation(w http.ResponseWriter, validation string, body []byte, reject func(problems string) error) ([]byte, error) {
+func applyFieldValidation(w http.ResponseWriter, validation string, body []byte,
+	reject func(problems string) error,
+) ([]byte, error) {
 	if err := checkNumbers(body); err != nil {
 		return nil, err
 	}
@@ -256,7 +262,8 @@ func (c resourceRequest) unknownFields(old, data []byte) []string {
 		return nil
 	}
 	known := c.Schema.Unknown(old)
-	return unknownWarnings(slices.DeleteFunc(c.Schema.Unknown(data), func(field string) bool { return slices.Contains(known, field) }))
+	return unknownWarnings(
+		slices.DeleteFunc(c.Schema.Unknown(data), func(field string) bool { return slices.Contains(known, field) }))
 }
 
 // unknownWarnings returns the warnings about unknown fields with the given paths, in ASCII.
@@ -298,7 +305,8 @@ func dropRepeatedOwners(w http.ResponseWriter, data []byte) []byte {
 	if err != nil || repeated == nil {
 		return data
 	}
-	warn(w, ".metadata.ownerReferences contains duplicate entries; only the first of each is kept; duplicate UID(s) observed: "+strings.Join(repeated, ", "))
+	warn(
+		w, ".metadata.ownerReferences contains duplicate entries; only the first of each is kept; duplicate UID(s) observed: "+strings.Join(repeated, ", "))
 	return jsonvalue.SetMetadata(data, "ownerReferences", append(out, ']'))
 }
 

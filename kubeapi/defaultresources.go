@@ -15,7 +15,8 @@ func DefaultResources() []Resource {
 			Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true,
 			Names: Names{Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}},
 			Fields: []string{
-				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+				"spec.hostNetwork",
 				"status.phase", "status.podIP", "status.nominatedNodeName",
 			},
 			Columns: table.PodColumns(),
@@ -47,7 +48,9 @@ func DefaultResources() []Resource {
 			Version: "v1", Plural: "namespaces", Kind: "Namespace",
 			Names:  Names{Singular: "namespace", ShortNames: []string{"ns"}},
 			Fields: []string{"status.phase"}, Columns: table.NamespaceColumns(),
-			Checks: Checks{CheckName: listwatch.CheckNamespace, Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace")},
+			Checks: Checks{
+				CheckName: listwatch.CheckNamespace, Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
+			},
 		},
 		eventResource(),
 	}
@@ -61,8 +64,9 @@ func eventResource() Resource {
 		Version: "v1", Plural: "events", Kind: "Event", Namespaced: true,
 		Names: Names{Singular: "event", ShortNames: []string{"ev"}},
 		Fields: []string{
-			"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
-			"involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source.component", "type",
+			"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+			"reason", "reportingComponent", "source.component", "type",
 		},
 		Columns: table.EventColumns(),
 		Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Event")},

@@ -21,7 +21,8 @@ import (
 
 // readDelete reads the options of a delete. It also returns the collection to delete from.
 func (h *Handler) readDelete(
-	w http.ResponseWriter, r *http.Request, c resourceRequest, read func(url.Values, []byte) (metav1.DeleteOptions, error),
+	w http.ResponseWriter, r *http.Request, c resourceRequest,
+	read func(url.Values, []byte) (metav1.DeleteOptions, error),
 ) (from *store.Collection, o metav1.DeleteOptions, err error) {
 	q, err := c.admitted.Query()
 	if err != nil {
@@ -51,7 +52,9 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 			return err
 		}
 		if unsafe != nil && *unsafe {
-			return c.conflict(old, "the object can be read, so it must be deleted without ignoreStoreReadErrorWithClusterBreakingPotential")
+			return c.conflict(
+				old,
+				"the object can be read, so it must be deleted without ignoreStoreReadErrorWithClusterBreakingPotential")
 		}
 		if conditions, err = c.conditions(old, o.Preconditions); err != nil {
 			return err
@@ -65,7 +68,10 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceReque
 	if rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") != nil {
 		return c.writeObject(w, r, markedStatus(o), last)
 	}
-	writeSuccess(w, r, listwatch.StatusDetails{Name: last.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(last.Data, "uid")})
+	writeSuccess(
+		w, r, listwatch.StatusDetails{
+			Name: last.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(last.Data, "uid"),
+		})
 	return nil
 }
 
@@ -83,7 +89,9 @@ func markedStatus(o metav1.DeleteOptions) int {
 // conditions converts the preconditions of a delete to preconditions of the store. Every member
 // that is present is a condition, even an empty one. If old, which is the stored object, does not
 // fulfill them, conditions returns an error.
-func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditions) (p listwatch.Preconditions, err error) {
+func (c resourceRequest) conditions(old *listwatch.Object,
+	o *metav1.Preconditions,
+) (p listwatch.Preconditions, err error) {
 	if o == nil {
 		return p, nil
 	}
@@ -103,7 +111,8 @@ func (c resourceRequest) conditions(old *listwatch.Object, o *metav1.Preconditio
 // details have the kind and not the plural, as in Kubernetes.
 func (c resourceRequest) preconditionFailed(old *listwatch.Object, what, want, got string) error {
 	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, old.Key.Name,
-		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
+		fmt.Errorf(
+			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
 }
 
 // deleteCollection handles a DELETE of all objects that the selectors in the query match. It
@@ -150,7 +159,9 @@ func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err erro
 	params := apihttp.QueryOf(r)
 	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "shardSelector"} {
 		if v := params.Get(name); v != "" && v != "0" {
-			return q, &listwatch.Error{Code: listwatch.Invalid, Message: name + " is not supported for deletes of a collection"}
+			return q, &listwatch.Error{
+				Code: listwatch.Invalid, Message: name + " is not supported for deletes of a collection",
+			}
 		}
 	}
 	q.Namespace, q.Continue = c.namespace, params.Get("continue")
@@ -174,15 +185,21 @@ func (c resourceRequest) checkSelectedFields(s listwatch.FieldSelector) error {
 	}
 	if !c.Namespaced && slices.Contains(s.Paths(), listwatch.FieldNamespace) {
 		return &listwatch.Error{
-			Code: listwatch.Invalid, Message: fmt.Sprintf("field selector: field label not supported: %q: objects of %s have no namespace", listwatch.FieldNamespace, c.QualifiedName()),
+			Code: listwatch.Invalid, Message: fmt.Sprintf(
+				"field selector: field label not supported: %q: objects of %s have no namespace",
+				listwatch.FieldNamespace, c.QualifiedName()),
 		}
 	}
 	if name, _ := s.Equality(listwatch.FieldName); c.name != "" && name != c.name {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("field selector: it must select %s=%s, the name in the path", listwatch.FieldName, c.name)}
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("field selector: it must select %s=%s, the name in the path",
+				listwatch.FieldName, c.name),
+		}
 	}
 	return nil
 }
 
 func writeSuccess(w http.ResponseWriter, r *http.Request, d listwatch.StatusDetails) {
-	apihttp.WriteObject(w, r, http.StatusOK, listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
+	apihttp.WriteObject(w, r, http.StatusOK,
+		listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
 }

@@ -64,11 +64,15 @@ func (h *Handler) serveRoots(w http.ResponseWriter, r *http.Request, root string
 	if root == "api" {
 		apihttp.WriteJSON(w, r, http.StatusOK, metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: h.versions(""),
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}},
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
+				{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host},
+			},
 		})
 		return nil
 	}
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	list := metav1.APIGroupList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{},
+	}
 	for _, name := range h.groups() {
 		if g, ok := h.group(name); ok {
 			g.TypeMeta = metav1.TypeMeta{} // a list omits it in its elements

@@ -80,7 +80,8 @@ func (h *Handler) discoverVersion(group, version string) apidiscovery.APIVersion
 func writeAggregated(w http.ResponseWriter, r *http.Request, version string, groups []apidiscovery.APIGroupDiscovery) {
 	mediaType := "application/json;g=" + aggregatedGroup + ";v=" + version + ";as=APIGroupDiscoveryList"
 	apihttp.WriteJSON(contentTypeWriter{w, mediaType}, r, http.StatusOK, apidiscovery.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: aggregatedGroup + "/" + version}, Items: groups,
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: aggregatedGroup + "/" + version},
+		Items:    groups,
 	})
 }
 

@@ -119,7 +119,8 @@ func replaceProtobufTypes(accept []string) []string {
 	var others []string
 	for _, value := range accept {
 		for element := range strings.SplitSeq(value, ",") {
-			if strings.Contains(element, "spec.v2@v1.0+protobuf") || strings.Contains(element, "spec.v3@v1.0+protobuf") {
+			if strings.Contains(element, "spec.v2@v1.0+protobuf") ||
+				strings.Contains(element, "spec.v3@v1.0+protobuf") {
 				element = "application/x-protobuf"
 			}
 			others = append(others, element)
@@ -180,7 +181,8 @@ func (r Resource) addPaths(paths jsonMap, op operation) {
 	paths[r.Path("{namespace}")] = jsonMap{"get": op(r, "list"), "post": op(r, "post", "application/json")}
 	readAndWrite := func(of Resource) jsonMap {
 		return jsonMap{
-			"get": op(of, "get"), "put": op(of, "put", "application/json"), "patch": op(of, "patch", patchTypes(r.patchSchema(""))...),
+			"get": op(of, "get"), "put": op(of, "put", "application/json"),
+			"patch": op(of, "patch", patchTypes(r.patchSchema(""))...),
 		}
 	}
 	paths[one] = readAndWrite(r)
@@ -234,7 +236,9 @@ func openAPI2Operation(r Resource, action string, consumes ...string) jsonMap {
 		return jsonMap{"name": name, "in": "query", "type": "string", "uniqueItems": true}
 	})
 	op["produces"] = []string{"application/json"}
-	op["responses"] = jsonMap{"200": jsonMap{"description": "OK", "schema": jsonMap{"$ref": openAPI2Refs + r.schemaName()}}}
+	op["responses"] = jsonMap{
+		"200": jsonMap{"description": "OK", "schema": jsonMap{"$ref": openAPI2Refs + r.schemaName()}},
+	}
 	if len(consumes) > 0 {
 		op["consumes"] = consumes
 	}

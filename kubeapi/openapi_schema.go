@@ -86,7 +86,8 @@ func setDescriptions(s jsonMap, descriptions map[string]string) {
 
 // addResource adds the kinds that are served at the paths of r.
 func (d *definitions) addResource(r Resource) {
-	d.addKind(r, r.Kind+" is an object. The server checks the fields whose types it knows, and stores all fields unchanged.")
+	d.addKind(r, r.Kind+
+		" is an object. The server checks the fields whose types it knows, and stores all fields unchanged.")
 	scale := scaleResource
 	if _, there := d.all[scale.schemaName()]; r.Scale == nil || there {
 		return
@@ -110,7 +111,10 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 		s = d.object(withMetadata(&schema.Type{Fields: map[string]schema.Field{
 			"spec": {Type: &schema.Type{}}, "status": {Type: &schema.Type{}},
 		}}))
-		setDescriptions(s, map[string]string{"spec": "The desired state, in any form.", "status": "The observed state, in any form."})
+		setDescriptions(
+			s, map[string]string{
+				"spec": "The desired state, in any form.", "status": "The observed state, in any form.",
+			})
 	}
 	d.all[r.schemaName()] = s
 	if s["description"] == nil {

@@ -115,7 +115,9 @@ func patchMediaType(r *http.Request, t *schema.Type) (string, error) {
 
 // readPatch parses a patch with the given media type for an object with the schema t.
 // dropDuplicates handles duplicate members of the patch, which it receives as compact JSON.
-func readPatch(mediaType string, data []byte, t *schema.Type, dropDuplicates func([]byte) ([]byte, error)) (patchFunc, error) {
+func readPatch(mediaType string, data []byte, t *schema.Type,
+	dropDuplicates func([]byte) ([]byte, error),
+) (patchFunc, error) {
 	changes, err := compact(data)
 	if err != nil {
 		return nil, patch.Invalid(err)
@@ -150,7 +152,9 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 }
 
 // validatePatch handles duplicate and unknown members of the patch itself. data is compact JSON.
-func (c resourceRequest) validatePatch(w http.ResponseWriter, o options.Write, mediaType string, data []byte) ([]byte, error) {
+func (c resourceRequest) validatePatch(w http.ResponseWriter, o options.Write, mediaType string,
+	data []byte,
+) ([]byte, error) {
 	unique, err := applyFieldValidation(w, o.FieldValidation, data, c.strictPatchError)
 	if err != nil || mediaType != jsonPatchType {
 		return unique, err

@@ -186,7 +186,9 @@ func withMetadata(t *schema.Type) *schema.Type {
 // singular, a short name, or the plural with the group, with or without the version.
 func (r Resource) matchesName(name string) bool {
 	r = r.withDefaults()
-	words := append([]string{r.Plural, r.Singular, r.QualifiedName(), strings.TrimSuffix(r.Plural+"."+r.Version+"."+r.Group, ".")}, r.ShortNames...)
+	words := append(
+		[]string{r.Plural, r.Singular, r.QualifiedName(), strings.TrimSuffix(r.Plural+"."+r.Version+"."+r.Group, ".")},
+		r.ShortNames...)
 	for _, w := range words {
 		if w == name {
 			return true

@@ -32,7 +32,8 @@ func ParseResource(s string) (Resource, error) {
 	r.Kind = kind
 	switch {
 	case !kindSyntax.MatchString(kind):
-		return Resource{}, invalidResource(s, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", kind))
+		return Resource{}, invalidResource(s,
+			fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", kind))
 	case scope == "cluster":
 		r.Namespaced = false
 	case scope != "" || strings.HasSuffix(options, ","):
@@ -52,7 +53,8 @@ func ParseResourceName(s string) (Resource, error) {
 	version, group, grouped := strings.Cut(rest, ".")
 	switch {
 	case listwatch.CheckNamespace(plural) != nil:
-		return Resource{}, invalidResource(s, fmt.Sprintf("the plural %q must be lower-case letters, digits and '-'", plural))
+		return Resource{}, invalidResource(s,
+			fmt.Sprintf("the plural %q must be lower-case letters, digits and '-'", plural))
 	case plural == "watch" || plural == "proxy":
 		return Resource{}, invalidResource(s, fmt.Sprintf("%q is reserved in paths", plural))
 	case !versionSyntax.MatchString(version):
@@ -65,8 +67,9 @@ func ParseResourceName(s string) (Resource, error) {
 
 func invalidResource(s, why string) error {
 	return &listwatch.Error{
-		Code:    listwatch.Invalid,
-		Message: fmt.Sprintf("resource %q: %s; the form is widgets.v1.demo.example.com=Widget or …=Widget,cluster", s, why),
+		Code: listwatch.Invalid,
+		Message: fmt.Sprintf("resource %q: %s; the form is widgets.v1.demo.example.com=Widget or …=Widget,cluster", s,
+			why),
 	}
 }
 
@@ -74,8 +77,10 @@ var (
 	// Clients register commonKinds in every group, and coreKinds in the core group
 	// (k8s.io/apimachinery/pkg/apis/meta/v1, AddToGroupVersion). They would decode an
 	// object of such a kind as another type.
-	commonKinds = []string{"WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"}
-	coreKinds   = []string{"Status", "List", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}
+	commonKinds = []string{
+		"WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions",
+	}
+	coreKinds = []string{"Status", "List", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}
 )
 
 // validate returns an error of code Invalid if r cannot be served: because a name is
@@ -90,7 +95,8 @@ func (r Resource) validate() error {
 	}
 	switch {
 	case !kindSyntax.MatchString(r.Kind):
-		return invalidResource(text, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", r.Kind))
+		return invalidResource(
+			text, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", r.Kind))
 	case slices.Contains(commonKinds, r.Kind), r.Group == "" && slices.Contains(coreKinds, r.Kind):
 		return invalidResource(text, fmt.Sprintf("the kind %s is reserved by the Kubernetes API", r.Kind))
 	}
@@ -131,13 +137,15 @@ func (r Resource) checkConflict(other Resource) error {
 	}
 	for _, kind := range []string{r.Kind, r.Kind + "List"} {
 		if kind == other.Kind || kind == other.Kind+"List" {
-			return invalidResource(r.QualifiedName(), fmt.Sprintf("the kind %s belongs to %s", kind, other.QualifiedName()))
+			return invalidResource(r.QualifiedName(),
+				fmt.Sprintf("the kind %s belongs to %s", kind, other.QualifiedName()))
 		}
 	}
 	words := func(r Resource) []string { return append([]string{r.Plural, r.Singular}, r.ShortNames...) }
 	for _, w := range words(r) {
 		if slices.Contains(words(other), w) {
-			return invalidResource(r.QualifiedName(), fmt.Sprintf("the name %q belongs to %s", w, other.QualifiedName()))
+			return invalidResource(r.QualifiedName(),
+				fmt.Sprintf("the name %q belongs to %s", w, other.QualifiedName()))
 		}
 	}
 	return nil

@@ -84,7 +84,8 @@ func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 	}
 	message := fmt.Sprintf("the object has no replicas: set .%s", strings.Join(p.replicas, "."))
 	return nil, &listwatch.Error{
-		Code: listwatch.Corrupt, Message: message, Details: &listwatch.Details{Causes: []listwatch.Cause{{Message: message}}},
+		Code: listwatch.Corrupt, Message: message,
+		Details: &listwatch.Details{Causes: []listwatch.Cause{{Message: message}}},
 	}
 }
 
@@ -174,7 +175,8 @@ func checkScale(data []byte) error {
 		return invalidScale("not a JSON object")
 	}
 	kind, apiVersion := jsonvalue.Value(data).At("kind"), jsonvalue.Value(data).At("apiVersion")
-	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 && apiVersion.Text() != scaleResource.APIVersion() {
+	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 &&
+		apiVersion.Text() != scaleResource.APIVersion() {
 		return invalidScale(fmt.Sprintf("got a %s of %s", kind, apiVersion))
 	}
 	if spec := jsonvalue.Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
@@ -203,12 +205,20 @@ func (c resourceRequest) readScale(data []byte) (int32, error) {
 	return 0, &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
 		Message: fmt.Sprintf("Scale.autoscaling %q is invalid: spec.replicas: Invalid value: %d: %s", c.name, n, cause),
-		Details: &listwatch.Details{Name: c.name, Group: scaleResource.Group, Kind: scaleResource.Kind, Causes: []listwatch.Cause{
-			{Reason: listwatch.CauseInvalid, Field: "spec.replicas", Message: fmt.Sprintf("Invalid value: %d: %s", n, cause)},
-		}},
+		Details: &listwatch.Details{
+			Name: c.name, Group: scaleResource.Group, Kind: scaleResource.Kind,
+			Causes: []listwatch.Cause{
+				{
+					Reason: listwatch.CauseInvalid, Field: "spec.replicas",
+					Message: fmt.Sprintf("Invalid value: %d: %s", n, cause),
+				},
+			},
+		},
 	}
 }
 
 func invalidScale(why string) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body must be a Scale of autoscaling/v1: " + why}
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Message: "the request body must be a Scale of autoscaling/v1: " + why,
+	}
 }

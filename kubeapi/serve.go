@@ -80,7 +80,8 @@ func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c resource
 		return cmp.Or(h.authorize(r.Context(), watchserver.UserOf(r.Context()), attributes), err)
 	}
 	e := watchserver.Endpoint{
-		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch, SharedCompression: c.SharedCompression,
+		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch,
+		SharedCompression: c.SharedCompression,
 	}
 	if h.Authorize != nil {
 		e.Authorize = func(ctx context.Context, user User) error { return h.authorize(ctx, user, attributes) }

@@ -92,7 +92,8 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 // keepStatus returns data with the status in old if data has none. A writer that knows only the
 // rest of the object must not delete the status, which has its own subresource.
 func (c resourceRequest) keepStatus(old, data []byte) ([]byte, error) {
-	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil || rawjson.Lookup(old, "status") == nil {
+	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil ||
+		rawjson.Lookup(old, "status") == nil {
 		return data, nil
 	}
 	return patch.WithStatus(data, old)
@@ -116,7 +117,9 @@ func (h *Handler) readWrite(
 	}
 	defer end()
 	if len(data) == 0 {
-		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body is empty; it must contain the object"}
+		return o, nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "the request body is empty; it must contain the object",
+		}
 	}
 	if data, err = compact(data); err != nil {
 		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
@@ -148,7 +151,10 @@ func (c resourceRequest) requireKind(data []byte) error {
 	kind, kindErr := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, versionErr := rawjson.String(rawjson.Lookup(data, "apiVersion"))
 	if kindErr != nil || versionErr != nil || kind == "" || version == "" {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("the object must have the kind %q and the apiVersion %q", c.Kind, c.APIVersion())}
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("the object must have the kind %q and the apiVersion %q",
+				c.Kind, c.APIVersion()),
+		}
 	}
 	return nil
 }
@@ -182,7 +188,9 @@ func (c resourceRequest) warnOfFinalizers(old, next []byte) {
 		if strings.Contains(name, ".") {
 			form += " including a path (/)"
 		}
-		c.warn(fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified %s to avoid accidental conflicts with other finalizer writers", name, form))
+		c.warn(
+			fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified %s to avoid accidental conflicts with other finalizer writers", name, form))
 	}
 }
 
@@ -296,7 +304,9 @@ func (c resourceRequest) missingVersion() error {
 
 // inTurn returns a function that calls change. If the object or the request is large, the function
 // first waits for a turn, which is the right to use a processor for large work.
-func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.Object) ([]byte, error)) func(old *listwatch.Object) ([]byte, error) {
+func (c resourceRequest) inTurn(ctx context.Context,
+	change func(old *listwatch.Object) ([]byte, error),
+) func(old *listwatch.Object) ([]byte, error) {
 	return func(old *listwatch.Object) ([]byte, error) {
 		end, err := budget.BeginTurn(ctx, c.bodyBytes+len(old.Data))
 		if err != nil {
@@ -314,12 +324,14 @@ func (c resourceRequest) inTurn(ctx context.Context, change func(old *listwatch.
 // has a precondition for it.
 func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
-		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want && (name == "name" || c.Namespaced) {
+		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want &&
+			(name == "name" || c.Namespaced) {
 			return c.nameMismatch(name, got, want)
 		}
 	}
 	if uid := metadataString(next, "uid"); c.subresource == "" && uid != "" && uid != metadataString(old.Data, "uid") {
-		return apistatus.Invalid(c.Group, c.Kind, c.name, validation.ValidateImmutableField(uid, "", field.NewPath("metadata", "uid")))
+		return apistatus.Invalid(c.Group, c.Kind, c.name,
+			validation.ValidateImmutableField(uid, "", field.NewPath("metadata", "uid")))
 	}
 	version := metadataString(next, "resourceVersion")
 	if version == "" || version == "0" || version == old.Version.String() {
@@ -334,7 +346,8 @@ func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error
 
 func (c resourceRequest) nameMismatch(member, got, want string) error {
 	return &listwatch.Error{
-		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must match the %s in the URL (%s)", member, got, member, want),
+		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must match the %s in the URL (%s)",
+			member, got, member, want),
 	}
 }
 

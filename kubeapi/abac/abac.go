@@ -73,13 +73,17 @@ func Read(r io.Reader) (*Policy, error) {
 		}
 		rule, err := parseRule(line)
 		if err != nil {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "read policy", Message: fmt.Sprintf("line %d: %v", n, err)}
+			return nil, &listwatch.Error{
+				Code: listwatch.Invalid, Op: "read policy", Message: fmt.Sprintf("line %d: %v", n, err),
+			}
 		}
 		p.rules = append(p.rules, rule)
 	}
 	err := lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
-		err = &listwatch.Error{Code: listwatch.Invalid, Op: "read policy", Message: fmt.Sprintf("line %d: must be shorter than 1 MiB", n)}
+		err = &listwatch.Error{
+			Code: listwatch.Invalid, Op: "read policy", Message: fmt.Sprintf("line %d: must be shorter than 1 MiB", n),
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -113,9 +117,11 @@ func parseRule(line []byte) (r rule, err error) {
 	switch {
 	case err != nil:
 	case r.user == "" && r.group == "":
-		err = errors.New(`spec has neither user nor group, so it matches no request; "user": "*" means every authenticated user`)
+		err = errors.New(
+			`spec has neither user nor group, so it matches no request; "user": "*" means every authenticated user`)
 	case r.resource == "" && r.nonResourcePath == "":
-		err = errors.New(`spec has neither resource nor nonResourcePath, so it matches no request; "resource": "*" means every resource`)
+		err = errors.New(
+			`spec has neither resource nor nonResourcePath, so it matches no request; "resource": "*" means every resource`)
 	case r.resource == "" && (r.namespace != "" || r.apiGroup != ""):
 		err = errors.New("spec has a namespace or an apiGroup but no resource")
 	}
@@ -177,7 +183,8 @@ func (p *Policy) RulesFor(_ context.Context, user kubeapi.User, namespace string
 			verbs = readVerbs
 		}
 		if r.resource != "" && matches(r.namespace, namespace) {
-			all.Resources = append(all.Resources, kubeapi.ResourceRule{Verbs: verbs, Groups: []string{r.apiGroup}, Resources: []string{r.resource}})
+			all.Resources = append(all.Resources,
+				kubeapi.ResourceRule{Verbs: verbs, Groups: []string{r.apiGroup}, Resources: []string{r.resource}})
 		}
 		if r.nonResourcePath != "" {
 			all.Paths = append(all.Paths, kubeapi.PathRule{Verbs: verbs, Paths: []string{r.nonResourcePath}})
@@ -198,7 +205,8 @@ func (r *rule) appliesTo(user kubeapi.User, authenticated bool) bool {
 		return false
 	}
 	userMatches := r.user == "" || r.user == "*" || r.user == user.Name
-	groupMatches := r.group == "" || r.group == "*" || r.group == "system:authenticated" || slices.Contains(user.Groups, r.group)
+	groupMatches := r.group == "" || r.group == "*" || r.group == "system:authenticated" ||
+		slices.Contains(user.Groups, r.group)
 	return userMatches && groupMatches
 }
 
@@ -210,7 +218,8 @@ func (r *rule) allows(a *kubeapi.Attributes) bool {
 		prefix, isPrefix := strings.CutSuffix(r.nonResourcePath, "*")
 		return r.nonResourcePath == a.Path || isPrefix && strings.HasPrefix(a.Path, prefix)
 	}
-	return matches(r.resource, a.Resource.Plural) && matches(r.apiGroup, a.Resource.Group) && matches(r.namespace, namespaceOf(a))
+	return matches(r.resource, a.Resource.Plural) && matches(r.apiGroup, a.Resource.Group) &&
+		matches(r.namespace, namespaceOf(a))
 }
 
 func matches(pattern, s string) bool { return pattern == "*" || pattern == s }

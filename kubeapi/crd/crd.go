@@ -103,7 +103,8 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 	case c.Spec.Scope != v1.NamespaceScoped && c.Spec.Scope != v1.ClusterScoped:
 		return d, fmt.Errorf("spec.scope: got %q, must be %q or %q", c.Spec.Scope, v1.NamespaceScoped, v1.ClusterScoped)
 	case c.Spec.PreserveUnknownFields:
-		return d, fmt.Errorf("spec.preserveUnknownFields must be false; x-kubernetes-preserve-unknown-fields in the schema has the same effect")
+		return d, fmt.Errorf(
+			"spec.preserveUnknownFields must be false; x-kubernetes-preserve-unknown-fields in the schema has the same effect")
 	case i < 0 || !c.Spec.Versions[i].Served:
 		return d, fmt.Errorf("spec.versions: one version must have both storage and served")
 	}
@@ -136,7 +137,8 @@ func (d *Definition) addColumns(columns []v1.CustomResourceColumnDefinition) {
 	}
 	for _, c := range columns {
 		d.Columns = append(d.Columns, table.Column{
-			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int(c.Priority), Path: c.JSONPath,
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int(c.Priority),
+			Path: c.JSONPath,
 		})
 	}
 }
@@ -145,7 +147,9 @@ func (d *Definition) addScale(s *v1.CustomResourceSubresourceScale) {
 	if s == nil {
 		return
 	}
-	d.Scale = &kubeapi.Scale{SpecReplicasPath: s.SpecReplicasPath, DefaultReplicas: -1, StatusReplicasPath: s.StatusReplicasPath}
+	d.Scale = &kubeapi.Scale{
+		SpecReplicasPath: s.SpecReplicasPath, DefaultReplicas: -1, StatusReplicasPath: s.StatusReplicasPath,
+	}
 	if s.LabelSelectorPath != nil {
 		d.Scale.LabelSelectorPath = *s.LabelSelectorPath
 	}
@@ -174,7 +178,8 @@ func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
 		return fmt.Errorf("the schema of version %s is missing", d.Version)
 	}
 	var props apiextensions.JSONSchemaProps
-	if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.OpenAPIV3Schema, &props, nil); err != nil {
+	err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.OpenAPIV3Schema, &props, nil)
+	if err != nil {
 		return err
 	}
 	s, err := structural.NewStructural(&props)

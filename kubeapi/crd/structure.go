@@ -87,7 +87,8 @@ func (d *Definition) objectType(path string, s *structural.Structural, preserve 
 		t.AdditionalProperties = &schema.Field{}
 	}
 	if s.XEmbeddedResource {
-		t.Fields["apiVersion"], t.Fields["kind"] = schema.Field{Scalar: schema.String}, schema.Field{Scalar: schema.String}
+		t.Fields["apiVersion"] = schema.Field{Scalar: schema.String}
+		t.Fields["kind"] = schema.Field{Scalar: schema.String}
 		t.Fields["metadata"] = schema.Field{Type: schema.Kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}
 	}
 	return t

@@ -86,7 +86,9 @@ func checkReplicas(object map[string]any, path string) field.ErrorList {
 	case err != nil:
 		return field.ErrorList{field.Invalid(field.NewPath(path), replicas, "must be an integer in an object")}
 	case replicas < 0 || replicas > math.MaxInt32:
-		return field.ErrorList{field.Invalid(field.NewPath(path), replicas, "must be a non-negative integer of 32 bits")}
+		return field.ErrorList{
+			field.Invalid(field.NewPath(path), replicas, "must be a non-negative integer of 32 bits"),
+		}
 	}
 	return nil
 }

@@ -159,7 +159,8 @@ func (f field) check(wire protowire.Type, value []byte, budget *memory) error {
 }
 
 func (m *message) isTime() bool {
-	return m.name == shortName(reflect.TypeFor[metav1.Time]()) || m.name == shortName(reflect.TypeFor[metav1.MicroTime]())
+	return m.name == shortName(reflect.TypeFor[metav1.Time]()) ||
+		m.name == shortName(reflect.TypeFor[metav1.MicroTime]())
 }
 
 // checkTime returns an error if a Timestamp cannot be written in the format of RFC 3339.

@@ -30,7 +30,9 @@ func ToJSON(body []byte, limit int64) ([]byte, error) {
 	case isUnknown:
 		return nil, unsupported(unknown)
 	}
-	return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body must be an object in " + MediaType, Err: err}
+	return nil, &listwatch.Error{
+		Code: listwatch.Invalid, Message: "the request body must be an object in " + MediaType, Err: err,
+	}
 }
 
 // unsupported returns an error of status 415. Typed clients of Kubernetes send Protocol

@@ -18,7 +18,9 @@ import (
 // null counts as missing. A nil Type accepts everything.
 func (t *Type) Check(doc []byte) error {
 	if m := t.check(doc); m != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", m.where(), m.want, describe(m.got))}
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", m.where(), m.want, describe(m.got)),
+		}
 	}
 	return nil
 }

@@ -66,10 +66,14 @@ func (p fieldPath) inapplicable(format string, args ...any) error {
 
 func (p fieldPath) newError(status int, reason, format string, args []any) error {
 	message, field := fmt.Sprintf(format, args...), p.String()
-	e := &listwatch.Error{Code: listwatch.Invalid, Status: status, Reason: reason, Message: "the strategic merge patch: " + message}
+	e := &listwatch.Error{
+		Code: listwatch.Invalid, Status: status, Reason: reason, Message: "the strategic merge patch: " + message,
+	}
 	if field != "" {
 		e.Message = "the strategic merge patch: " + field + ": " + message
-		e.Details = &listwatch.Details{Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Message: message, Field: field}}}
+		e.Details = &listwatch.Details{
+			Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Message: message, Field: field}},
+		}
 	}
 	return e
 }

@@ -166,7 +166,9 @@ func (l *list) dropDuplicates() {
 // deleteScalars deletes the elements that are equal to an element of value, which is a JSON list.
 func (l *list) deleteScalars(value []byte, mergeKey string, at fieldPath) error {
 	if mergeKey != "" {
-		return at.invalid("the elements of the list are objects; to delete one, use an element with its %s and $patch: delete", mergeKey)
+		return at.invalid(
+			"the elements of the list are objects; to delete one, use an element with its %s and $patch: delete",
+			mergeKey)
 	}
 	keys, err := parseKeys(value, "", at)
 	if err != nil {

@@ -64,7 +64,9 @@ func parseKey(value []byte, mergeKey string, at fieldPath) (string, error) {
 	case mergeKey == "":
 		return "", at.invalid("want a string, a number or a boolean, got %s", truncate(value))
 	}
-	return "", at.member(mergeKey).invalid("it is the merge key of the list, so it must be a string, a number or a boolean; the element is %s", truncate(value))
+	return "", at.member(mergeKey).invalid(
+		"it is the merge key of the list, so it must be a string, a number or a boolean; the element is %s",
+		truncate(value))
 }
 
 // parseKeys returns the keys of a list, whose elements may be objects that contain only the

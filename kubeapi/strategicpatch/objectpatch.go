@@ -159,7 +159,9 @@ func parseElementPatch(value []byte, at fieldPath) (elementPatch, error) {
 	}
 	members, err := rawjson.Split(value)
 	if err != nil || len(members) != 1 {
-		return e, at.invalid("%s: replace must be the only member of the element; it means that the other elements replace the list", directiveKey)
+		return e, at.invalid(
+			"%s: replace must be the only member of the element; it means that the other elements replace the list",
+			directiveKey)
 	}
 	return e, nil
 }

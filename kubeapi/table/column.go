@@ -50,7 +50,10 @@ type cellFunc func(dst []byte, r *row) []byte
 
 // nameColumn is the first column of every table. If kubectl shows several kinds, it adds
 // the kind to the cells of this column.
-var nameColumn = Column{Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.", cell: nameCell}
+var nameColumn = Column{
+	Name: "Name", Type: "string", Format: "name", Description: "The name of the object, unique in its namespace.",
+	cell: nameCell,
+}
 
 // AgeColumn returns the column that shows the time since the object was created.
 func AgeColumn() Column { return ageColumn }
@@ -115,7 +118,11 @@ var cellTypes = []string{"string", "integer", "number", "boolean", "date"}
 
 func (c Column) compile() (cellFunc, error) {
 	if c.Name == "" || !slices.Contains(cellTypes, c.Type) {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q of type %q: the name must not be empty and the type must be one of %q", c.Name, c.Type, cellTypes)}
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf(
+				"column %q of type %q: the name must not be empty and the type must be one of %q", c.Name, c.Type,
+				cellTypes),
+		}
 	}
 	if c.cell != nil {
 		return c.cell, nil

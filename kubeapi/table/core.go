@@ -14,25 +14,44 @@ import (
 // ServiceColumns returns kubectl's columns of core/v1 Service.
 func ServiceColumns() []Column {
 	return []Column{
-		{Name: "Type", Description: "The type of the service, which determines from where it can be reached.", cell: stringOr("ClusterIP", "spec", "type")},
-		{Name: "Cluster-IP", Description: "The address of the service within the cluster.", cell: stringOrNone("spec", "clusterIP")},
+		{
+			Name: "Type", Description: "The type of the service, which determines from where it can be reached.",
+			cell: stringOr("ClusterIP", "spec", "type"),
+		},
+		{
+			Name: "Cluster-IP", Description: "The address of the service within the cluster.",
+			cell: stringOrNone("spec", "clusterIP"),
+		},
 		{Name: "External-IP", Description: "The addresses of the service outside of the cluster.", cell: externalIP},
 		{Name: "Port(s)", Description: "The ports of the service.", cell: ports},
 		ageColumn,
-		{Name: "Selector", Priority: 1, Description: "The labels of the pods that serve the service.", cell: func(dst []byte, r *row) []byte {
-			return rawjson.AppendString(dst, orNone(formatLabels(r.at("spec", "selector"))))
-		}},
+		{
+			Name: "Selector", Priority: 1, Description: "The labels of the pods that serve the service.",
+			cell: func(dst []byte, r *row) []byte {
+				return rawjson.AppendString(dst, orNone(formatLabels(r.at("spec", "selector"))))
+			},
+		},
 	}
 }
 
 // DeploymentColumns returns kubectl's columns of apps/v1 Deployment.
 func DeploymentColumns() []Column {
 	return []Column{
-		{Name: "Ready", Description: "The number of ready pods, and the desired number.", cell: func(dst []byte, r *row) []byte {
-			return fmt.Appendf(dst, `"%d/%d"`, r.at("status", "readyReplicas").Int(), wantedReplicas(r))
-		}},
-		{Name: "Up-to-date", Type: "integer", Description: "The number of pods with the newest template.", cell: integer("status", "updatedReplicas")},
-		{Name: "Available", Type: "integer", Description: "The number of pods that have been ready for the minimum time.", cell: integer("status", "availableReplicas")},
+		{
+			Name: "Ready", Description: "The number of ready pods, and the desired number.",
+			cell: func(dst []byte, r *row) []byte {
+				return fmt.Appendf(dst, `"%d/%d"`, r.at("status", "readyReplicas").Int(), wantedReplicas(r))
+			},
+		},
+		{
+			Name: "Up-to-date", Type: "integer", Description: "The number of pods with the newest template.",
+			cell: integer("status", "updatedReplicas"),
+		},
+		{
+			Name: "Available", Type: "integer",
+			Description: "The number of pods that have been ready for the minimum time.",
+			cell:        integer("status", "availableReplicas"),
+		},
 		ageColumn,
 		{Name: "Containers", Priority: 1, Description: "The names of the containers.", cell: containers("name")},
 		{Name: "Images", Priority: 1, Description: "The images of the containers.", cell: containers("image")},
@@ -53,7 +72,10 @@ func ConfigMapColumns() []Column {
 
 // NamespaceColumns returns kubectl's columns of core/v1 Namespace.
 func NamespaceColumns() []Column {
-	return []Column{{Name: "Status", Description: "Whether the namespace is active or being deleted.", cell: namespaceStatus}, ageColumn}
+	return []Column{
+		{Name: "Status", Description: "Whether the namespace is active or being deleted.", cell: namespaceStatus},
+		ageColumn,
+	}
 }
 
 // Unlike kube-apiserver, this server does not set defaults in new objects. Therefore the
@@ -99,7 +121,9 @@ func integer(path ...string) cellFunc {
 func containers(member string) cellFunc {
 	return func(dst []byte, r *row) []byte {
 		var all []string
-		r.at("spec", "template", "spec", "containers").Elements(func(c jsonvalue.Value) { all = append(all, c.At(member).Text()) })
+		r.at("spec", "template", "spec", "containers").Elements(func(c jsonvalue.Value) {
+			all = append(all, c.At(member).Text())
+		})
 		return rawjson.AppendString(dst, strings.Join(all, ","))
 	}
 }
@@ -221,5 +245,6 @@ func lastSeen(dst []byte, r *row) []byte {
 }
 
 func aboutObject(dst []byte, r *row) []byte {
-	return rawjson.AppendString(dst, strings.ToLower(r.at("involvedObject", "kind").Text())+"/"+r.at("involvedObject", "name").Text())
+	return rawjson.AppendString(dst,
+		strings.ToLower(r.at("involvedObject", "kind").Text())+"/"+r.at("involvedObject", "name").Text())
 }

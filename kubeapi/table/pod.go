@@ -14,12 +14,25 @@ func PodColumns() []Column {
 	return []Column{
 		{Name: "Ready", Description: "The number of ready containers, and of all containers.", cell: podReady},
 		{Name: "Status", Description: "The state of the pod, or the reason why it does not run.", cell: podStatus},
-		{Name: "Restarts", Description: "The number of restarts of its containers, and the time since the last one.", cell: podRestarts},
+		{
+			Name: "Restarts", Description: "The number of restarts of its containers, and the time since the last one.",
+			cell: podRestarts,
+		},
 		ageColumn,
 		{Name: "IP", Priority: 1, Description: "The address of the pod.", cell: stringOrNone("status", "podIP")},
-		{Name: "Node", Priority: 1, Description: "The node that the pod runs on.", cell: stringOrNone("spec", "nodeName")},
-		{Name: "Nominated Node", Priority: 1, Description: "The node on which other pods are being evicted to make room for the pod.", cell: stringOrNone("status", "nominatedNodeName")},
-		{Name: "Readiness Gates", Priority: 1, Description: "The number of its additional readiness conditions that are true, and of all.", cell: podGates},
+		{
+			Name: "Node", Priority: 1, Description: "The node that the pod runs on.",
+			cell: stringOrNone("spec", "nodeName"),
+		},
+		{
+			Name: "Nominated Node", Priority: 1,
+			Description: "The node on which other pods are being evicted to make room for the pod.",
+			cell:        stringOrNone("status", "nominatedNodeName"),
+		},
+		{
+			Name: "Readiness Gates", Priority: 1,
+			Description: "The number of its additional readiness conditions that are true, and of all.", cell: podGates,
+		},
 	}
 }
 
@@ -49,7 +62,9 @@ func podGates(dst []byte, r *row) []byte {
 	// The map avoids comparing each readiness gate with each condition, which would take minutes
 	// for a hostile pod with many of both.
 	isTrue := make(map[string]bool)
-	r.at("status", "conditions").Elements(func(c jsonvalue.Value) { isTrue[c.At("type").Text()] = c.At("status").Text() == "True" })
+	r.at("status", "conditions").Elements(func(c jsonvalue.Value) {
+		isTrue[c.At("type").Text()] = c.At("status").Text() == "True"
+	})
 	total, met := 0, 0
 	gates.Elements(func(gate jsonvalue.Value) {
 		total++
@@ -89,7 +104,8 @@ func summarize(r *row) podSummary {
 		p.reason = "SchedulingGated"
 	}
 	initialized := findCondition(conditions, "Initialized").At("status").Text() == "True"
-	if !p.addInitContainers(r.at("spec", "initContainers"), r.at("status", "initContainerStatuses"), initialized) || initialized {
+	if !p.addInitContainers(r.at("spec", "initContainers"), r.at("status", "initContainerStatuses"), initialized) ||
+		initialized {
 		p.addContainers(r.at("status", "containerStatuses"), conditions)
 	}
 	if len(r.at("metadata", "deletionTimestamp")) > 0 {

@@ -57,7 +57,9 @@ func parseInclude(r *http.Request) (includeMode, error) {
 	case "Object":
 		return includeObject, nil
 	default:
-		return 0, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("includeObject %q: must be None, Metadata or Object", v)}
+		return 0, &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("includeObject %q: must be None, Metadata or Object", v),
+		}
 	}
 }
 

@@ -58,7 +58,9 @@ func (t *Tokens) Replace(r io.Reader) error {
 		}
 		if err := users.add(record); err != nil {
 			line, _ := records.FieldPos(0)
-			return &listwatch.Error{Code: listwatch.Invalid, Op: "read tokens", Message: fmt.Sprintf("line %d: %v", line, err)}
+			return &listwatch.Error{
+				Code: listwatch.Invalid, Op: "read tokens", Message: fmt.Sprintf("line %d: %v", line, err),
+			}
 		}
 	}
 }
@@ -102,7 +104,9 @@ func (t *Tokens) Authenticate(r *http.Request) (watchserver.User, error) {
 func (t *Tokens) find(digest [sha256.Size]byte) (watchserver.User, error) {
 	user, known := (*t.users.Load())[digest]
 	if !known {
-		return watchserver.User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the bearer token is unknown"}
+		return watchserver.User{}, &listwatch.Error{
+			Code: listwatch.Unauthorized, Message: "the bearer token is unknown",
+		}
 	}
 	return user, nil
 }

@@ -55,7 +55,11 @@ func Parse(kind string, data []byte) (*Review, error) {
 		return nil, &listwatch.Error{
 			Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
 			Message: fmt.Sprintf(`%s.%s "" is invalid: %s: Invalid value: %s`, Kind, Group, field, why),
-			Details: &listwatch.Details{Group: Group, Kind: Kind, Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Field: field, Message: why}}},
+			Details: &listwatch.Details{
+				Group: Group, Kind: Kind, Causes: []listwatch.Cause{
+					{Reason: listwatch.CauseInvalid, Field: field, Message: why},
+				},
+			},
 		}
 	}
 	return r, nil
@@ -97,7 +101,8 @@ func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
 	}
 	if err != nil {
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "the request body must be a " + kind + " of " + Group + "/" + Version, Err: err,
+			Code: listwatch.Invalid, Message: "the request body must be a " + kind + " of " + Group + "/" + Version,
+			Err: err,
 		}
 	}
 	return o.Spec, nil

@@ -31,7 +31,8 @@ func Convert(err error) error {
 			RetryAfter: time.Duration(d.RetryAfterSeconds) * time.Second,
 		}
 		for _, c := range d.Causes {
-			e.Details.Causes = append(e.Details.Causes, listwatch.Cause{Reason: string(c.Type), Message: c.Message, Field: c.Field})
+			e.Details.Causes = append(e.Details.Causes,
+				listwatch.Cause{Reason: string(c.Type), Message: c.Message, Field: c.Field})
 		}
 	}
 	return e

@@ -43,11 +43,13 @@ func New(t *schema.Type, kind kubeschema.GroupVersionKind) (*Manager, error) {
 		var reset map[fieldpath.APIVersion]fieldpath.Filter
 		if subresource == "status" { // an apply to the status changes no other field
 			reset = map[fieldpath.APIVersion]fieldpath.Filter{
-				fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status")),
+				fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewIncludeMatcherFilter(
+					fieldpath.MakePrefixMatcherOrDie("status")),
 			}
 		}
 		o := objects{kind}
-		m.fields[subresource], err = managedfields.NewDefaultCRDFieldManager(converter, o, o, o, kind, kind.GroupVersion(), subresource, reset)
+		m.fields[subresource], err = managedfields.NewDefaultCRDFieldManager(converter, o, o, o, kind,
+			kind.GroupVersion(), subresource, reset)
 		if err != nil {
 			return nil, err
 		}

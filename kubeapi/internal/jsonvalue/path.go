@@ -54,7 +54,9 @@ func ParsePath(s string) (Path, error) {
 		path = append(path, step)
 	}
 	if path == nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the JSON path is empty; an example is .spec.replicas"}
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "the JSON path is empty; an example is .spec.replicas",
+		}
 	}
 	return path, nil
 }
@@ -69,7 +71,10 @@ func ParseMemberPath(s string) ([]string, error) {
 	var names []string
 	for _, step := range path {
 		if step.kind != stepMember {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("path %q: must consist of member names only, as .spec.replicas does", s)}
+			return nil, &listwatch.Error{
+				Code: listwatch.Invalid, Message: fmt.Sprintf(
+					"path %q: must consist of member names only, as .spec.replicas does", s),
+			}
 		}
 		names = append(names, step.name)
 	}

@@ -107,7 +107,8 @@ func DeleteCollection(q url.Values, body []byte) (metav1.DeleteOptions, error) {
 	}
 	if unsafe := o.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
 		return o, invalid("DeleteOptions", field.ErrorList{
-			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed for a collection"),
+			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+				"is not allowed for a collection"),
 		})
 	}
 	if len(body) == 0 && o.Preconditions != nil {
@@ -157,5 +158,7 @@ func invalid(kind string, errs field.ErrorList) error {
 }
 
 func invalidBody(why string) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the body of a delete must contain DeleteOptions", Err: errors.New(why)}
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Message: "the body of a delete must contain DeleteOptions", Err: errors.New(why),
+	}
 }

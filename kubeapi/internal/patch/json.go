@@ -71,7 +71,8 @@ func JSON(data []byte, maxCopy int64) (func(doc []byte) ([]byte, error), error) 
 	inserted := max(0, bytes.Count(data, comma)-3*len(operations))
 	return func(doc []byte) ([]byte, error) {
 		if values := inserted + bytes.Count(doc, comma); len(operations)*values > maxWork {
-			return nil, Invalid(fmt.Errorf("%d operations are too many for an object with %d values", len(operations), values))
+			return nil, Invalid(
+				fmt.Errorf("%d operations are too many for an object with %d values", len(operations), values))
 		}
 		out, err := applyOperations(operations, doc, o)
 		if err != nil {
@@ -124,7 +125,9 @@ func Inapplicable(err error) error {
 // after the patch.
 func InvalidResult(err error) error {
 	e := listwatch.AsError(Inapplicable(err))
-	e.Details = &listwatch.Details{Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Field: "patch", Message: e.Error()}}}
+	e.Details = &listwatch.Details{
+		Causes: []listwatch.Cause{{Reason: listwatch.CauseInvalid, Field: "patch", Message: e.Error()}},
+	}
 	return e
 }
 

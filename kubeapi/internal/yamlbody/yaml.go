@@ -88,7 +88,9 @@ func isEmpty(document *yaml.Node) bool {
 }
 
 func invalid(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be YAML that can be converted to JSON", Err: err}
+	return &listwatch.Error{
+		Code: listwatch.Invalid, Message: "the object must be YAML that can be converted to JSON", Err: err,
+	}
 }
 
 // A writer writes YAML nodes as JSON. Its limit also stops aliases that expand
