@@ -13,7 +13,8 @@
 // # Where to look
 //
 // request.go parses a request, and represent.go selects the representation of the objects.
-// list.go and response.go answer a list. watch.go opens a watch, and stream.go and run.go serve
-// it: one loop for all transports. watches.go keeps track of the open watches and ends them.
+// list.go and response.go answer a list. watch.go opens a watch. stream.go declares its state;
+// step.go and run.go serve it: one loop for all transports. watches.go keeps track of the open
+// watches and ends them.
 // access.go identifies users, and lets web pages of other origins in.
 package watchserver
