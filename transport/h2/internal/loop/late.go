@@ -49,8 +49,8 @@ type cutStream struct {
 //
 // Frames that cannot have been under way are errors: DATA beyond the stream's window, and frames
 // that follow the END_STREAM or RST_STREAM of the client itself. RFC 9113, section 5.1, lets a
-// server ignore the latter after it has reset the stream, but a client that sends them does not
-// know the state of its own streams, so STREAM_CLOSED tells it, as on any other stream.
+// server ignore the latter after it has reset the stream. They get STREAM_CLOSED nevertheless, as
+// on any other stream, because the client has lost track of its own streams.
 //
 // A client has at most SETTINGS_MAX_CONCURRENT_STREAMS streams open. It learns that streams were
 // closed in the order in which they were, so the frames that are under way can belong only to the

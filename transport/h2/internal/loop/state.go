@@ -52,7 +52,7 @@ type readState struct {
 	arrived time.Time // the time at which the bytes that are being read arrived
 }
 
-// A lifecycle is the way of a connection to its end.
+// A lifecycle records whether and how a connection ends.
 type lifecycle struct {
 	closing     bool // the connection closes after the output has been written
 	dead        bool // the connection is closed
@@ -65,7 +65,7 @@ type lifecycle struct {
 	reports   sync.WaitGroup
 }
 
-// A sendState is what the writer writes next.
+// A sendState holds the output, and the streams that have something to send.
 type sendState struct {
 	out     output
 	writing bool      // the writer runs
@@ -82,7 +82,7 @@ type sendState struct {
 	encoded []byte // the block that encoder writes; nil while no block is encoded
 }
 
-// A receiveState is what the client may still send.
+// A receiveState limits the frames that the client may still send.
 type receiveState struct {
 	lastID uint32 // the highest number of a stream that the client has opened
 	recv   window // the bytes that the client may send on the connection
@@ -90,7 +90,7 @@ type receiveState struct {
 	budget budget
 }
 
-// A handlerState counts handlers.
+// A handlerState holds the requests that wait for a handler to return.
 type handlerState struct {
 	handlers int         // the number of running handlers
 	waiting  []*exchange // the open streams that wait for a handler to return
@@ -198,7 +198,7 @@ type exchange struct {
 	writeTimer *time.Timer
 }
 
-// A progress tells how far an exchange is.
+// A progress records the steps of an exchange.
 type progress struct {
 	expects  bool // the client expects 100 Continue
 	started  bool // the handler has started
