@@ -6,9 +6,12 @@ import (
 )
 
 const (
-	// bufferSize is the size of the read buffer. Larger buffers have no measurable benefit,
-	// and a client may have many streams.
+	// bufferSize is the size of the read buffer at first. A client may have many idle streams.
 	bufferSize = 8 << 10
+	// burstSize is the size of the read buffer after a read has filled it. The events of a read
+	// become one batch, and an informer that receives larger batches wakes its goroutines less
+	// often.
+	burstSize = 32 << 10
 	// maxKeptBuffer is the size of the largest buffer that is reused for the next event.
 	maxKeptBuffer = 64 << 10
 )
@@ -101,8 +104,11 @@ func (in *input) fill() error {
 	if in.r == nil {
 		return io.EOF
 	}
-	if in.buf == nil {
+	switch {
+	case in.buf == nil:
 		in.buf = make([]byte, 0, bufferSize)
+	case cap(in.buf) < burstSize && len(in.buf) == cap(in.buf):
+		in.buf = make([]byte, 0, burstSize)
 	}
 	in.pos = 0
 	for range 100 {

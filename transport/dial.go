@@ -30,6 +30,8 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 		DialContext: dial, TLSClientConfig: withProtocols(n.TLS, protocols), TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 		IdleConnTimeout: 90 * time.Second, DisableCompression: true, Protocols: protocols,
+		// The default of 4 KiB bounds the number of events that a watch receives in one batch.
+		ReadBufferSize: 32 << 10,
 	}
 	if n.TLSConfig != nil {
 		t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
