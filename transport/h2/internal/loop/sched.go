@@ -1,6 +1,9 @@
 package loop
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -64,8 +67,12 @@ func (c *conn) unblock(st *stream) {
 	c.enqueue(st)
 }
 
+// unblockAll enqueues the blocked streams in a random order, so that each gets its share of small
+// windows. The order of a map would not do: a key behind a gap comes first more often.
 func (c *conn) unblockAll() {
-	for st := range c.stalled {
+	all := slices.Collect(maps.Keys(c.stalled))
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, st := range all {
 		c.unblock(st)
 	}
 }
