@@ -39,8 +39,8 @@ type Cache struct {
 	options     Options
 	newest      batchread.Reader[listwatch.Version]
 	revision    *history.Revision
-	ready       chan struct{} // closed when log is set
-	failed      context.Context
+	ready       chan struct{}           // closed when log is set
+	failed      context.Context         // ends when the cache fails, and with it all waiting reads
 	fail        context.CancelCauseFunc // ends failed
 
 	log *history.Log // immutable once ready is closed

@@ -49,11 +49,14 @@ func newScaler(apps listwatch.Source, instances listwatch.Store) (*scaler, error
 		instances: &informer.Informer[Instance]{Source: instances},
 		writes:    typed.Collection[Instance]{Store: instances},
 	}
-	if err := s.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} }); err != nil {
+	err := s.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} })
+	if err != nil {
 		return nil, err
 	}
 	// If somebody else deletes an instance, its app must be reconciled.
-	controller.Enqueue(s.instances, &s.queue, func(i Instance) []listwatch.Key { return []listwatch.Key{{Name: i.App}} })
+	controller.Enqueue(s.instances, &s.queue, func(i Instance) []listwatch.Key {
+		return []listwatch.Key{{Name: i.App}}
+	})
 	return s, nil
 }
 

@@ -60,7 +60,8 @@ func newHandler(flags typed.Collection[Flag]) http.Handler {
 			http.Error(w, "requests from pages of other origins are not allowed", http.StatusForbidden)
 			return
 		}
-		_, err := flags.Update(r.Context(), listwatch.Key{Name: r.PathValue("name")}, func(f *Flag) error { f.Enabled = !f.Enabled; return nil })
+		key := listwatch.Key{Name: r.PathValue("name")}
+		_, err := flags.Update(r.Context(), key, func(f *Flag) error { f.Enabled = !f.Enabled; return nil })
 		if err != nil {
 			watchserver.WriteError(w, r, err)
 		}

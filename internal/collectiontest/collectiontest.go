@@ -84,7 +84,8 @@ func (f *fixture) wantFailure(what string, err error, code listwatch.Code, statu
 
 func (f *fixture) create() {
 	m := f.mustCreate(map[string]string{"<&>": "\u2028"})
-	if !strings.HasPrefix(m.Name, "collection-") || m.UID == "" || m.Version() == 0 || m.CreationTimestamp == nil || m.Data["<&>"] != "\u2028" {
+	if !strings.HasPrefix(m.Name, "collection-") || m.UID == "" || m.Version() == 0 || m.CreationTimestamp == nil ||
+		m.Data["<&>"] != "\u2028" {
 		f.Errorf("got %+v", m)
 	}
 	got, err := f.maps.Get(f.Context(), m.Key())
@@ -96,11 +97,13 @@ func (f *fixture) create() {
 func (f *fixture) failures() {
 	m := f.mustCreate(nil)
 	_, err := f.maps.Create(f.Context(), f.newMap(m.Name))
-	if e := f.wantFailure("create again", err, listwatch.AlreadyExists, 409); e.Details == nil || e.Details.Name != m.Name || f.isRemote && e.Op != "create" {
+	e := f.wantFailure("create again", err, listwatch.AlreadyExists, 409)
+	if e.Details == nil || e.Details.Name != m.Name || f.isRemote && e.Op != "create" {
 		f.Errorf("create again: got details %+v of %q, want the name %s", e.Details, e.Op, m.Name)
 	}
 	_, err = f.maps.Create(f.Context(), f.newMap("Not A Name"))
-	if e := f.wantFailure("create with a bad name", err, listwatch.Invalid, 422); e.Details == nil || len(e.Details.Causes) == 0 || e.Details.Causes[0].Field != "metadata.name" {
+	e = f.wantFailure("create with a bad name", err, listwatch.Invalid, 422)
+	if e.Details == nil || len(e.Details.Causes) == 0 || e.Details.Causes[0].Field != "metadata.name" {
 		f.Errorf("create with a bad name: got details %+v, want a cause for metadata.name", e.Details)
 	}
 	absent := listwatch.Key{Namespace: f.namespace, Name: "absent"}
@@ -165,11 +168,13 @@ func (f *fixture) unknownMembers() {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if _, err = f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return nil }); err != nil {
+	_, err = f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return nil })
+	if err != nil {
 		f.Fatal(err)
 	}
 	data, err := raw.Get(f.Context(), m.Key())
-	if err != nil || !strings.Contains(string(data), `"binaryData":{"b":"AAAA"}`) || !strings.Contains(string(data), `"data":{"a":"2"}`) {
+	if err != nil || !strings.Contains(string(data), `"binaryData":{"b":"AAAA"}`) ||
+		!strings.Contains(string(data), `"data":{"a":"2"}`) {
 		f.Errorf("got %s, error %v, want both members", data, err)
 	}
 }
@@ -181,14 +186,16 @@ func (f *fixture) unchanged() {
 		f.Errorf("an update without a change: got version %d, error %v, want %d", same.Version(), err, m.Version())
 	}
 	own := errors.New("no")
-	if _, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return own }); err != own {
+	_, err = f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["a"] = "2"; return own })
+	if err != own {
 		f.Errorf("got error %v, want the error of the function", err)
 	}
 	// Update must check the version even if the function clears the resourceVersion.
 	tries := 0
 	got, err := f.maps.Update(f.Context(), m.Key(), func(v *ConfigMap) error {
 		if tries++; tries == 1 {
-			if _, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["b"] = "1"; return nil }); err != nil {
+			_, err := f.maps.Update(f.Context(), m.Key(), func(m *ConfigMap) error { m.Data["b"] = "1"; return nil })
+			if err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,9 @@ func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backen
 	// version is used again, and the new epoch tells clients that the state was replaced.
 	start := listwatch.Version(time.Now().UnixMicro())
 	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
-	b := &Backend{Source: source, maxHistoryBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start}
+	b := &Backend{
+		Source: source, maxHistoryBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start,
+	}
 	return store.New(s, b), b
 }
 
