@@ -12,9 +12,8 @@
 //
 // # Where to look
 //
-// request.go parses a request, and represent.go selects the representation of the objects.
-// list.go and response.go answer a list. watch.go opens a watch. stream.go declares its state;
-// step.go and run.go serve it: one loop for all transports. watches.go keeps track of the open
-// watches and ends them.
-// access.go identifies users, and lets web pages of other origins in.
+// serve.go is the entrance, behind the gate of internal/apihttp. request.go and params.go parse a
+// request, list.go answers a list, and watch.go opens a watch. stream.go declares its state;
+// step.go and run.go serve it: one loop for all transports. watches.go holds the open watches, and
+// operate.go lists and ends them. access.go identifies users.
 package watchserver

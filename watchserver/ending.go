@@ -60,3 +60,18 @@ func (s *stream) drain(t timers.Time) {
 	s.drainAt.Store(int64(t))
 	s.wake()
 }
+
+// recheck ends s if its user is no longer allowed to watch, and reports whether it has ended s.
+func (s *stream) recheck() bool {
+	user, err := UserOf(s.ctx), error(nil)
+	if user.Recheck != nil {
+		user, err = accept(user.Recheck())
+	}
+	if err == nil {
+		err = s.authorize.check(s.ctx, user)
+	}
+	if err != nil {
+		s.failAt(time.Now(), err)
+	}
+	return err != nil
+}

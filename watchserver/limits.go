@@ -114,13 +114,6 @@ type Usage struct {
 	StoredBytes, HistoryBytes int64
 }
 
-// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
-// has no limit of its own.
-func (s *Server) Usage() (used, limit Usage) {
-	u, l := s.entrance().Usage()
-	return Usage(u), Usage(l)
-}
-
 // errTooManyWatches refuses a watch because owner has reached the limit called name.
 func errTooManyWatches(name, owner string, limit int) error {
 	return &apihttp.LimitError{Name: name, Err: &listwatch.Error{

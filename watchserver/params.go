@@ -91,25 +91,3 @@ func (p *params) seconds(name string) time.Duration {
 	}
 	return time.Duration(n) * time.Second
 }
-
-// start parses the parameters that determine where the list or watch starts.
-func (p *params) start(q *request) {
-	rv := p.Get("resourceVersion")
-	v, err := listwatch.ParseVersion(rv)
-	switch {
-	case err != nil:
-		if p.err == nil {
-			p.err = err
-		}
-	case rv == "0":
-		q.Start = listwatch.StartAny
-	case rv != "":
-		q.Start, q.Version = listwatch.StartAt, v
-	}
-	if !p.Has("sendInitialEvents") {
-		return
-	}
-	if q.InitialEvents = listwatch.InitialEventsNo; p.boolean("sendInitialEvents") {
-		q.InitialEvents = listwatch.InitialEventsYes
-	}
-}

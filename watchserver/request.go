@@ -179,3 +179,25 @@ func errInvalidOptions(causes []listwatch.Cause) error {
 		Details: &listwatch.Details{Kind: "ListOptions", Group: "meta.k8s.io", Causes: causes},
 	}
 }
+
+// start parses the parameters that determine where the list or watch starts.
+func (p *params) start(q *request) {
+	rv := p.Get("resourceVersion")
+	v, err := listwatch.ParseVersion(rv)
+	switch {
+	case err != nil:
+		if p.err == nil {
+			p.err = err
+		}
+	case rv == "0":
+		q.Start = listwatch.StartAny
+	case rv != "":
+		q.Start, q.Version = listwatch.StartAt, v
+	}
+	if !p.Has("sendInitialEvents") {
+		return
+	}
+	if q.InitialEvents = listwatch.InitialEventsNo; p.boolean("sendInitialEvents") {
+		q.InitialEvents = listwatch.InitialEventsYes
+	}
+}

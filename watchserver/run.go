@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/transport"
@@ -237,4 +238,28 @@ func (s *stream) end(end transport.End, cause error) {
 		}
 		close(s.closed)
 	}
+}
+
+// endReason returns the reason for the end of s with the error err.
+func (s *stream) endReason(err error) EndReason {
+	_, sending := errors.AsType[*sendError](err)
+	drainAt := timers.Time(s.drainAt.Load())
+	switch {
+	case err == nil:
+		return EndComplete
+	case errors.Is(err, errDraining), (sending || errors.Is(err, errClientGone)) && isDue(drainAt, s.server.timers.Now()):
+		return EndDrained
+	case errors.Is(err, listwatch.Expired):
+		return EndExpired
+	case errors.Is(err, listwatch.Unauthorized), errors.Is(err, listwatch.Forbidden):
+		return EndRefused
+	case sending && errors.Is(err, os.ErrDeadlineExceeded):
+		return EndTooSlow
+	case sending, errors.Is(err, errClientGone):
+		return EndClientGone
+	}
+	if f := s.failure.Load(); f != nil && errors.Is(err, f.err) {
+		return EndCanceled
+	}
+	return EndFailed
 }

@@ -2,7 +2,6 @@ package watchserver
 
 import (
 	"log/slog"
-	"net/http"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -75,39 +74,6 @@ type serverState struct {
 	segmenter     *frames.Segmenter // see sharedSegmenter
 }
 
-// ServeHTTP serves Source.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.Serve(w, r, Endpoint{Source: s.Source, SharedCompression: s.SharedCompression})
-}
-
-// Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
-	s.Gate(apihttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-		return s.serve(w, r, a, e)
-	})).ServeHTTP(w, r)
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint) error {
-	if a.Resource == (apihttp.Resource{}) {
-		a.Resource = e.resource()
-	}
-	e, err := e.admit(r)
-	if err != nil {
-		return err
-	}
-	q, err := parseRequest(r, &a.Parsed, e)
-	if err != nil {
-		return err
-	}
-	if epoch := listwatch.Describe(e.Source).Epoch; epoch != "" {
-		w.Header().Set(transport.EpochHeader, epoch)
-	}
-	if q.watch {
-		return s.watch(w, r, a, e, q)
-	}
-	return s.list(w, r, a, e, q)
-}
-
 func (s *Server) transports() []transport.Server {
 	if s.Transports != nil {
 		return s.Transports
@@ -120,22 +86,4 @@ func (s *Server) logger() *slog.Logger {
 		return s.Log
 	}
 	return slog.Default()
-}
-
-// Gate returns a handler that passes a request on to next only if s admits it: if its URL, its
-// headers and its origin are acceptable, and if Access.Authenticator accepts its credentials. Use
-// it for handlers at other paths of the same server, such as ones that write. They get the user
-// from [UserOf]. Serve has the gate built in, and repeats no check if the request has passed it.
-func (s *Server) Gate(next http.Handler) http.Handler { return s.entrance().Handler(next) }
-
-// entrance returns the gate of s.
-func (s *Server) entrance() *apihttp.Gate {
-	s.gateOnce.Do(func() {
-		g := &s.gate
-		g.AllowOrigins, g.NoCompression = s.Access.Origins, s.NoCompression
-		g.Limits, g.Draining = s.Limits.ofRequests, s.watches.drainContext
-		g.Sender, g.Authenticate = s.Access.sender, s.Access.authenticate
-		g.Refused, g.Changed = s.traceRefused, s.traceChange
-	})
-	return &s.gate
 }

@@ -1,12 +1,9 @@
 package watchserver
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/wire"
-	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // SharedCompression selects the watches of a collection whose events are compressed with the
@@ -77,12 +74,4 @@ func (c SharedCompression) allows(q listwatch.Query, source listwatch.Source) bo
 	}
 	namespace, ok := q.Fields.Equality(listwatch.FieldNamespace)
 	return ok && namespace != ""
-}
-
-// sharedSegmenter returns the Segmenter of all watches of s.
-func (s *Server) sharedSegmenter() *frames.Segmenter {
-	s.segmenterOnce.Do(func() {
-		s.segmenter = wire.NewSegmenter(cmp.Or(s.Limits.Compressors, DefaultCompressors))
-	})
-	return s.segmenter
 }

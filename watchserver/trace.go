@@ -2,16 +2,13 @@ package watchserver
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/internal/timers"
 )
 
 // A Trace has hooks for logging, metrics and tracing, which a [Server] calls. Each hook may be
@@ -209,60 +206,11 @@ const (
 	EndFailed EndReason = "failed"
 )
 
-// endReason returns the reason for the end of s with the error err.
-func (s *stream) endReason(err error) EndReason {
-	_, sending := errors.AsType[*sendError](err)
-	drainAt := timers.Time(s.drainAt.Load())
-	switch {
-	case err == nil:
-		return EndComplete
-	case errors.Is(err, errDraining), (sending || errors.Is(err, errClientGone)) && isDue(drainAt, s.server.timers.Now()):
-		return EndDrained
-	case errors.Is(err, listwatch.Expired):
-		return EndExpired
-	case errors.Is(err, listwatch.Unauthorized), errors.Is(err, listwatch.Forbidden):
-		return EndRefused
-	case sending && errors.Is(err, os.ErrDeadlineExceeded):
-		return EndTooSlow
-	case sending, errors.Is(err, errClientGone):
-		return EndClientGone
-	}
-	if f := s.failure.Load(); f != nil && errors.Is(err, f.err) {
-		return EndCanceled
-	}
-	return EndFailed
-}
-
 // describeRequest returns the description of r.
 func describeRequest(r *http.Request, a *apihttp.Admitted) Request {
 	return Request{
 		Client: a.Client, User: a.User, Method: r.Method, Proto: r.Proto,
 		Path:       strings.Clone(r.URL.EscapedPath()), // a watch must not keep the whole URL
 		RemoteAddr: r.RemoteAddr, Resource: Resource(a.Resource),
-	}
-}
-
-// traceRefused calls Trace.Refused for the error response to r.
-func (s *Server) traceRefused(r *http.Request, a *apihttp.Admitted, err error) {
-	if t := s.Trace; t != nil && t.Refused != nil {
-		t.Refused(r.Context(), describeRequest(r, a), err)
-	}
-}
-
-// traceChange calls Trace.Changed for the write r.
-func (s *Server) traceChange(r *http.Request, a *apihttp.Admitted, c apihttp.Change) {
-	if t := s.Trace; t != nil && t.Changed != nil {
-		t.Changed(r.Context(), Change{
-			Request: describeRequest(r, a), Verb: c.Verb, Key: c.Key, Version: c.Version, DryRun: c.DryRun, Took: c.Took,
-		})
-	}
-}
-
-// traceList calls Trace.Listed for a list that started at start.
-func (s *Server) traceList(r *http.Request, a *apihttp.Admitted, page listwatch.Page, bytes int64, start time.Time) {
-	if t := s.Trace; t != nil && t.Listed != nil {
-		t.Listed(r.Context(), List{
-			Request: describeRequest(r, a), Items: len(page.Items), Bytes: bytes, Version: page.Version, Took: time.Since(start),
-		})
 	}
 }

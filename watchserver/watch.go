@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/wire"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -167,4 +169,12 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 		st.heartbeatAt = now.Add(s.heartbeat())
 	}
 	return st
+}
+
+// sharedSegmenter returns the Segmenter of all watches of s.
+func (s *Server) sharedSegmenter() *frames.Segmenter {
+	s.segmenterOnce.Do(func() {
+		s.segmenter = wire.NewSegmenter(cmp.Or(s.Limits.Compressors, DefaultCompressors))
+	})
+	return s.segmenter
 }

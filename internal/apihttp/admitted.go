@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpbody"
 )
@@ -49,12 +51,6 @@ func DescribeResource(source listwatch.Source, name string) Resource {
 
 // Outdated reports whether users have lost credentials or rights since the request entered.
 func (a *Admitted) Outdated() bool { return a.gate.rechecks.Load() != a.rechecks }
-
-// Refuse responds to r with err, like [WriteError], and reports that.
-func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	defer a.gate.Refused(r, a, err)
-	WriteError(w, r, err)
-}
 
 // A Change describes a write that succeeded.
 type Change struct {
@@ -157,4 +153,33 @@ func (a *Admitted) GrowBody(more int) error {
 		return nil
 	}
 	return a.take(budget.Amount{Bytes: bodyFactor * int64(more)})
+}
+
+type entryKey struct{}
+
+// An entry is the value that the context of a request has for gates.
+type entry struct {
+	admitted *Admitted // nil in front of the first gate
+	open     bool      // the next gate requires no credentials
+}
+
+func entryOf(r *http.Request) entry {
+	e, _ := r.Context().Value(entryKey{}).(entry)
+	return e
+}
+
+// QueryOf returns the parameters in the query of r that can be parsed.
+func QueryOf(r *http.Request) url.Values {
+	if a := entryOf(r).admitted; a != nil {
+		return a.query
+	}
+	return r.URL.Query()
+}
+
+// AcceptOf returns the media ranges that r accepts.
+func AcceptOf(r *http.Request) ([]framing.MediaRange, error) {
+	if a := entryOf(r).admitted; a != nil {
+		return a.accept, a.acceptErr
+	}
+	return framing.ParseAccept(r.Header.Values("Accept"))
 }

@@ -2,7 +2,6 @@ package apihttp
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"net/http"
 	"strconv"
@@ -10,11 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // compressAbove is the size above which a body is compressed for clients that accept gzip.
@@ -182,27 +179,4 @@ func (b *responseBody) Close() error {
 		}
 	}
 	return b.out.Flush()
-}
-
-// WriteBody responds to r with status code, the headers in w, and the concatenation of parts.
-// If the Content-Type in w is application/cbor, parts must be a JSON object, which WriteBody
-// converts to CBOR. The body is compressed if it is larger than 32 KiB and the client accepts
-// gzip, and indented if it is JSON and the query has pretty=true. WriteBody does not retain
-// parts.
-func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
-	if w.Header().Get("Content-Type") == cborType {
-		item, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), bytes.Join(parts, nil))
-		if err != nil {
-			WriteError(w, r, err)
-			return
-		}
-		parts = [][]byte{item}
-	}
-	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
-	for _, p := range parts {
-		if _, err := b.Write(p); err != nil {
-			break // the client has disconnected
-		}
-	}
-	b.Close()
 }

@@ -3,8 +3,10 @@ package apihttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
@@ -38,19 +40,6 @@ type Gate struct {
 	budget   budget.Budget
 	turns    budget.Turns
 	stored   storedMemory
-}
-
-type entryKey struct{}
-
-// An entry is the value that the context of a request has for gates.
-type entry struct {
-	admitted *Admitted // nil in front of the first gate
-	open     bool      // the next gate requires no credentials
-}
-
-func entryOf(r *http.Request) entry {
-	e, _ := r.Context().Value(entryKey{}).(entry)
-	return e
 }
 
 // WithoutCredentials returns a copy of r that the next gate admits without credentials, such as a
@@ -157,4 +146,39 @@ func ContextError(ctx context.Context) error {
 		}
 	}
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
+}
+
+// Refuse responds to r with err, like [WriteError], and reports that.
+func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	defer a.gate.Refused(r, a, err)
+	WriteError(w, r, err)
+}
+
+// checkStored refuses a write if stored data fills its part of the memory. A delete is always
+// allowed, because it makes room.
+func (g *Gate) checkStored(r *http.Request) error {
+	l := g.Limits()
+	limit := l.storedBytes()
+	if limit == 0 || r.Method == http.MethodDelete {
+		return nil
+	}
+	if stored, _ := g.stored.read(l.Stored); stored < limit {
+		return nil
+	}
+	return &LimitError{"stored_bytes", &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: fmt.Sprintf("objects and history fill the %d MiB of memory that are for them: delete objects, or retry later", limit>>20),
+		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
+	}}
+}
+
+// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
+// has no limit of its own.
+func (g *Gate) Usage() (used, limit Usage) {
+	a, limits := g.budget.Used(), g.Limits()
+	stored, history := g.stored.read(limits.Stored)
+	used = Usage{Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history}
+	l := limits.budget(stored)
+	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
+	return used, limit
 }

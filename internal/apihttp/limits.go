@@ -61,24 +61,6 @@ func (l Limits) budget(stored int64) budget.Amount {
 	return a
 }
 
-// checkStored refuses a write if stored data fills its part of the memory. A delete is always
-// allowed, because it makes room.
-func (g *Gate) checkStored(r *http.Request) error {
-	l := g.Limits()
-	limit := l.storedBytes()
-	if limit == 0 || r.Method == http.MethodDelete {
-		return nil
-	}
-	if stored, _ := g.stored.read(l.Stored); stored < limit {
-		return nil
-	}
-	return &LimitError{"stored_bytes", &listwatch.Error{
-		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
-		Message: fmt.Sprintf("objects and history fill the %d MiB of memory that are for them: delete objects, or retry later", limit>>20),
-		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
-	}}
-}
-
 // A Usage holds the resources that requests and stored data use, or their limits.
 type Usage struct {
 	// Requests is the number of seats that lists, reads and writes have taken, and Writes the
@@ -89,17 +71,6 @@ type Usage struct {
 	// StoredBytes estimates the memory of the objects and the history of Limits.Stored.
 	// HistoryBytes is the share of the history.
 	StoredBytes, HistoryBytes int64
-}
-
-// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
-// has no limit of its own.
-func (g *Gate) Usage() (used, limit Usage) {
-	a, limits := g.budget.Used(), g.Limits()
-	stored, history := g.stored.read(limits.Stored)
-	used = Usage{Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history}
-	l := limits.budget(stored)
-	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
-	return used, limit
 }
 
 // BodyTooLarge returns the error of status 413 that refuses a body of more than limit bytes.

@@ -49,19 +49,3 @@ func (p *Parsed) WantsWatch() bool {
 
 // Forget releases all memory. A watch, which may last for hours, calls it when it has started.
 func (p *Parsed) Forget() { *p = Parsed{} }
-
-// QueryOf returns the parameters in the query of r that can be parsed.
-func QueryOf(r *http.Request) url.Values {
-	if a := entryOf(r).admitted; a != nil {
-		return a.query
-	}
-	return r.URL.Query()
-}
-
-// AcceptOf returns the media ranges that r accepts.
-func AcceptOf(r *http.Request) ([]framing.MediaRange, error) {
-	if a := entryOf(r).admitted; a != nil {
-		return a.accept, a.acceptErr
-	}
-	return framing.ParseAccept(r.Header.Values("Accept"))
-}

@@ -1,6 +1,7 @@
 package apihttp
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/httpbody"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // A methodError is an error of status 405, whose response must list the allowed methods
@@ -97,4 +99,27 @@ func writeSmall(w http.ResponseWriter, r *http.Request, code int, mediaType stri
 	if r.Method != http.MethodHead {
 		w.Write(body) // an error means that the client has disconnected
 	}
+}
+
+// WriteBody responds to r with status code, the headers in w, and the concatenation of parts.
+// If the Content-Type in w is application/cbor, parts must be a JSON object, which WriteBody
+// converts to CBOR. The body is compressed if it is larger than 32 KiB and the client accepts
+// gzip, and indented if it is JSON and the query has pretty=true. WriteBody does not retain
+// parts.
+func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte) {
+	if w.Header().Get("Content-Type") == cborType {
+		item, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), bytes.Join(parts, nil))
+		if err != nil {
+			WriteError(w, r, err)
+			return
+		}
+		parts = [][]byte{item}
+	}
+	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
+	for _, p := range parts {
+		if _, err := b.Write(p); err != nil {
+			break // the client has disconnected
+		}
+	}
+	b.Close()
 }

@@ -1,0 +1,76 @@
+package watchserver
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// ServeHTTP serves Source.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.Serve(w, r, Endpoint{Source: s.Source, SharedCompression: s.SharedCompression})
+}
+
+// Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
+	s.Gate(apihttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+		return s.serve(w, r, a, e)
+	})).ServeHTTP(w, r)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint) error {
+	if a.Resource == (apihttp.Resource{}) {
+		a.Resource = e.resource()
+	}
+	e, err := e.admit(r)
+	if err != nil {
+		return err
+	}
+	q, err := parseRequest(r, &a.Parsed, e)
+	if err != nil {
+		return err
+	}
+	if epoch := listwatch.Describe(e.Source).Epoch; epoch != "" {
+		w.Header().Set(transport.EpochHeader, epoch)
+	}
+	if q.watch {
+		return s.watch(w, r, a, e, q)
+	}
+	return s.list(w, r, a, e, q)
+}
+
+// Gate returns a handler that passes a request on to next only if s admits it: if its URL, its
+// headers and its origin are acceptable, and if Access.Authenticator accepts its credentials. Use
+// it for handlers at other paths of the same server, such as ones that write. They get the user
+// from [UserOf]. Serve has the gate built in, and repeats no check if the request has passed it.
+func (s *Server) Gate(next http.Handler) http.Handler { return s.entrance().Handler(next) }
+
+// entrance returns the gate of s.
+func (s *Server) entrance() *apihttp.Gate {
+	s.gateOnce.Do(func() {
+		g := &s.gate
+		g.AllowOrigins, g.NoCompression = s.Access.Origins, s.NoCompression
+		g.Limits, g.Draining = s.Limits.ofRequests, s.watches.drainContext
+		g.Sender, g.Authenticate = s.Access.sender, s.Access.authenticate
+		g.Refused, g.Changed = s.traceRefused, s.traceChange
+	})
+	return &s.gate
+}
+
+// traceRefused calls Trace.Refused for the error response to r.
+func (s *Server) traceRefused(r *http.Request, a *apihttp.Admitted, err error) {
+	if t := s.Trace; t != nil && t.Refused != nil {
+		t.Refused(r.Context(), describeRequest(r, a), err)
+	}
+}
+
+// traceChange calls Trace.Changed for the write r.
+func (s *Server) traceChange(r *http.Request, a *apihttp.Admitted, c apihttp.Change) {
+	if t := s.Trace; t != nil && t.Changed != nil {
+		t.Changed(r.Context(), Change{
+			Request: describeRequest(r, a), Verb: c.Verb, Key: c.Key, Version: c.Version, DryRun: c.DryRun, Took: c.Took,
+		})
+	}
+}
