@@ -8,20 +8,6 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A target is the version that a backfill must reach before the relay serves the state.
-type target struct {
-	asked   time.Time         // when the newest state was requested; zero if it was not requested
-	version listwatch.Version // the newest version at that time; zero if there is no backfill
-}
-
-// backfillProgress is the progress of the relay's own watch through the history of a backfill. It
-// outlasts the connections of a client.
-type backfillProgress struct {
-	start    listwatch.Version // the version at which the backfill started
-	end      listwatch.Version // the version of its target; zero if it is reached or there is none
-	isSecond bool              // the previous backfill expired
-}
-
 // backfill makes w begin with the state at an earlier version and continue with the events
 // since then, so that the relay has a history from the start. If the upstream cannot serve
 // that, w remains unchanged, and the relay starts without a history.
@@ -104,12 +90,6 @@ type backfillStart struct {
 	version listwatch.Version // the version at which the watch starts
 	watcher listwatch.Watcher
 	first   chan firstRead // of capacity 1; receives the result of the first read of watcher
-}
-
-// A firstRead is the result of the first read of a watcher.
-type firstRead struct {
-	events []listwatch.Event
-	err    error
 }
 
 // oldest returns the watch with the oldest possible start, at most limit versions before the newest

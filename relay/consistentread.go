@@ -12,15 +12,6 @@ import (
 // response, and for a version.
 const readTimeout = 3 * time.Second
 
-// A reading is a version of the upstream at some time.
-type reading struct {
-	// at is the time at which the request was sent. version covers all writes acknowledged before
-	// that time.
-	at      time.Time
-	version listwatch.Version
-	epoch   *epochCache // the epoch of version; nil if the relay had no state at that time
-}
-
 // readUpstream requests the version of the upstream with a list of at most one object, so
 // that the response is small. The version covers every write that was acknowledged before
 // the request.

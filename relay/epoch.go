@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/watchcache"
 )
 
@@ -18,18 +17,6 @@ type epochCache struct {
 	// lifetime: reads of any reader, and probes, end with the epoch that they read.
 	ctx    context.Context
 	cancel context.CancelFunc
-}
-
-// newEpoch returns an epochCache without a state.
-func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
-	ep := &epochCache{name: d.Epoch}
-	ep.ctx, ep.cancel = context.WithCancel(context.Background())
-	ep.Cache = watchcache.New(d, watchcache.Options{
-		History:  r.options.History,
-		Newest:   func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
-		Verbatim: true,
-	})
-	return ep
 }
 
 // close interrupts reads, and ends all watches with err after they have read the remaining events.

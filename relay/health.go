@@ -54,6 +54,17 @@ func (r *Relay) Health() Health {
 	return h
 }
 
+// describe sets the fields of h that m knows. h.Version must be set.
+func (m *monitor) describe(h *Health) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settle()
+	h.UpstreamVersion, h.LastHeard, h.Err = max(m.last.version, h.Version), m.lastHeard, m.failure
+	if !m.caughtUp.IsZero() {
+		h.Lag = time.Since(m.caughtUp)
+	}
+}
+
 // Stats returns the current sizes of r. Before the first state they are zero.
 func (r *Relay) Stats() listwatch.Stats {
 	ep, _, _ := r.epochs.get()
@@ -80,7 +91,7 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
 		}
-		r.options.Trace.checked(r)
+		r.options.Trace.checked(r.Health())
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -126,6 +126,18 @@ func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v 
 	return nil
 }
 
+// newEpoch returns an epochCache without a state.
+func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
+	ep := &epochCache{name: d.Epoch}
+	ep.ctx, ep.cancel = context.WithCancel(context.Background())
+	ep.Cache = watchcache.New(d, watchcache.Options{
+		History:  r.options.History,
+		Newest:   func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
+		Verbatim: true,
+	})
+	return ep
+}
+
 // awaitBackfill returns when ep has reached v, so that no reader gets a state that is known
 // to be outdated. It also returns if ep makes no progress, because the relay then has no
 // better state.

@@ -3,6 +3,8 @@ package relay
 import (
 	"sync"
 	"time"
+
+	"github.com/listwatch/listwatch"
 )
 
 // A monitor records when the upstream last sent something, and measures the lag. It is safe
@@ -17,6 +19,15 @@ type monitor struct {
 	caughtUp time.Time
 	oldest   reading // the oldest reading not reached yet; its epoch is nil if there is none
 	last     reading // the newest reading; its epoch is nil if there is none
+}
+
+// A reading is a version of the upstream at some time.
+type reading struct {
+	// at is the time at which the request was sent. version covers all writes acknowledged before
+	// that time.
+	at      time.Time
+	version listwatch.Version
+	epoch   *epochCache // the epoch of version; nil if the relay had no state at that time
 }
 
 // heard records that the upstream has sent something.
@@ -80,15 +91,4 @@ func (m *monitor) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.caughtUp, m.oldest, m.last = time.Time{}, reading{}, reading{}
-}
-
-// describe sets the fields of h that m knows. h.Version must be set.
-func (m *monitor) describe(h *Health) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.settle()
-	h.UpstreamVersion, h.LastHeard, h.Err = max(m.last.version, h.Version), m.lastHeard, m.failure
-	if !m.caughtUp.IsZero() {
-		h.Lag = time.Since(m.caughtUp)
-	}
 }

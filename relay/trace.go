@@ -32,8 +32,8 @@ func (t *Trace) upstreamLost(err error, wait time.Duration, relist bool) {
 	}
 }
 
-func (t *Trace) checked(r *Relay) {
+func (t *Trace) checked(h Health) {
 	if t != nil && t.Checked != nil {
-		t.Checked(r.Health())
+		t.Checked(h)
 	}
 }

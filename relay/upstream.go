@@ -188,3 +188,17 @@ func (u *upstream) wake() {
 		open.wake()
 	}
 }
+
+// A target is the version that a backfill must reach before the relay serves the state.
+type target struct {
+	asked   time.Time         // when the newest state was requested; zero if it was not requested
+	version listwatch.Version // the newest version at that time; zero if there is no backfill
+}
+
+// backfillProgress is the progress of the relay's own watch through the history of a backfill. It
+// outlasts the connections of a client.
+type backfillProgress struct {
+	start    listwatch.Version // the version at which the backfill started
+	end      listwatch.Version // the version of its target; zero if it is reached or there is none
+	isSecond bool              // the previous backfill expired
+}

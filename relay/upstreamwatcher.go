@@ -119,3 +119,9 @@ func (u *upstreamWatcher) Close() error {
 	u.upstream.closed(u)
 	return u.Watcher.Close()
 }
+
+// A firstRead is the result of the first read of a watcher.
+type firstRead struct {
+	events []listwatch.Event
+	err    error
+}

@@ -1,0 +1,59 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/reflector"
+)
+
+// Open returns a Relay that follows upstream until Close. It does not wait for the state.
+// Lists and watches wait up to 3 seconds for the state, and then fail with
+// [listwatch.Unavailable].
+func Open(upstream listwatch.Source, o Options) *Relay {
+	r := &Relay{options: o}
+	r.tasks.init()
+	r.epochs.init()
+	source, policy := reflector.Direct(upstream)
+	r.upstream = newUpstream(upstream, source, &r.tasks)
+	r.upstream.backfillVersions = max(cmp.Or(o.BackfillVersions, DefaultBackfillVersions), 0)
+	r.versions.Read = func() (reading, error) { return r.readUpstream(r.tasks.ctx) }
+	r.versions.Start = func(f func()) error {
+		if !r.tasks.start(func(context.Context) { f() }) {
+			return errClosed
+		}
+		return nil
+	}
+	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(upstream, o.ProbeSource)
+	f := &reflector.Reflector{
+		Source: r.upstream, Policy: policy, Sink: &logWriter{relay: r}, Backoff: o.Backoff, Lost: r.lost,
+	}
+	r.tasks.start(func(ctx context.Context) {
+		_ = f.Run(ctx) // Run returns only the error of ctx
+	})
+	if interval := cmp.Or(o.CheckInterval, DefaultCheckInterval); interval > 0 {
+		r.tasks.start(func(ctx context.Context) { r.check(ctx, interval) })
+	}
+	return r
+}
+
+// Close ends the watch of the upstream and every watch of r. The watches of r end cleanly
+// after their readers have read the remaining events. Later lists and watches fail with
+// [listwatch.Unavailable]. Close returns when the goroutines that use the upstream have
+// ended. Only the first call has an effect. The error is always nil.
+func (r *Relay) Close() error {
+	r.epochs.close()
+	r.tasks.stop()
+	return nil
+}
+
+func (r *Relay) lost(err error, wait time.Duration, relist bool) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	r.monitor.failed(err)
+	r.options.Trace.upstreamLost(err, wait, relist)
+}
