@@ -23,7 +23,9 @@ const (
 	Synced
 )
 
-var eventNames = [...]string{Added: "ADDED", Modified: "MODIFIED", Deleted: "DELETED", Bookmark: "BOOKMARK", Synced: "BOOKMARK"}
+var eventNames = [...]string{
+	Added: "ADDED", Modified: "MODIFIED", Deleted: "DELETED", Bookmark: "BOOKMARK", Synced: "BOOKMARK",
+}
 
 // String returns the name of t in Kubernetes' WatchEvent. Synced is a BOOKMARK there.
 func (t EventType) String() string {

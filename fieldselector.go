@@ -132,7 +132,9 @@ func ParseFieldSelector(s string) (FieldSelector, error) {
 		}
 		t, err := parseFieldTerm(part)
 		if err != nil {
-			return FieldSelector{}, &Error{Code: Invalid, Message: fmt.Sprintf("unable to parse field selector %q", s), Err: err}
+			return FieldSelector{}, &Error{
+				Code: Invalid, Message: fmt.Sprintf("unable to parse field selector %q", s), Err: err,
+			}
 		}
 		terms = append(terms, t)
 	}
@@ -182,7 +184,8 @@ func unescapeField(s string) (string, error) {
 		switch c := s[i]; c {
 		case '\\':
 			if i++; i == len(s) || strings.IndexByte(`\,=`, s[i]) < 0 {
-				return "", fmt.Errorf(`value %q: a backslash must be followed by a backslash, a comma or an equals sign`, s)
+				return "", fmt.Errorf(
+					`value %q: a backslash must be followed by a backslash, a comma or an equals sign`, s)
 			}
 			b.WriteByte(s[i])
 		case '=':

@@ -20,7 +20,9 @@ func ParseLabelSelector(s string) (LabelSelector, error) {
 	for {
 		t, err := p.term()
 		if err != nil {
-			return LabelSelector{}, &Error{Code: Invalid, Message: fmt.Sprintf("unable to parse label selector %q", s), Err: err}
+			return LabelSelector{}, &Error{
+				Code: Invalid, Message: fmt.Sprintf("unable to parse label selector %q", s), Err: err,
+			}
 		}
 		terms = append(terms, t)
 		if p.token == "" {

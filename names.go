@@ -13,8 +13,9 @@ import (
 // letter or digit.
 func CheckName(name string) error {
 	if !isSubdomain(name) {
-		return &Error{Code: Invalid, Message: fmt.Sprintf("name %q: must be a DNS subdomain: at most 253 lower-case letters, "+
-			"digits, '-' or '.', with a letter or digit at both ends and around each dot", name)}
+		return &Error{Code: Invalid, Message: fmt.Sprintf(
+			"name %q: must be a DNS subdomain: at most 253 lower-case letters, "+
+				"digits, '-' or '.', with a letter or digit at both ends and around each dot", name)}
 	}
 	return nil
 }
@@ -24,8 +25,9 @@ func CheckName(name string) error {
 // both ends.
 func CheckNamespace(name string) error {
 	if len(name) > 63 || !isDNSLabel(name) {
-		return &Error{Code: Invalid, Message: fmt.Sprintf("namespace %q: must be a DNS label: 1 to 63 lower-case letters, "+
-			"digits or '-', with a letter or digit at both ends", name)}
+		return &Error{Code: Invalid, Message: fmt.Sprintf(
+			"namespace %q: must be a DNS label: 1 to 63 lower-case letters, "+
+				"digits or '-', with a letter or digit at both ends", name)}
 	}
 	return nil
 }
@@ -93,14 +95,17 @@ func checkLabelKey(key string) error {
 		}
 	}
 	if name == "" || len(name) > 63 || !isName(name, "-_.") {
-		return fmt.Errorf("label key %q: the name must be 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", key)
+		return fmt.Errorf(
+			"label key %q: the name must be 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", key)
 	}
 	return nil
 }
 
 func checkLabelValue(value string) error {
 	if len(value) > 63 || value != "" && !isName(value, "-_.") {
-		return fmt.Errorf("label value %q: must be at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", value)
+		return fmt.Errorf(
+			"label value %q: must be at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends",
+			value)
 	}
 	return nil
 }

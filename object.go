@@ -77,7 +77,9 @@ func NewObject(data []byte, v Version, fields map[string]string) (*Object, error
 	case o.Key.Name == "":
 		return nil, &Error{Code: Invalid, Op: "new object", Message: "the object has no metadata.name"}
 	case v == 0:
-		return nil, &Error{Code: Invalid, Op: "new object", Message: o.Key.String() + " has version 0: versions start at 1"}
+		return nil, &Error{
+			Code: Invalid, Op: "new object", Message: o.Key.String() + " has version 0: versions start at 1",
+		}
 	}
 	o = o.At(v)
 	o.Fields = fields

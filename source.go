@@ -166,8 +166,10 @@ func CheckVersion(s Source, v Version) error {
 		s = inner
 	}
 	return &Error{
-		Code:    Corrupt,
-		Message: fmt.Sprintf("the Source %T has version 0: versions start at 1, also in an empty collection (see docs/own-source.md)", s),
+		Code: Corrupt,
+		Message: fmt.Sprintf(
+			"the Source %T has version 0: versions start at 1, also in an empty collection (see docs/own-source.md)",
+			s),
 	}
 }
 

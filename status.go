@@ -55,7 +55,9 @@ const causeTooSlow = "TooSlow"
 // reason InternalError and the text of the error.
 func StatusOf(err error) Status {
 	e := AsError(err)
-	s := Status{Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message}
+	s := Status{
+		Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message,
+	}
 	if s.Reason == "" && int(e.Code) < len(codes) {
 		s.Reason = codes[e.Code].reason
 	}
@@ -121,7 +123,10 @@ func ParseStatus(data []byte) *Error {
 // Err returns the error that s describes: it has the same reason, status and details, and Remote
 // is set.
 func (s Status) Err() *Error {
-	e := &Error{Code: s.code(), Remote: true, Status: s.Code, Reason: s.Reason, Message: s.Message, Continue: s.Metadata.Continue}
+	e := &Error{
+		Code: s.code(), Remote: true, Status: s.Code, Reason: s.Reason, Message: s.Message,
+		Continue: s.Metadata.Continue,
+	}
 	if d := s.Details; d != nil {
 		e.Details = &Details{
 			Name: d.Name, Group: d.Group, Kind: d.Kind, UID: d.UID,
@@ -180,10 +185,12 @@ func CodeOfHTTP(status int) Code {
 		return Conflict
 	case http.StatusGone:
 		return Expired
-	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired,
+	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType,
+		http.StatusUpgradeRequired,
 		http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return Unsupported
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout,
 		http.StatusInsufficientStorage:
 		return Unavailable
 	}

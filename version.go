@@ -19,7 +19,9 @@ func ParseVersion(s string) (Version, error) {
 	}
 	v, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || s[0] == '0' || s[0] == '+' {
-		return 0, &Error{Code: Invalid, Message: fmt.Sprintf("resourceVersion %q: must be a decimal number below 2^64", s)}
+		return 0, &Error{
+			Code: Invalid, Message: fmt.Sprintf("resourceVersion %q: must be a decimal number below 2^64", s),
+		}
 	}
 	return Version(v), nil
 }

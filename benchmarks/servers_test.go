@@ -169,16 +169,16 @@ func startBareTCP(_ testing.TB, l net.Listener) publisher {
 	return f
 }
 
-func (f *bareTCP) serve(conn net.Conn) {
+func (b *bareTCP) serve(conn net.Conn) {
 	defer conn.Close()
 	request := make([]byte, 4)
 	if _, err := io.ReadFull(conn, request); err != nil {
 		return
 	}
 	events := make(chan []byte, 64)
-	f.mu.Lock()
-	f.conns = append(f.conns, events)
-	f.mu.Unlock()
+	b.mu.Lock()
+	b.conns = append(b.conns, events)
+	b.mu.Unlock()
 	conn.Write([]byte("ok\r\n\r\n"))
 	var deadline time.Time
 	for frame := range events {
@@ -192,12 +192,12 @@ func (f *bareTCP) serve(conn net.Conn) {
 	}
 }
 
-func (f *bareTCP) Addr() string { return f.addr }
+func (b *bareTCP) Addr() string { return b.addr }
 
-func (f *bareTCP) Publish() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, c := range f.conns {
-		c <- f.frame
+func (b *bareTCP) Publish() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		c <- b.frame
 	}
 }

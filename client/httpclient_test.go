@@ -254,10 +254,10 @@ type tokenTransport struct {
 	next  http.RoundTripper
 }
 
-func (a *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+a.token())
-	resp, err := a.next.RoundTrip(r)
+	r.Header.Set("Authorization", "Bearer "+t.token())
+	resp, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

@@ -59,19 +59,19 @@ func sequence(scripts ...script) *scriptedTransport {
 	return &scriptedTransport{scriptFor: func(n int) script { return scripts[min(n, len(scripts)-1)] }}
 }
 
-func (p *scriptedTransport) Name() string {
-	if p.name == "" {
+func (t *scriptedTransport) Name() string {
+	if t.name == "" {
 		return "scripted"
 	}
-	return p.name
+	return t.name
 }
 
-func (p *scriptedTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
-	p.mu.Lock()
-	n := len(p.received)
-	p.received = append(p.received, scriptedRequest{time.Now(), r.URL.Query(), r.Header})
-	p.mu.Unlock()
-	s := p.scriptFor(n)
+func (t *scriptedTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	t.mu.Lock()
+	n := len(t.received)
+	t.received = append(t.received, scriptedRequest{time.Now(), r.URL.Query(), r.Header})
+	t.mu.Unlock()
+	s := t.scriptFor(n)
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
@@ -79,16 +79,16 @@ func (p *scriptedTransport) Dial(ctx context.Context, r *transport.Request) (tra
 	return &scriptedReceiver{ctx: ctx, cancel: cancel, steps: s.steps, epoch: s.epoch, onActivity: r.Activity}, nil
 }
 
-func (p *scriptedTransport) requests() []scriptedRequest {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.received[:len(p.received):len(p.received)]
+func (t *scriptedTransport) requests() []scriptedRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.received[:len(t.received):len(t.received)]
 }
 
 // versions returns the resourceVersion of each request, joined by spaces.
-func (p *scriptedTransport) versions() string {
+func (t *scriptedTransport) versions() string {
 	var versions []string
-	for _, r := range p.requests() {
+	for _, r := range t.requests() {
 		versions = append(versions, r.query.Get("resourceVersion"))
 	}
 	return strings.Join(versions, " ")
@@ -103,36 +103,36 @@ type scriptedReceiver struct {
 	onActivity func()
 }
 
-func (t *scriptedReceiver) Header() http.Header {
-	if t.epoch == "" {
+func (s *scriptedReceiver) Header() http.Header {
+	if s.epoch == "" {
 		return http.Header{}
 	}
-	return http.Header{transport.EpochHeader: {t.epoch}}
+	return http.Header{transport.EpochHeader: {s.epoch}}
 }
 
-func (t *scriptedReceiver) Close() error { t.cancel(); return nil }
+func (s *scriptedReceiver) Close() error { s.cancel(); return nil }
 
-func (t *scriptedReceiver) Receive() (framing.WatchEvent, error) {
-	for len(t.steps) > 0 {
-		step := t.steps[0]
+func (s *scriptedReceiver) Receive() (framing.WatchEvent, error) {
+	for len(s.steps) > 0 {
+		step := s.steps[0]
 		if err, ok := step.(error); ok {
 			return framing.WatchEvent{}, err
 		}
-		t.steps = t.steps[1:]
+		s.steps = s.steps[1:]
 		switch step := step.(type) {
 		case time.Duration:
-			if !reflector.Sleep(t.ctx, step) {
-				return framing.WatchEvent{}, t.ctx.Err()
+			if !reflector.Sleep(s.ctx, step) {
+				return framing.WatchEvent{}, s.ctx.Err()
 			}
 		case framing.WatchEvent:
-			t.onActivity()
-			return step, t.ctx.Err()
+			s.onActivity()
+			return step, s.ctx.Err()
 		case activity:
-			t.onActivity()
+			s.onActivity()
 		}
 	}
-	<-t.ctx.Done()
-	return framing.WatchEvent{}, t.ctx.Err()
+	<-s.ctx.Done()
+	return framing.WatchEvent{}, s.ctx.Err()
 }
 
 func frame(kind, name string, version int) framing.WatchEvent {

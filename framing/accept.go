@@ -50,7 +50,10 @@ func ParseAccept(accept []string) ([]MediaRange, error) {
 				err = p.Expected("a comma")
 			}
 			if err != nil {
-				return nil, &listwatch.Error{Code: listwatch.Unsupported, Op: "parse the Accept header", Message: excerpt([]byte(value)), Err: err}
+				return nil, &listwatch.Error{
+					Code: listwatch.Unsupported, Op: "parse the Accept header", Message: excerpt([]byte(value)),
+					Err: err,
+				}
 			}
 			ranges = append(ranges, m)
 		}

@@ -33,7 +33,7 @@ var (
 // appendObject appends the JSON object src as CBOR. CBOR has the number of members before the
 // members, so appendObject reads src three times: to validate, to count and to write. Only
 // the first pass must handle invalid JSON.
-func (form cborForm) appendObject(dst, src []byte) ([]byte, error) {
+func (f cborForm) appendObject(dst, src []byte) ([]byte, error) {
 	if err := checkObject(src); err != nil {
 		return dst, encodeError(listwatch.Invalid, "the object", err)
 	}
@@ -52,7 +52,7 @@ func (form cborForm) appendObject(dst, src []byte) ([]byte, error) {
 			counts = counts[1:]
 		case '"':
 			end = rawjson.StringEnd(src, i)
-			dst = form.appendString(dst, src[i:end])
+			dst = f.appendString(dst, src[i:end])
 		case 't':
 			end, dst = i+len("true"), append(dst, cborSimple<<5|cborTrue)
 		case 'f':
@@ -61,7 +61,7 @@ func (form cborForm) appendObject(dst, src []byte) ([]byte, error) {
 			end, dst = i+len("null"), append(dst, cborSimple<<5|cborNull)
 		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			end = numberEnd(src, i)
-			if dst, err = form.number(dst, src[i:end]); err != nil {
+			if dst, err = f.number(dst, src[i:end]); err != nil {
 				return dst, err
 			}
 		}
@@ -143,15 +143,15 @@ func appendHead(dst []byte, major byte, n uint64) []byte {
 }
 
 // appendText appends a string that is not JSON.
-func (form cborForm) appendText(dst []byte, text string) []byte {
-	return append(appendHead(dst, form.text, uint64(len(text))), text...)
+func (f cborForm) appendText(dst []byte, text string) []byte {
+	return append(appendHead(dst, f.text, uint64(len(text))), text...)
 }
 
 // appendString appends a JSON string, with its quotes, as CBOR. An unpaired surrogate becomes
 // U+FFFD.
-func (form cborForm) appendString(dst, quoted []byte) []byte {
+func (f cborForm) appendString(dst, quoted []byte) []byte {
 	if raw := quoted[1 : len(quoted)-1]; bytes.IndexByte(raw, '\\') < 0 {
-		return append(appendHead(dst, form.text, uint64(len(raw))), raw...)
+		return append(appendHead(dst, f.text, uint64(len(raw))), raw...)
 	}
 	// Reserve room for the longest head, because the size of the head depends on the length of
 	// the decoded text.
@@ -160,7 +160,7 @@ func (form cborForm) appendString(dst, quoted []byte) []byte {
 	dst = append(dst, room[:]...)
 	dst, _ = jsontext.AppendUnquote(dst, quoted) // the error reports a surrogate that was replaced
 	text := dst[start+len(room):]
-	head := appendHead(room[:0], form.text, uint64(len(text)))
+	head := appendHead(room[:0], f.text, uint64(len(text)))
 	copy(dst[start:], head)
 	n := copy(dst[start+len(head):], text)
 	return dst[:start+len(head)+n]

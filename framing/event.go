@@ -16,7 +16,8 @@ func FromError(err error) WatchEvent {
 	if marshalErr != nil {
 		// A Status consists of strings and numbers, so encoding it never fails. If that
 		// ever changes, the client still receives an ERROR event.
-		object = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","code":500}`)
+		object = []byte(
+			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","code":500}`)
 	}
 	return WatchEvent{Type: TypeError, Object: object}
 }
@@ -54,7 +55,9 @@ func readObject(data []byte) (*listwatch.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listwatch.Object{Key: listwatch.Key{Namespace: m.Namespace, Name: m.Name}, Version: v, Labels: m.Labels, Data: data}, nil
+	return &listwatch.Object{
+		Key: listwatch.Key{Namespace: m.Namespace, Name: m.Name}, Version: v, Labels: m.Labels, Data: data,
+	}, nil
 }
 
 func (w WatchEvent) event(parse func([]byte) (*listwatch.Object, error)) (listwatch.Event, error) {

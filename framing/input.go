@@ -36,94 +36,94 @@ func newInput(r io.Reader, limit int) input {
 // available returns the buffered bytes that may belong to the current event, at least one.
 // It reads from the stream only if the buffer is empty. The bytes are valid until the next
 // call.
-func (in *input) available() ([]byte, error) {
-	if in.used >= in.limit {
-		return nil, tooLarge(in.limit)
+func (i *input) available() ([]byte, error) {
+	if i.used >= i.limit {
+		return nil, tooLarge(i.limit)
 	}
-	if in.pos == len(in.buf) {
-		if err := in.fill(); err != nil {
+	if i.pos == len(i.buf) {
+		if err := i.fill(); err != nil {
 			return nil, err
 		}
 	}
-	w := in.buf[in.pos:]
-	if most := in.limit - in.used; len(w) > most {
+	w := i.buf[i.pos:]
+	if most := i.limit - i.used; len(w) > most {
 		w = w[:most]
 	}
 	return w, nil
 }
 
 // take consumes n available bytes of the current event.
-func (in *input) take(n int) {
-	in.pos += n
-	in.used += n
+func (i *input) take(n int) {
+	i.pos += n
+	i.used += n
 }
 
 // untake gives back the last n bytes taken. They are still in the buffer if available was not
 // called since they were taken.
-func (in *input) untake(n int) {
-	in.pos -= n
-	in.used -= n
+func (i *input) untake(n int) {
+	i.pos -= n
+	i.used -= n
 }
 
 // skip consumes n available bytes that do not belong to an event.
-func (in *input) skip(n int) { in.pos += n }
+func (i *input) skip(n int) { i.pos += n }
 
 // next consumes one byte of the current event.
-func (in *input) next() (byte, error) {
-	w, err := in.available()
+func (i *input) next() (byte, error) {
+	w, err := i.available()
 	if err != nil {
 		return 0, err
 	}
-	in.take(1)
+	i.take(1)
 	return w[0], nil
 }
 
 // appendBytes consumes n bytes and appends them to dst. It grows dst as bytes arrive,
 // because n may be too large to allocate at once.
-func (in *input) appendBytes(dst []byte, n uint64) ([]byte, error) {
-	if n > uint64(in.limit-in.used) {
-		return dst, tooLarge(in.limit)
+func (i *input) appendBytes(dst []byte, n uint64) ([]byte, error) {
+	if n > uint64(i.limit-i.used) {
+		return dst, tooLarge(i.limit)
 	}
 	for n > 0 {
-		w, err := in.available()
+		w, err := i.available()
 		if err != nil {
 			return dst, err
 		}
 		w = w[:min(uint64(len(w)), n)]
 		dst = append(dst, w...)
-		in.take(len(w))
+		i.take(len(w))
 		n -= uint64(len(w))
 	}
 	return dst, nil
 }
 
-func (in *input) fill() error {
-	if in.err != nil {
-		return in.err
+func (i *input) fill() error {
+	if i.err != nil {
+		return i.err
 	}
-	if in.r == nil {
+	if i.r == nil {
 		return io.EOF
 	}
 	switch {
-	case in.buf == nil:
-		in.buf = make([]byte, 0, bufferSize)
-	case cap(in.buf) < burstSize && len(in.buf) == cap(in.buf):
-		in.buf = make([]byte, 0, burstSize)
+	case i.buf == nil:
+		i.buf = make([]byte, 0, bufferSize)
+	case cap(i.buf) < burstSize && len(i.buf) == cap(i.buf):
+		i.buf = make([]byte, 0, burstSize)
 	}
-	in.pos = 0
+	i.pos = 0
 	for range 100 {
 		var n int
-		n, in.err = in.r.Read(in.buf[:cap(in.buf)])
-		in.buf = in.buf[:n]
+		n, i.err = i.r.Read(i.buf[:cap(i.buf)])
+		i.buf = i.buf[:n]
 		if n > 0 {
 			return nil
 		}
-		if in.err != nil {
-			return in.err
+		if i.err != nil {
+			return i.err
 		}
 	}
-	in.err = io.ErrNoProgress
-	return in.err
+	i.err = io.ErrNoProgress
+	return i.err
 }
 
 // An eventReader reads the events of one framing. It returns the errors of the input unchanged.

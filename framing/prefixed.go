@@ -29,7 +29,8 @@ func (LengthPrefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 	}
 	n := len(out) - len(dst) - prefixSize
 	if n > math.MaxUint32 {
-		return dst, encodeError(listwatch.Unsupported, fmt.Sprintf("the event has %d bytes, more than a length prefix can hold", n), nil)
+		return dst, encodeError(listwatch.Unsupported,
+			fmt.Sprintf("the event has %d bytes, more than a length prefix can hold", n), nil)
 	}
 	binary.BigEndian.PutUint32(out[len(dst):], uint32(n))
 	return out, nil

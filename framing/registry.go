@@ -38,7 +38,8 @@ func NewRegistry(framers ...Framer) (*Registry, error) {
 		}
 		if name := SubprotocolOf(f); name != "" {
 			if !isToken(name) || name == anyFraming {
-				return nil, registryError(fmt.Sprintf("subprotocol %q of %s: must be a token other than %q", name, mediaType, anyFraming))
+				return nil, registryError(
+					fmt.Sprintf("subprotocol %q of %s: must be a token other than %q", name, mediaType, anyFraming))
 			}
 			if _, ok := r.LookupSubprotocol(name); ok {
 				return nil, registryError("two framers have subprotocol " + name)
@@ -172,7 +173,8 @@ func rankOf(mediaType string, ranges []MediaRange) acceptRank {
 	var best acceptRank
 	for position, m := range ranges {
 		specificity := m.specificity(mediaType)
-		if specificity == 0 && mediaType == (CBORSeq{}).MediaType() && m.specificity("application/cbor") >= matchesExactly {
+		if specificity == 0 && mediaType == (CBORSeq{}).MediaType() &&
+			m.specificity("application/cbor") >= matchesExactly {
 			specificity = matchesAlias
 		}
 		if specificity > best.specificity || specificity > 0 && specificity == best.specificity && m.Q > best.q {

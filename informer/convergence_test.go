@@ -35,38 +35,38 @@ type handlerModel struct {
 	pause      func()
 }
 
-func (r *handlerModel) handler() informer.Handler[Thing] {
+func (h *handlerModel) handler() informer.Handler[Thing] {
 	return informer.Handler[Thing]{
 		OnAdd: func(t Thing, _ bool) {
-			r.pause()
-			r.observe(t, func(was Thing, known bool) bool { return !known })
+			h.pause()
+			h.observe(t, func(was Thing, known bool) bool { return !known })
 		},
 		OnUpdate: func(old, t Thing) {
-			r.pause()
-			r.observe(t, func(was Thing, known bool) bool {
+			h.pause()
+			h.observe(t, func(was Thing, known bool) bool {
 				again := old.Version() == t.Version() // a resync
 				return known && was.Version() == old.Version() && (again || t.Version() > was.Version())
 			})
 		},
 		OnDelete: func(g informer.Deleted[Thing]) {
-			r.pause()
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if was, known := r.objects[g.Key.Name]; !known || g.Version < was.Version() {
-				r.violations = append(r.violations, fmt.Sprintf("OnDelete of %s at version %d, but the last state was %+v", g.Key, g.Version, was))
+			h.pause()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if was, known := h.objects[g.Key.Name]; !known || g.Version < was.Version() {
+				h.violations = append(h.violations, fmt.Sprintf("OnDelete of %s at version %d, but the last state was %+v", g.Key, g.Version, was))
 			}
-			delete(r.objects, g.Key.Name)
+			delete(h.objects, g.Key.Name)
 		},
 	}
 }
 
-func (r *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if was, known := r.objects[t.Name]; !right(was, known) {
-		r.violations = append(r.violations, fmt.Sprintf("call for %s at version %d, but the last state was %+v", t.Name, t.Version(), was))
+func (h *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was, known := h.objects[t.Name]; !right(was, known) {
+		h.violations = append(h.violations, fmt.Sprintf("call for %s at version %d, but the last state was %+v", t.Name, t.Version(), was))
 	}
-	r.objects[t.Name] = t
+	h.objects[t.Name] = t
 }
 
 // A listOnlySource cannot stream its initial state.

@@ -120,165 +120,165 @@ type modelRun struct {
 
 var errRefused = errors.New("refused")
 
-func (w *modelRun) anyKey() listwatch.Key { return rapid.SampledFrom(testKeys).Draw(w.T, "key") }
+func (m *modelRun) anyKey() listwatch.Key { return rapid.SampledFrom(testKeys).Draw(m.T, "key") }
 
-func (w *modelRun) writeSome() { w.write(w.anyKey(), rapid.IntRange(0, 2).Draw(w.T, "exists") > 0) }
+func (m *modelRun) writeSome() { m.write(m.anyKey(), rapid.IntRange(0, 2).Draw(m.T, "exists") > 0) }
 
-func (w *modelRun) deliver() {
-	n := rapid.IntRange(0, len(w.log)-w.delivered).Draw(w.T, "deliver")
-	batch := w.log[w.delivered : w.delivered+n]
-	w.delivered += n
-	if err := w.fifo.Apply(batch...); err != nil {
-		w.Fatal(err)
+func (m *modelRun) deliver() {
+	n := rapid.IntRange(0, len(m.log)-m.delivered).Draw(m.T, "deliver")
+	batch := m.log[m.delivered : m.delivered+n]
+	m.delivered += n
+	if err := m.fifo.Apply(batch...); err != nil {
+		m.Fatal(err)
 	}
 }
 
 // repeat delivers events a second time, like a stream that resumes at an older version.
-func (w *modelRun) repeat() {
-	if err := w.fifo.Bookmark(listwatch.Version(w.delivered)); err != nil {
-		w.Fatal(err)
+func (m *modelRun) repeat() {
+	if err := m.fifo.Bookmark(listwatch.Version(m.delivered)); err != nil {
+		m.Fatal(err)
 	}
-	back := rapid.IntRange(0, w.delivered).Draw(w.T, "back")
-	before := w.fifo.Len()
-	if err := w.fifo.Apply(w.log[w.delivered-back : w.delivered]...); err != nil {
-		w.Fatal(err)
+	back := rapid.IntRange(0, m.delivered).Draw(m.T, "back")
+	before := m.fifo.Len()
+	if err := m.fifo.Apply(m.log[m.delivered-back : m.delivered]...); err != nil {
+		m.Fatal(err)
 	}
-	if w.fifo.Len() != before {
-		w.Fatalf("repeating %d events changed the queue: %d keys, before %d", back, w.fifo.Len(), before)
+	if m.fifo.Len() != before {
+		m.Fatalf("repeating %d events changed the queue: %d keys, before %d", back, m.fifo.Len(), before)
 	}
 }
 
 // relist delivers the newest state in place of the pending events.
-func (w *modelRun) relist() {
-	if err := w.fifo.Replace(w.list(), w.version()); err != nil {
-		w.Fatal(err)
+func (m *modelRun) relist() {
+	if err := m.fifo.Replace(m.list(), m.version()); err != nil {
+		m.Fatal(err)
 	}
-	w.delivered = len(w.log)
-	if !w.listed {
-		w.listed, w.first = true, w.version()
+	m.delivered = len(m.log)
+	if !m.listed {
+		m.listed, m.first = true, m.version()
 	}
 }
 
-func (w *modelRun) newEpoch() {
-	if w.delivered == 0 {
+func (m *modelRun) newEpoch() {
+	if m.delivered == 0 {
 		return
 	}
-	before := w.delivered
-	w.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(w.T, "keep"))
-	if len(w.log) >= before {
-		w.restart(nil) // without a version lower than before, the new epoch would go unnoticed
+	before := m.delivered
+	m.restart(rapid.SliceOfNDistinct(rapid.SampledFrom(testKeys), 0, 3, rapid.ID).Draw(m.T, "keep"))
+	if len(m.log) >= before {
+		m.restart(nil) // without a version lower than before, the new epoch would go unnoticed
 	}
-	w.last = make(map[listwatch.Key]listwatch.Version)
-	w.first, w.claim = 0, 0
-	w.relist()
+	m.last = make(map[listwatch.Key]listwatch.Version)
+	m.first, m.claim = 0, 0
+	m.relist()
 }
 
-func (w *modelRun) pop() {
-	if w.fifo.Len() == 0 {
+func (m *modelRun) pop() {
+	if m.fifo.Len() == 0 {
 		return
 	}
-	err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error {
-		w.maybeInterfere("before the handler")
-		if rapid.IntRange(0, 19).Draw(w.T, "refuse") == 0 {
-			w.storeRefusedObject = true
+	err := m.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error {
+		m.maybeInterfere("before the handler")
+		if rapid.IntRange(0, 19).Draw(m.T, "refuse") == 0 {
+			m.storeRefusedObject = true
 			return errRefused
 		}
-		w.handleAll(d)
-		w.maybeInterfere("after the handler")
+		m.handleAll(d)
+		m.maybeInterfere("after the handler")
 		return nil
 	})
 	if errors.Is(err, errRefused) {
-		w.relist() // required after the store has refused an object
+		m.relist() // required after the store has refused an object
 	} else if err != nil {
-		w.Fatal(err)
+		m.Fatal(err)
 	}
 }
 
 // maybeInterfere performs a random operation while a key is being handled.
-func (w *modelRun) maybeInterfere(when string) {
-	switch rapid.IntRange(0, 9).Draw(w.T, when) {
+func (m *modelRun) maybeInterfere(when string) {
+	switch rapid.IntRange(0, 9).Draw(m.T, when) {
 	case 0:
-		w.writeSome()
-		w.deliver()
+		m.writeSome()
+		m.deliver()
 	case 1:
-		w.writeSome()
-		w.relist()
+		m.writeSome()
+		m.relist()
 	case 2:
-		w.newEpoch()
+		m.newEpoch()
 	case 3:
-		w.fifo.Resync()
+		m.fifo.Resync()
 	}
-	w.check(w.T)
+	m.check(m.T)
 }
 
-func (w *modelRun) handleAll(d Deltas[*thing]) {
+func (m *modelRun) handleAll(d Deltas[*thing]) {
 	if d.Len() < 1 || d.Len() > 2 || d.Len() == 2 && d.At(0).Type != DeltaDeleted {
-		w.Fatalf("invalid deltas of %s: %v", d.Key, d)
+		m.Fatalf("invalid deltas of %s: %v", d.Key, d)
 	}
 	for delta := range d.All() {
-		w.handle(d.Key, delta)
-		v, last := delta.Item.Version, w.last[d.Key]
-		if delta.Item.Value.Node != strconv.Itoa(w.epoch) || delta.FinalStateUnknown {
+		m.handle(d.Key, delta)
+		v, last := delta.Item.Version, m.last[d.Key]
+		if delta.Item.Value.Node != strconv.Itoa(m.epoch) || delta.FinalStateUnknown {
 			continue
 		}
 		if v < last || v == last && delta.Type != DeltaReplaced && delta.Type != DeltaSync {
-			w.Fatalf("%s changes from version %d to %s at %d", d.Key, last, delta.Type, v)
+			m.Fatalf("%s changes from version %d to %s at %d", d.Key, last, delta.Type, v)
 		}
-		w.last[d.Key] = v
+		m.last[d.Key] = v
 	}
 }
 
-func (w *modelRun) handle(key listwatch.Key, d Delta[*thing]) {
+func (m *modelRun) handle(key listwatch.Key, d Delta[*thing]) {
 	if d.Item.Key != key {
-		w.Fatalf("the deltas of %s contain one of %s", key, d.Item.Key)
+		m.Fatalf("the deltas of %s contain one of %s", key, d.Item.Key)
 	}
-	_, known := w.store.Item(key)
+	_, known := m.store.Item(key)
 	switch d.Type {
 	case DeltaAdded:
 		if known {
-			w.Fatalf("%s is reported as added but was known", key)
+			m.Fatalf("%s is reported as added but was known", key)
 		}
 	case DeltaUpdated, DeltaSync, DeltaDeleted:
-		if !known && !w.storeRefusedObject {
-			w.Fatalf("%s is reported as %s but was not known", key, d.Type)
+		if !known && !m.storeRefusedObject {
+			m.Fatalf("%s is reported as %s but was not known", key, d.Type)
 		}
 	}
 	var err error
 	if d.Type == DeltaDeleted {
-		delete(w.view, key)
-		err = w.store.Delete(key)
+		delete(m.view, key)
+		err = m.store.Delete(key)
 	} else {
-		w.view[key] = d.Item.Version
-		err = w.store.Put(d.Item)
+		m.view[key] = d.Item.Version
+		err = m.store.Put(d.Item)
 	}
 	if err != nil {
-		w.Fatal(err)
+		m.Fatal(err)
 	}
 }
 
 // check compares the queue and the store with the model.
-func (w *modelRun) check(*rapid.T) {
-	if n := w.fifo.Len(); n > len(testKeys) {
-		w.Fatalf("%d keys are queued, but only %d exist", n, len(testKeys))
+func (m *modelRun) check(*rapid.T) {
+	if n := m.fifo.Len(); n > len(testKeys) {
+		m.Fatalf("%d keys are queued, but only %d exist", n, len(testKeys))
 	}
-	v := w.fifo.Version()
-	if v < w.claim || v > w.version() {
-		w.Fatalf("the version changes from %d to %d; the newest is %d", w.claim, v, w.version())
+	v := m.fifo.Version()
+	if v < m.claim || v > m.version() {
+		m.Fatalf("the version changes from %d to %d; the newest is %d", m.claim, v, m.version())
 	}
-	w.claim = v
-	if w.fifo.HasSynced() {
-		if !w.listed {
-			w.Fatal("HasSynced() without a list")
+	m.claim = v
+	if m.fifo.HasSynced() {
+		if !m.listed {
+			m.Fatal("HasSynced() without a list")
 		}
-		v = max(v, w.first)
+		v = max(v, m.first)
 	}
 	for _, key := range testKeys {
-		have := w.view[key]
-		if i, ok := w.store.Item(key); ok != (have > 0) || ok && i.Version != have {
-			w.Fatalf("the store holds %v for %s, but the deltas reported version %d", i, key, have)
+		have := m.view[key]
+		if i, ok := m.store.Item(key); ok != (have > 0) || ok && i.Version != have {
+			m.Fatalf("the store holds %v for %s, but the deltas reported version %d", i, key, have)
 		}
-		if v > 0 && !w.storeRefusedObject && !w.mayBe(key, have, v) {
-			w.Fatalf("the queue reports version %d, but %s is at %d", v, key, have)
+		if v > 0 && !m.storeRefusedObject && !m.mayBe(key, have, v) {
+			m.Fatalf("the queue reports version %d, but %s is at %d", v, key, have)
 		}
 	}
 }
@@ -308,25 +308,25 @@ func TestFIFOAndStoreMatchModel(t *testing.T) {
 }
 
 // settle delivers the remaining events and pops all keys.
-func (w *modelRun) settle() {
-	if err := w.fifo.Apply(w.log[w.delivered:]...); err != nil {
-		w.Fatal(err)
+func (m *modelRun) settle() {
+	if err := m.fifo.Apply(m.log[m.delivered:]...); err != nil {
+		m.Fatal(err)
 	}
-	w.delivered = len(w.log)
-	for w.fifo.Len() > 0 {
-		err := w.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error { w.handleAll(d); return nil })
+	m.delivered = len(m.log)
+	for m.fifo.Len() > 0 {
+		err := m.fifo.Pop(context.Background(), func(d Deltas[*thing], _ bool) error { m.handleAll(d); return nil })
 		if err != nil {
-			w.Fatal(err)
+			m.Fatal(err)
 		}
-		w.check(w.T)
+		m.check(m.T)
 	}
-	if !maps.Equal(w.view, w.now) {
-		w.Fatalf("the store ends with %v, want the newest state %v", w.view, w.now)
+	if !maps.Equal(m.view, m.now) {
+		m.Fatalf("the store ends with %v, want the newest state %v", m.view, m.now)
 	}
-	if got := w.fifo.Version(); got != w.version() {
-		w.Fatalf("after everything was handled the version is %d, want %d", got, w.version())
+	if got := m.fifo.Version(); got != m.version() {
+		m.Fatalf("after everything was handled the version is %d, want %d", got, m.version())
 	}
-	if w.fifo.HasSynced() != w.listed {
-		w.Fatalf("HasSynced() = %t, listed: %t", w.fifo.HasSynced(), w.listed)
+	if m.fifo.HasSynced() != m.listed {
+		m.Fatalf("HasSynced() = %t, listed: %t", m.fifo.HasSynced(), m.listed)
 	}
 }

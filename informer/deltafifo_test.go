@@ -41,44 +41,44 @@ func items(words string) []*Item[*thing] {
 
 // do executes commands such as "+a5" (Add), "*a6" (Update), "-a7" (Delete), "=9:a5,b6"
 // (Replace), "@9" (Bookmark), "~a" (Sync) and "!" (pop).
-func (q *fifoTest) do(words string) {
-	q.Helper()
+func (f *fifoTest) do(words string) {
+	f.Helper()
 	for word := range strings.FieldsSeq(words) {
 		var err error
 		rest := word[1:]
 		switch word[0] {
 		case '+':
-			err = q.fifo.Add(items(rest)[0])
+			err = f.fifo.Add(items(rest)[0])
 		case '*':
-			err = q.fifo.Update(items(rest)[0])
+			err = f.fifo.Update(items(rest)[0])
 		case '-':
-			err = q.fifo.Delete(items(rest)[0])
+			err = f.fifo.Delete(items(rest)[0])
 		case '=':
 			version, list, _ := strings.Cut(rest, ":")
-			err = q.fifo.Replace(items(strings.ReplaceAll(list, ",", " ")), items("v" + version)[0].Version)
+			err = f.fifo.Replace(items(strings.ReplaceAll(list, ",", " ")), items("v" + version)[0].Version)
 		case '@':
-			err = q.fifo.Bookmark(items("v" + rest)[0].Version)
+			err = f.fifo.Bookmark(items("v" + rest)[0].Version)
 		case '~':
-			q.fifo.Sync(keyOf(rest))
+			f.fifo.Sync(keyOf(rest))
 		case '!':
-			q.pop()
+			f.pop()
 		}
 		if err != nil {
-			q.Fatal(err)
+			f.Fatal(err)
 		}
 	}
 }
 
 // pop pops one key, stores its object and returns a line such as "a: Deleted 5?, Added 7".
 // "?" means FinalStateUnknown, and "^" the initial list.
-func (q *fifoTest) pop() (line string) {
-	q.Helper()
-	err := q.fifo.Pop(q.Context(), func(d Deltas[*thing], initial bool) error {
+func (f *fifoTest) pop() (line string) {
+	f.Helper()
+	err := f.fifo.Pop(f.Context(), func(d Deltas[*thing], initial bool) error {
 		line = show(d, initial)
-		return q.keep(d)
+		return f.keep(d)
 	})
 	if err != nil {
-		q.Fatal(err)
+		f.Fatal(err)
 	}
 	return line
 }
@@ -102,20 +102,20 @@ func show(d Deltas[*thing], initial bool) string {
 	return line
 }
 
-func (q *fifoTest) keep(d Deltas[*thing]) error {
+func (f *fifoTest) keep(d Deltas[*thing]) error {
 	last := d.At(d.Len() - 1)
 	if last.Type == DeltaDeleted {
-		return q.store.Delete(d.Key)
+		return f.store.Delete(d.Key)
 	}
-	return q.store.Put(last.Item)
+	return f.store.Put(last.Item)
 }
 
 // popAll pops all queued keys.
-func (q *fifoTest) popAll() string {
-	q.Helper()
+func (f *fifoTest) popAll() string {
+	f.Helper()
 	var lines []string
-	for q.fifo.Len() > 0 {
-		lines = append(lines, q.pop())
+	for f.fifo.Len() > 0 {
+		lines = append(lines, f.pop())
 	}
 	return strings.Join(lines, "; ")
 }

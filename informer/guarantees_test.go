@@ -231,22 +231,22 @@ func TestSharedVersionIsReachedWithWholeBatch(t *testing.T) {
 // the channel.
 type batchSource chan []listwatch.Event
 
-func (g batchSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
+func (b batchSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
 	return listwatch.Page{}, errUnavailable
 }
 
-func (g batchSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
-	g <- []listwatch.Event{listwatch.NewBookmark(listwatch.Description{}, 1, true)}
-	return g, nil
+func (b batchSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	b <- []listwatch.Event{listwatch.NewBookmark(listwatch.Description{}, 1, true)}
+	return b, nil
 }
 
-func (g batchSource) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+func (b batchSource) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	select {
-	case events := <-g:
+	case events := <-b:
 		return copy(dst, events), nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
 }
 
-func (g batchSource) Close() error { return nil }
+func (b batchSource) Close() error { return nil }

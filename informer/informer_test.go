@@ -91,42 +91,42 @@ type callLog struct {
 	block chan struct{}
 }
 
-func (d *callLog) write(line string) {
-	d.mu.Lock()
-	d.lines = append(d.lines, line)
-	held := d.block
-	d.mu.Unlock()
+func (c *callLog) write(line string) {
+	c.mu.Lock()
+	c.lines = append(c.lines, line)
+	held := c.block
+	c.mu.Unlock()
 	if held != nil {
 		<-held
 	}
 }
 
-func (d *callLog) text() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return strings.Join(d.lines, " ")
+func (c *callLog) text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.lines, " ")
 }
 
 // take returns the log as text and clears it.
-func (d *callLog) take() string {
-	defer func() { d.mu.Lock(); d.lines = nil; d.mu.Unlock() }()
-	return d.text()
+func (c *callLog) take() string {
+	defer func() { c.mu.Lock(); c.lines = nil; c.mu.Unlock() }()
+	return c.text()
 }
 
-func (d *callLog) handler() informer.Handler[Thing] {
+func (c *callLog) handler() informer.Handler[Thing] {
 	return informer.Handler[Thing]{
 		OnAdd: func(t Thing, initial bool) {
-			d.write(fmt.Sprintf("+%s%d%s", t.Name, t.Spec, map[bool]string{true: "!"}[initial]))
+			c.write(fmt.Sprintf("+%s%d%s", t.Name, t.Spec, map[bool]string{true: "!"}[initial]))
 		},
 		OnUpdate: func(old, t Thing) {
 			if old.ResourceVersion == t.ResourceVersion {
-				d.write(fmt.Sprintf("%s%d=", t.Name, t.Spec))
+				c.write(fmt.Sprintf("%s%d=", t.Name, t.Spec))
 				return
 			}
-			d.write(fmt.Sprintf("%s%d>%d", t.Name, old.Spec, t.Spec))
+			c.write(fmt.Sprintf("%s%d>%d", t.Name, old.Spec, t.Spec))
 		},
 		OnDelete: func(g informer.Deleted[Thing]) {
-			d.write(fmt.Sprintf("-%s%d%s", g.Value.Name, g.Value.Spec, map[bool]string{true: "?"}[g.FinalStateUnknown]))
+			c.write(fmt.Sprintf("-%s%d%s", g.Value.Name, g.Value.Spec, map[bool]string{true: "?"}[g.FinalStateUnknown]))
 		},
 	}
 }

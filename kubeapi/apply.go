@@ -19,7 +19,7 @@ import (
 
 // track returns the object in next with new managedFields, in which the given manager owns all
 // changes since old. It changes only objects that already have managedFields; see package apply.
-func (c resourceRequest) track(old, next []byte, manager string) ([]byte, error) {
+func (c call) track(old, next []byte, manager string) ([]byte, error) {
 	if !apply.IsTracked(old) && !apply.IsTracked(next) {
 		return next, nil
 	}
@@ -66,7 +66,7 @@ func manager(r *http.Request, o options.Write) string {
 
 // apply handles a server-side apply of a configuration, which is compact JSON. It creates the
 // object if it does not exist.
-func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write,
+func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c call, o options.Write,
 	config []byte,
 ) error {
 	c.isApply = true
@@ -100,7 +100,7 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c resourceReques
 // readConfiguration checks the body of an apply, which has the given media type, and converts it to
 // compact JSON.
 func (h *Handler) readConfiguration(
-	w http.ResponseWriter, r *http.Request, c resourceRequest, o options.Write, mediaType string, data []byte,
+	w http.ResponseWriter, r *http.Request, c call, o options.Write, mediaType string, data []byte,
 ) ([]byte, error) {
 	bodyType := yamlType
 	if mediaType == applyCBORPatchType {
@@ -159,7 +159,7 @@ func normalizeConfiguration(config []byte) ([]byte, error) {
 
 // scaleConfiguration converts a configuration of a Scale to a configuration of the scaled object.
 // It keeps the uid and the resourceVersion, which are preconditions.
-func (c resourceRequest) scaleConfiguration(scale []byte) ([]byte, error) {
+func (c call) scaleConfiguration(scale []byte) ([]byte, error) {
 	replicas, err := c.readScale(scale)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (c resourceRequest) scaleConfiguration(scale []byte) ([]byte, error) {
 }
 
 // applyTo applies the configuration to the existing object.
-func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o options.Write,
+func (c call) applyTo(r *http.Request, to *store.Collection, o options.Write,
 	config []byte,
 ) (*listwatch.Object, error) {
 	m, err := c.applier()
@@ -214,7 +214,7 @@ func (c resourceRequest) applyTo(r *http.Request, to *store.Collection, o option
 }
 
 // applyNew creates the object from the configuration.
-func (c resourceRequest) applyNew(r *http.Request, to *store.Collection, o options.Write,
+func (c call) applyNew(r *http.Request, to *store.Collection, o options.Write,
 	config []byte,
 ) (*listwatch.Object, error) {
 	if uid := metadataString(config, "uid"); uid != "" {

@@ -90,7 +90,7 @@ type Attributes struct {
 }
 
 // attributes describes the request for the Authorizer.
-func (c resourceRequest) attributes() *Attributes {
+func (c call) attributes() *Attributes {
 	return &Attributes{
 		Verb: c.verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource,
 	}

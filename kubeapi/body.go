@@ -243,7 +243,7 @@ func report(w http.ResponseWriter, validation string, problems []string, reject 
 	return nil
 }
 
-func (c resourceRequest) strictError(problems string) error {
+func (c call) strictError(problems string) error {
 	return &listwatch.Error{
 		Code:    listwatch.Invalid,
 		Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", c.Kind, c.Version, c.Kind, problems),
@@ -251,13 +251,13 @@ func (c resourceRequest) strictError(problems string) error {
 }
 
 // strictPatchError is like strictError, for a patch or its result.
-func (c resourceRequest) strictPatchError(problems string) error {
+func (c call) strictPatchError(problems string) error {
 	return patch.InvalidResult(errors.New(problems))
 }
 
 // unknownFields returns a message for each field in data that neither the schema nor old has.
 // Objects without a schema have no unknown fields.
-func (c resourceRequest) unknownFields(old, data []byte) []string {
+func (c call) unknownFields(old, data []byte) []string {
 	if c.subresource == "scale" {
 		return nil
 	}

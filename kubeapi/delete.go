@@ -21,7 +21,7 @@ import (
 
 // readDelete reads the options of a delete. It also returns the collection to delete from.
 func (h *Handler) readDelete(
-	w http.ResponseWriter, r *http.Request, c resourceRequest,
+	w http.ResponseWriter, r *http.Request, c call,
 	read func(url.Values, []byte) (metav1.DeleteOptions, error),
 ) (from *store.Collection, o metav1.DeleteOptions, err error) {
 	q, err := c.admitted.Query()
@@ -39,7 +39,7 @@ func (h *Handler) readDelete(
 
 // delete handles a DELETE of an object. It responds with a Status if the object was
 // deleted, and with the object if finalizers delay the deletion.
-func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 	from, o, err := h.readDelete(w, r, c, options.Delete)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func markedStatus(o metav1.DeleteOptions) int {
 // conditions converts the preconditions of a delete to preconditions of the store. Every member
 // that is present is a condition, even an empty one. If old, which is the stored object, does not
 // fulfill them, conditions returns an error.
-func (c resourceRequest) conditions(old *listwatch.Object,
+func (c call) conditions(old *listwatch.Object,
 	o *metav1.Preconditions,
 ) (p listwatch.Preconditions, err error) {
 	if o == nil {
@@ -109,7 +109,7 @@ func (c resourceRequest) conditions(old *listwatch.Object,
 
 // preconditionFailed returns the error of a delete with a precondition that does not hold. Its
 // details have the kind and not the plural, as in Kubernetes.
-func (c resourceRequest) preconditionFailed(old *listwatch.Object, what, want, got string) error {
+func (c call) preconditionFailed(old *listwatch.Object, what, want, got string) error {
 	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, old.Key.Name,
 		fmt.Errorf(
 			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
@@ -118,7 +118,7 @@ func (c resourceRequest) preconditionFailed(old *listwatch.Object, what, want, g
 // deleteCollection handles a DELETE of all objects that the selectors in the query match. It
 // responds with the objects as they were before. The delete is not a transaction: objects that are
 // created meanwhile may remain, and if the request fails, some objects may already be deleted.
-func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c call) error {
 	from, o, err := h.readDelete(w, r, c, options.DeleteCollection)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c res
 
 // selection parses the selectors, the limit and the continue token in the query. It rejects
 // unsupported parameters that would reduce the number of deleted objects.
-func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err error) {
+func (c call) selection(r *http.Request) (q listwatch.Query, err error) {
 	params := apihttp.QueryOf(r)
 	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "shardSelector"} {
 		if v := params.Get(name); v != "" && v != "0" {
@@ -179,7 +179,7 @@ func (c resourceRequest) selection(r *http.Request) (q listwatch.Query, err erro
 
 // checkSelectedFields returns an error if Kubernetes would refuse s: if s uses the namespace of
 // objects that have none, or if the path names an object and s does not select its name.
-func (c resourceRequest) checkSelectedFields(s listwatch.FieldSelector) error {
+func (c call) checkSelectedFields(s listwatch.FieldSelector) error {
 	if len(s.Paths()) == 0 {
 		return nil
 	}

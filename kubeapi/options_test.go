@@ -19,11 +19,11 @@ type refusal struct {
 	causes             []string // the fields of details.causes
 }
 
-func (c refusal) check(t *testing.T, a *testServer) {
+func (r refusal) check(t *testing.T, a *testServer) {
 	t.Helper()
 	before := a.want(t, 200, "GET", pods, "")
-	reason := map[int]string{400: "BadRequest", 406: "NotAcceptable", 409: "Conflict", 422: "Invalid"}[c.code]
-	s := a.wantError(t, c.code, reason, c.method, c.path, c.body, "Content-Type", c.mediaType)
+	reason := map[int]string{400: "BadRequest", 406: "NotAcceptable", 409: "Conflict", 422: "Invalid"}[r.code]
+	s := a.wantError(t, r.code, reason, r.method, r.path, r.body, "Content-Type", r.mediaType)
 	var kind string
 	var fields []string
 	if s.Details != nil {
@@ -31,15 +31,15 @@ func (c refusal) check(t *testing.T, a *testServer) {
 		for _, cause := range s.Details.Causes {
 			fields = append(fields, cause.Field)
 			if cause.Reason == "" || cause.Message == "" {
-				t.Errorf("%s %s: got cause %+v, want a reason and a message", c.method, c.path, cause)
+				t.Errorf("%s %s: got cause %+v, want a reason and a message", r.method, r.path, cause)
 			}
 		}
 	}
-	if kind != c.kind || !slices.Equal(fields, c.causes) {
-		t.Errorf("%s %s %s: got details of %q with causes %q, want %q with %q: %s", c.method, c.path, c.body, kind, fields, c.kind, c.causes, s.Message)
+	if kind != r.kind || !slices.Equal(fields, r.causes) {
+		t.Errorf("%s %s %s: got details of %q with causes %q, want %q with %q: %s", r.method, r.path, r.body, kind, fields, r.kind, r.causes, s.Message)
 	}
 	if after := a.want(t, 200, "GET", pods, ""); after != before {
-		t.Fatalf("%s %s %s: changed\n%s\nto\n%s", c.method, c.path, c.body, before, after)
+		t.Fatalf("%s %s %s: changed\n%s\nto\n%s", r.method, r.path, r.body, before, after)
 	}
 }
 

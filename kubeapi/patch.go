@@ -32,7 +32,7 @@ const (
 type patchFunc func(doc []byte) ([]byte, error)
 
 // patch handles a PATCH of an object.
-func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	q, err := c.admitted.Query()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 }
 
 // validatePatch handles duplicate and unknown members of the patch itself. data is compact JSON.
-func (c resourceRequest) validatePatch(w http.ResponseWriter, o options.Write, mediaType string,
+func (c call) validatePatch(w http.ResponseWriter, o options.Write, mediaType string,
 	data []byte,
 ) ([]byte, error) {
 	unique, err := applyFieldValidation(w, o.FieldValidation, data, c.strictPatchError)
@@ -180,7 +180,7 @@ func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
 
 // withTypeCheck makes p fail if its result has the wrong kind or apiVersion, or fields of a wrong
 // type. In a patch of the status of a custom resource, kind and apiVersion have no effect.
-func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
+func (c call) withTypeCheck(p patchFunc) patchFunc {
 	return func(doc []byte) ([]byte, error) {
 		out, err := p(doc)
 		if err != nil {
@@ -211,7 +211,7 @@ func (c resourceRequest) withTypeCheck(p patchFunc) patchFunc {
 
 // checkKind returns an error of status 422 if an object, the result of a patch, has the wrong kind
 // or apiVersion.
-func (c resourceRequest) checkKind(object []byte) error {
+func (c call) checkKind(object []byte) error {
 	if c.subresource == "scale" {
 		return nil // checkScale checks them
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A resourceRequest is a request whose path names a served resource.
-type resourceRequest struct {
+// A call is a request whose path names a served resource.
+type call struct {
 	servedResource
 	route
 	admitted *apihttp.Admitted
@@ -26,12 +26,12 @@ type resourceRequest struct {
 	warn           func(text string) // adds a warning to the response
 }
 
-func (c resourceRequest) key() listwatch.Key {
+func (c call) key() listwatch.Key {
 	return listwatch.Key{Namespace: c.namespace, Name: c.name}
 }
 
 // verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
-func (c resourceRequest) verbOf(r *http.Request) string {
+func (c call) verbOf(r *http.Request) string {
 	verb := c.verbForMethod(r)
 	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
 		return ""
@@ -39,7 +39,7 @@ func (c resourceRequest) verbOf(r *http.Request) string {
 	return verb
 }
 
-func (c resourceRequest) verbForMethod(r *http.Request) string {
+func (c call) verbForMethod(r *http.Request) string {
 	if c.subresource != "" {
 		return subresourceVerb(r.Method)
 	}
@@ -85,11 +85,11 @@ func subresourceVerb(method string) string {
 
 // isCollection reports whether the path names a collection in which objects can be created. If the
 // resource is namespaced, the path must contain the namespace.
-func (c resourceRequest) isCollection() bool {
+func (c call) isCollection() bool {
 	return c.name == "" && (c.namespace != "" || !c.Namespaced)
 }
 
-func (c resourceRequest) allowedMethods() string {
+func (c call) allowedMethods() string {
 	switch {
 	case c.ReadOnly:
 		return "GET, HEAD"
@@ -113,7 +113,7 @@ func (s servedResource) scopeMismatch(t route) bool {
 }
 
 // wrote reports the write of o, or of the whole collection if o is nil, to the hooks of the Server.
-func (c resourceRequest) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
+func (c call) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
 	change := apihttp.Change{Verb: c.verb, Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
 	if o != nil {
 		change.Key, change.Version = o.Key, o.Version

@@ -9,7 +9,7 @@ import (
 )
 
 // get responds with one object that is at least as new as the parameter resourceVersion.
-func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
+func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	o, err := c.readCurrent(r)
 	if err == nil && c.subresource == "scale" {
 		o, err = c.scale.scaleOf(o)
@@ -22,7 +22,7 @@ func (c resourceRequest) get(w http.ResponseWriter, r *http.Request) error {
 
 // readCurrent returns the newest object. If the request has a resourceVersion, it returns
 // an object that is not older, and for version 0 any available object.
-func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error) {
+func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 	text := apihttp.QueryOf(r).Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c resourceRequest) readCurrent(r *http.Request) (*listwatch.Object, error)
 }
 
 // writeObject responds with o in the requested representation.
-func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
+func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
 	body := o.Data
 	if c.representation != nil {
 		body = c.representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
@@ -57,7 +57,7 @@ func (c resourceRequest) writeObject(w http.ResponseWriter, r *http.Request, cod
 }
 
 // writeList responds with a page of objects in the requested representation.
-func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
+func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
 	c.setHeaders(w)
 	_, err := apihttp.WriteList(w, r, apihttp.ListBody{
 		Description: c.collection.Describe(), Page: page, Representation: c.representation,
@@ -65,7 +65,7 @@ func (c resourceRequest) writeList(w http.ResponseWriter, r *http.Request, page 
 	return err
 }
 
-func (c resourceRequest) setHeaders(w http.ResponseWriter) {
+func (c call) setHeaders(w http.ResponseWriter) {
 	h := w.Header()
 	if epoch := c.collection.Describe().Epoch; epoch != "" {
 		h.Set(transport.EpochHeader, epoch)

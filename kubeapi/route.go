@@ -52,11 +52,11 @@ func parseRoute(escaped string) (route, bool) {
 
 // scoped reports whether parts begin with a namespace. The path
 // /api/v1/namespaces/NAME/status does not: it names a subresource of a Namespace object.
-func (t *route) scoped(parts []string) bool {
+func (r *route) scoped(parts []string) bool {
 	if len(parts) < 3 || parts[0] != "namespaces" {
 		return false
 	}
-	ofNamespace := t.group == "" && len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
+	ofNamespace := r.group == "" && len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
 	return !ofNamespace
 }
 

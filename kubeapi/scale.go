@@ -77,12 +77,12 @@ type scaleObject struct {
 const noReplicas = math.MinInt32
 
 // scaleOf returns the scale of o, which must have a number of desired replicas.
-func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
-	s, err := p.patchable(o)
-	if err != nil || clampInt32(jsonvalue.Value(s.Data).At("spec", "replicas")) != noReplicas {
-		return s, err
+func (s *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
+	scaled, err := s.patchable(o)
+	if err != nil || clampInt32(jsonvalue.Value(scaled.Data).At("spec", "replicas")) != noReplicas {
+		return scaled, err
 	}
-	message := fmt.Sprintf("the object has no replicas: set .%s", strings.Join(p.replicas, "."))
+	message := fmt.Sprintf("the object has no replicas: set .%s", strings.Join(s.replicas, "."))
 	return nil, &listwatch.Error{
 		Code: listwatch.Corrupt, Message: message,
 		Details: &listwatch.Details{Causes: []listwatch.Cause{{Message: message}}},
@@ -90,24 +90,24 @@ func (p *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 }
 
 // patchable is like scaleOf, but shows a missing number as noReplicas.
-func (p *scaleSpec) patchable(o *listwatch.Object) (*listwatch.Object, error) {
+func (s *scaleSpec) patchable(o *listwatch.Object) (*listwatch.Object, error) {
 	whole := jsonvalue.Value(o.Data)
-	s := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
+	scaled := scaleObject{Kind: scaleResource.Kind, APIVersion: scaleResource.APIVersion()}
 	for name, to := range map[string]*json.RawMessage{
-		"name": &s.Metadata.Name, "namespace": &s.Metadata.Namespace, "uid": &s.Metadata.UID,
-		"resourceVersion": &s.Metadata.ResourceVersion, "creationTimestamp": &s.Metadata.CreationTimestamp,
+		"name": &scaled.Metadata.Name, "namespace": &scaled.Metadata.Namespace, "uid": &scaled.Metadata.UID,
+		"resourceVersion": &scaled.Metadata.ResourceVersion, "creationTimestamp": &scaled.Metadata.CreationTimestamp,
 	} {
 		*to = json.RawMessage(whole.At("metadata", name))
 	}
-	s.Spec.Replicas = p.defaultReplicas
-	if wanted := whole.At(p.replicas...); len(wanted) > 0 && string(wanted) != "null" {
-		s.Spec.Replicas = clampInt32(wanted)
+	scaled.Spec.Replicas = s.defaultReplicas
+	if wanted := whole.At(s.replicas...); len(wanted) > 0 && string(wanted) != "null" {
+		scaled.Spec.Replicas = clampInt32(wanted)
 	}
-	s.Status.Replicas = clampInt32(whole.At(p.statusReplicas...))
-	if p.selector != nil {
-		s.Status.Selector = table.FormatSelector(whole.At(p.selector...))
+	scaled.Status.Replicas = clampInt32(whole.At(s.statusReplicas...))
+	if s.selector != nil {
+		scaled.Status.Selector = table.FormatSelector(whole.At(s.selector...))
 	}
-	data, err := json.Marshal(s)
+	data, err := json.Marshal(scaled)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the stored object is invalid", Err: err}
 	}
@@ -122,7 +122,7 @@ func clampInt32(v jsonvalue.Value) int32 {
 // updateScale applies p to the object's scale, stores the resulting number of desired
 // replicas, and returns the new scale. Other changes by p have no effect, except for
 // preconditions.
-func (c resourceRequest) updateScale(
+func (c call) updateScale(
 	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
 	o, err := to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
@@ -161,10 +161,10 @@ func (c resourceRequest) updateScale(
 }
 
 // object returns the JSON of an object that has only the desired number of replicas.
-func (p *scaleSpec) object(replicas int32) []byte {
+func (s *scaleSpec) object(replicas int32) []byte {
 	object := strconv.AppendInt(nil, int64(replicas), 10)
-	for i := len(p.replicas) - 1; i >= 0; i-- {
-		object = append(append(append(rawjson.AppendString([]byte{'{'}, p.replicas[i]), ':'), object...), '}')
+	for i := len(s.replicas) - 1; i >= 0; i-- {
+		object = append(append(append(rawjson.AppendString([]byte{'{'}, s.replicas[i]), ':'), object...), '}')
 	}
 	return object
 }
@@ -192,7 +192,7 @@ func checkScale(data []byte) error {
 
 // readScale returns the desired replicas of a scale whose types have been checked. As in
 // Kubernetes, a missing number means zero.
-func (c resourceRequest) readScale(data []byte) (int32, error) {
+func (c call) readScale(data []byte) (int32, error) {
 	n := clampInt32(jsonvalue.Value(data).At("spec", "replicas"))
 	switch {
 	case n >= 0, c.scale.defaultReplicas == noReplicas && n != noReplicas:

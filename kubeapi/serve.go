@@ -53,7 +53,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	a.Resource = s.described()
 	a.Represent = s.table.Represent(r)
 	a.NoCompression = a.NoCompression || s.NoCompression
-	c := resourceRequest{
+	c := call{
 		servedResource: s, route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
 	}
 	c.verb = c.verbOf(r)
@@ -69,7 +69,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 }
 
 // listOrWatch serves a list or a watch through the Server, which authorizes it.
-func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c call) error {
 	// Ignore the error here, because the endpoint rejects a selector that does not parse.
 	fields, _ := c.admitted.Fields()
 	attributes := c.attributes()
@@ -91,7 +91,7 @@ func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c resource
 }
 
 // readOrWrite serves any other verb.
-func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c resourceRequest) (err error) {
+func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c call) (err error) {
 	if err := h.authorize(r.Context(), watchserver.UserOf(r.Context()), c.attributes()); err != nil {
 		return err
 	}

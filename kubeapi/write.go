@@ -27,7 +27,7 @@ import (
 var withoutVersion = []byte(`{"metadata":{"resourceVersion":null}}`)
 
 // create handles a POST to a collection.
-func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 	o, data, err := h.readWrite(w, r, c, options.Create)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c resourceReque
 
 // replace handles a PUT to an object. metadata.resourceVersion and metadata.uid in the body
 // are preconditions.
-func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequest) error {
+func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error {
 	o, data, err := h.readWrite(w, r, c, options.Update)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c resourceRequ
 
 // keepStatus returns data with the status in old if data has none. A writer that knows only the
 // rest of the object must not delete the status, which has its own subresource.
-func (c resourceRequest) keepStatus(old, data []byte) ([]byte, error) {
+func (c call) keepStatus(old, data []byte) ([]byte, error) {
 	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil ||
 		rawjson.Lookup(old, "status") == nil {
 		return data, nil
@@ -102,7 +102,7 @@ func (c resourceRequest) keepStatus(old, data []byte) ([]byte, error) {
 // readWrite reads and checks the options and the object in the body of a create or an update. The
 // object is compact JSON.
 func (h *Handler) readWrite(
-	w http.ResponseWriter, r *http.Request, c resourceRequest, read func(url.Values) (options.Write, error),
+	w http.ResponseWriter, r *http.Request, c call, read func(url.Values) (options.Write, error),
 ) (o options.Write, data []byte, err error) {
 	q, err := c.admitted.Query()
 	if err != nil {
@@ -144,7 +144,7 @@ func (h *Handler) readWrite(
 // requireKind returns an error if the resource is custom and the object lacks its kind or
 // apiVersion. Kubernetes requires both for custom resources, because it has no schema of its own
 // from which to take them.
-func (c resourceRequest) requireKind(data []byte) error {
+func (c call) requireKind(data []byte) error {
 	if !c.Custom || c.subresource == "scale" || data[0] != '{' {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (c resourceRequest) requireKind(data []byte) error {
 // checkCustomKind returns an error of status 422 if an object of a custom resource has the wrong
 // kind. As in Kubernetes, this error is reported only after the object was found. checkCustomKind
 // ignores an object with a wrong apiVersion, for which another check returns status 400.
-func (c resourceRequest) checkCustomKind(data []byte) error {
+func (c call) checkCustomKind(data []byte) error {
 	kind, err := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, _ := rawjson.String(rawjson.Lookup(data, "apiVersion"))
 	if !c.Custom || c.subresource != "" || err != nil || kind == c.Kind || version != c.APIVersion() {
@@ -175,7 +175,7 @@ func (c resourceRequest) checkCustomKind(data []byte) error {
 
 // warnOfFinalizers warns about new finalizers without a domain, as Kubernetes does for custom
 // resources.
-func (c resourceRequest) warnOfFinalizers(old, next []byte) {
+func (c call) warnOfFinalizers(old, next []byte) {
 	if !c.Custom {
 		return
 	}
@@ -208,7 +208,7 @@ func finalizers(object []byte) (names []string) {
 
 // checkTypes checks the types of the known fields of data, which is compact JSON. The types
 // of the metadata are always known; see [store.CollectionSpec.CheckTypes].
-func (c resourceRequest) checkTypes(data []byte) error {
+func (c call) checkTypes(data []byte) error {
 	if c.subresource == "scale" {
 		return checkScale(data)
 	}
@@ -237,7 +237,7 @@ func withTypeMember(data []byte, name, value string) ([]byte, error) {
 // validateObject returns an error of status 422 if next is invalid, and warns about its finalizers.
 // As in Kubernetes, it accepts faults that old, which is the stored object, already has. old may be
 // nil.
-func (c resourceRequest) validateObject(old, next []byte) error {
+func (c call) validateObject(old, next []byte) error {
 	if err := c.checkCustomKind(next); err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (c resourceRequest) validateObject(old, next []byte) error {
 // update applies p to the object, or to the part of it that the subresource names. The given
 // manager becomes the manager of the changes. If p sets a resourceVersion, this is a precondition,
 // as in Kubernetes.
-func (c resourceRequest) update(
+func (c call) update(
 	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
 	if c.subresource == "scale" {
@@ -296,7 +296,7 @@ func (c resourceRequest) update(
 	}))
 }
 
-func (c resourceRequest) missingVersion() error {
+func (c call) missingVersion() error {
 	return apistatus.Invalid(c.Group, c.Plural, c.name, field.ErrorList{
 		field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 	})
@@ -304,7 +304,7 @@ func (c resourceRequest) missingVersion() error {
 
 // inTurn returns a function that calls change. If the object or the request is large, the function
 // first waits for a turn, which is the right to use a processor for large work.
-func (c resourceRequest) inTurn(ctx context.Context,
+func (c call) inTurn(ctx context.Context,
 	change func(old *listwatch.Object) ([]byte, error),
 ) func(old *listwatch.Object) ([]byte, error) {
 	return func(old *listwatch.Object) ([]byte, error) {
@@ -322,7 +322,7 @@ func (c resourceRequest) inTurn(ctx context.Context,
 // "0". As in Kubernetes, the error for a different UID is Invalid, because clients would retry
 // after a conflict. In a write to a subresource, checkIdentity ignores the UID, because a PUT then
 // has a precondition for it.
-func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error {
+func (c call) checkIdentity(old *listwatch.Object, next []byte) error {
 	for _, name := range []string{"name", "namespace"} {
 		if want, got := metadataString(old.Data, name), metadataString(next, name); got != "" && got != want &&
 			(name == "name" || c.Namespaced) {
@@ -344,14 +344,14 @@ func (c resourceRequest) checkIdentity(old *listwatch.Object, next []byte) error
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
-func (c resourceRequest) nameMismatch(member, got, want string) error {
+func (c call) nameMismatch(member, got, want string) error {
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Message: fmt.Sprintf("the %s of the object (%s) must match the %s in the URL (%s)",
 			member, got, member, want),
 	}
 }
 
-func (c resourceRequest) conflict(old *listwatch.Object, why string) error {
+func (c call) conflict(old *listwatch.Object, why string) error {
 	return &listwatch.Error{
 		Code:    listwatch.Conflict,
 		Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", c.QualifiedName(), old.Key.Name, why),
@@ -370,7 +370,7 @@ func metadataString(doc []byte, name string) string {
 }
 
 // target returns the collection to write to, or a dry run of it.
-func (c resourceRequest) target(dryRun bool) *store.Collection {
+func (c call) target(dryRun bool) *store.Collection {
 	if dryRun {
 		return c.collection.DryRun()
 	}

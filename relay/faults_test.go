@@ -261,8 +261,8 @@ func openAtVersion(t *testing.T, v listwatch.Version) listwatch.Source {
 // noEpochBookmarks removes the epoch from the bookmarks of a source.
 type noEpochBookmarks struct{ listwatch.Source }
 
-func (p noEpochBookmarks) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := p.Source.Watch(ctx, q)
+func (n noEpochBookmarks) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := n.Source.Watch(ctx, q)
 	return noEpochWatcher{w}, err
 }
 

@@ -95,92 +95,92 @@ func startTree(t *testing.T) *tree {
 }
 
 // start starts a relay, which has no history at first.
-func (tr *tree) start(name string) {
-	upstream := newRemote(tr.Network, "origin")
+func (t *tree) start(name string) {
+	upstream := newRemote(t.Network, "origin")
 	r := &treeRelay{relay.Open(upstream, relay.Options{Fields: []string{"spec.color"}}), upstream}
-	tr.relays[name] = r
-	tr.Start(name, r, servertest.Options{ConfigureHTTP: func(s *http.Server) {
+	t.relays[name] = r
+	t.Start(name, r, servertest.Options{ConfigureHTTP: func(s *http.Server) {
 		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}
 	}})
 }
 
-func (tr *tree) kill(name string) {
-	tr.Kill(name)
-	tr.relays[name].Close()
-	tr.relays[name].upstream.Close()
+func (t *tree) kill(name string) {
+	t.Kill(name)
+	t.relays[name].Close()
+	t.relays[name].upstream.Close()
 }
 
 // startWatchers starts watchers. Half of them are spread over the relays, and each of these keeps
 // to its relay. The others use any relay that is running. In each half, every second watcher uses
 // HTTP/2 and shares connections.
-func (tr *tree) startWatchers(count int) {
-	tr.Helper()
+func (t *tree) startWatchers(count int) {
+	t.Helper()
 	var ready sync.WaitGroup
 	for i := range count {
 		host := "any"
 		if i%2 == 0 {
 			host = relayNames[i/2%len(relayNames)]
 		}
-		var carrier transport.Client = &chunked.Client{Network: tr.Transport()}
+		var carrier transport.Client = &chunked.Client{Network: t.Transport()}
 		if i%4 < 2 {
 			if i%100 < 2 {
-				tr.clients = append(tr.clients, &h2.Client{Network: tr.Transport()})
+				t.clients = append(t.clients, &h2.Client{Network: t.Transport()})
 			}
-			carrier = tr.clients[len(tr.clients)-1]
+			carrier = t.clients[len(t.clients)-1]
 		}
-		remote := newRemote(tr.Network, host, carrier)
+		remote := newRemote(t.Network, host, carrier)
 		remote.Trace = &client.Trace{Opened: func(_ string, from listwatch.Version) {
 			if from != 0 {
-				tr.resumed.Add(1)
+				t.resumed.Add(1)
 			}
 		}}
 		ready.Add(1)
-		tr.watchers.Go(func() { tr.follow(remote, ready.Done) })
+		t.watchers.Go(func() { t.follow(remote, ready.Done) })
 	}
 	ready.Wait()
 }
 
 // follow reads a watch up to the last write and checks that the watch has every write once.
-func (tr *tree) follow(remote *client.Remote, ready func()) {
+func (t *tree) follow(remote *client.Remote, ready func()) {
 	defer remote.Close()
-	w, err := remote.Watch(tr.ctx, listwatch.Query{Start: listwatch.StartAny, Bookmarks: true})
+	w, err := remote.Watch(t.ctx, listwatch.Query{Start: listwatch.StartAny, Bookmarks: true})
 	ready()
 	if err != nil {
-		tr.Errorf("Watch: %v", err)
+		t.Errorf("Watch: %v", err)
 		return
 	}
 	defer w.Close()
 	seen := 0
-	for e, err := range listwatch.All(tr.ctx, w) {
+	for e, err := range listwatch.All(t.ctx, w) {
 		if err != nil {
-			tr.fail("a watcher of %s failed after %d events: %v", remote.URL, seen, err)
+			t.fail("a watcher of %s failed after %d events: %v", remote.URL, seen, err)
 			return
 		}
 		if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
-			if want := tr.origin.versionOf(seen); e.Version != want {
-				tr.fail("event %d of a watcher of %s has version %d, want %d", seen, remote.URL, e.Version, want)
+			if want := t.origin.versionOf(seen); e.Version != want {
+				t.fail("event %d of a watcher of %s has version %d, want %d", seen, remote.URL, e.Version, want)
 				return
 			}
 			seen++
 		}
-		if last := tr.last.Load(); last != 0 && e.Version >= listwatch.Version(last) {
+		if last := t.last.Load(); last != 0 && e.Version >= listwatch.Version(last) {
 			return
 		}
 	}
 }
 
 // fail fails the test. It reports only the first failures.
-func (tr *tree) fail(format string, args ...any) {
-	if tr.failed.Add(1) < 10 {
-		tr.Errorf(format, args...)
+func (t *tree) fail(format string, args ...any) {
+	if t.failed.Add(1) < 10 {
+		t.Errorf(format, args...)
 	}
 }
 
 // write changes an object and waits a short time.
-func (tr *tree) write() {
-	i := tr.writes
-	tr.writes++
-	tr.origin.put(string(rune('a'+i%5)), []string{"red", "green", "blue"}[i%3])
+func (t *tree) write() {
+	i := t.writes
+	t.writes++
+	t.origin.put(string(rune('a'+i%5)), []string{"red", "green", "blue"}[i%3])
 	<-time.After(300 * time.Millisecond)
 }
 
@@ -189,21 +189,21 @@ func (tr *tree) write() {
 func (o *origin) versionOf(i int) listwatch.Version { return o.start + listwatch.Version(i) + 1 }
 
 // finish waits until all watchers have received the last write.
-func (tr *tree) finish() {
+func (t *tree) finish() {
 	<-time.After(time.Minute) // disconnected watchers reconnect in this time
-	tr.last.Store(uint64(tr.origin.put("last", "red").Version))
-	tr.watchers.Wait()
-	if n := tr.failed.Load(); n > 0 {
-		tr.Errorf("%d watchers failed", n)
+	t.last.Store(uint64(t.origin.put("last", "red").Version))
+	t.watchers.Wait()
+	if n := t.failed.Load(); n > 0 {
+		t.Errorf("%d watchers failed", n)
 	}
 }
 
-func (tr *tree) close() {
-	for name := range tr.relays {
-		tr.kill(name)
+func (t *tree) close() {
+	for name := range t.relays {
+		t.kill(name)
 	}
-	tr.Kill("origin")
-	for _, c := range tr.clients {
+	t.Kill("origin")
+	for _, c := range t.clients {
 		c.CloseIdleConnections()
 	}
 }

@@ -223,7 +223,7 @@ func TestTimeoutLimitsTheWaitForHeaders(t *testing.T) {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // An upgradedBody imitates the body of a response with status 101, which is an io.Writer too.
 type upgradedBody struct{ io.ReadCloser }

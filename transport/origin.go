@@ -118,19 +118,19 @@ func (o origin) matchesAny(patterns []string) bool {
 		if s == "*" {
 			return true
 		}
-		if p, ok := parseOrigin(s); ok && p.matches(o) {
+		if p, ok := parseOrigin(s); ok && o.isMatchedBy(p) {
 			return true
 		}
 	}
 	return false
 }
 
-// matches reports whether the pattern p matches o.
-func (p origin) matches(o origin) bool {
-	if p.scheme != o.scheme || p.isIPv6 != o.isIPv6 || p.port != "*" && p.port != o.port {
+// isMatchedBy reports whether the pattern matches o.
+func (o origin) isMatchedBy(pattern origin) bool {
+	if pattern.scheme != o.scheme || pattern.isIPv6 != o.isIPv6 || pattern.port != "*" && pattern.port != o.port {
 		return false
 	}
 	// The only special character of path.Match that splitHost accepts is the star.
-	matched, err := path.Match(p.host, o.host)
+	matched, err := path.Match(pattern.host, o.host)
 	return matched && err == nil
 }

@@ -66,7 +66,8 @@ func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (l
 func (s *Server) traceList(r *http.Request, a *apihttp.Admitted, page listwatch.Page, bytes int64, start time.Time) {
 	if t := s.Trace; t != nil && t.Listed != nil {
 		t.Listed(r.Context(), List{
-			Request: describeRequest(r, a), Items: len(page.Items), Bytes: bytes, Version: page.Version, Took: time.Since(start),
+			Request: describeRequest(r, a), Items: len(page.Items), Bytes: bytes, Version: page.Version,
+			Took: time.Since(start),
 		})
 	}
 }

@@ -77,17 +77,24 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 	var causes []listwatch.Cause
 	switch {
 	case q.InitialEvents != listwatch.InitialEventsUnset && match != matchNotOlderThan:
-		causes = append(causes, forbiddenCause("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+		causes = append(
+			causes, forbiddenCause("resourceVersionMatch",
+				"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	case match != "" && q.InitialEvents == listwatch.InitialEventsUnset:
-		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+		causes = append(
+			causes, forbiddenCause("resourceVersionMatch",
+				"resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	}
 	if match != "" && match != matchNotOlderThan {
 		causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchNotOlderThan))
 	}
 	// As in Kubernetes, a watch without a version has NotOlderThan by default, and continue
 	// excludes any resourceVersionMatch.
-	if q.Continue != "" && (match != "" || q.Start != listwatch.StartAt && q.InitialEvents == listwatch.InitialEventsUnset) {
-		causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+	if q.Continue != "" && (match != "" || q.Start != listwatch.StartAt &&
+		q.InitialEvents == listwatch.InitialEventsUnset) {
+		causes = append(
+			causes, forbiddenCause("resourceVersionMatch",
+				"resourceVersionMatch is forbidden when continue is provided"))
 	}
 	if causes != nil {
 		return errInvalidOptions(causes)
@@ -122,13 +129,19 @@ func (p *params) validateList(q *request) error {
 	if match != "" {
 		switch {
 		case q.Continue != "":
-			causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+			causes = append(
+				causes, forbiddenCause("resourceVersionMatch",
+					"resourceVersionMatch is forbidden when continue is provided"))
 		case p.Get("resourceVersion") == "":
-			causes = append(causes, forbiddenCause("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+			causes = append(
+				causes, forbiddenCause("resourceVersionMatch",
+					"resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		case !slices.Contains([]string{matchExact, matchNotOlderThan}, match):
 			causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchExact, matchNotOlderThan))
 		case match == matchExact && q.Start == listwatch.StartAny:
-			causes = append(causes, forbiddenCause("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+			causes = append(
+				causes, forbiddenCause("resourceVersionMatch",
+					`resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
 	}
 	if p.Has("sendInitialEvents") {

@@ -247,7 +247,8 @@ func (s *stream) endReason(err error) EndReason {
 	switch {
 	case err == nil:
 		return EndComplete
-	case errors.Is(err, errDraining), (sending || errors.Is(err, errClientGone)) && isDue(drainAt, s.server.timers.Now()):
+	case errors.Is(err, errDraining), (sending || errors.Is(err, errClientGone)) &&
+		isDue(drainAt, s.server.timers.Now()):
 		return EndDrained
 	case errors.Is(err, listwatch.Expired):
 		return EndExpired

@@ -70,7 +70,8 @@ func (s *Server) traceRefused(r *http.Request, a *apihttp.Admitted, err error) {
 func (s *Server) traceChange(r *http.Request, a *apihttp.Admitted, c apihttp.Change) {
 	if t := s.Trace; t != nil && t.Changed != nil {
 		t.Changed(r.Context(), Change{
-			Request: describeRequest(r, a), Verb: c.Verb, Key: c.Key, Version: c.Version, DryRun: c.DryRun, Took: c.Took,
+			Request: describeRequest(r, a), Verb: c.Verb, Key: c.Key, Version: c.Version, DryRun: c.DryRun,
+			Took: c.Took,
 		})
 	}
 }

@@ -54,7 +54,9 @@ func JoinTraces(traces ...*Trace) *Trace {
 			callAll(traces, func(t *Trace) bool { return t.Opened != nil }, func(t *Trace) { t.Opened(ctx, w) })
 		},
 		Closed: func(ctx context.Context, w Watch, reason EndReason, err error) {
-			callAll(traces, func(t *Trace) bool { return t.Closed != nil }, func(t *Trace) { t.Closed(ctx, w, reason, err) })
+			callAll(traces, func(t *Trace) bool { return t.Closed != nil }, func(t *Trace) {
+				t.Closed(ctx, w, reason, err)
+			})
 		},
 	}
 	// Leave Sent nil if no trace has this hook, because the hook costs time in each write.

@@ -30,35 +30,35 @@ type traceRecorder struct {
 	users   []string // the user in the context of each hook
 }
 
-func (c *traceRecorder) record(ctx context.Context, f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.users = append(c.users, watchserver.UserOf(ctx).Name)
+func (t *traceRecorder) record(ctx context.Context, f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.users = append(t.users, watchserver.UserOf(ctx).Name)
 	f()
 }
 
-func (c *traceRecorder) trace() *watchserver.Trace {
+func (t *traceRecorder) trace() *watchserver.Trace {
 	return &watchserver.Trace{
 		Opened: func(ctx context.Context, w watchserver.Watch) {
-			c.record(ctx, func() { c.opened = append(c.opened, w) })
+			t.record(ctx, func() { t.opened = append(t.opened, w) })
 		},
 		Sent: func(ctx context.Context, _ watchserver.Watch, sent watchserver.Write) {
-			c.record(ctx, func() { c.writes = append(c.writes, sent) })
+			t.record(ctx, func() { t.writes = append(t.writes, sent) })
 		},
 		Closed: func(ctx context.Context, _ watchserver.Watch, reason watchserver.EndReason, err error) {
-			c.record(ctx, func() { c.reasons, c.errors = append(c.reasons, reason), append(c.errors, err) })
+			t.record(ctx, func() { t.reasons, t.errors = append(t.reasons, reason), append(t.errors, err) })
 		},
 	}
 }
 
 // lastReason returns the reason for the end of the last watch that ended.
-func (c *traceRecorder) lastReason() watchserver.EndReason {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.reasons) == 0 {
+func (t *traceRecorder) lastReason() watchserver.EndReason {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.reasons) == 0 {
 		return ""
 	}
-	return c.reasons[len(c.reasons)-1]
+	return t.reasons[len(t.reasons)-1]
 }
 
 // traced records the hooks of the watches of f. The context of each request has a user.

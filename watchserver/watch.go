@@ -124,7 +124,9 @@ func isStreamError(err error) bool {
 
 // accept opens the stream over the first transport that claims r, and returns the name of that
 // transport.
-func (s *Server) accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, string, error) {
+func (s *Server) accept(w http.ResponseWriter, r *http.Request,
+	o transport.Options,
+) (*transport.Stream, string, error) {
 	for _, tr := range s.transports() {
 		if tr.Claims(r) {
 			out, err := tr.Accept(w, r, o)
@@ -144,7 +146,9 @@ func (s *Server) framings() *framing.Registry {
 }
 
 func (s *Server) transportOptions() transport.Options {
-	return transport.Options{Framings: s.Framings, WriteTimeout: s.Limits.WriteTimeout, PingInterval: s.Timing.Heartbeat, Detach: s.Detach}
+	return transport.Options{
+		Framings: s.Framings, WriteTimeout: s.Limits.WriteTimeout, PingInterval: s.Timing.Heartbeat, Detach: s.Detach,
+	}
 }
 
 func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {

@@ -57,7 +57,8 @@ func compare(args []string) error {
 	flags.IntVar(&o.Objects, "objects", o.Objects, "`number` of objects in the initial state")
 	flags.IntVar(&o.StallEvents, "stall-events", o.StallEvents, "`number` of events next to a stalled reader")
 	flags.IntVar(&o.Rounds, "rounds", 5, "`number` of rounds, whose medians are reported")
-	flags.StringVar(&o.Kubernetes, "kubernetes", "", "test `binary` of interop/rivals, which runs the Kubernetes API server")
+	flags.StringVar(&o.Kubernetes, "kubernetes", "",
+		"test `binary` of interop/rivals, which runs the Kubernetes API server")
 	dir := flags.String("out", "", "`directory` for the table, the plots and the results as JSON")
 	docs := flags.String("docs", "", "Markdown `file` in which the table replaces the text between the marks")
 	_ = flags.Parse(args) // exits on an error
@@ -66,7 +67,8 @@ func compare(args []string) error {
 		return err
 	}
 	if min(o.Watchers, o.Rounds, o.Objects, o.StallEvents) < 1 {
-		return fmt.Errorf("-watchers %d -rounds %d -objects %d -stall-events %d: all must be positive", o.Watchers, o.Rounds, o.Objects, o.StallEvents)
+		return fmt.Errorf("-watchers %d -rounds %d -objects %d -stall-events %d: all must be positive", o.Watchers,
+			o.Rounds, o.Objects, o.StallEvents)
 	}
 	results, err := runner.Run(selected, o)
 	if err != nil {

@@ -60,13 +60,13 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 }
 
-// asAcknowledged returns f in the form in which acknowledgements are recorded. The
+// asAcknowledged returns o in the form in which acknowledgements are recorded. The
 // acknowledgement of a delete has no version, and its data is only the uid.
-func (f observedChange) asAcknowledged() observedChange {
-	if f.kind == listwatch.Deleted {
-		f.version, f.data = 0, string(rawjson.Lookup([]byte(f.data), "metadata", "uid"))
+func (o observedChange) asAcknowledged() observedChange {
+	if o.kind == listwatch.Deleted {
+		o.version, o.data = 0, string(rawjson.Lookup([]byte(o.data), "metadata", "uid"))
 	}
-	return f
+	return o
 }
 
 // checkGuarantees checks the recorded lists and watches against the guarantees of a watch. It takes

@@ -25,6 +25,7 @@ func newRoot() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(servecmd.New(), servecmd.NewBackup(), relaycmd.New(), readcmd.NewGet(), readcmd.NewWatch(), conformancecmd.New(), benchcmd.New(), doctorcmd.New(), newVersion())
+	root.AddCommand(servecmd.New(), servecmd.NewBackup(), relaycmd.New(), readcmd.NewGet(), readcmd.NewWatch(),
+		conformancecmd.New(), benchcmd.New(), doctorcmd.New(), newVersion())
 	return root
 }

@@ -15,7 +15,8 @@ func newVersion() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  cli.Args(cobra.NoArgs),
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "listwatch %s, %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(cmd.OutOrStdout(), "listwatch %s, %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 		},
 	}
 }

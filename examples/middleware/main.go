@@ -53,7 +53,9 @@ func main() {
 }
 
 // newRouter serves lists and watches of settings at /settings, and the metrics at /metrics.
-func newRouter(settings http.Handler, metrics *prometheus.Registry, tracing trace.TracerProvider, logger *log.Logger) http.Handler {
+func newRouter(settings http.Handler, metrics *prometheus.Registry, tracing trace.TracerProvider,
+	logger *log.Logger,
+) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.RequestLogger(&middleware.DefaultLogFormatter{Logger: logger, NoColor: true}))
 	r.Use(middleware.Recoverer)

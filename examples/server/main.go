@@ -22,7 +22,10 @@ func main() {
 	flags.Create(ctx, Flag{Metadata: listwatch.Metadata{Name: "dark-mode"}})
 	go func() {
 		for range time.Tick(time.Second) {
-			flags.Update(ctx, listwatch.Key{Name: "dark-mode"}, func(f *Flag) error { f.Enabled = !f.Enabled; return nil })
+			flags.Update(ctx, listwatch.Key{Name: "dark-mode"}, func(f *Flag) error {
+				f.Enabled = !f.Enabled
+				return nil
+			})
 		}
 	}()
 	http.Handle("/flags", &watchserver.Server{Source: flags})

@@ -119,7 +119,8 @@ type HandlerFunc func(w http.ResponseWriter, r *http.Request, a *Admitted) error
 func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := entryOf(r).admitted
 	if a == nil {
-		WriteError(w, r, &listwatch.Error{Code: listwatch.Unknown, Message: "the request has not passed the gate of a server"})
+		WriteError(
+			w, r, &listwatch.Error{Code: listwatch.Unknown, Message: "the request has not passed the gate of a server"})
 		return
 	}
 	err := f(w, r, a)
@@ -167,7 +168,9 @@ func (g *Gate) checkStored(r *http.Request) error {
 	}
 	return &LimitError{"stored_bytes", &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
-		Message: fmt.Sprintf("objects and history fill the %d MiB of memory that are for them: delete objects, or retry later", limit>>20),
+		Message: fmt.Sprintf(
+			"objects and history fill the %d MiB of memory that are for them: delete objects, or retry later",
+			limit>>20),
 		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
 	}}
 }
@@ -177,7 +180,9 @@ func (g *Gate) checkStored(r *http.Request) error {
 func (g *Gate) Usage() (used, limit Usage) {
 	a, limits := g.budget.Used(), g.Limits()
 	stored, history := g.stored.read(limits.Stored)
-	used = Usage{Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history}
+	used = Usage{
+		Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history,
+	}
 	l := limits.budget(stored)
 	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
 	return used, limit

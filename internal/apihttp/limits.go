@@ -41,7 +41,8 @@ func (l Limits) check(r *http.Request) error {
 	}
 	if l.HeaderBytes > 0 && size > l.HeaderBytes {
 		return &LimitError{"header_bytes", &listwatch.Error{
-			Code: listwatch.Invalid, Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "RequestHeaderFieldsTooLarge",
+			Code: listwatch.Invalid, Status: http.StatusRequestHeaderFieldsTooLarge,
+			Reason:  "RequestHeaderFieldsTooLarge",
 			Message: fmt.Sprintf("the headers are longer than %d bytes", l.HeaderBytes),
 		}}
 	}

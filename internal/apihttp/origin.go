@@ -36,7 +36,8 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		httpbody.Guard(w, r) // the request does not reach the gate
 		if allowed {
 			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, If-Match, Last-Event-ID, X-Requested-With")
+			h.Set("Access-Control-Allow-Headers",
+				"Authorization, Content-Type, Accept, If-Match, Last-Event-ID, X-Requested-With")
 			h.Set("Access-Control-Max-Age", "600")
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -53,12 +54,14 @@ func checkOrigin(r *http.Request, origins []string) error {
 		return nil // the WebSocket transport checks the origin itself
 	}
 	if site := foreignSite(r); site != "" && r.Header.Get("Origin") == "" {
-		return forbidden("web pages of other origins may not write to this server without an Origin (Sec-Fetch-Site: %s)", site)
+		return forbidden(
+			"web pages of other origins may not write to this server without an Origin (Sec-Fetch-Site: %s)", site)
 	}
 	if transport.OriginAllowed(r, origins) {
 		return nil
 	}
-	return forbidden("web pages of origin %q may not write to this server", strings.Join(r.Header.Values("Origin"), ", "))
+	return forbidden("web pages of origin %q may not write to this server",
+		strings.Join(r.Header.Values("Origin"), ", "))
 }
 
 // foreignSite returns the header Sec-Fetch-Site if it shows that r comes from a page of another

@@ -77,19 +77,19 @@ func checkModules(r *repository) []string {
 	return bad
 }
 
-// check returns the requirements of m that the rule forbids.
-func (rule moduleRule) check(m *module) []string {
-	if rule.anything {
+// check returns the requirements of m that the r forbids.
+func (r moduleRule) check(m *module) []string {
+	if r.anything {
 		return nil
 	}
 	var bad []string
 	for _, name := range m.requires {
-		if !rule.allows(name) {
+		if !r.allows(name) {
 			bad = append(bad, fmt.Sprintf("%s/go.mod requires %s, which moduleRules does not allow", m.dir, name))
 		}
 	}
 	for _, name := range m.indirect {
-		if hasAnyPrefix(name, heavy) && !hasAnyPrefix(name, rule.heavy) {
+		if hasAnyPrefix(name, heavy) && !hasAnyPrefix(name, r.heavy) {
 			bad = append(bad, fmt.Sprintf("%s/go.mod requires %s indirectly: users of this module must not get it", m.dir, name))
 		}
 	}
@@ -97,11 +97,11 @@ func (rule moduleRule) check(m *module) []string {
 }
 
 // allows reports whether the module may require the module called name.
-func (rule moduleRule) allows(name string) bool {
+func (r moduleRule) allows(name string) bool {
 	if dir, ours := ourPackage(name); ours {
-		return slices.Contains(rule.ours, dir)
+		return slices.Contains(r.ours, dir)
 	}
-	return hasAnyPrefix(name, rule.others) || hasAnyPrefix(name, rule.heavy)
+	return hasAnyPrefix(name, r.others) || hasAnyPrefix(name, r.heavy)
 }
 
 // checkWorkspaces returns the differences between the go.work files and the modules. The workspace

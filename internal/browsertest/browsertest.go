@@ -40,8 +40,10 @@ func Open(ctx context.Context, t *testing.T, url string, flags ...string) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, Path(t), append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + home, "--remote-debugging-port=0",
-		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
+		"--disable-sync",
+		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server",
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		url,
 	}, flags...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home)

@@ -26,18 +26,18 @@ func AppendChecksum(dst, p []byte) []byte {
 }
 
 // Add adds the next part of the member. part is the result of [AppendChecksum].
-func (s *Checksum) Add(part []byte) {
+func (c *Checksum) Add(part []byte) {
 	_ = part[ChecksumSize-1]
-	s.crc = multiply(s.crc, binary.LittleEndian.Uint32(part[4:])) ^ binary.LittleEndian.Uint32(part)
-	s.size += binary.LittleEndian.Uint32(part[8:])
+	c.crc = multiply(c.crc, binary.LittleEndian.Uint32(part[4:])) ^ binary.LittleEndian.Uint32(part)
+	c.size += binary.LittleEndian.Uint32(part[8:])
 }
 
-// AppendTrailer appends the end of a member with the checksum s: a final block of two bytes
+// AppendTrailer appends the end of a member with the checksum c: a final block of two bytes
 // without data, then the CRC-32 and the length.
-func (s Checksum) AppendTrailer(dst []byte) []byte {
+func (c Checksum) AppendTrailer(dst []byte) []byte {
 	dst = append(dst, 3, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, s.crc)
-	return binary.LittleEndian.AppendUint32(dst, s.size)
+	dst = binary.LittleEndian.AppendUint32(dst, c.crc)
+	return binary.LittleEndian.AppendUint32(dst, c.size)
 }
 
 // A CRC-32 is the remainder of a division of polynomials over GF(2). If B has n bytes, the

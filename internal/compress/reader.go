@@ -66,34 +66,35 @@ func (e *CorruptError) Error() string {
 // Read returns [io.EOF] if the stream ended at a position where the coding is complete, and
 // [io.ErrUnexpectedEOF] if it ended elsewhere. Errors of the stream are returned unchanged.
 // Any other error is a [*CorruptError].
-func (c *Reader) Read(p []byte) (int, error) {
+func (r *Reader) Read(p []byte) (int, error) {
 	for {
-		n, err := c.decoder.Read(p)
+		n, err := r.decoder.Read(p)
 		if n > 0 {
-			c.markComplete()
+			r.markComplete()
 			return n, nil // the decoder returns err again at the next call
 		}
 		if err != nil || len(p) == 0 {
-			return 0, c.classify(err)
+			return 0, r.classify(err)
 		}
 	}
 }
 
-func (c *Reader) classify(err error) error {
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.in.err != nil && errors.Is(err, c.in.err) {
+func (r *Reader) classify(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || r.in.err != nil &&
+		errors.Is(err, r.in.err) {
 		return err
 	}
-	return &CorruptError{c.name, err}
+	return &CorruptError{r.name, err}
 }
 
 // Incomplete reports whether the decoder holds compressed bytes that it has not
 // decompressed yet.
-func (c *Reader) Incomplete() bool { return c.decoded() > c.complete }
+func (r *Reader) Incomplete() bool { return r.decoded() > r.complete }
 
-func (c *Reader) markComplete() { c.complete = c.decoded() }
+func (r *Reader) markComplete() { r.complete = r.decoded() }
 
 // decoded returns the number of compressed bytes that the decoder has read.
-func (c *Reader) decoded() int64 { return c.in.read - int64(c.buf.Buffered()) }
+func (r *Reader) decoded() int64 { return r.in.read - int64(r.buf.Buffered()) }
 
 // A countingReader counts the bytes read, and keeps the last error.
 type countingReader struct {

@@ -79,5 +79,6 @@ func (f zstdFrames) Read(p []byte) (int, error) {
 
 // newZstd returns a decoder that allocates a single window and starts no goroutine.
 func newZstd(r io.Reader) (*zstd.Decoder, error) {
-	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxZstdWindow))
 }

@@ -35,7 +35,9 @@ func ParseContinueToken(token string) (ContinueToken, error) {
 		err = json.Unmarshal(data, &t)
 	}
 	if err != nil || t.Key == (listwatch.Key{}) {
-		return t, &listwatch.Error{Code: listwatch.Invalid, Message: "continue token " + token + ": must come from an earlier list", Err: err}
+		return t, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "continue token " + token + ": must come from an earlier list", Err: err,
+		}
 	}
 	return t, nil
 }

@@ -45,98 +45,98 @@ func newFeedIndex(l *Log) feedIndex {
 
 // join adds a watcher to the feed of s and returns the feed. A new feed starts at the given
 // version.
-func (x *feedIndex) join(s selection, start listwatch.Version) *feed {
+func (i *feedIndex) join(s selection, start listwatch.Version) *feed {
 	key := s.key()
-	f := x.bySelection[key]
+	f := i.bySelection[key]
 	if f == nil {
-		f = newFeed(x.log, s, start)
-		x.bySelection[key] = f
+		f = newFeed(i.log, s, start)
+		i.bySelection[key] = f
 		f.entry.terms = s.terms()
 		for _, t := range f.entry.terms {
-			f.entry.slots = append(f.entry.slots, len(x.byTerm[t]))
-			x.byTerm[t] = append(x.byTerm[t], f)
+			f.entry.slots = append(f.entry.slots, len(i.byTerm[t]))
+			i.byTerm[t] = append(i.byTerm[t], f)
 		}
 	}
 	f.entry.watchers++
-	x.watchers++
+	i.watchers++
 	return f
 }
 
 // leave removes a watcher from f.
-func (x *feedIndex) leave(f *feed, now time.Time) {
-	x.watchers--
+func (i *feedIndex) leave(f *feed, now time.Time) {
+	i.watchers--
 	if f.entry.watchers--; f.entry.watchers == 0 {
-		x.idle = append(x.idle, idleFeed{f, now})
+		i.idle = append(i.idle, idleFeed{f, now})
 		f.entry.idleEntries++
 	}
-	x.removeIdle(now)
+	i.removeIdle(now)
 }
 
 // removeIdle removes the feeds that have had no watcher for feedIdleTimeout.
-func (x *feedIndex) removeIdle(now time.Time) {
-	for len(x.idle) > 0 && now.Sub(x.idle[0].since) >= feedIdleTimeout {
-		f := x.idle[0].feed
-		x.idle[0].feed = nil
-		x.idle = x.idle[1:]
+func (i *feedIndex) removeIdle(now time.Time) {
+	for len(i.idle) > 0 && now.Sub(i.idle[0].since) >= feedIdleTimeout {
+		f := i.idle[0].feed
+		i.idle[0].feed = nil
+		i.idle = i.idle[1:]
 		// If watchers have joined and left the feed again, the feed has a later entry, which
 		// determines when the feed is removed.
 		if f.entry.idleEntries--; f.entry.idleEntries == 0 && f.entry.watchers == 0 {
-			x.remove(f)
+			i.remove(f)
 		}
 	}
 }
 
-func (x *feedIndex) remove(f *feed) {
+func (i *feedIndex) remove(f *feed) {
 	f.chain.dropFrames()
-	delete(x.bySelection, f.selection.key())
-	for i, t := range f.entry.terms {
-		feeds, slot := x.byTerm[t], f.entry.slots[i]
+	delete(i.bySelection, f.selection.key())
+	for n, t := range f.entry.terms {
+		feeds, slot := i.byTerm[t], f.entry.slots[n]
 		last := len(feeds) - 1
 		moved := feeds[last]
 		feeds[slot] = moved
 		moved.entry.slots[slices.Index(moved.entry.terms, t)] = slot
 		feeds[last] = nil
-		if x.byTerm[t] = feeds[:last]; last == 0 {
-			delete(x.byTerm, t)
+		if i.byTerm[t] = feeds[:last]; last == 0 {
+			delete(i.byTerm, t)
 		}
 	}
 }
 
 // offer appends r, which has the given number, to the feeds that the record concerns. Readers do
 // not see the record before the call of publish.
-func (x *feedIndex) offer(r *record, number uint64) {
-	x.forEachCandidate(r, func(f *feed) {
+func (i *feedIndex) offer(r *record, number uint64) {
+	i.forEachCandidate(r, func(f *feed) {
 		if f.entry.offered == number {
 			return
 		}
 		f.entry.offered = number
 		if t := f.selection.transition(r); t != outside && f.chain.append(r, t) {
-			x.unpublished = append(x.unpublished, f)
+			i.unpublished = append(i.unpublished, f)
 		}
 	})
 }
 
 // publish makes the offered records visible, and moves the cursors that wait for them to the waker
 // w.
-func (x *feedIndex) publish(w *waker) {
-	for _, f := range x.unpublished {
+func (i *feedIndex) publish(w *waker) {
+	for _, f := range i.unpublished {
 		f.chain.publish()
 		w.add(f.wakeups.take())
 	}
-	clear(x.unpublished)
-	x.unpublished = x.unpublished[:0]
+	clear(i.unpublished)
+	i.unpublished = i.unpublished[:0]
 }
 
 // drop removes r, the oldest record, from the feeds that the record concerns.
-func (x *feedIndex) drop(r *record) {
-	x.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
+func (i *feedIndex) drop(r *record) {
+	i.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
 }
 
 // forEachCandidate calls visit with every feed that r may concern. It finds the feeds by
 // the terms of the object before and after the write. It may visit a feed twice.
-func (x *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
+func (i *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
 	visitAll := func(t term) {
-		for _, f := range x.byTerm[t] {
+		for _, f := range i.byTerm[t] {
 			visit(f)
 		}
 	}

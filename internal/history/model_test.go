@@ -83,10 +83,10 @@ type walker struct {
 
 // expectNewRecords adds the events of the records written since the last call to the
 // expected events.
-func (r *walker) expectNewRecords(m *model) {
-	for ; r.scanned < len(m.records); r.scanned++ {
-		if e, ok := expectedEvent(m.records[r.scanned], r.selection); ok {
-			r.want = append(r.want, e)
+func (w *walker) expectNewRecords(m *model) {
+	for ; w.scanned < len(m.records); w.scanned++ {
+		if e, ok := expectedEvent(m.records[w.scanned], w.selection); ok {
+			w.want = append(w.want, e)
 		}
 	}
 }

@@ -67,9 +67,11 @@ func undo(t tree, saved SavedLog) error {
 		r := &saved.Records[i]
 		switch {
 		case r.Version <= saved.Floor:
-			return fmt.Errorf("a record of version %d is out of order: want a version above the floor %d", r.Version, saved.Floor)
+			return fmt.Errorf("a record of version %d is out of order: want a version above the floor %d", r.Version,
+				saved.Floor)
 		case newer != 0 && r.Version > newer:
-			return fmt.Errorf("a record of version %d is out of order: the next record has version %d", r.Version, newer)
+			return fmt.Errorf("a record of version %d is out of order: the next record has version %d", r.Version,
+				newer)
 		}
 		newer = r.Version
 		if err := undoRecord(t, r); err != nil {
@@ -79,7 +81,8 @@ func undo(t tree, saved SavedLog) error {
 	var err error
 	t.Scan(func(o *listwatch.Object) bool {
 		if o.Version > saved.Floor {
-			err = fmt.Errorf("%v is at version %d, but no record after version %d has written it", o.Key, o.Version, saved.Floor)
+			err = fmt.Errorf("%v is at version %d, but no record after version %d has written it", o.Key, o.Version,
+				saved.Floor)
 		}
 		return err == nil
 	})

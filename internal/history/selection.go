@@ -113,7 +113,8 @@ func (s *selection) terms() []term {
 	for _, path := range s.fields.Paths() {
 		// A selector for the empty value also selects objects without the field. These
 		// objects have no term for it, so the selector cannot be indexed.
-		if v, ok := s.fields.Equality(path); ok && v != "" && path != listwatch.FieldName && path != listwatch.FieldNamespace {
+		if v, ok := s.fields.Equality(path); ok && v != "" && path != listwatch.FieldName &&
+			path != listwatch.FieldNamespace {
 			return []term{{termField, path, v}}
 		}
 	}

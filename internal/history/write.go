@@ -13,7 +13,9 @@ func New(o Options) *Log {
 	if l.ownsRevision {
 		l.revision = new(Revision)
 	}
-	l.retention = retention{maxAge: cmp.Or(o.Retention.Age, DefaultMaxAge), maxBytes: cmp.Or(o.Retention.Bytes, DefaultMaxBytes)}
+	l.retention = retention{
+		maxAge: cmp.Or(o.Retention.Age, DefaultMaxAge), maxBytes: cmp.Or(o.Retention.Bytes, DefaultMaxBytes),
+	}
 	frameBytes := o.Retention.FrameCacheBytes
 	if frameBytes == 0 && l.retention.maxBytes < 0 {
 		frameBytes = -1

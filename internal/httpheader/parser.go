@@ -84,5 +84,6 @@ func (p *Parser) quoted() (string, error) {
 
 // isTokenByte reports whether c is a tchar (RFC 9110 5.6.2).
 func isTokenByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }

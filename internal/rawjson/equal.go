@@ -64,7 +64,9 @@ func equalMembers(a, b []Member, depth int) bool {
 		byName := func(a, b Member) int { return cmp.Compare(a.Name, b.Name) }
 		a, b = slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName)
 	}
-	return slices.EqualFunc(a, b, func(a, b Member) bool { return a.Name == b.Name && equal(a.Value, b.Value, depth-1) })
+	return slices.EqualFunc(a, b, func(a, b Member) bool {
+		return a.Name == b.Name && equal(a.Value, b.Value, depth-1)
+	})
 }
 
 // elements returns the elements of an array.

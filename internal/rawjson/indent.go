@@ -23,60 +23,60 @@ const maxIndent = 32
 const indentBuffer = 4 << 10
 
 // Write writes the next part of one valid JSON value. It may end anywhere.
-func (w *Indenter) Write(p []byte) (int, error) {
-	for i, c := range p {
-		if w.append(c); len(w.buf) >= indentBuffer {
-			if err := w.flush(); err != nil {
-				return i, err
+func (i *Indenter) Write(p []byte) (int, error) {
+	for n, c := range p {
+		if i.append(c); len(i.buf) >= indentBuffer {
+			if err := i.flush(); err != nil {
+				return n, err
 			}
 		}
 	}
-	return len(p), w.flush()
+	return len(p), i.flush()
 }
 
-func (w *Indenter) flush() error {
-	_, err := w.W.Write(w.buf)
-	w.buf = w.buf[:0]
+func (i *Indenter) flush() error {
+	_, err := i.W.Write(i.buf)
+	i.buf = i.buf[:0]
 	return err
 }
 
-func (w *Indenter) append(c byte) {
+func (i *Indenter) append(c byte) {
 	switch {
-	case w.inString:
-		w.buf = append(w.buf, c)
-		w.inString = w.escaped || c != '"'
-		w.escaped = !w.escaped && c == '\\'
+	case i.inString:
+		i.buf = append(i.buf, c)
+		i.inString = i.escaped || c != '"'
+		i.escaped = !i.escaped && c == '\\'
 		return
-	case w.depth > 0 && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+	case i.depth > 0 && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
 		return
 	case c == '}' || c == ']':
-		w.depth--
-		if !w.opened {
-			w.newLine()
+		i.depth--
+		if !i.opened {
+			i.newLine()
 		}
-		w.opened = false
-		w.buf = append(w.buf, c)
+		i.opened = false
+		i.buf = append(i.buf, c)
 		return
-	case w.opened:
-		w.newLine()
+	case i.opened:
+		i.newLine()
 	}
-	w.opened = c == '{' || c == '['
-	w.buf = append(w.buf, c)
+	i.opened = c == '{' || c == '['
+	i.buf = append(i.buf, c)
 	switch c {
 	case '{', '[':
-		w.depth++
+		i.depth++
 	case ',':
-		w.newLine()
+		i.newLine()
 	case ':':
-		w.buf = append(w.buf, ' ')
+		i.buf = append(i.buf, ' ')
 	case '"':
-		w.inString = true
+		i.inString = true
 	}
 }
 
-func (w *Indenter) newLine() {
-	w.buf = append(w.buf, '\n')
-	for range min(w.depth, maxIndent) {
-		w.buf = append(w.buf, "  "...)
+func (i *Indenter) newLine() {
+	i.buf = append(i.buf, '\n')
+	for range min(i.depth, maxIndent) {
+		i.buf = append(i.buf, "  "...)
 	}
 }

@@ -64,7 +64,7 @@ func (r *requestRecorder) record(c *rest.Config) *rest.Config {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // requests returns the recorded requests whose path ends with suffix.
 func (r *requestRecorder) requests(suffix string) []*http.Request {

@@ -27,14 +27,14 @@ type pageReader struct {
 	versions  []string // the versions of the pages
 }
 
-func (b *pageReader) pager(t *testing.T, s *kubetest.Server) *pager.ListPager {
+func (r *pageReader) pager(t *testing.T, s *kubetest.Server) *pager.ListPager {
 	maps := newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("one")
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		list, err := maps.List(ctx, o)
 		if err == nil {
-			b.pages++
-			b.versions = append(b.versions, list.ResourceVersion)
-			b.afterPage(b.pages)
+			r.pages++
+			r.versions = append(r.versions, list.ResourceVersion)
+			r.afterPage(r.pages)
 		}
 		return list, err
 	})

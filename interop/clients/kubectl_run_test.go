@@ -205,58 +205,58 @@ func (u *kubectlUser) start(args ...string) *runningKubectl {
 	return f
 }
 
-func (f *runningKubectl) stop() {
-	f.kill()
-	<-f.done
+func (r *runningKubectl) stop() {
+	r.kill()
+	<-r.done
 }
 
 // Write records the output of the process.
-func (f *runningKubectl) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.output += string(p)
-	close(f.changed)
-	f.changed = make(chan struct{})
+func (r *runningKubectl) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.output += string(p)
+	close(r.changed)
+	r.changed = make(chan struct{})
 	return len(p), nil
 }
 
 // waitForLines waits until the process has printed the rows of want. It fails the test if
 // the process prints other rows. A row has the same form as in wantTable.
-func (f *runningKubectl) waitForLines(want ...string) {
-	f.t.Helper()
+func (r *runningKubectl) waitForLines(want ...string) {
+	r.t.Helper()
 	late := time.After(commandTimeout)
 	for {
-		f.mu.Lock()
-		text, changed := withoutRaceDetectorNote(f.output), f.changed
-		f.mu.Unlock()
+		r.mu.Lock()
+		text, changed := withoutRaceDetectorNote(r.output), r.changed
+		r.mu.Unlock()
 		got := tableRows(text)
 		if len(got) >= len(want) && strings.HasSuffix(text, "\n") {
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
-				f.stop()
-				f.t.Fatalf("kubectl %q: got\n%swant\n%s", f.args, f.output, strings.Join(want, "\n"))
+				r.stop()
+				r.t.Fatalf("kubectl %q: got\n%swant\n%s", r.args, r.output, strings.Join(want, "\n"))
 			}
 			return
 		}
 		select {
 		case <-changed:
-		case <-f.done:
-			f.t.Fatalf("kubectl %q exited; it printed\n%s", f.args, text)
+		case <-r.done:
+			r.t.Fatalf("kubectl %q exited; it printed\n%s", r.args, text)
 		case <-late:
-			f.t.Fatalf("kubectl %q: got\n%swant\n%s", f.args, text, strings.Join(want, "\n"))
+			r.t.Fatalf("kubectl %q: got\n%swant\n%s", r.args, text, strings.Join(want, "\n"))
 		}
 	}
 }
 
 // waitForExit waits until the process exits and compares its output with want.
-func (f *runningKubectl) waitForExit(want string) {
-	f.t.Helper()
+func (r *runningKubectl) waitForExit(want string) {
+	r.t.Helper()
 	select {
-	case <-f.done:
+	case <-r.done:
 	case <-time.After(commandTimeout):
-		f.stop()
-		f.t.Fatalf("kubectl %q did not exit; it printed\n%s", f.args, f.output)
+		r.stop()
+		r.t.Fatalf("kubectl %q did not exit; it printed\n%s", r.args, r.output)
 	}
-	if got := withoutRaceDetectorNote(f.output); got != want {
-		f.t.Errorf("kubectl %q: got\n%swant\n%s", f.args, got, want)
+	if got := withoutRaceDetectorNote(r.output); got != want {
+		r.t.Errorf("kubectl %q: got\n%swant\n%s", r.args, got, want)
 	}
 }

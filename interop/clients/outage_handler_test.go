@@ -28,56 +28,56 @@ func newEventChecker() *eventChecker {
 	return &eventChecker{versions: map[string]uint64{}, deleted: map[string]bool{}, seen: map[uint64]bool{}}
 }
 
-func (h *eventChecker) OnAdd(obj any, _ bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	key, version := h.record("add", obj)
-	if _, known := h.versions[key]; known && !h.deleted[key] {
-		h.report("add of %s at version %d, but it existed", key, version)
+func (e *eventChecker) OnAdd(obj any, _ bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key, version := e.record("add", obj)
+	if _, known := e.versions[key]; known && !e.deleted[key] {
+		e.report("add of %s at version %d, but it existed", key, version)
 	}
-	h.versions[key], h.deleted[key] = version, false
+	e.versions[key], e.deleted[key] = version, false
 }
 
-func (h *eventChecker) OnUpdate(old, obj any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	key, version := h.record("update", obj)
-	if from := podVersion(old.(*v1.Pod)); h.deleted[key] || h.versions[key] != from {
-		h.report("update of %s from version %d, but it was at %d, deleted: %v", key, from, h.versions[key], h.deleted[key])
+func (e *eventChecker) OnUpdate(old, obj any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key, version := e.record("update", obj)
+	if from := podVersion(old.(*v1.Pod)); e.deleted[key] || e.versions[key] != from {
+		e.report("update of %s from version %d, but it was at %d, deleted: %v", key, from, e.versions[key], e.deleted[key])
 	}
-	h.versions[key] = version
+	e.versions[key] = version
 }
 
-func (h *eventChecker) OnDelete(obj any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (e *eventChecker) OnDelete(obj any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		h.tombstones++
+		e.tombstones++
 		obj = d.Obj
 	}
-	key, version := h.record("delete", obj)
-	if _, known := h.versions[key]; !known || h.deleted[key] {
-		h.report("delete of %s at version %d, but it did not exist", key, version)
+	key, version := e.record("delete", obj)
+	if _, known := e.versions[key]; !known || e.deleted[key] {
+		e.report("delete of %s at version %d, but it did not exist", key, version)
 	}
-	h.versions[key], h.deleted[key] = version, true
+	e.versions[key], e.deleted[key] = version, true
 }
 
 // record records the version of obj and returns its key and version. For messages, the caller
 // passes the kind of the notification as how. The caller must hold mu.
-func (h *eventChecker) record(how string, obj any) (string, uint64) {
+func (e *eventChecker) record(how string, obj any) (string, uint64) {
 	pod := obj.(*v1.Pod)
 	key, version := pod.Namespace+"/"+pod.Name, podVersion(pod)
-	if version < h.versions[key] {
-		h.report("%s of %s at version %d, older than version %d", how, key, version, h.versions[key])
+	if version < e.versions[key] {
+		e.report("%s of %s at version %d, older than version %d", how, key, version, e.versions[key])
 	}
-	h.seen[version] = true
-	h.newest = max(h.newest, version)
+	e.seen[version] = true
+	e.newest = max(e.newest, version)
 	return key, version
 }
 
-func (h *eventChecker) report(format string, args ...any) {
-	if len(h.violations) < 10 {
-		h.violations = append(h.violations, fmt.Sprintf(format, args...))
+func (e *eventChecker) report(format string, args ...any) {
+	if len(e.violations) < 10 {
+		e.violations = append(e.violations, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -90,32 +90,32 @@ func podVersion(pod *v1.Pod) uint64 {
 }
 
 // reached reports whether the handler has seen the given version or a later one.
-func (h *eventChecker) reached(version uint64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.newest >= version
+func (e *eventChecker) reached(version uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.newest >= version
 }
 
 // missing returns the given versions that the handler has not seen.
-func (h *eventChecker) missing(versions []uint64) (missing []uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (e *eventChecker) missing(versions []uint64) (missing []uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, v := range versions {
-		if !h.seen[v] {
+		if !e.seen[v] {
 			missing = append(missing, v)
 		}
 	}
 	return missing
 }
 
-func (h *eventChecker) allViolations() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.violations
+func (e *eventChecker) allViolations() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.violations
 }
 
-func (h *eventChecker) tombstoneCount() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.tombstones
+func (e *eventChecker) tombstoneCount() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tombstones
 }

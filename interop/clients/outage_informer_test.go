@@ -83,11 +83,11 @@ type withoutWatchList struct{ kubernetes.Interface }
 func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 
 // run runs the informer until the test ends.
-func (f *podInformer) run(t *testing.T) {
+func (p *podInformer) run(t *testing.T) {
 	t.Helper()
 	var ended sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
-	ended.Go(func() { f.informer.RunWithContext(ctx) })
+	ended.Go(func() { p.informer.RunWithContext(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		ended.Wait()
@@ -95,39 +95,39 @@ func (f *podInformer) run(t *testing.T) {
 }
 
 // waitForVersion waits until the handler has seen the given version or a newer one.
-func (f *podInformer) waitForVersion(t *testing.T, version uint64) {
+func (p *podInformer) waitForVersion(t *testing.T, version uint64) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s: version %d", f.name, version), func(context.Context) (bool, error) {
-		return f.events.reached(version), nil
+	eventually(t, fmt.Sprintf("%s: version %d", p.name, version), func(context.Context) (bool, error) {
+		return p.events.reached(version), nil
 	})
 }
 
 // check checks the store and the notifications. The writer must have stopped, and the given version
 // must be the version of the last write.
-func (f *podInformer) check(t *testing.T, version uint64) {
+func (p *podInformer) check(t *testing.T, version uint64) {
 	t.Helper()
-	f.waitForVersion(t, version)
-	f.checkStore(t)
-	for _, violation := range f.events.allViolations() {
-		t.Errorf("%s: %s", f.name, violation)
+	p.waitForVersion(t, version)
+	p.checkStore(t)
+	for _, violation := range p.events.allViolations() {
+		t.Errorf("%s: %s", p.name, violation)
 	}
-	want := map[kubetest.Protocol]string{kubetest.HTTP1: "HTTP/1.1", kubetest.HTTP2: "HTTP/2.0"}[f.protocol]
-	if got := f.requests.protocols(); len(got) != 1 || got[want] == 0 {
-		t.Errorf("%s: got responses over %v, want %s only", f.name, got, want)
+	want := map[kubetest.Protocol]string{kubetest.HTTP1: "HTTP/1.1", kubetest.HTTP2: "HTTP/2.0"}[p.protocol]
+	if got := p.requests.protocols(); len(got) != 1 || got[want] == 0 {
+		t.Errorf("%s: got responses over %v, want %s only", p.name, got, want)
 	}
 }
 
 // checkStore compares the informer's store with a fresh list. No writes may happen
 // meanwhile.
-func (f *podInformer) checkStore(t *testing.T) {
+func (p *podInformer) checkStore(t *testing.T) {
 	t.Helper()
-	list, err := f.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	list, err := p.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := f.informer.GetStore()
+	stored := p.informer.GetStore()
 	if got, want := len(stored.ListKeys()), len(list.Items); got != want {
-		t.Errorf("%s: the store has %d objects, want %d", f.name, got, want)
+		t.Errorf("%s: the store has %d objects, want %d", p.name, got, want)
 	}
 	different := 0
 	for i := range list.Items {
@@ -135,12 +135,12 @@ func (f *podInformer) checkStore(t *testing.T) {
 			different++
 			if different == 1 {
 				got, _, _ := stored.GetByKey(outageNamespace + "/" + list.Items[i].Name)
-				t.Errorf("%s: an object differs (-server +store):\n%s", f.name, cmp.Diff(any(&list.Items[i]), got))
+				t.Errorf("%s: an object differs (-server +store):\n%s", p.name, cmp.Diff(any(&list.Items[i]), got))
 			}
 		}
 	}
 	if different > 0 {
-		t.Errorf("%s: %d objects differ", f.name, different)
+		t.Errorf("%s: %d objects differ", p.name, different)
 	}
 }
 

@@ -35,45 +35,45 @@ func (c requestCounts) since(old requestCounts) requestCounts {
 // relists returns the number of requests for the complete state.
 func (c requestCounts) relists() int { return c.lists + c.streamed }
 
-func (s *requestCounter) snapshot() requestCounts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counts
+func (c *requestCounter) snapshot() requestCounts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
 }
 
-func (s *requestCounter) protocols() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.protos
+func (c *requestCounter) protocols() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.protos
 }
 
 // RoundTrip counts r and its outcome.
-func (s *requestCounter) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := s.RoundTripper.RoundTrip(r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *requestCounter) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.RoundTripper.RoundTrip(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if utilnet.IsConnectionRefused(err) {
-		s.counts.refused++
+		c.counts.refused++
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.protos[resp.Proto]++
+	c.protos[resp.Proto]++
 	q := r.URL.Query()
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return resp, nil
 	case q.Get("watch") == "":
 		if q.Get("continue") == "" {
-			s.counts.lists++
+			c.counts.lists++
 		}
 		return resp, nil
 	case q.Get("sendInitialEvents") == "true":
-		s.counts.streamed++
+		c.counts.streamed++
 	default:
-		s.counts.resumed++
+		c.counts.resumed++
 	}
-	resp.Body = &watchBody{ReadCloser: resp.Body, counter: s}
+	resp.Body = &watchBody{ReadCloser: resp.Body, counter: c}
 	return resp, nil
 }
 
@@ -84,21 +84,21 @@ type watchBody struct {
 	line    []byte // the incomplete last line; owned by the reader
 }
 
-func (s *watchBody) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
+func (w *watchBody) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
 	rest := p[:n]
 	for {
 		end := bytes.IndexByte(rest, '\n')
 		if end < 0 {
-			s.line = append(s.line, rest...)
+			w.line = append(w.line, rest...)
 			return n, err
 		}
-		s.line = append(s.line, rest[:end]...)
-		if bytes.HasPrefix(s.line, []byte(`{"type":"ERROR"`)) && bytes.Contains(s.line, []byte(`"code":410`)) {
-			s.counter.mu.Lock()
-			s.counter.counts.expired++
-			s.counter.mu.Unlock()
+		w.line = append(w.line, rest[:end]...)
+		if bytes.HasPrefix(w.line, []byte(`{"type":"ERROR"`)) && bytes.Contains(w.line, []byte(`"code":410`)) {
+			w.counter.mu.Lock()
+			w.counter.counts.expired++
+			w.counter.mu.Unlock()
 		}
-		s.line, rest = s.line[:0], rest[end+1:]
+		w.line, rest = w.line[:0], rest[end+1:]
 	}
 }

@@ -63,7 +63,7 @@ func swapStore(t *testing.T, watchList bool, open func() *memory.DB) requestCoun
 }
 
 // has reports whether the informer has o at the same version.
-func (f *podInformer) has(o *listwatch.Object) bool {
-	obj, ok, err := f.informer.GetStore().GetByKey(o.Key.Namespace + "/" + o.Key.Name)
+func (p *podInformer) has(o *listwatch.Object) bool {
+	obj, ok, err := p.informer.GetStore().GetByKey(o.Key.Namespace + "/" + o.Key.Name)
 	return err == nil && ok && obj.(*v1.Pod).ResourceVersion == strconv.FormatUint(uint64(o.Version), 10)
 }

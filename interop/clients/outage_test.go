@@ -38,28 +38,28 @@ func TestInformersSurviveOutages(t *testing.T) {
 }
 
 // waitForVersion waits until all informers have seen the given version or a newer one.
-func (s *outageTest) waitForVersion(t *testing.T, version uint64) {
+func (o *outageTest) waitForVersion(t *testing.T, version uint64) {
 	t.Helper()
-	for _, f := range s.informers {
+	for _, f := range o.informers {
 		f.waitForVersion(t, version)
 	}
 }
 
 // countDuring calls do, and then waits until all informers have seen a later write. It
 // returns the requests of each informer during that time.
-func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
+func (o *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 	t.Helper()
-	all := make([]requestCounts, len(s.informers))
-	for i, f := range s.informers {
+	all := make([]requestCounts, len(o.informers))
+	for i, f := range o.informers {
 		all[i] = f.requests.snapshot()
 	}
 	do()
 	// An informer may see a version before newest returns it, so wait for the next version. The
 	// informer may find that next version in a list, so also wait for a later version, which only
 	// the watch after the list can return.
-	s.waitForVersion(t, s.writer.newest()+1)
-	s.waitForVersion(t, s.writer.newest()+2)
-	for i, f := range s.informers {
+	o.waitForVersion(t, o.writer.newest()+1)
+	o.waitForVersion(t, o.writer.newest()+2)
+	for i, f := range o.informers {
 		all[i] = f.requests.snapshot().since(all[i])
 	}
 	return all
@@ -67,11 +67,11 @@ func (s *outageTest) countDuring(t *testing.T, do func()) []requestCounts {
 
 // restart stops the server until all informers have been refused a connection. After the
 // restart they must resume their watches.
-func (s *outageTest) restart(t *testing.T) {
+func (o *outageTest) restart(t *testing.T) {
 	t.Helper()
-	counts := s.countDuring(t, func() {
-		s.server.Restart(func() {
-			for _, f := range s.informers {
+	counts := o.countDuring(t, func() {
+		o.server.Restart(func() {
+			for _, f := range o.informers {
 				eventually(t, f.name+": refused connection", func(context.Context) (bool, error) {
 					return f.requests.snapshot().refused > 0, nil
 				})
@@ -80,22 +80,22 @@ func (s *outageTest) restart(t *testing.T) {
 	})
 	for i, c := range counts {
 		if c.refused == 0 || c.resumed != 1 || c.relists() > 0 || c.expired > 0 {
-			t.Errorf("%s: restart: got %+v, want refused connections and one resumed watch", s.informers[i].name, c)
+			t.Errorf("%s: restart: got %+v, want refused connections and one resumed watch", o.informers[i].name, c)
 		}
 	}
 }
 
 // cutRepeatedly resets all connections ten times, once a second. All informers must resume their
 // watches before the next cut.
-func (s *outageTest) cutRepeatedly(t *testing.T) {
+func (o *outageTest) cutRepeatedly(t *testing.T) {
 	t.Helper()
 	each := time.NewTicker(time.Second)
 	defer each.Stop()
 	for n := range 10 {
 		<-each.C
-		for i, c := range s.countDuring(t, s.server.Cut) {
+		for i, c := range o.countDuring(t, o.server.Cut) {
 			if c != (requestCounts{resumed: 1}) {
-				t.Errorf("%s: cut %d: got %+v, want one resumed watch", s.informers[i].name, n+1, c)
+				t.Errorf("%s: cut %d: got %+v, want one resumed watch", o.informers[i].name, n+1, c)
 			}
 		}
 	}
@@ -103,13 +103,13 @@ func (s *outageTest) cutRepeatedly(t *testing.T) {
 
 // wantAllVersions checks that each handler has seen each write after the given version. No informer
 // may have listed since then, because a list may skip versions.
-func (s *outageTest) wantAllVersions(t *testing.T, version uint64) {
+func (o *outageTest) wantAllVersions(t *testing.T, version uint64) {
 	t.Helper()
-	last := s.writer.newest()
-	s.waitForVersion(t, last)
-	versions := s.writer.between(version, last)
+	last := o.writer.newest()
+	o.waitForVersion(t, last)
+	versions := o.writer.between(version, last)
 	t.Logf("%d changes during a restart and ten cuts", len(versions))
-	for _, f := range s.informers {
+	for _, f := range o.informers {
 		if missing := f.events.missing(versions); len(missing) > 0 {
 			t.Errorf("%s: %d of %d changes are missing, the first is %d", f.name, len(missing), len(versions), missing[0])
 		}
@@ -118,19 +118,19 @@ func (s *outageTest) wantAllVersions(t *testing.T, version uint64) {
 
 // compactWhileCut compacts the history while the informers are disconnected and lag behind.
 // Each of them must then relist, with a streaming list if it uses streaming lists.
-func (s *outageTest) compactWhileCut(t *testing.T) {
+func (o *outageTest) compactWhileCut(t *testing.T) {
 	t.Helper()
 	const deleted = 50
-	counts := s.countDuring(t, func() {
-		s.server.CutWhile(func() {
-			if err := s.writer.replaceHalf(0, 2*deleted); err != nil {
+	counts := o.countDuring(t, func() {
+		o.server.CutWhile(func() {
+			if err := o.writer.replaceHalf(0, 2*deleted); err != nil {
 				t.Error(err)
 			}
-			s.server.DB.Compact()
+			o.server.DB.Compact()
 		})
 	})
 	for i, c := range counts {
-		f := s.informers[i]
+		f := o.informers[i]
 		want := requestCounts{expired: 1, resumed: 2, lists: 1}
 		if f.watchList {
 			want = requestCounts{expired: 1, resumed: 1, streamed: 1}

@@ -86,16 +86,16 @@ func newBugTest(t *testing.T) *bugTest {
 }
 
 // check waits until the watcher has seen the last write, and checks the recorded history.
-func (s *bugTest) check(last *listwatch.Object) {
-	s.Helper()
-	s.recorder.RecordHeal(last.Version)
-	waitForVersion(s, last.Version, s.watcher)
-	checkHistory(s, s.recorder)
-	if page := list(s, s.things, listwatch.Query{}); page.Version < last.Version {
-		s.Errorf("list: got version %d, want version %d or a newer one", page.Version, last.Version)
+func (b *bugTest) check(last *listwatch.Object) {
+	b.Helper()
+	b.recorder.RecordHeal(last.Version)
+	waitForVersion(b, last.Version, b.watcher)
+	checkHistory(b, b.recorder)
+	if page := list(b, b.things, listwatch.Query{}); page.Version < last.Version {
+		b.Errorf("list: got version %d, want version %d or a newer one", page.Version, last.Version)
 	}
-	s.Logf("%d watches lost, %d resumed, %d relists, %d duplicates dropped: %s", s.trace.lost.Load(), s.trace.resumed.Load(), s.trace.relisted.Load(),
-		s.trace.duplicates.Load(), s.trace.reasons())
+	b.Logf("%d watches lost, %d resumed, %d relists, %d duplicates dropped: %s", b.trace.lost.Load(), b.trace.resumed.Load(), b.trace.relisted.Load(),
+		b.trace.duplicates.Load(), b.trace.reasons())
 }
 
 func clone(r *pb.WatchResponse) *pb.WatchResponse { return proto.Clone(r).(*pb.WatchResponse) }

@@ -11,7 +11,7 @@ import (
 
 // checkWrites compares the responses that writers and readers received with the records of
 // etcd. It returns the records in the form that the checker of watches expects.
-func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
+func (c *clientLog) checkWrites(records []writeRecord) []checker.Write {
 	// done maps each write to the indexes of its records. The key is the mark of the write (see
 	// markOf), or, for a delete, "delete " and the uid of the deleted object.
 	done := make(map[string][]int)
@@ -24,26 +24,26 @@ func (d *clientLog) checkWrites(records []writeRecord) []checker.Write {
 	}
 	writes := make([]checker.Write, len(records))
 	for i, r := range records {
-		writes[i] = checker.Write{Version: r.version, Key: checker.Key(r.key), Before: d.objectState(r.before), After: d.objectState(r.after)}
+		writes[i] = checker.Write{Version: r.version, Key: checker.Key(r.key), Before: c.objectState(r.before), After: c.objectState(r.after)}
 	}
-	for _, a := range d.attempts {
-		d.checkAttempt(a, done, records, writes)
+	for _, a := range c.attempts {
+		c.checkAttempt(a, done, records, writes)
 	}
 	for i, w := range writes {
 		if w.Began == 0 {
-			d.violations = append(d.violations, fmt.Sprintf("no client wrote version %d of %v", w.Version, w.Key))
+			c.violations = append(c.violations, fmt.Sprintf("no client wrote version %d of %v", w.Version, w.Key))
 			writes[i].Began = 1
 		}
 	}
-	d.checkReads(records)
+	c.checkReads(records)
 	return writes
 }
 
 // countDone returns the number of writes that were done although their response was lost.
 // It does not count deletes.
-func (d *clientLog) countDone(records []writeRecord) (n int) {
+func (c *clientLog) countDone(records []writeRecord) (n int) {
 	lost := make(map[string]bool)
-	for _, a := range d.attempts {
+	for _, a := range c.attempts {
 		lost[a.mark] = a.outcome == outcomeUnknown && a.mark != ""
 	}
 	for _, r := range records {
@@ -55,19 +55,19 @@ func (d *clientLog) countDone(records []writeRecord) (n int) {
 }
 
 // objectState returns the state that the checker expects for a value stored in etcd.
-func (d *clientLog) objectState(data []byte) *checker.ObjectState {
+func (c *clientLog) objectState(data []byte) *checker.ObjectState {
 	if data == nil {
 		return nil
 	}
 	o, err := listwatch.ParseObject(data)
 	if err != nil {
-		d.violations = append(d.violations, fmt.Sprintf("etcd holds %s: %v", data, err))
+		c.violations = append(c.violations, fmt.Sprintf("etcd holds %s: %v", data, err))
 		return &checker.ObjectState{}
 	}
 	o.Fields = map[string]string{
 		listwatch.FieldNamespace: o.Key.Namespace, listwatch.FieldName: o.Key.Name, "spec.color": colorOf(data),
 	}
-	return d.recorder.ObjectState(o)
+	return c.recorder.ObjectState(o)
 }
 
 func colorOf(data []byte) string {
@@ -77,10 +77,10 @@ func colorOf(data []byte) string {
 
 // checkAttempt compares one attempted write with the records. If the write was done, checkAttempt
 // sets the times of the write in the slice writes.
-func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
-	violation := func(what string) { d.violations = append(d.violations, fmt.Sprintf("%s: %+v", what, a)) }
+func (c *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
+	violation := func(what string) { c.violations = append(c.violations, fmt.Sprintf("%s: %+v", what, a)) }
 	if a.mark == "" {
-		d.checkDelete(a, done, records, writes)
+		c.checkDelete(a, done, records, writes)
 		return
 	}
 	at := done[a.mark]
@@ -108,7 +108,7 @@ func (d *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records 
 }
 
 // checkDelete is like checkAttempt, for a delete.
-func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
+func (c *clientLog) checkDelete(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	if a.outcome != outcomeAcknowledged {
 		// If several deletes of a key got no response, the records do not show which of them took
 		// effect. Assume the delete that began first, which makes the check least strict.
@@ -121,7 +121,7 @@ func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records [
 	}
 	at := done["delete "+a.uid]
 	if len(at) != 1 {
-		d.violations = append(d.violations, fmt.Sprintf("acknowledged delete was done %d times: %+v", len(at), a))
+		c.violations = append(c.violations, fmt.Sprintf("acknowledged delete was done %d times: %+v", len(at), a))
 		return
 	}
 	writes[at[0]].Began, writes[at[0]].Acked = a.began, a.ended
@@ -129,21 +129,21 @@ func (d *clientLog) checkDelete(a writeAttempt, done map[string][]int, records [
 
 // checkReads checks that every read returned a state that is at least as new as all writes
 // acknowledged before the read.
-func (d *clientLog) checkReads(records []writeRecord) {
+func (c *clientLog) checkReads(records []writeRecord) {
 	versions := make(map[listwatch.Key][]writeRecord)
 	for _, r := range records {
 		versions[r.key] = append(versions[r.key], r)
 	}
-	acks := slices.DeleteFunc(slices.Clone(d.attempts), func(a writeAttempt) bool { return a.outcome != outcomeAcknowledged || a.version == 0 })
+	acks := slices.DeleteFunc(slices.Clone(c.attempts), func(a writeAttempt) bool { return a.outcome != outcomeAcknowledged || a.version == 0 })
 	slices.SortFunc(acks, func(a, b writeAttempt) int { return int(a.ended - b.ended) })
-	slices.SortFunc(d.reads, func(a, b singleRead) int { return int(a.began - b.began) })
+	slices.SortFunc(c.reads, func(a, b singleRead) int { return int(a.began - b.began) })
 	oldest := listwatch.Version(0) // the oldest state that the read may return
-	for _, read := range d.reads {
+	for _, read := range c.reads {
 		for ; len(acks) > 0 && acks[0].ended < read.began; acks = acks[1:] {
 			oldest = max(oldest, acks[0].version)
 		}
 		if !existedAt(versions[read.key], read.version, oldest) {
-			d.violations = append(d.violations, fmt.Sprintf("stale read %+v: version %d was acknowledged before", read, oldest))
+			c.violations = append(c.violations, fmt.Sprintf("stale read %+v: version %d was acknowledged before", read, oldest))
 		}
 	}
 }

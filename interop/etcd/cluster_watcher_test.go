@@ -103,32 +103,32 @@ func (l *clusterTest) remote(f *switchingWatcher, over string, servers ...*serve
 	return remote
 }
 
-func (f *switchingWatcher) done() bool {
-	goal := listwatch.Version(f.target.Load())
-	return goal != 0 && f.position >= goal
+func (s *switchingWatcher) done() bool {
+	goal := listwatch.Version(s.target.Load())
+	return goal != 0 && s.position >= goal
 }
 
 // run watches until the target is reached or ctx ends.
-func (f *switchingWatcher) run(ctx context.Context, report func(format string, args ...any)) {
-	for !f.done() {
+func (s *switchingWatcher) run(ctx context.Context, report func(format string, args ...any)) {
+	for !s.done() {
 		if ctx.Err() != nil {
-			report("watcher %s stopped at version %d: %v", f.name, f.position, ctx.Err())
+			report("watcher %s stopped at version %d: %v", s.name, s.position, ctx.Err())
 			return
 		}
-		err := f.session(ctx)
+		err := s.session(ctx)
 		switch code := listwatch.CodeOf(err); {
 		case err == nil, errors.Is(err, io.EOF), errors.Is(err, context.DeadlineExceeded):
 		case code == listwatch.Expired:
-			f.position = 0
+			s.position = 0
 		case code != listwatch.Unavailable && code != listwatch.NotYet && code != listwatch.TooSlow && ctx.Err() == nil:
-			report("watcher %s: %v", f.name, err)
+			report("watcher %s: %v", s.name, err)
 			return
 		}
-		pause := f.pauseTime
-		if f.target.Load() != 0 {
+		pause := s.pauseTime
+		if s.target.Load() != 0 {
 			pause = min(pause, 100*time.Millisecond)
 		}
-		sleepRandomly(ctx, f.rand, pause)
+		sleepRandomly(ctx, s.rand, pause)
 	}
 }
 
@@ -136,31 +136,31 @@ func (f *switchingWatcher) run(ctx context.Context, report func(format string, a
 // session.
 const bookmarkWait = 5 * time.Second
 
-// session runs one session. If f has several remotes, the session uses a different remote than the
+// session runs one session. If s has several remotes, the session uses a different remote than the
 // session before.
-func (f *switchingWatcher) session(ctx context.Context) error {
-	if n := len(f.remotes); n > 1 {
-		f.current = (f.current + 1 + f.rand.IntN(n-1)) % n
+func (s *switchingWatcher) session(ctx context.Context) error {
+	if n := len(s.remotes); n > 1 {
+		s.current = (s.current + 1 + s.rand.IntN(n-1)) % n
 	}
-	end := time.Now().Add(f.sessionTime/2 + time.Duration(f.rand.Int64N(int64(f.sessionTime))))
+	end := time.Now().Add(s.sessionTime/2 + time.Duration(s.rand.Int64N(int64(s.sessionTime))))
 	ctx, cancel := context.WithDeadline(ctx, end.Add(bookmarkWait))
 	defer cancel()
-	source := f.recorder.Source(f.remotes[f.current], f.name)
-	q := f.query
-	if f.position == 0 && f.rand.IntN(3) == 0 {
+	source := s.recorder.Source(s.remotes[s.current], s.name)
+	q := s.query
+	if s.position == 0 && s.rand.IntN(3) == 0 {
 		page, err := source.List(ctx, q)
 		if err != nil {
 			return err
 		}
-		f.position = page.Version
+		s.position = page.Version
 	}
 	switch {
-	case f.position != 0:
-		q.Start, q.Version = listwatch.StartAt, f.position
-		if len(f.remotes) > 1 {
-			f.switches.Add(1)
+	case s.position != 0:
+		q.Start, q.Version = listwatch.StartAt, s.position
+		if len(s.remotes) > 1 {
+			s.switches.Add(1)
 		}
-	case f.rand.IntN(4) == 0:
+	case s.rand.IntN(4) == 0:
 		q.Start = listwatch.StartAny
 	}
 	w, err := source.Watch(ctx, q)
@@ -168,28 +168,28 @@ func (f *switchingWatcher) session(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	return f.read(ctx, w, end)
+	return s.read(ctx, w, end)
 }
 
 // read reads w until the end of the session.
-func (f *switchingWatcher) read(ctx context.Context, w listwatch.Watcher, end time.Time) error {
+func (s *switchingWatcher) read(ctx context.Context, w listwatch.Watcher, end time.Time) error {
 	var batch [32]listwatch.Event
 	complete := true // whether all events of the last version have been read
 	for {
 		n, err := w.Next(ctx, batch[:])
 		for _, e := range batch[:n] {
 			if !e.Initial { // the versions of initial events are not ordered
-				f.position = max(f.position, e.Version)
+				s.position = max(s.position, e.Version)
 				complete = e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
 			}
 		}
 		switch {
-		case f.done():
+		case s.done():
 			return nil
 		case err != nil && !complete:
 			// The transaction of the last event may have more events. A watch that resumes at the
 			// version of the last event would not return them, so the next session starts over.
-			f.position = 0
+			s.position = 0
 			return err
 		case err != nil || complete && time.Now().After(end):
 			return err

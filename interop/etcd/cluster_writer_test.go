@@ -58,36 +58,36 @@ type clientLog struct {
 }
 
 // add records a finished write.
-func (d *clientLog) add(a writeAttempt) {
-	a.ended = d.recorder.Elapsed()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.attempts = append(d.attempts, a)
+func (c *clientLog) add(a writeAttempt) {
+	a.ended = c.recorder.Elapsed()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts = append(c.attempts, a)
 	if a.outcome == outcomeAcknowledged {
-		d.acknowledged = max(d.acknowledged, a.version)
+		c.acknowledged = max(c.acknowledged, a.version)
 	}
 }
 
-func (d *clientLog) newestAcknowledged() listwatch.Version {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.acknowledged
+func (c *clientLog) newestAcknowledged() listwatch.Version {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.acknowledged
 }
 
-func (d *clientLog) report(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.violations = append(d.violations, fmt.Sprintf(format, args...))
+func (c *clientLog) report(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
 // counts returns the numbers of writes by outcome, and the number of reads.
-func (d *clientLog) counts() (writes [outcomeRefused + 1]int, reads int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, a := range d.attempts {
+func (c *clientLog) counts() (writes [outcomeRefused + 1]int, reads int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.attempts {
 		writes[a.outcome]++
 	}
-	return writes, len(d.reads)
+	return writes, len(c.reads)
 }
 
 // A clusterWriter writes objects that all writers share, at random servers. It must be used

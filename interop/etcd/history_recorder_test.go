@@ -148,8 +148,8 @@ type backgroundWriter struct {
 }
 
 // lastError returns the error of the last write that failed, or nil.
-func (s *backgroundWriter) lastError() error {
-	if err := s.failure.Load(); err != nil {
+func (b *backgroundWriter) lastError() error {
+	if err := b.failure.Load(); err != nil {
 		return *err
 	}
 	return nil
@@ -157,24 +157,24 @@ func (s *backgroundWriter) lastError() error {
 
 // run writes until ctx ends, at most once per interval. It does not cancel the write in progress,
 // because etcd could apply that write after the test has read the last version.
-func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
+func (b *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	exists := make(map[int]bool)
 	for n := 0; ctx.Err() == nil; n++ {
 		i := n * 7 % 20
-		name := s.name + "-" + strconv.Itoa(i)
+		name := b.name + "-" + strconv.Itoa(i)
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		began := s.recorder.Elapsed()
+		began := b.recorder.Elapsed()
 		var o *listwatch.Object
 		var err error
 		switch {
 		case !exists[i]:
-			o, err = s.to.Create(limited, thing(name, n))
+			o, err = b.to.Create(limited, thing(name, n))
 		case n%5 == 4:
-			o, err = s.to.Delete(limited, key(name), listwatch.Preconditions{})
+			o, err = b.to.Delete(limited, key(name), listwatch.Preconditions{})
 		default:
-			o, err = s.to.Replace(limited, key(name), thing(name, n))
+			o, err = b.to.Replace(limited, key(name), thing(name, n))
 		}
 		cancel()
 		switch listwatch.CodeOf(err) {
@@ -184,13 +184,13 @@ func (s *backgroundWriter) run(ctx context.Context, interval time.Duration) {
 			exists[i] = false
 		}
 		if err == nil {
-			s.history.acknowledge(o.Version, began, s.recorder.Elapsed())
+			b.history.acknowledge(o.Version, began, b.recorder.Elapsed())
 			exists[i] = !exists[i] || n%5 != 4
-			s.acknowledged.Add(1)
-			s.last.Store(max(s.last.Load(), uint64(o.Version)))
+			b.acknowledged.Add(1)
+			b.last.Store(max(b.last.Load(), uint64(o.Version)))
 		} else {
-			s.failed.Add(1)
-			s.failure.Store(&err)
+			b.failed.Add(1)
+			b.failure.Store(&err)
 		}
 		select {
 		case <-ctx.Done():

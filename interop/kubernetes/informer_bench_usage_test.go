@@ -72,12 +72,12 @@ type networkGate struct {
 	mu sync.RWMutex
 }
 
-func (d *networkGate) close() { d.mu.Lock() }
-func (d *networkGate) open()  { d.mu.Unlock() }
+func (n *networkGate) close() { n.mu.Lock() }
+func (n *networkGate) open()  { n.mu.Unlock() }
 
-func (d *networkGate) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (n *networkGate) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
-	return gatedConn{c, d}, err
+	return gatedConn{c, n}, err
 }
 
 type gatedConn struct {

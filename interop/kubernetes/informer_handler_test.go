@@ -26,48 +26,48 @@ func newEventChecker() *eventChecker {
 // handle is called for each notification, and records violations of three rules. The notifications
 // of an object must be an add, any number of updates, and a deletion. Each notification must start
 // from the last known state. Versions must never decrease.
-func (h *eventChecker) handle(c notification) {
-	if h.blocked != nil {
-		<-h.blocked
+func (e *eventChecker) handle(c notification) {
+	if e.blocked != nil {
+		<-e.blocked
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.calls++
-	before, existed := h.objects[c.key]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
+	before, existed := e.objects[c.key]
 	if (c.old != nil || c.deleted != nil) != existed || c.old != nil && *c.old != before {
-		h.report("%s: notification from %+v, but the object was %+v (existed: %t)", c.key, c.old, before, existed)
+		e.report("%s: notification from %+v, but the object was %+v (existed: %t)", c.key, c.old, before, existed)
 	}
 	state := c.current
 	if state == nil {
 		state = c.deleted
 	}
-	if state.version < h.newest[c.key] {
-		h.report("%s: version %d after version %d", c.key, state.version, h.newest[c.key])
+	if state.version < e.newest[c.key] {
+		e.report("%s: version %d after version %d", c.key, state.version, e.newest[c.key])
 	}
-	h.newest[c.key] = state.version
-	if h.objects[c.key] = *state; c.deleted != nil {
-		delete(h.objects, c.key)
+	e.newest[c.key] = state.version
+	if e.objects[c.key] = *state; c.deleted != nil {
+		delete(e.objects, c.key)
 	}
 }
 
-func (h *eventChecker) report(format string, args ...any) {
-	h.violations = append(h.violations, fmt.Sprintf(format, args...))
+func (e *eventChecker) report(format string, args ...any) {
+	e.violations = append(e.violations, fmt.Sprintf(format, args...))
 }
 
-func (h *eventChecker) snapshot() map[string]objectState {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return maps.Clone(h.objects)
+func (e *eventChecker) snapshot() map[string]objectState {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.objects)
 }
 
-func (h *eventChecker) allViolations() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.violations
+func (e *eventChecker) allViolations() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.violations
 }
 
-func (h *eventChecker) callCount() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.calls
+func (e *eventChecker) callCount() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.calls
 }

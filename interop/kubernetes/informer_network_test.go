@@ -20,21 +20,21 @@ type clientNetwork struct {
 
 func newClientNetwork() *clientNetwork { return &clientNetwork{conns: make(map[net.Conn]struct{})} }
 
-func (w *clientNetwork) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if w.refuses() {
+func (n *clientNetwork) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if n.refuses() {
 		return nil, errRefused
 	}
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refused != nil { // refuse was called during the dial
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refused != nil { // refuse was called during the dial
 		_ = c.Close()
 		return nil, errRefused
 	}
-	w.conns[c] = struct{}{}
+	n.conns[c] = struct{}{}
 	return c, nil
 }
 
@@ -42,40 +42,40 @@ var errRefused = errors.New("the network refuses connections")
 
 // refuses reports whether the network refuses connections. If so, it also unblocks
 // waitForAttempt, the function that the last call of refuse returned.
-func (w *clientNetwork) refuses() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refused != nil && !w.refusedIsClosed {
-		w.refusedIsClosed = true
-		close(w.refused)
+func (n *clientNetwork) refuses() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refused != nil && !n.refusedIsClosed {
+		n.refusedIsClosed = true
+		close(n.refused)
 	}
-	return w.refused != nil
+	return n.refused != nil
 }
 
 // cut resets all connections.
-func (w *clientNetwork) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.conns {
+func (n *clientNetwork) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
 		_ = c.(*net.TCPConn).SetLinger(0)
 		_ = c.Close()
 	}
-	clear(w.conns)
+	clear(n.conns)
 }
 
 // refuse cuts all connections and refuses new ones until accept is called. The returned
 // function waits until a connection has been refused.
-func (w *clientNetwork) refuse() (waitForAttempt func()) {
-	w.mu.Lock()
+func (n *clientNetwork) refuse() (waitForAttempt func()) {
+	n.mu.Lock()
 	refused := make(chan struct{})
-	w.refused, w.refusedIsClosed = refused, false
-	w.mu.Unlock()
-	w.cut()
+	n.refused, n.refusedIsClosed = refused, false
+	n.mu.Unlock()
+	n.cut()
 	return func() { <-refused }
 }
 
-func (w *clientNetwork) accept() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refused = nil
+func (n *clientNetwork) accept() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refused = nil
 }

@@ -94,23 +94,23 @@ func newOurInformer[T namedObject](t *testing.T, e serverEndpoint, r schema.Grou
 	return s
 }
 
-func (s *ourInformer[T]) handle(f func(notification)) {
-	s.Handle(informer.Handler[T]{
+func (i *ourInformer[T]) handle(f func(notification)) {
+	i.Handle(informer.Handler[T]{
 		OnAdd:    func(o T, _ bool) { f(notification{key: keyOf(o), current: stateOf(o)}) },
 		OnUpdate: func(old, o T) { f(notification{key: keyOf(o), old: stateOf(old), current: stateOf(o)}) },
 		OnDelete: func(d informer.Deleted[T]) { f(notification{key: d.Key.String(), deleted: stateOf(d.Value)}) },
 	}, nil)
 }
 
-func (s *ourInformer[T]) run(ctx context.Context) { _ = s.Run(ctx) }
+func (i *ourInformer[T]) run(ctx context.Context) { _ = i.Run(ctx) }
 
-func (s *ourInformer[T]) waitForVersion(ctx context.Context, _ string, version uint64) error {
-	return s.WaitForVersion(ctx, listwatch.Version(version))
+func (i *ourInformer[T]) waitForVersion(ctx context.Context, _ string, version uint64) error {
+	return i.WaitForVersion(ctx, listwatch.Version(version))
 }
 
-func (s *ourInformer[T]) snapshot() map[string]objectState {
+func (i *ourInformer[T]) snapshot() map[string]objectState {
 	all := make(map[string]objectState)
-	for key, o := range s.Snapshot().All() {
+	for key, o := range i.Snapshot().All() {
 		all[key.String()] = *stateOf(o)
 	}
 	return all
@@ -132,8 +132,8 @@ func newClientGoInformer(t *testing.T, e serverEndpoint, r schema.GroupVersionRe
 	return &clientGoInformer{dynamicinformer.NewDynamicSharedInformerFactory(c, 0).ForResource(r).Informer(), t}
 }
 
-func (s *clientGoInformer) handle(f func(notification)) {
-	_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{
+func (c *clientGoInformer) handle(f func(notification)) {
+	_, err := c.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { f(notification{key: keyOf(o.(namedObject)), current: stateOf(o.(namedObject))}) },
 		UpdateFunc: func(old, o any) {
 			f(notification{key: keyOf(o.(namedObject)), old: stateOf(old.(namedObject)), current: stateOf(o.(namedObject))})
@@ -146,16 +146,16 @@ func (s *clientGoInformer) handle(f func(notification)) {
 		},
 	})
 	if err != nil {
-		s.t.Error(err)
+		c.t.Error(err)
 	}
 }
 
-func (s *clientGoInformer) run(ctx context.Context) { s.RunWithContext(ctx) }
+func (c *clientGoInformer) run(ctx context.Context) { c.RunWithContext(ctx) }
 
 // waitForVersion polls, because client-go's informer has no method for this.
-func (s *clientGoInformer) waitForVersion(ctx context.Context, key string, version uint64) error {
+func (c *clientGoInformer) waitForVersion(ctx context.Context, key string, version uint64) error {
 	for ctx.Err() == nil {
-		if o, ok, _ := s.GetStore().GetByKey(key); ok && stateOf(o.(namedObject)).version >= version {
+		if o, ok, _ := c.GetStore().GetByKey(key); ok && stateOf(o.(namedObject)).version >= version {
 			return nil
 		}
 		select {
@@ -166,9 +166,9 @@ func (s *clientGoInformer) waitForVersion(ctx context.Context, key string, versi
 	return ctx.Err()
 }
 
-func (s *clientGoInformer) snapshot() map[string]objectState {
+func (c *clientGoInformer) snapshot() map[string]objectState {
 	all := make(map[string]objectState)
-	for _, o := range s.GetStore().List() {
+	for _, o := range c.GetStore().List() {
 		all[keyOf(o.(namedObject))] = *stateOf(o.(namedObject))
 	}
 	return all

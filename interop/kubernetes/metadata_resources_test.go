@@ -16,45 +16,45 @@ import (
 // A typedGenerator generates random objects whose fields have the right types.
 type typedGenerator struct{ *rand.Rand }
 
-func (m typedGenerator) object(t *schema.Type, depth int) map[string]any {
+func (g typedGenerator) object(t *schema.Type, depth int) map[string]any {
 	o := map[string]any{}
 	if t.AdditionalProperties != nil {
-		for range m.IntN(3) {
-			o[string(rune('a'+m.IntN(5)))] = m.field(*t.AdditionalProperties, depth)
+		for range g.IntN(3) {
+			o[string(rune('a'+g.IntN(5)))] = g.field(*t.AdditionalProperties, depth)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Fields)) {
-		if chance := 1 + 4/len(t.Fields); m.IntN(8) < chance {
-			o[name] = m.field(t.Fields[name], depth)
+		if chance := 1 + 4/len(t.Fields); g.IntN(8) < chance {
+			o[name] = g.field(t.Fields[name], depth)
 		}
 	}
 	return o
 }
 
-func (m typedGenerator) field(f schema.Field, depth int) any {
+func (g typedGenerator) field(f schema.Field, depth int) any {
 	if depth == 0 {
 		return nil
 	}
 	if !f.List {
-		return m.value(f, depth)
+		return g.value(f, depth)
 	}
 	list := []any{}
-	for range m.IntN(3) {
-		list = append(list, m.value(f, depth))
+	for range g.IntN(3) {
+		list = append(list, g.value(f, depth))
 	}
 	return list
 }
 
-func (m typedGenerator) value(f schema.Field, depth int) any {
+func (g typedGenerator) value(f schema.Field, depth int) any {
 	if f.Type != nil {
-		return m.object(f.Type, depth-1)
+		return g.object(f.Type, depth-1)
 	}
 	values := map[schema.Scalar][]string{
 		"": {`{}`}, schema.String: {`""`, `"x"`}, schema.Integer: {`0`, `-7`, `9223372036854775807`}, schema.Int32: {`0`, `2147483647`},
 		schema.Boolean: {`true`, `false`}, schema.Time: {`"2026-01-02T15:04:05Z"`}, schema.MicroTime: {`"2026-01-02T15:04:05.000000Z"`}, schema.Bytes: {`""`, `"aGk="`},
 		schema.IntOrString: {`7`, `"x"`}, schema.Quantity: {`"1"`, `2`, `"1.5Gi"`, `"1e3"`, `".5"`, `"1."`, `"-7m"`, `" 1 "`, `1e2`, `-0.5`, `"7E"`},
 	}[f.Scalar]
-	return json.RawMessage(values[m.IntN(len(values))])
+	return json.RawMessage(values[g.IntN(len(values))])
 }
 
 // Property: the schema of a default resource accepts exactly the objects that a typed client can

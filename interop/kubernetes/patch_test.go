@@ -62,14 +62,14 @@ func marshal(t *testing.T, v any) []byte {
 // normalized converts the result of a patch to the form that an API server stores. It applies the
 // directives and nulls that Kubernetes' implementation leaves in new elements. Then it decodes the
 // result into the Go type and encodes it again, which drops nulls and unknown fields.
-func (s patchedKind) normalized(t *testing.T, data []byte) string {
+func (p patchedKind) normalized(t *testing.T, data []byte) string {
 	t.Helper()
 	var raw any
 	if err := json.Unmarshal(data, &raw); err != nil {
 		t.Fatal(err)
 	}
 	raw, _ = withoutDirectives(raw)
-	into := reflect.New(reflect.TypeOf(s.goType).Elem()).Interface()
+	into := reflect.New(reflect.TypeOf(p.goType).Elem()).Interface()
 	if err := json.Unmarshal(marshal(t, raw), into); err != nil {
 		t.Fatalf("%s: %v", data, err)
 	}
@@ -105,9 +105,9 @@ func withoutDirectives(v any) (left any, keep bool) {
 }
 
 // compare applies a patch with both implementations and compares the results.
-func (s patchedKind) compare(t *testing.T, original, patch []byte) {
+func (p patchedKind) compare(t *testing.T, original, patch []byte) {
 	t.Helper()
-	want, err := theirs.StrategicMergePatch(original, patch, s.goType)
+	want, err := theirs.StrategicMergePatch(original, patch, p.goType)
 	if err != nil && strings.HasPrefix(err.Error(), "no elements in any") {
 		return // Kubernetes cannot order empty lists
 	}
@@ -115,12 +115,12 @@ func (s patchedKind) compare(t *testing.T, original, patch []byte) {
 		t.Errorf("%s with %s: Kubernetes returns %v", original, patch, err)
 		return
 	}
-	got, err := strategicpatch.Apply(original, patch, s.Schema)
+	got, err := strategicpatch.Apply(original, patch, p.Schema)
 	if err != nil {
 		t.Errorf("%s with %s: %v, want %s", original, patch, err, want)
 		return
 	}
-	if ours, kubernetes := s.normalized(t, got), s.normalized(t, want); ours != kubernetes {
+	if ours, kubernetes := p.normalized(t, got), p.normalized(t, want); ours != kubernetes {
 		t.Errorf("%s with %s:\n got %s\nwant %s", original, patch, ours, kubernetes)
 	}
 }

@@ -258,7 +258,7 @@ func (c *listCounter) count(next http.RoundTripper) http.RoundTripper {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 func (s *relayTest) testDiscovery(t *testing.T) {
 	client, err := discovery.NewDiscoveryClientForConfig(s.config())

@@ -49,20 +49,20 @@ const scalarSize = 32
 
 // add adds the message that t is decoded from, and the ones in it, and returns it. It returns nil
 // if a value of type t is not a message. owner is the field that has the type t, for errors.
-func (all messages) add(t reflect.Type, owner string) *message {
-	m, known := all[t]
+func (a messages) add(t reflect.Type, owner string) *message {
+	m, known := a[t]
 	switch {
 	case known:
 		return m
 	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && t.Name() == "":
-		return all.add(t.Elem(), owner)
+		return a.add(t.Elem(), owner)
 	case t.Kind() == reflect.Map:
-		return all.addEntry(t, owner)
+		return a.addEntry(t, owner)
 	case t.Kind() != reflect.Struct:
 		return nil
 	}
 	m = &message{name: shortName(t)}
-	all[t] = m
+	a[t] = m
 	if t != envelope && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
 		return m
 	}
@@ -75,16 +75,16 @@ func (all messages) add(t reflect.Type, owner string) *message {
 		}
 		number, _ := strconv.Atoi(words[1])
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		m.fields[protowire.Number(number)] = field{name, all.add(f.Type, m.name+"."+name), allocatedBy(f.Type)}
+		m.fields[protowire.Number(number)] = field{name, a.add(f.Type, m.name+"."+name), allocatedBy(f.Type)}
 	}
 	return m
 }
 
 // addEntry adds the message of an entry of a map.
-func (all messages) addEntry(t reflect.Type, owner string) *message {
+func (a messages) addEntry(t reflect.Type, owner string) *message {
 	return &message{name: "an entry of " + owner, fields: map[protowire.Number]field{
 		1: {name: "key"},
-		2: {name: "value", message: all.add(t.Elem(), owner), allocated: allocatedBy(t.Elem())},
+		2: {name: "value", message: a.add(t.Elem(), owner), allocated: allocatedBy(t.Elem())},
 	}}
 }
 

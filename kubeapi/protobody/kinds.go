@@ -60,16 +60,16 @@ var kinds = sync.OnceValue(func() *kindTable {
 })
 
 // new returns an empty object of a kind. DeleteOptions belong to every group.
-func (types *kindTable) new(kind schema.GroupVersionKind) (runtime.Object, error) {
+func (k *kindTable) new(kind schema.GroupVersionKind) (runtime.Object, error) {
 	if kind.Kind == "DeleteOptions" {
 		return &metav1.DeleteOptions{}, nil
 	}
-	if o, err := types.scheme.New(kind); err == nil {
+	if o, err := k.scheme.New(kind); err == nil {
 		return o, nil
 	}
 	return nil, unknownError(fmt.Sprintf("the kind %q of %q is unknown", kind.Kind, kind.GroupVersion()))
 }
 
-func (types *kindTable) messageOf(o runtime.Object) *message {
-	return types.messages[reflect.TypeOf(o).Elem()]
+func (k *kindTable) messageOf(o runtime.Object) *message {
+	return k.messages[reflect.TypeOf(o).Elem()]
 }

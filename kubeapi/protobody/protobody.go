@@ -80,9 +80,9 @@ func convert(body []byte, limit int64) ([]byte, error) {
 }
 
 // decode decodes a message into an object, or into an envelope.
-func (types *kindTable) decode(data []byte, into runtime.Object, limit int64) error {
+func (k *kindTable) decode(data []byte, into runtime.Object, limit int64) error {
 	budget := memory(memoryRatio*min(limit, math.MaxInt64/memoryRatio>>1) + 1<<20)
-	if err := types.messageOf(into).check(data, &budget); err != nil {
+	if err := k.messageOf(into).check(data, &budget); err != nil {
 		return err
 	}
 	return into.(interface{ Unmarshal([]byte) error }).Unmarshal(data)

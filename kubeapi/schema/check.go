@@ -85,18 +85,18 @@ type typeError struct {
 	got        []byte
 }
 
-func (m *typeError) within(step string) *typeError {
-	if m != nil {
-		m.path = step + m.path
+func (t *typeError) within(step string) *typeError {
+	if t != nil {
+		t.path = step + t.path
 	}
-	return m
+	return t
 }
 
-func (m *typeError) where() string {
-	if m.path == "" {
+func (t *typeError) where() string {
+	if t.path == "" {
 		return "the object"
 	}
-	return m.path[1:] // without the leading dot
+	return t.path[1:] // without the leading dot
 }
 
 func (t *Type) check(v []byte) (bad *typeError) {

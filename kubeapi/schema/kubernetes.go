@@ -55,22 +55,22 @@ var scalars = map[reflect.Type]Scalar{
 }
 
 // field returns the description of a value of type t.
-func (all goTypes) field(t reflect.Type) Field {
+func (g goTypes) field(t reflect.Type) Field {
 	if s, ok := scalars[t]; ok {
 		return Field{Scalar: s}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return all.field(t.Elem())
+		return g.field(t.Elem())
 	case reflect.Slice:
-		f := all.field(t.Elem())
+		f := g.field(t.Elem())
 		f.List = true
 		return f
 	case reflect.Map:
-		f := all.field(t.Elem())
+		f := g.field(t.Elem())
 		return Field{Type: &Type{AdditionalProperties: &f}}
 	case reflect.Struct:
-		return Field{Type: all.object(t)}
+		return Field{Type: g.object(t)}
 	case reflect.Bool:
 		return Field{Scalar: Boolean}
 	case reflect.Int32:
@@ -81,25 +81,25 @@ func (all goTypes) field(t reflect.Type) Field {
 	return Field{Scalar: String}
 }
 
-func (all goTypes) object(t reflect.Type) *Type {
+func (g goTypes) object(t reflect.Type) *Type {
 	name := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }).OpenAPIModelName()
-	if all[name] == nil {
-		all[name] = &Type{Name: name, Fields: map[string]Field{}}
-		all.addMembers(all[name].Fields, t)
+	if g[name] == nil {
+		g[name] = &Type{Name: name, Fields: map[string]Field{}}
+		g.addMembers(g[name].Fields, t)
 	}
-	return all[name]
+	return g[name]
 }
 
 // addMembers adds the members of the struct t, and of the structs embedded in it, to fields.
-func (all goTypes) addMembers(fields map[string]Field, t reflect.Type) {
+func (g goTypes) addMembers(fields map[string]Field, t reflect.Type) {
 	for i := range t.NumField() {
 		member := t.Field(i)
 		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
 		if name == "" {
-			all.addMembers(fields, member.Type)
+			g.addMembers(fields, member.Type)
 			continue
 		}
-		f := all.field(member.Type)
+		f := g.field(member.Type)
 		strategy := member.Tag.Get("patchStrategy")
 		f.Merge, f.RetainKeys = strings.Contains(strategy, "merge"), strings.Contains(strategy, "retainKeys")
 		f.MergeKey = member.Tag.Get("patchMergeKey")

@@ -116,9 +116,9 @@ func newNode(value []byte, at fieldPath) (n node, keep bool, err error) {
 }
 
 // newObjectNode returns an object that contains only the members of the patch.
-func (c *objectPatch) newObjectNode(at fieldPath) (node, error) {
-	o := newObject(len(c.fields))
-	for _, f := range c.fields {
+func (p *objectPatch) newObjectNode(at fieldPath) (node, error) {
+	o := newObject(len(p.fields))
+	for _, f := range p.fields {
 		if f.value == nil || string(f.value) == "null" {
 			continue
 		}

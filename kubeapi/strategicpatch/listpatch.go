@@ -30,7 +30,7 @@ func parseListPatch(value []byte, mergeKey string, at fieldPath) (listPatch, err
 	return e, err
 }
 
-func (e *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) error {
+func (l *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) error {
 	if mergeKey != "" && value[0] != '{' {
 		return at.invalid("want an object, because the list is merged by %s; got %s", mergeKey, truncate(value))
 	}
@@ -39,7 +39,7 @@ func (e *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) er
 		return err
 	}
 	if said.directive == directiveReplace {
-		e.replace = true
+		l.replace = true
 		return nil
 	}
 	key, err := parseKey(value, mergeKey, at)
@@ -47,9 +47,9 @@ func (e *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) er
 	case err != nil:
 		return err
 	case said.directive == directiveDelete:
-		e.deleted[key] = true
+		l.deleted[key] = true
 	default:
-		e.elements = append(e.elements, keyedElement{key, value, at})
+		l.elements = append(l.elements, keyedElement{key, value, at})
 	}
 	return nil
 }

@@ -68,14 +68,14 @@ func parseObjectPatch(patch []byte, at fieldPath) (*objectPatch, error) {
 	return c, c.checkRetained(at)
 }
 
-// parseMember adds m, a member of the patch, to c.
-func (c *objectPatch) parseMember(m rawjson.Member, field func(string) *fieldPatch, at fieldPath) (err error) {
+// parseMember adds m, a member of the patch, to p.
+func (p *objectPatch) parseMember(m rawjson.Member, field func(string) *fieldPatch, at fieldPath) (err error) {
 	if m.Name == directiveKey {
-		c.directive, err = parseDirective(m.Value, at)
+		p.directive, err = parseDirective(m.Value, at)
 		return err
 	}
 	if m.Name == retainKeysKey {
-		c.retain, err = parseNames(m.Value, at.member(m.Name))
+		p.retain, err = parseNames(m.Value, at.member(m.Name))
 		return err
 	}
 	if name, ok := strings.CutPrefix(m.Name, setOrderPrefix); ok {
@@ -124,9 +124,9 @@ func requireList(value []byte, at fieldPath) error {
 
 // checkRetained returns an error if the patch sets a member that $retainKeys does not
 // contain.
-func (c *objectPatch) checkRetained(at fieldPath) error {
-	for _, f := range c.fields {
-		if c.retain != nil && f.value != nil && string(f.value) != "null" && !c.retain[f.name] {
+func (p *objectPatch) checkRetained(at fieldPath) error {
+	for _, f := range p.fields {
+		if p.retain != nil && f.value != nil && string(f.value) != "null" && !p.retain[f.name] {
 			return at.member(f.name).invalid("the patch sets it, but %s does not contain it", retainKeysKey)
 		}
 	}

@@ -75,13 +75,13 @@ type tableForm struct {
 var _ apihttp.ListRepresentation = tableForm{}
 
 // AppendObject implements [transport.Representation] with a table of one row.
-func (v tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
-	if e.Type == listwatch.Synced && v.include == includeNone {
+func (t tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
+	if e.Type == listwatch.Synced && t.include == includeNone {
 		// Include the metadata, because its annotation marks the end of the initial events.
-		v.include = includeMetadata
+		t.include = includeMetadata
 	}
-	dst = v.AppendListHead(dst, appendListMeta(make([]byte, 0, 64), e.Object.Version))
-	dst = v.AppendItem(dst, e.Object)
+	dst = t.AppendListHead(dst, appendListMeta(make([]byte, 0, 64), e.Object.Version))
+	dst = t.AppendItem(dst, e.Object)
 	return append(dst, "]}"...)
 }
 
@@ -97,23 +97,23 @@ func appendListMeta(dst []byte, v listwatch.Version) []byte {
 }
 
 // AfterFirst implements [transport.Representation].
-func (v tableForm) AfterFirst() transport.Representation {
-	v.withColumns = false
-	return v
+func (t tableForm) AfterFirst() transport.Representation {
+	t.withColumns = false
+	return t
 }
 
 // DependsOnTime implements [transport.Representation].
-func (v tableForm) DependsOnTime() bool { return true }
+func (t tableForm) DependsOnTime() bool { return true }
 
 // AppendListHead implements [apihttp.ListRepresentation].
-func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
+func (t tableForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
-	dst = append(dst, v.partial.apiVersion...)
+	dst = append(dst, t.partial.apiVersion...)
 	dst = append(dst, `","metadata":`...)
 	dst = append(dst, metadata...)
 	dst = append(dst, `,"columnDefinitions":`...)
-	if v.withColumns {
-		dst = append(dst, v.definitions...)
+	if t.withColumns {
+		dst = append(dst, t.definitions...)
 	} else {
 		dst = append(dst, "null"...)
 	}
@@ -121,19 +121,19 @@ func (v tableForm) AppendListHead(dst, metadata []byte) []byte {
 }
 
 // AppendItem implements [apihttp.ListRepresentation].
-func (v tableForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
+func (t tableForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	r := newRow(o.Data, time.Now())
 	dst = append(dst, `{"cells":[`...)
-	for i, cell := range v.cells {
+	for i, cell := range t.cells {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = cell(dst, r)
 	}
 	dst = append(dst, `],"object":`...)
-	switch v.include {
+	switch t.include {
 	case includeMetadata:
-		dst = v.partial.append(dst, r.at("metadata"))
+		dst = t.partial.append(dst, r.at("metadata"))
 	case includeNone:
 		dst = append(dst, "null"...)
 	case includeObject:
@@ -151,33 +151,33 @@ type metadataForm struct {
 var _ apihttp.ListRepresentation = metadataForm{}
 
 // AppendObject implements [transport.Representation].
-func (v metadataForm) AppendObject(dst []byte, e listwatch.Event) []byte {
-	return v.AppendItem(dst, e.Object)
+func (m metadataForm) AppendObject(dst []byte, e listwatch.Event) []byte {
+	return m.AppendItem(dst, e.Object)
 }
 
 // AfterFirst implements [transport.Representation].
-func (v metadataForm) AfterFirst() transport.Representation { return v }
+func (m metadataForm) AfterFirst() transport.Representation { return m }
 
 // DependsOnTime implements [transport.Representation].
-func (v metadataForm) DependsOnTime() bool { return false }
+func (m metadataForm) DependsOnTime() bool { return false }
 
 // AppendListHead implements [apihttp.ListRepresentation].
-func (v metadataForm) AppendListHead(dst, metadata []byte) []byte {
+func (m metadataForm) AppendListHead(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
-	dst = append(dst, v.apiVersion...)
+	dst = append(dst, m.apiVersion...)
 	dst = append(dst, `","metadata":`...)
 	dst = append(dst, metadata...)
 	return append(dst, `,"items":[`...)
 }
 
 // AppendItem implements [apihttp.ListRepresentation].
-func (v metadataForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
-	return v.append(dst, jsonvalue.Value(o.Data).At("metadata"))
+func (m metadataForm) AppendItem(dst []byte, o *listwatch.Object) []byte {
+	return m.append(dst, jsonvalue.Value(o.Data).At("metadata"))
 }
 
-func (v metadataForm) append(dst, metadata []byte) []byte {
+func (m metadataForm) append(dst, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
-	dst = append(dst, v.apiVersion...)
+	dst = append(dst, m.apiVersion...)
 	dst = append(dst, `","metadata":`...)
 	if len(metadata) == 0 {
 		metadata = []byte("{}")

@@ -24,14 +24,17 @@ const DefaultPerSecond = 20
 // no limit.
 func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
 	l := limiter{max: cmp.Or(perSecond, DefaultPerSecond)}
-	return &watchserver.Trace{Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
+	return &watchserver.Trace{Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason,
+		err error,
+	) {
 		allowed, omitted := l.allow(time.Now())
 		if !allowed {
 			return
 		}
 		attrs := append(requestAttrs(w.Request),
 			slog.Uint64("id", w.ID), slog.String("transport", w.Transport), slog.String("framing", w.MediaType),
-			slog.Duration("took", time.Since(w.Opened).Round(time.Millisecond)), slog.Int64("events", w.Events), slog.Int64("bytes", w.Bytes),
+			slog.Duration("took", time.Since(w.Opened).Round(time.Millisecond)), slog.Int64("events", w.Events),
+			slog.Int64("bytes", w.Bytes),
 			slog.String("reason", string(reason)))
 		if err != nil {
 			attrs = append(attrs, slog.String("error", err.Error()))
@@ -51,7 +54,8 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 		Changed: func(ctx context.Context, c watchserver.Change) {
 			attrs := append(requestAttrs(c.Request),
 				slog.String("verb", c.Verb), slog.String("namespace", c.Key.Namespace), slog.String("name", c.Key.Name),
-				slog.Uint64("resourceVersion", uint64(c.Version)), slog.Bool("dryRun", c.DryRun), slog.Duration("took", c.Took))
+				slog.Uint64("resourceVersion", uint64(c.Version)), slog.Bool("dryRun", c.DryRun),
+				slog.Duration("took", c.Took))
 			log.LogAttrs(ctx, slog.LevelInfo, "write", attrs...)
 		},
 		Refused: func(ctx context.Context, r watchserver.Request, err error) {
@@ -59,7 +63,8 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 			case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodConnect:
 				return
 			}
-			attrs := append(requestAttrs(r), slog.String("method", r.Method), slog.Int("status", listwatch.StatusOf(err).Code), slog.String("error", err.Error()))
+			attrs := append(requestAttrs(r), slog.String("method", r.Method),
+				slog.Int("status", listwatch.StatusOf(err).Code), slog.String("error", err.Error()))
 			log.LogAttrs(ctx, slog.LevelWarn, "write refused", attrs...)
 		},
 	}

@@ -10,13 +10,21 @@ var (
 	objectBytes    = newGauge("object_bytes", "Bytes of the JSON of the current objects.", resourceLabels...)
 	historyRecords = newGauge("history_writes", "Writes in the history.", resourceLabels...)
 	historyBytes   = newGauge("history_bytes", "Estimated memory of the history.", resourceLabels...)
-	historyAge     = newMaximum("history_age_seconds", "Age of the oldest write in the history. A watch can resume from a version that is not older.", resourceLabels...)
-	objectsLimit   = newGauge("objects_limit", "Quota of objects of the collection; missing if there is none.", resourceLabels...)
-	bytesLimit     = newGauge("object_bytes_limit", "Quota of bytes of the collection; missing if there is none.", resourceLabels...)
-	newestVersion  = newMaximum("newest_version", "Version of the current state.", resourceLabels...)
-	frameBytes     = newGauge("frame_cache_bytes", "Bytes of the cached frames, which are encoded events.", resourceLabels...)
-	framesBuilt    = newCounter("frames_built_total", "Frames put into the cache. It grows slower than the number of sent events if watchers share frames.", resourceLabels...)
-	wakeups        = newCounter("watch_wakeups_total", "Times that a waiting watch was woken by a write.", resourceLabels...)
+	historyAge     = newMaximum("history_age_seconds",
+		"Age of the oldest write in the history. A watch can resume from a version that is not older.",
+		resourceLabels...)
+	objectsLimit = newGauge("objects_limit", "Quota of objects of the collection; missing if there is none.",
+		resourceLabels...)
+	bytesLimit = newGauge("object_bytes_limit", "Quota of bytes of the collection; missing if there is none.",
+		resourceLabels...)
+	newestVersion = newMaximum("newest_version", "Version of the current state.", resourceLabels...)
+	frameBytes    = newGauge("frame_cache_bytes", "Bytes of the cached frames, which are encoded events.",
+		resourceLabels...)
+	framesBuilt = newCounter("frames_built_total",
+		"Frames put into the cache. It grows slower than the number of sent events if watchers share frames.",
+		resourceLabels...)
+	wakeups = newCounter("watch_wakeups_total", "Times that a waiting watch was woken by a write.",
+		resourceLabels...)
 )
 
 // AddCollection measures the sizes of source, which holds the objects of resource. For a relay,

@@ -13,17 +13,24 @@ import (
 var (
 	informerObjects = newGauge("informer_objects", "Objects in the local store of an informer.", resourceLabels...)
 	informerVersion = newMaximum("informer_version", "Version of the local store.", resourceLabels...)
-	informerQueued  = newGauge("informer_queued_objects", "Objects with changes that are not in the local store yet.", resourceLabels...)
-	informerPending = newGauge("informer_pending_notifications", "Notifications that handlers have not received yet.", resourceLabels...)
-	informerSynced  = newGauge("informer_synced", "Informers whose handlers have received the initial state.", resourceLabels...)
+	informerQueued  = newGauge("informer_queued_objects", "Objects with changes that are not in the local store yet.",
+		resourceLabels...)
+	informerPending = newGauge("informer_pending_notifications", "Notifications that handlers have not received yet.",
+		resourceLabels...)
+	informerSynced = newGauge("informer_synced", "Informers whose handlers have received the initial state.",
+		resourceLabels...)
 )
 
 func (c *informerCounters) create(m *Metrics) {
-	c.lists = m.counter("informer_lists_total", "Times that an informer has replaced its whole state.", resourceLabels...)
+	c.lists = m.counter("informer_lists_total", "Times that an informer has replaced its whole state.",
+		resourceLabels...)
 	c.listed = m.counter("informer_list_objects_total", "Objects in these states.", resourceLabels...)
-	c.lost = m.counter("informer_watches_lost_total", "Watches that have ended or could not be opened.", resourceLabels...)
-	c.undecodable = m.counter("informer_decode_failures_total", "Objects that could not be decoded or transformed.", resourceLabels...)
-	c.listTook = m.histogram("informer_list_duration_seconds", "Time from the first object of a state to the last.", seconds)
+	c.lost = m.counter("informer_watches_lost_total", "Watches that have ended or could not be opened.",
+		resourceLabels...)
+	c.undecodable = m.counter("informer_decode_failures_total", "Objects that could not be decoded or transformed.",
+		resourceLabels...)
+	c.listTook = m.histogram("informer_list_duration_seconds", "Time from the first object of a state to the last.",
+		seconds)
 }
 
 // An Informer is an informer.Informer of any type.

@@ -62,7 +62,10 @@ type gauge struct {
 var allGauges []*gauge
 
 func newGauge(name, help string, labels ...string) *gauge {
-	g := &gauge{desc: prometheus.NewDesc("listwatch_"+name, help, labels, nil), kind: prometheus.GaugeValue, hasLabels: len(labels) > 0}
+	g := &gauge{
+		desc: prometheus.NewDesc("listwatch_"+name, help, labels, nil), kind: prometheus.GaugeValue,
+		hasLabels: len(labels) > 0,
+	}
 	allGauges = append(allGauges, g)
 	return g
 }

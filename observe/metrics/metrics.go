@@ -57,7 +57,8 @@ func (m *Metrics) counter(name, help string, labels ...string) *prometheus.Count
 }
 
 func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "listwatch", Name: name, Help: help, Buckets: buckets})
+	h := prometheus.NewHistogram(
+		prometheus.HistogramOpts{Namespace: "listwatch", Name: name, Help: help, Buckets: buckets})
 	m.counters = append(m.counters, h)
 	return h
 }

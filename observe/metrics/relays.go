@@ -9,15 +9,20 @@ import (
 )
 
 var (
-	relayReady   = newGauge("relay_ready", "1 if the relay has the complete state, otherwise 0.", resourceLabels...)
-	relayLag     = newMaximum("relay_lag_seconds", "Upper bound on the age of the state of the relay; missing if unknown.", resourceLabels...)
+	relayReady = newGauge("relay_ready", "1 if the relay has the complete state, otherwise 0.", resourceLabels...)
+	relayLag   = newMaximum("relay_lag_seconds",
+		"Upper bound on the age of the state of the relay; missing if unknown.", resourceLabels...)
 	relaySilence = newMaximum("relay_silence_seconds", "Time since the upstream has sent anything.", resourceLabels...)
-	relayBehind  = newMaximum("relay_lag_versions", "Versions between the relay and the newest version that the upstream has reported.", resourceLabels...)
+	relayBehind  = newMaximum("relay_lag_versions",
+		"Versions between the relay and the newest version that the upstream has reported.", resourceLabels...)
 )
 
 func (c *relayCounters) create(m *Metrics) {
-	c.lost = m.counter("relay_upstream_lost_total", "Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
-	c.replaced = m.counter("relay_replaced_total", "Times that the relay has fetched the whole state. Each time after the first expires its watches.", resourceLabels...)
+	c.lost = m.counter("relay_upstream_lost_total",
+		"Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
+	c.replaced = m.counter("relay_replaced_total",
+		"Times that the relay has fetched the whole state. Each time after the first expires its watches.",
+		resourceLabels...)
 }
 
 // RelayTrace returns a copy of t whose hooks also update the metrics. The copy is for the relay

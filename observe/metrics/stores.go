@@ -10,12 +10,14 @@ var (
 	etcdMembers    = newGauge("etcd_members", "Members of etcd that the store uses.")
 	etcdHealthy    = newGauge("etcd_healthy_members", "Members of etcd that answered the last probes.")
 	etcdUnfollowed = newGauge("etcd_collections_lost", "Collections whose watch of etcd is not open.")
-	etcdLag        = newMaximum("etcd_lag_versions", "Revisions between the newest that this server has seen in etcd and the oldest of its collections.")
+	etcdLag        = newMaximum("etcd_lag_versions",
+		"Revisions between the newest that this server has seen in etcd and the oldest of its collections.")
 )
 
 func (c *commitCounters) create(m *Metrics) {
 	c.took = m.histogram("store_commit_duration_seconds", "Duration of a commit, which in a file is one sync.", seconds)
-	c.batch = m.histogram("store_commit_writes", "Writes in one commit.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512})
+	c.batch = m.histogram("store_commit_writes", "Writes in one commit.",
+		[]float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512})
 	c.failed = m.counter("store_commit_failures_total", "Commits that failed.")
 	c.failed.WithLabelValues() // starts at zero, so that the first failure is an increase
 }

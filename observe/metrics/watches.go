@@ -15,18 +15,23 @@ import (
 var (
 	openWatches = newGauge("watches", "Open watches.", "group", "version", "resource", "transport", "framing")
 	behind      = newGauge("watches_behind", "Open watches with pending events.", resourceLabels...)
-	stalled     = newGauge("watches_stalled", "Open watches whose client has accepted no data for a second.", resourceLabels...)
-	lagVersions = newMaximum("watch_lag_versions", "Greatest number of versions between a watch with pending events and the newest version. "+
-		"Versions count the writes of the whole database.", resourceLabels...)
-	draining          = newGauge("draining", "1 while the server ends its watches and refuses new ones, otherwise 0.")
-	requestSeats      = newGauge("request_seats", "Seats that lists, reads and writes have taken.")
-	seatLimit         = newGauge("request_seats_limit", "Maximum number of seats; missing if there is no limit.")
-	executing         = newGauge("writes_executing", "Writes being executed.")
-	writeLimit        = newGauge("writes_executing_limit", "Maximum number of writes being executed; missing if there is no limit.")
+	stalled     = newGauge("watches_stalled", "Open watches whose client has accepted no data for a second.",
+		resourceLabels...)
+	lagVersions = newMaximum("watch_lag_versions",
+		"Greatest number of versions between a watch with pending events and the newest version. "+
+			"Versions count the writes of the whole database.", resourceLabels...)
+	draining     = newGauge("draining", "1 while the server ends its watches and refuses new ones, otherwise 0.")
+	requestSeats = newGauge("request_seats", "Seats that lists, reads and writes have taken.")
+	seatLimit    = newGauge("request_seats_limit", "Maximum number of seats; missing if there is no limit.")
+	executing    = newGauge("writes_executing", "Writes being executed.")
+	writeLimit   = newGauge("writes_executing_limit",
+		"Maximum number of writes being executed; missing if there is no limit.")
 	requestMemory     = newGauge("request_memory_bytes", "Memory for bodies and lists.")
-	requestMemoryMost = newGauge("request_memory_limit_bytes", "Memory that stored data leaves for bodies and lists; missing if there is no limit.")
-	storedMemory      = newGauge("stored_memory_bytes", "Estimated memory of objects and history.")
-	storedMemoryMost  = newGauge("stored_memory_limit_bytes", "Memory for objects and history; missing if there is no limit.")
+	requestMemoryMost = newGauge("request_memory_limit_bytes",
+		"Memory that stored data leaves for bodies and lists; missing if there is no limit.")
+	storedMemory     = newGauge("stored_memory_bytes", "Estimated memory of objects and history.")
+	storedMemoryMost = newGauge("stored_memory_limit_bytes",
+		"Memory for objects and history; missing if there is no limit.")
 
 	connections     = newGauge("connections", "Open connections to the listeners of the API.")
 	connectionLimit = newGauge("connections_limit", "Maximum number of connections; missing if there is no limit.")
@@ -42,19 +47,24 @@ func (c *watchCounters) create(m *Metrics) {
 	c.ended = m.counter("watches_ended_total", "Watches ended, by reason.", "transport", "reason")
 	c.events = m.counter("watch_events_total", "Events written to watches.", resourceLabels...)
 	c.bytes = m.counter("watch_bytes_total", "Bytes written to watches, after compression.", resourceLabels...)
-	c.lag = m.histogram("watch_lag_seconds", "Time from the commit of the oldest event in a write of a watch to the end of the write.", seconds)
+	c.lag = m.histogram("watch_lag_seconds",
+		"Time from the commit of the oldest event in a write of a watch to the end of the write.", seconds)
 }
 
 func (c *requestCounters) create(m *Metrics) {
-	c.refused = m.counter("requests_refused_total", "Error responses, by HTTP status; reason is the limit that was exceeded, if any.", "code", "reason")
-	c.refusedConnections = m.counter("connections_refused_total", "Connections closed because of the limit of connections.")
+	c.refused = m.counter("requests_refused_total",
+		"Error responses, by HTTP status; reason is the limit that was exceeded, if any.", "code", "reason")
+	c.refusedConnections = m.counter("connections_refused_total",
+		"Connections closed because of the limit of connections.")
 	c.refusedConnections.WithLabelValues() // starts at zero, so that the first one is an increase
 	c.lists = m.counter("lists_total", "Lists served.", resourceLabels...)
 	c.items = m.counter("list_objects_total", "Objects in the lists served.", resourceLabels...)
 	c.listBytes = m.counter("list_bytes_total", "Bytes of the lists served, after compression.", resourceLabels...)
 	c.writes = m.counter("writes_total", "Writes that succeeded, without dry runs.", resourceLabels...)
-	c.listTook = m.histogram("list_duration_seconds", "Time from the start of a list to the end of the response.", seconds)
-	c.writeTook = m.histogram("write_duration_seconds", "Time from the start of a write that succeeded to the end of the response.", seconds)
+	c.listTook = m.histogram("list_duration_seconds", "Time from the start of a list to the end of the response.",
+		seconds)
+	c.writeTook = m.histogram("write_duration_seconds",
+		"Time from the start of a write that succeeded to the end of the response.", seconds)
 }
 
 // Trace returns the hooks that a [watchserver.Server] calls. Several servers may share them.

@@ -42,7 +42,9 @@ func Handler(next http.Handler) http.Handler {
 // Header returns a function for the field Header of client.Remote that adds the trace context of
 // the call to the headers that next returns. If next is nil, there are no other headers. The
 // requests of a watch belong to the trace of the call that has opened it.
-func Header(next func(ctx context.Context, refresh bool) (http.Header, error)) func(ctx context.Context, refresh bool) (http.Header, error) {
+func Header(next func(ctx context.Context,
+	refresh bool) (http.Header, error),
+) func(ctx context.Context, refresh bool) (http.Header, error) {
 	return func(ctx context.Context, refresh bool) (http.Header, error) {
 		header := http.Header{}
 		if next != nil {
@@ -62,7 +64,8 @@ func Trace(p trace.TracerProvider) *watchserver.Trace {
 	t := &tracer{Tracer: p.Tracer("github.com/listwatch/listwatch/observe/spans")}
 	return &watchserver.Trace{
 		Refused: func(ctx context.Context, r watchserver.Request, err error) {
-			span := t.start(ctx, "refuse", r, time.Now(), attribute.Int("http.response.status_code", listwatch.StatusOf(err).Code))
+			span := t.start(ctx, "refuse", r, time.Now(),
+				attribute.Int("http.response.status_code", listwatch.StatusOf(err).Code))
 			end(span, err)
 		},
 		Listed: func(ctx context.Context, l watchserver.List) {
@@ -70,7 +73,8 @@ func Trace(p trace.TracerProvider) *watchserver.Trace {
 				attribute.Int("listwatch.objects", l.Items), attribute.Int64("listwatch.bytes", l.Bytes)), nil)
 		},
 		Changed: func(ctx context.Context, c watchserver.Change) {
-			end(t.start(ctx, c.Verb, c.Request, time.Now().Add(-c.Took), attribute.Bool("listwatch.dry_run", c.DryRun)), nil)
+			end(t.start(ctx, c.Verb, c.Request, time.Now().Add(-c.Took), attribute.Bool("listwatch.dry_run", c.DryRun)),
+				nil)
 		},
 		Opened: func(ctx context.Context, w watchserver.Watch) {
 			span := t.start(ctx, "watch open", w.Request, w.Opened, watchAttrs(w)...)
@@ -79,7 +83,8 @@ func Trace(p trace.TracerProvider) *watchserver.Trace {
 		},
 		Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason, err error) {
 			span := t.start(ctx, "watch", w.Request, w.Opened, append(watchAttrs(w),
-				attribute.Int64("listwatch.events", w.Events), attribute.Int64("listwatch.bytes", w.Bytes), attribute.String("listwatch.reason", string(reason)))...)
+				attribute.Int64("listwatch.events", w.Events), attribute.Int64("listwatch.bytes", w.Bytes),
+				attribute.String("listwatch.reason", string(reason)))...)
 			if opened, ok := t.opened.LoadAndDelete(w.ID); ok {
 				span.AddLink(trace.Link{SpanContext: opened.(trace.SpanContext)})
 			}
@@ -98,16 +103,23 @@ type tracer struct {
 	opened sync.Map // the ID of an open watch → the trace.SpanContext of "watch open"
 }
 
-func (t *tracer) start(ctx context.Context, name string, r watchserver.Request, at time.Time, attrs ...attribute.KeyValue) trace.Span {
+func (t *tracer) start(ctx context.Context, name string, r watchserver.Request, at time.Time,
+	attrs ...attribute.KeyValue,
+) trace.Span {
 	attrs = append(attrs,
 		attribute.String("http.request.method", r.Method), attribute.String("url.path", r.Path),
-		attribute.String("listwatch.group", r.Resource.Group), attribute.String("listwatch.version", r.Resource.Version), attribute.String("listwatch.resource", r.Resource.Name))
-	_, span := t.Start(ctx, name, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
+		attribute.String("listwatch.group", r.Resource.Group),
+		attribute.String("listwatch.version", r.Resource.Version),
+		attribute.String("listwatch.resource", r.Resource.Name))
+	_, span := t.Start(ctx, name, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attrs...))
 	return span
 }
 
 func watchAttrs(w watchserver.Watch) []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String("listwatch.transport", w.Transport), attribute.String("listwatch.framing", w.MediaType)}
+	return []attribute.KeyValue{
+		attribute.String("listwatch.transport", w.Transport), attribute.String("listwatch.framing", w.MediaType),
+	}
 }
 
 func end(span trace.Span, err error) {

@@ -48,31 +48,31 @@ func open(t testing.TB, o bolt.Options) *testDB {
 	return s
 }
 
-func (s *testDB) open() {
-	s.Helper()
+func (t *testDB) open() {
+	t.Helper()
 	var err error
-	if s.db, err = bolt.Open(s.path, s.options); err != nil {
-		s.Fatal(err)
+	if t.db, err = bolt.Open(t.path, t.options); err != nil {
+		t.Fatal(err)
 	}
-	if s.pods, err = s.db.Collection(podSpec); err != nil {
-		s.Fatal(err)
+	if t.pods, err = t.db.Collection(podSpec); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func (s *testDB) close() {
-	s.Helper()
-	if s.db == nil {
+func (t *testDB) close() {
+	t.Helper()
+	if t.db == nil {
 		return // Open has failed
 	}
-	if err := s.db.Close(); err != nil {
-		s.Error(err)
+	if err := t.db.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
-func (s *testDB) reopen() {
-	s.Helper()
-	s.close()
-	s.open()
+func (t *testDB) reopen() {
+	t.Helper()
+	t.close()
+	t.open()
 }
 
 func pod(name string, i int) []byte {
@@ -81,46 +81,46 @@ func pod(name string, i int) []byte {
 
 func podKey(name string) listwatch.Key { return listwatch.Key{Namespace: "n", Name: name} }
 
-func (s *testDB) create(name string) *listwatch.Object {
-	s.Helper()
-	o, err := s.pods.Create(s.Context(), pod(name, 0))
+func (t *testDB) create(name string) *listwatch.Object {
+	t.Helper()
+	o, err := t.pods.Create(t.Context(), pod(name, 0))
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return o
 }
 
-func (s *testDB) update(name string, i int) *listwatch.Object {
-	s.Helper()
-	o, err := s.pods.Replace(s.Context(), podKey(name), pod(name, i))
+func (t *testDB) update(name string, i int) *listwatch.Object {
+	t.Helper()
+	o, err := t.pods.Replace(t.Context(), podKey(name), pod(name, i))
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return o
 }
 
-func (s *testDB) delete(name string) *listwatch.Object {
-	s.Helper()
-	o, err := s.pods.Delete(s.Context(), podKey(name), listwatch.Preconditions{})
+func (t *testDB) delete(name string) *listwatch.Object {
+	t.Helper()
+	o, err := t.pods.Delete(t.Context(), podKey(name), listwatch.Preconditions{})
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return o
 }
 
 // eventsAfter returns the events after v up to the newest version, each as a line.
-func (s *testDB) eventsAfter(v listwatch.Version, q listwatch.Query) (lines []string) {
-	s.Helper()
+func (t *testDB) eventsAfter(v listwatch.Version, q listwatch.Query) (lines []string) {
+	t.Helper()
 	q.Start, q.Version = listwatch.StartAt, v
-	w, err := s.pods.Watch(s.Context(), q)
+	w, err := t.pods.Watch(t.Context(), q)
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = w.Close() }()
 	for events := make([]listwatch.Event, 16); ; {
 		n, err := w.(listwatch.Poller).Poll(events)
 		if err != nil {
-			s.Fatal(err)
+			t.Fatal(err)
 		}
 		if n == 0 {
 			return lines
@@ -136,11 +136,11 @@ func line(e listwatch.EventType, o *listwatch.Object) string {
 }
 
 // list returns the listed objects and the version of the list, each as a line.
-func (s *testDB) list(q listwatch.Query) (lines []string) {
-	s.Helper()
-	page, err := s.pods.List(s.Context(), q)
+func (t *testDB) list(q listwatch.Query) (lines []string) {
+	t.Helper()
+	page, err := t.pods.List(t.Context(), q)
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, o := range page.Items {
 		lines = append(lines, line(listwatch.Added, o))
@@ -149,11 +149,11 @@ func (s *testDB) list(q listwatch.Query) (lines []string) {
 }
 
 // writeSome creates, updates and deletes objects, and returns the versions of the writes.
-func (s *testDB) writeSome() (versions []listwatch.Version) {
-	s.Helper()
+func (t *testDB) writeSome() (versions []listwatch.Version) {
+	t.Helper()
 	for i := range 4 {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
-		for _, o := range []*listwatch.Object{s.create(a), s.update(a, 1), s.create(b), s.update(b, 2), s.delete(a)} {
+		for _, o := range []*listwatch.Object{t.create(a), t.update(a, 1), t.create(b), t.update(b, 2), t.delete(a)} {
 			versions = append(versions, o.Version)
 		}
 	}
@@ -468,11 +468,11 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	}
 }
 
-func (s *testDB) get(name string) *listwatch.Object {
-	s.Helper()
-	o, err := s.pods.Get(s.Context(), podKey(name))
+func (t *testDB) get(name string) *listwatch.Object {
+	t.Helper()
+	o, err := t.pods.Get(t.Context(), podKey(name))
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return o
 }

@@ -25,11 +25,11 @@ type txHook struct {
 	count   int
 }
 
-// blockTransactions makes each transaction of s send to the channel entered, and then wait until
+// blockTransactions makes each transaction of t send to the channel entered, and then wait until
 // it receives from the channel proceed.
-func (s *testDB) blockTransactions() *txHook {
+func (t *testDB) blockTransactions() *txHook {
 	h := &txHook{entered: make(chan struct{}), proceed: make(chan struct{})}
-	bolt.WrapTransactions(s.db, func(transact func() error) error {
+	bolt.WrapTransactions(t.db, func(transact func() error) error {
 		h.entered <- struct{}{}
 		<-h.proceed
 		return h.transact(transact)
@@ -37,10 +37,10 @@ func (s *testDB) blockTransactions() *txHook {
 	return h
 }
 
-// wrapTransactions lets the function outcome determine the result of each transaction of s.
-func (s *testDB) wrapTransactions(outcome func(transact func() error) error) *txHook {
+// wrapTransactions lets the function outcome determine the result of each transaction of t.
+func (t *testDB) wrapTransactions(outcome func(transact func() error) error) *txHook {
 	h := &txHook{outcome: outcome}
-	bolt.WrapTransactions(s.db, h.transact)
+	bolt.WrapTransactions(t.db, h.transact)
 	return h
 }
 
@@ -62,8 +62,8 @@ func (h *txHook) setOutcome(outcome func(transact func() error) error) {
 }
 
 // awaitQueued waits until n writes wait for the committer.
-func (s *testDB) awaitQueued(n int) {
-	for bolt.QueuedWrites(s.db) != n {
+func (t *testDB) awaitQueued(n int) {
+	for bolt.QueuedWrites(t.db) != n {
 		runtime.Gosched()
 	}
 }
@@ -75,10 +75,10 @@ type result struct {
 }
 
 // startCreate creates a pod on another goroutine.
-func (s *testDB) startCreate(ctx context.Context, name string) <-chan result {
+func (t *testDB) startCreate(ctx context.Context, name string) <-chan result {
 	done := make(chan result, 1)
 	go func() {
-		o, err := s.pods.Create(ctx, pod(name, 0))
+		o, err := t.pods.Create(ctx, pod(name, 0))
 		done <- result{o, err}
 	}()
 	return done

@@ -18,13 +18,13 @@ import (
 // instead.
 
 // watchFrom opens a watch of all events after v.
-func (s *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
-	s.Helper()
-	w, err := s.pods.Watch(s.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
+func (t *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
+	t.Helper()
+	w, err := t.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
-	s.Cleanup(func() { _ = w.Close() })
+	t.Cleanup(func() { _ = w.Close() })
 	return w.(listwatch.Poller)
 }
 

@@ -16,7 +16,10 @@ import (
 // the key was last modified at the version of c.Old.
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if b.db.options.ReadOnly {
-		return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "the store is read-only"}
+		return nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
+			Message: "the store is read-only",
+		}
 	}
 	if c.Old == nil && c.New == nil {
 		return nil, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}

@@ -91,7 +91,8 @@ func (o Options) tls() *tls.Config {
 // dialOptions returns the options with which each connection calls TLSConfig. It returns nil for
 // clear text. Like etcd's client, it chooses between TLS and clear text by the first endpoint.
 func (o Options) dialOptions() []grpc.DialOption {
-	if o.TLSConfig == nil || strings.HasPrefix(o.Endpoints[0], "http://") || strings.HasPrefix(o.Endpoints[0], "unix://") {
+	if o.TLSConfig == nil || strings.HasPrefix(o.Endpoints[0], "http://") ||
+		strings.HasPrefix(o.Endpoints[0], "unix://") {
 		return nil
 	}
 	return []grpc.DialOption{grpc.WithTransportCredentials(currentTLS{credentials.NewTLS(o.TLSConfig()), o.TLSConfig})}
@@ -104,7 +105,9 @@ type currentTLS struct {
 }
 
 // ClientHandshake implements [credentials.TransportCredentials].
-func (c currentTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c currentTLS) ClientHandshake(ctx context.Context, authority string,
+	conn net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	return credentials.NewTLS(c.config()).ClientHandshake(ctx, authority, conn)
 }
 
@@ -121,12 +124,14 @@ func addConnectionError(ctx context.Context, o Options, err error) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, TLS: o.tls(), DialOptions: o.dialOptions(), Logger: zap.NewNop()})
+	client, err := clientv3.New(
+		clientv3.Config{Endpoints: o.Endpoints, TLS: o.tls(), DialOptions: o.dialOptions(), Logger: zap.NewNop()})
 	if err != nil {
 		return e
 	}
 	defer client.Close()
-	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Status(limited, &pb.StatusRequest{}, grpc.WaitForReady(false))
+	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Status(limited, &pb.StatusRequest{},
+		grpc.WaitForReady(false))
 	if is(err, rpctypes.ErrUserEmpty) {
 		return e // the connection works; etcd rejected this request because it is not authenticated
 	}

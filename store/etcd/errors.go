@@ -68,7 +68,8 @@ func is(err, known error) bool { return errors.Is(rpctypes.Error(err), known) }
 
 // isTooLarge reports whether a message exceeded the limit of gRPC.
 func isTooLarge(err error) bool {
-	return grpcCode(err) == codes.ResourceExhausted && !is(err, rpctypes.ErrNoSpace) && !is(err, rpctypes.ErrTooManyRequests)
+	return grpcCode(err) == codes.ResourceExhausted && !is(err, rpctypes.ErrNoSpace) &&
+		!is(err, rpctypes.ErrTooManyRequests)
 }
 
 func grpcCode(err error) codes.Code {
@@ -98,7 +99,8 @@ var errUnknownOutcome = errors.New("etcd did not report whether the write happen
 // error of package rpctypes that has this text, or else a new error.
 func cancelReason(text string) error {
 	for _, known := range []error{
-		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,
+		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision,
+		rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,
 	} {
 		if text == known.Error() || text == rpctypes.ErrorDesc(known) {
 			return known

@@ -116,7 +116,8 @@ func (b *backend) handle(ctx context.Context, s *watchStream, got *pb.WatchRespo
 	}
 	switch {
 	case got.CompactRevision > 0:
-		return gapf("etcd has compacted revision %d, but events were only received up to %d", got.CompactRevision, b.applied.Version())
+		return gapf("etcd has compacted revision %d, but events were only received up to %d", got.CompactRevision,
+			b.applied.Version())
 	case got.Canceled:
 		return canceled(got)
 	case got.Created:
@@ -194,7 +195,9 @@ func (b *backend) isApplied(v listwatch.Version, events []*mvccpb.Event) bool {
 func (b *backend) apply(v listwatch.Version, events []*mvccpb.Event) error {
 	records := make([]history.Record, 0, len(events))
 	for i, e := range events {
-		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool { return bytes.Equal(before.Kv.Key, e.Kv.Key) }) {
+		if slices.ContainsFunc(events[:i], func(before *mvccpb.Event) bool {
+			return bytes.Equal(before.Kv.Key, e.Kv.Key)
+		}) {
 			// A transaction changes a key at most once, so a second event of the same key and
 			// revision is a duplicate.
 			b.db.options.Trace.DuplicatesDropped(b.name, int64(v))

@@ -36,7 +36,10 @@ type Health struct {
 
 // Health returns the current health of db. It sends no request.
 func (db *DB) Health() Health {
-	h := Health{Members: len(db.options.Endpoints), Revision: listwatch.Version(db.cluster.minRevision()), Version: db.Version()}
+	h := Health{
+		Members: len(db.options.Endpoints), Revision: listwatch.Version(db.cluster.minRevision()),
+		Version: db.Version(),
+	}
 	for _, b := range db.all() {
 		h.Collections++
 		if b.following.Load() {
@@ -75,7 +78,9 @@ func (db *DB) startHealthChecks() error {
 	if len(endpoints) < 2 {
 		return nil
 	}
-	h := &healthChecks{endpoints: endpoints, use: db.client.SetEndpoints, failures: make([]int, len(endpoints)), used: endpoints}
+	h := &healthChecks{
+		endpoints: endpoints, use: db.client.SetEndpoints, failures: make([]int, len(endpoints)), used: endpoints,
+	}
 	for _, e := range endpoints {
 		o := db.options
 		o.Endpoints = []string{e}

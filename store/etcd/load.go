@@ -131,7 +131,8 @@ func (b *backend) readState(ctx context.Context, at int64) (*loadedState, error)
 func (b *backend) readPages(ctx context.Context, at int64, pages chan<- []*mvccpb.KeyValue) error {
 	done := int64(0)
 	for from := b.keys.dir; ; {
-		got, err := b.db.get(ctx, 2*b.db.options.Timeout, from, clientv3.WithRange(b.keys.end()), clientv3.WithRev(at), clientv3.WithLimit(pageSize))
+		got, err := b.db.get(ctx, 2*b.db.options.Timeout, from, clientv3.WithRange(b.keys.end()), clientv3.WithRev(at),
+			clientv3.WithLimit(pageSize))
 		if err != nil {
 			return err
 		}
@@ -175,7 +176,8 @@ func (b *backend) unreadableKeyError() error {
 	}
 	return &listwatch.Error{
 		Code: listwatch.Corrupt, Op: b.name,
-		Message: "a key below " + b.keys.dir + " does not hold an object of kind " + b.spec.Kind + "; choose another prefix or layout",
-		Err:     *err,
+		Message: "a key below " + b.keys.dir + " does not hold an object of kind " + b.spec.Kind +
+			"; choose another prefix or layout",
+		Err: *err,
 	}
 }

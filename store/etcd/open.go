@@ -22,7 +22,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, addConnectionError(ctx, o, err)
 	}
-	db := &DB{options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()), collections: make(map[string]*backend)}
+	db := &DB{
+		options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()),
+		collections: make(map[string]*backend),
+	}
 	db.lifetime, db.cancel = context.WithCancel(context.Background())
 	db.revisions.Read = func() (int64, error) { return db.readRevision(db.lifetime) }
 	err = db.identifyCluster(ctx)
@@ -83,7 +86,9 @@ func (db *DB) add(b *backend) error {
 	case db.lifetime.Err() != nil:
 		return errClosed
 	case db.collections[b.name] != nil:
-		return &listwatch.Error{Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", b.name)}
+		return &listwatch.Error{
+			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", b.name),
+		}
 	}
 	db.collections[b.name] = b
 	db.goroutines.Add(1)

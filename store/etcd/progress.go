@@ -22,7 +22,9 @@ const (
 	maxSilence = 8 * time.Second
 )
 
-var errSilent = &listwatch.Error{Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String()}
+var errSilent = &listwatch.Error{
+	Code: listwatch.Unavailable, Message: "etcd has not sent a message for " + maxSilence.String(),
+}
 
 // requestProgress sends progress requests to etcd until s ends: at regular intervals, and at once
 // when a reader starts to wait for a version. The channel answered receives a value after each
@@ -81,7 +83,8 @@ func (b *backend) handleProgress(ctx context.Context, v listwatch.Version) error
 // watch has lost silently, as in etcd-io/etcd#17529, #18089 and #20655. It cannot detect a lost
 // update, which does not change the number; the next event of that object corrects it.
 func (b *backend) checkCount(ctx context.Context, v listwatch.Version) error {
-	got, err := b.db.get(ctx, tryTimeout, b.keys.dir, clientv3.WithRange(b.keys.end()), clientv3.WithRev(int64(v)), clientv3.WithCountOnly())
+	got, err := b.db.get(ctx, tryTimeout, b.keys.dir, clientv3.WithRange(b.keys.end()), clientv3.WithRev(int64(v)),
+		clientv3.WithCountOnly())
 	if err != nil {
 		return nil //nolint:nilerr // v was compacted or etcd is unreachable; the next call retries
 	}

@@ -18,7 +18,9 @@ const tryTimeout = 2 * time.Second
 
 // get performs a linearized read. It tries one member after the other until a member responds, ctx
 // ends, or the time in limit has passed.
-func (db *DB) get(ctx context.Context, limit time.Duration, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (db *DB) get(ctx context.Context, limit time.Duration, key string,
+	o ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -74,7 +76,8 @@ func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	switch {
 	case c.replaced != nil:
 	case h.GetClusterId() != db.clusterID:
-		c.replaced = fmt.Errorf("the etcd cluster is %x, but was %x when the server started", h.GetClusterId(), db.clusterID)
+		c.replaced = fmt.Errorf("the etcd cluster is %x, but was %x when the server started", h.GetClusterId(),
+			db.clusterID)
 	case h.GetRevision() < minRevision:
 		c.replaced = wentBack(h.GetRevision(), minRevision)
 	}

@@ -36,13 +36,15 @@ func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStr
 	s := &watchStream{ctx: ctx, cancel: cancel, from: from}
 	s.lastMessage.Store(time.Now().UnixNano())
 	var err error
-	if s.grpc, err = db.watches.Watch(ctx, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32)); err != nil {
+	if s.grpc, err = db.watches.Watch(ctx, grpc.WaitForReady(true),
+		grpc.MaxCallRecvMsgSize(math.MaxInt32)); err != nil {
 		s.close()
 		return nil, s.cause(err)
 	}
-	err = s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(r.dir), RangeEnd: []byte(r.end()), StartRevision: from, Fragment: true, ProgressNotify: true,
-	}}})
+	err = s.grpc.Send(
+		&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte(r.dir), RangeEnd: []byte(r.end()), StartRevision: from, Fragment: true, ProgressNotify: true,
+		}}})
 	if err != nil {
 		// Send returns only io.EOF. Recv returns the reason.
 		_, err = s.grpc.Recv()
@@ -71,7 +73,8 @@ func (s *watchStream) silence() time.Duration {
 // requestProgress asks etcd to report the revision up to which it has sent all events. Only one
 // goroutine may call it.
 func (s *watchStream) requestProgress() error {
-	return s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+	return s.grpc.Send(
+		&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 }
 
 // receive returns the next response, with its fragments joined.

@@ -116,7 +116,9 @@ func lint(patterns []string) ([]string, error) {
 			return nil, fmt.Errorf("%v: %w", action, action.Err)
 		}
 		for _, d := range action.Diagnostics {
-			findings = append(findings, fmt.Sprintf("%v: %s (%s)", action.Package.Fset.Position(d.Pos), d.Message, action.Analyzer.Name))
+			findings = append(
+				findings, fmt.Sprintf("%v: %s (%s)", action.Package.Fset.Position(d.Pos), d.Message,
+					action.Analyzer.Name))
 		}
 	}
 	slices.Sort(findings)

@@ -71,13 +71,13 @@ type (
 	failing    struct{ unwrapping }          // its Hijack returns an error
 )
 
-func (w hijackable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return w.ResponseWriter.(http.Hijacker).Hijack()
+func (h hijackable) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return h.ResponseWriter.(http.Hijacker).Hijack()
 }
-func (w unwrapping) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-func (w flushing) Flush()                        { w.ResponseWriter.(http.Flusher).Flush() }
-func (w failing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (u unwrapping) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+func (f flushing) Flush()                        { f.ResponseWriter.(http.Flusher).Flush() }
+func (f failing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
 }
 

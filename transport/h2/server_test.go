@@ -136,7 +136,7 @@ func TestAbortResetsOnlyItsStream(t *testing.T) {
 // A flushing writer implements Flush, but not Unwrap.
 type flushing struct{ http.ResponseWriter }
 
-func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
+func (f flushing) Flush() { f.ResponseWriter.(http.Flusher).Flush() }
 
 func TestAnEmptyWindowBlocksOnlyItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

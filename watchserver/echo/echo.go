@@ -108,13 +108,17 @@ func parseTicks(r *http.Request) (int, error) {
 	}
 	ticks, err := strconv.Atoi(text)
 	if err != nil || ticks < 1 || ticks > MaxTicks {
-		return 0, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("ticks %q: must be a number from 1 to %d", text, MaxTicks)}
+		return 0, &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("ticks %q: must be a number from 1 to %d", text, MaxTicks),
+		}
 	}
 	return ticks, nil
 }
 
 func newReport(r *http.Request) *Report {
-	report := &Report{Protocol: r.Proto, TLS: r.TLS != nil, Client: r.RemoteAddr, Time: time.Now(), Header: http.Header{}}
+	report := &Report{
+		Protocol: r.Proto, TLS: r.TLS != nil, Client: r.RemoteAddr, Time: time.Now(), Header: http.Header{},
+	}
 	for _, name := range reported {
 		if values, ok := r.Header[name]; ok {
 			report.Header[name] = values

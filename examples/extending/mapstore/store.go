@@ -42,7 +42,8 @@ func New(s store.CollectionSpec, historyBytes int64) (*store.Collection, *Backen
 	start := listwatch.Version(time.Now().UnixMicro())
 	source := slicesource.New(s.WithDefaults().Description(rand.Text()), start)
 	b := &Backend{
-		Source: source, maxHistoryBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object), newest: start,
+		Source: source, maxHistoryBytes: historyBytes, objects: make(map[listwatch.Key]*listwatch.Object),
+		newest: start,
 	}
 	return store.New(s, b), b
 }

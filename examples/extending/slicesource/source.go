@@ -105,7 +105,8 @@ func (s *Source) objects(q listwatch.Query, v listwatch.Version) []*listwatch.Ob
 }
 
 func selects(q listwatch.Query, o *listwatch.Object) bool {
-	return o != nil && (q.Namespace == "" || q.Namespace == o.Key.Namespace) && (q.Name == "" || q.Name == o.Key.Name) &&
+	return o != nil && (q.Namespace == "" || q.Namespace == o.Key.Namespace) &&
+		(q.Name == "" || q.Name == o.Key.Name) &&
 		q.Labels.Matches(o.Labels) && q.Fields.Matches(o)
 }
 
@@ -141,7 +142,10 @@ func (s *Source) waitFor(ctx context.Context, v listwatch.Version) error {
 	if v == 0 {
 		return nil
 	}
-	w, err := s.Watch(ctx, listwatch.Query{Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
+	w, err := s.Watch(
+		ctx, listwatch.Query{
+			Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true,
+		})
 	if err == nil {
 		defer w.Close()
 		_, err = w.Next(ctx, make([]listwatch.Event, 1))

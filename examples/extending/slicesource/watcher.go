@@ -152,7 +152,8 @@ func (w *watcher) begin() {
 	s := w.source
 	w.start, w.at = false, s.newest
 	for _, o := range s.objects(w.query, s.newest) {
-		w.initial = append(w.initial, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
+		w.initial = append(
+			w.initial, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
 	}
 	if w.query.Bookmarks {
 		w.initial = append(w.initial, listwatch.NewBookmark(s.description, s.newest, true))

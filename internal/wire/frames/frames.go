@@ -127,10 +127,10 @@ func (f *Frames) isEmpty() bool {
 	return head == nil || head == dropped
 }
 
-// size returns the number of bytes in the list that begins at n.
-func (n *frame) size() (bytes int64) {
-	for ; n != nil; n = n.next {
-		bytes += int64(len(n.data))
+// size returns the number of bytes in the list that begins at f.
+func (f *frame) size() (bytes int64) {
+	for ; f != nil; f = f.next {
+		bytes += int64(len(f.data))
 	}
 	return bytes
 }

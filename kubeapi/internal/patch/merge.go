@@ -71,37 +71,37 @@ func NewObjectWriter(size int) *ObjectWriter {
 }
 
 // Bytes ends the object and returns it. It must be called once.
-func (m *ObjectWriter) Bytes() []byte { return append(m.out, '}') }
+func (o *ObjectWriter) Bytes() []byte { return append(o.out, '}') }
 
-func (m *ObjectWriter) key(key []byte) {
-	if m.nonEmpty {
-		m.out = append(m.out, ',')
+func (o *ObjectWriter) key(key []byte) {
+	if o.nonEmpty {
+		o.out = append(o.out, ',')
 	}
-	m.nonEmpty = true
-	m.out = append(append(m.out, key...), ':')
+	o.nonEmpty = true
+	o.out = append(append(o.out, key...), ':')
 }
 
 // Member writes a member, whose key is raw JSON.
-func (m *ObjectWriter) Member(key, value []byte) {
-	m.key(key)
-	m.out = append(m.out, value...)
+func (o *ObjectWriter) Member(key, value []byte) {
+	o.key(key)
+	o.out = append(o.out, value...)
 }
 
 // merge applies the patch in change to the value in old, and writes the result as the member with
 // the given key. If change is null, merge writes nothing.
-func (m *ObjectWriter) merge(key, old, change []byte) {
+func (o *ObjectWriter) merge(key, old, change []byte) {
 	switch {
-	case m.err != nil || string(change) == "null":
+	case o.err != nil || string(change) == "null":
 	case change[0] != '{':
-		m.Member(key, change)
+		o.Member(key, change)
 	default:
-		m.key(key)
-		out, err := appendMerged(m.out, old, change, m.depth-1)
+		o.key(key)
+		out, err := appendMerged(o.out, old, change, o.depth-1)
 		if err != nil {
-			m.err = err
+			o.err = err
 			return
 		}
-		m.out = out
+		o.out = out
 	}
 }
 

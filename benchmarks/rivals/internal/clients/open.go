@@ -115,7 +115,10 @@ func (o *h2Opener) next() *http.Client {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.opened%streamsPerConn == 0 {
-		t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		t := &http.Transport{
+			Protocols: new(http.Protocols), DisableCompression: true,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		}
 		t.Protocols.SetHTTP2(true)
 		t.Protocols.SetUnencryptedHTTP2(true)
 		o.client = &http.Client{Transport: t}
@@ -175,7 +178,8 @@ func (o *grpcOpener) open() (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := conn.NewStream(context.Background(), &servers.GRPCWatch, "/"+servers.GRPCService+"/"+servers.GRPCWatch.StreamName)
+	stream, err := conn.NewStream(context.Background(), &servers.GRPCWatch,
+		"/"+servers.GRPCService+"/"+servers.GRPCWatch.StreamName)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ func (k Kind) New(name string, version uint64, at time.Time) Object {
 	if version > 0 {
 		rv = fmt.Sprintf(`,"resourceVersion":"%d"`, version)
 	}
-	head := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"default"%s},"at":"%c%0*d","data":"`,
+	head := fmt.Sprintf(
+		`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"default"%s},"at":"%c%0*d","data":"`,
 		k.APIVersion, k.Kind, name, rv, Mark, StampLen, at.UnixNano())
 	const rest = len(`{"type":"MODIFIED","object":"}}`)
 	return Object{name, version, []byte(head + strings.Repeat("x", max(0, size-rest-len(head))) + `"}`)}

@@ -32,8 +32,12 @@ var charts = map[string]struct {
 	"rivals-fanout.svg": {"CPU time of the server for each delivery of 1 KiB, in µs", []series{
 		{"one event at a time", runner.SingleCPU, blue}, {"bursts of 16", runner.BurstCPU, orange},
 	}},
-	"rivals-idle.svg":  {"Resident memory of the server for each idle watcher, in KiB", []series{{"", runner.IdleMemory, blue}}},
-	"rivals-state.svg": {"CPU time of the server for each object of the initial state, in µs", []series{{"", runner.StateCPU, blue}}},
+	"rivals-idle.svg": {
+		"Resident memory of the server for each idle watcher, in KiB", []series{{"", runner.IdleMemory, blue}},
+	},
+	"rivals-state.svg": {
+		"CPU time of the server for each object of the initial state, in µs", []series{{"", runner.StateCPU, blue}},
+	},
 }
 
 // plots writes the charts to dir.

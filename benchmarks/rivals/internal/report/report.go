@@ -30,8 +30,10 @@ func (r Report) Table() string {
 	for _, rival := range r.Rivals {
 		result := r.Results[rival.Name]
 		fmt.Fprintf(&b, "| %s | %s µs | %s | %s ms | %s µs | %s KiB | %s → %s | %s | %s µs | %s ms |\n", rival.Label,
-			number(result, runner.SingleCPU), r.timesFloor(rival), number(result, runner.SingleP99), number(result, runner.BurstCPU),
-			number(result, runner.IdleMemory), number(result, runner.AloneP99), number(result, runner.StalledP99), r.stalled(result),
+			number(result, runner.SingleCPU), r.timesFloor(rival), number(result, runner.SingleP99),
+			number(result, runner.BurstCPU),
+			number(result, runner.IdleMemory), number(result, runner.AloneP99), number(result, runner.StalledP99),
+			r.stalled(result),
 			number(result, runner.StateCPU), number(result, runner.StateTime))
 	}
 	return b.String()

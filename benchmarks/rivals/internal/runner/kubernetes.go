@@ -32,7 +32,8 @@ const (
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	objectsPath     = "/apis/rivals.example.com/v1/namespaces/default/events"
 	// watchListPath requests a watch that starts with the state, so that clients need no list.
-	watchListPath = objectsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	watchListPath = objectsPath +
+		"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 )
 
 // A kubernetesServer is a Kubernetes API server for custom resources. This process writes through
@@ -159,5 +160,7 @@ func (s *kubernetesServer) usage() (u usage.Usage, err error) {
 }
 
 func (s *kubernetesServer) target() clients.Target {
-	return clients.Target{Client: "h2-tls", Addr: strings.TrimPrefix(s.url, "https://"), Path: watchListPath, Token: s.token}
+	return clients.Target{
+		Client: "h2-tls", Addr: strings.TrimPrefix(s.url, "https://"), Path: watchListPath, Token: s.token,
+	}
 }

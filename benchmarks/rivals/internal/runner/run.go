@@ -25,7 +25,8 @@ func Run(rivals []Rival, o Options) (map[string]Result, error) {
 	begin := time.Now()
 	for round := range o.Rounds {
 		for i, rival := range rivals {
-			fmt.Fprintf(o.Progress, "round %d/%d, rival %d/%d, %4.0f s: %s ", round+1, o.Rounds, i+1, len(rivals), time.Since(begin).Seconds(), rival.Label)
+			fmt.Fprintf(o.Progress, "round %d/%d, rival %d/%d, %4.0f s: %s ", round+1, o.Rounds, i+1, len(rivals),
+				time.Since(begin).Seconds(), rival.Label)
 			r := &run{Work: o.Work, rival: rival, kubernetes: o.Kubernetes, result: Result{}}
 			if err := r.measure(); err != nil {
 				return nil, fmt.Errorf("%s: %w", rival.Name, err)

@@ -38,20 +38,24 @@ func (m *grpcMessage) send(stream grpc.ServerStream) error {
 }
 
 // GRPCWatch describes the method. A compiler for .proto files generates the same description.
-var GRPCWatch = grpc.StreamDesc{StreamName: "Watch", ServerStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
-	var request emptypb.Empty
-	if err := stream.RecvMsg(&request); err != nil {
-		return err
-	}
-	return server.(*grpcServer).watch(stream)
-}}
+var GRPCWatch = grpc.StreamDesc{
+	StreamName: "Watch", ServerStreams: true,
+	Handler: func(server any, stream grpc.ServerStream) error {
+		var request emptypb.Empty
+		if err := stream.RecvMsg(&request); err != nil {
+			return err
+		}
+		return server.(*grpcServer).watch(stream)
+	},
+}
 
 // GRPCService is the name of the service with the method GRPCWatch.
 const GRPCService = "rivals.Events"
 
 func startGRPC(l net.Listener, state []event.Object) (Server, error) {
 	s, server := &grpcServer{state: state}, grpc.NewServer()
-	server.RegisterService(&grpc.ServiceDesc{ServiceName: GRPCService, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{GRPCWatch}}, s)
+	server.RegisterService(
+		&grpc.ServiceDesc{ServiceName: GRPCService, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{GRPCWatch}}, s)
 	go server.Serve(l)
 	return s, nil
 }

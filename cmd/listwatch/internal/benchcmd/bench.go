@@ -114,7 +114,8 @@ func verdict(results []*Result) error {
 	for _, r := range results {
 		switch {
 		case r.Missed+r.Duplicates+r.OutOfOrder > 0:
-			return fmt.Errorf("%s: %d events missed, %d received twice, %d out of order", r.Transport, r.Missed, r.Duplicates, r.OutOfOrder)
+			return fmt.Errorf("%s: %d events missed, %d received twice, %d out of order", r.Transport, r.Missed,
+				r.Duplicates, r.OutOfOrder)
 		case len(r.Errors) > 0:
 			return fmt.Errorf("%s: %s", r.Transport, r.Errors[0])
 		}

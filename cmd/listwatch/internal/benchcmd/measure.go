@@ -72,7 +72,8 @@ func (r *run) connect(ctx context.Context) error {
 		return err
 	}
 	r.writer = &writer{
-		remote: remote, target: r.target, template: r.template, padding: padding(int(r.size)), id: fmt.Sprintf("%08x", rand.Uint32()),
+		remote: remote, target: r.target, template: r.template, padding: padding(int(r.size)),
+		id:      fmt.Sprintf("%08x", rand.Uint32()),
 		timeout: r.timeout, recorder: r.recorder,
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -93,11 +94,13 @@ func (r *run) prepare(ctx context.Context) error {
 	case listwatch.Forbidden, listwatch.Unauthorized, listwatch.Unsupported:
 		if len(r.writer.keys) == 1 && !r.writer.created {
 			r.readOnly, r.writer.keys = err, nil // nothing was created
-			r.progress.note("the server permits no writes (%v); measuring only watches and the events of other writers", err)
+			r.progress.note("the server permits no writes (%v); measuring only watches and the events of other writers",
+				err)
 			return nil
 		}
 	case listwatch.Invalid:
-		return fmt.Errorf("%w; choose a resource without required fields, such as configmaps, or pass an object with --template", err)
+		return fmt.Errorf(
+			"%w; choose a resource without required fields, such as configmaps, or pass an object with --template", err)
 	}
 	return err
 }
@@ -148,7 +151,9 @@ func (r *run) settle(f *fleet) error {
 
 // poll calls step until step reports done. It returns false if the progress that step reports does
 // not change for the timeout.
-func poll(ctx context.Context, timeout time.Duration, step func() (progress int64, done bool, err error)) (bool, error) {
+func poll(ctx context.Context, timeout time.Duration,
+	step func() (progress int64, done bool, err error),
+) (bool, error) {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	last, since := int64(-1), time.Now()

@@ -27,8 +27,10 @@ type options struct {
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	o.AddFlags(f)
-	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the written objects, and of the watches if the argument is a resource; if empty, the namespace in the URL, or default")
-	f.StringVar(&o.Transport, "transport", "auto", "`transports`, which are measured in turn: auto, chunked, h2 or websocket, separated by commas")
+	f.StringVarP(&o.namespace, "namespace", "n", "",
+		"`namespace` of the written objects, and of the watches if the argument is a resource; if empty, the namespace in the URL, or default")
+	f.StringVar(&o.Transport, "transport", "auto",
+		"`transports`, which are measured in turn: auto, chunked, h2 or websocket, separated by commas")
 	f.StringVar(&o.Framing, "framing", "json", "`framing` of the events: json, cbor, sse, seq or prefixed")
 	f.IntVar(&o.watchers, "watchers", 100, "`number` of watchers")
 	f.IntVar(&o.objects, "objects", 10, "`number` of objects to create; the writes update them in turn")
@@ -37,7 +39,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "`duration` of the writes for each transport")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "`time` without any progress after which the command gives up")
 	f.StringVar(&o.template, "template", "", "JSON `file` with an object whose spec and other members are written, too")
-	f.BoolVar(&o.readOnly, "read-only", false, "do not write; measure the start of the watches and the events of other writers")
+	f.BoolVar(&o.readOnly, "read-only", false,
+		"do not write; measure the start of the watches and the events of other writers")
 	f.StringVarP(&o.output, "output", "o", "", "output `format`: json; if empty, a table")
 	f.StringVar(&o.html, "html", "", "write a page with the results and plots to this `file`")
 }

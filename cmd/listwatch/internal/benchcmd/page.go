@@ -17,13 +17,15 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 // htmlPage returns an HTML page with the table and the plots. The page refers to no other file.
 func htmlPage(results []*Result, url string) ([]byte, error) {
 	latency := newPlot("Latency", "ms", results, []line{
-		{"p50", func(s Sample) float64 { return s.Latency.P50 }}, {"p99", func(s Sample) float64 { return s.Latency.P99 }},
+		{"p50", func(s Sample) float64 { return s.Latency.P50 }},
+		{"p99", func(s Sample) float64 { return s.Latency.P99 }},
 	})
 	throughput := newPlot("Throughput", "events per second", results, []line{
 		{"", func(s Sample) float64 { return s.EventsPerSecond }},
 	})
 	var b bytes.Buffer
-	err := pageTemplate.Execute(&b, map[string]any{"URL": url, "Rows": cells(results), "Plots": []*plot{latency, throughput}})
+	err := pageTemplate.Execute(&b,
+		map[string]any{"URL": url, "Rows": cells(results), "Plots": []*plot{latency, throughput}})
 	return b.Bytes(), err
 }
 

@@ -56,7 +56,8 @@ func (r *run) result(f *fleet, elapsed time.Duration) *Result {
 	c.mu.Lock()
 	result := &Result{
 		Transport: r.transport, Watchers: len(f.watchers), Seconds: elapsed.Seconds(),
-		InitialEvents: float64(c.initial) / float64(len(f.watchers)), FirstEvent: c.firstEvent.quantiles(), Synced: c.synced.quantiles(),
+		InitialEvents: float64(c.initial) / float64(len(f.watchers)), FirstEvent: c.firstEvent.quantiles(),
+		Synced: c.synced.quantiles(),
 		Writes: writes, FailedWrites: r.writer.log.failed, WriteTime: c.write.quantiles(),
 		Latency: c.all.quantiles(), Events: c.received, ForeignEvents: c.foreign, Bookmarks: c.bookmarks,
 		EventsPerSecond: float64(c.received+c.foreign) / elapsed.Seconds(), Bytes: r.bytes.Load(),
@@ -77,7 +78,8 @@ func (r *run) result(f *fleet, elapsed time.Duration) *Result {
 		w.mu.Unlock()
 	}
 	if err := r.writer.log.lastError; err != nil {
-		result.Errors = append(result.Errors, fmt.Sprintf("%d writes failed: %s", result.FailedWrites, cli.OneLine(err)))
+		result.Errors = append(result.Errors,
+			fmt.Sprintf("%d writes failed: %s", result.FailedWrites, cli.OneLine(err)))
 	}
 	return result
 }
@@ -98,7 +100,11 @@ var rows = []row{
 	{"failed writes", func(r *Result) string { return fmt.Sprint(r.FailedWrites) }},
 	{"time of a write, ms", func(r *Result) string { return r.WriteTime.String() }},
 	{"latency, ms", func(r *Result) string { return r.Latency.String() }},
-	{"events", func(r *Result) string { return fmt.Sprintf("%d (%.0f/s)", r.Events+r.ForeignEvents, r.EventsPerSecond) }},
+	{
+		"events", func(r *Result) string {
+			return fmt.Sprintf("%d (%.0f/s)", r.Events+r.ForeignEvents, r.EventsPerSecond)
+		},
+	},
 	{"of other writers", func(r *Result) string { return fmt.Sprint(r.ForeignEvents) }},
 	{"bookmarks", func(r *Result) string { return fmt.Sprint(r.Bookmarks) }},
 	{"received, MiB", func(r *Result) string { return fmt.Sprintf("%.1f", float64(r.Bytes)/(1<<20)) }},

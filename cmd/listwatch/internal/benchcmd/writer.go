@@ -147,7 +147,9 @@ func (w *writer) createOne(ctx context.Context, i int) error {
 		members["apiVersion"], members["kind"] = quote(d.APIVersion), quote(d.Kind)
 	}
 	key := w.key(i)
-	meta := listwatch.Metadata{Name: key.Name, Namespace: key.Namespace, Annotations: map[string]string{paddingAnnotation: w.padding}}
+	meta := listwatch.Metadata{
+		Name: key.Name, Namespace: key.Namespace, Annotations: map[string]string{paddingAnnotation: w.padding},
+	}
 	var err error
 	if members["metadata"], err = json.Marshal(meta); err != nil {
 		return err

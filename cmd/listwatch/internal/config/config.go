@@ -24,7 +24,8 @@ type Options struct {
 
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "config", "", "YAML `file` with flags, such as addr: 127.0.0.1:8080; the command line overrides it")
+	f.StringVar(&o.file, "config", "",
+		"YAML `file` with flags, such as addr: 127.0.0.1:8080; the command line overrides it")
 	f.BoolVar(&o.print, "print-config", false, "print all flags as a file for --config, and exit")
 }
 

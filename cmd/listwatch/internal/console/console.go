@@ -35,8 +35,9 @@ func AddTo(mux *http.ServeMux, api func() []string) {
 		h.Set("Cache-Control", "no-cache")
 		// With this policy, a text that a client of the server chose, such as a path, cannot run as
 		// a script in the page.
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; "+
-			"frame-ancestors 'none'; connect-src 'self' "+strings.Join(api(), " "))
+		h.Set("Content-Security-Policy",
+			"default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; "+
+				"frame-ancestors 'none'; connect-src 'self' "+strings.Join(api(), " "))
 		serve.ServeHTTP(w, r)
 	})
 }

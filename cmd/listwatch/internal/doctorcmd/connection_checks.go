@@ -43,7 +43,8 @@ func (e *examination) checkCertificate(ctx context.Context) bool {
 	case e.SkipVerify:
 		e.report.add(finding{Check: check, Verdict: unknown, Text: "not verified, because of --insecure-skip-verify"})
 	case time.Until(end) < expiresSoon:
-		e.report.add(finding{Check: check, Verdict: problem, Text: text + "; renew it: clients will not connect after that"})
+		e.report.add(
+			finding{Check: check, Verdict: problem, Text: text + "; renew it: clients will not connect after that"})
 	default:
 		e.report.add(finding{Check: check, Verdict: fine, Text: text})
 	}
@@ -63,7 +64,8 @@ func explainTLS(err error) string {
 		if authority.Cert != nil {
 			issuer = " (issuer " + authority.Cert.Issuer.String() + ")"
 		}
-		return text + issuer + "; clients need its CA (--ca), or the server must also send its intermediate certificates"
+		return text + issuer +
+			"; clients need its CA (--ca), or the server must also send its intermediate certificates"
 	case isInvalid && invalid.Reason == x509.Expired:
 		return text + "; renew the certificate, or set this machine's clock"
 	case isName:
@@ -84,7 +86,8 @@ func (e *examination) checkList(ctx context.Context) bool {
 	}
 	if response.StatusCode != http.StatusOK {
 		err := transport.ResponseError(response) // closes the body
-		e.report.add(finding{Check: "list", Verdict: problem, Text: "status " + response.Status + ": " + cli.OneLine(err)})
+		e.report.add(
+			finding{Check: "list", Verdict: problem, Text: "status " + response.Status + ": " + cli.OneLine(err)})
 		return false
 	}
 	_, err = io.Copy(io.Discard, response.Body)

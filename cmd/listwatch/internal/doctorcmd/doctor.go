@@ -50,8 +50,11 @@ The exit code is 1 if there is a problem.`,
 	for _, name := range []string{"server", "compress"} {
 		_ = f.MarkHidden(name) // doctor has a URL as argument, and does not use --compress
 	}
-	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long silent watches are observed; 0 or a negative value skips this check")
-	f.StringVar(&o.echoURL, "echo", "", "`URL` that reports the requests as they reach the server; if empty, "+echo.Path+" on the host of the collection")
+	f.DurationVar(&o.idle, "idle", 2*time.Minute,
+		"how long silent watches are observed; 0 or a negative value skips this check")
+	f.StringVar(&o.echoURL, "echo", "",
+		"`URL` that reports the requests as they reach the server; if empty, "+echo.Path+
+			" on the host of the collection")
 	f.StringVarP(&o.output, "output", "o", "text", "`format`: text or json")
 	return cmd
 }

@@ -60,7 +60,8 @@ func (e *examination) checkClock(a *answer) {
 	}
 	f := finding{Check: "clock", Verdict: fine, Text: "as here"}
 	if skew != 0 {
-		f.Text = fmt.Sprintf("the server's clock is %s %s", round(skew.Abs()), map[bool]string{true: "ahead", false: "behind"}[skew > 0])
+		f.Text = fmt.Sprintf("the server's clock is %s %s", round(skew.Abs()),
+			map[bool]string{true: "ahead", false: "behind"}[skew > 0])
 	}
 	if skew.Abs() > maxSkew {
 		f.Verdict = problem
@@ -81,7 +82,8 @@ func (e *examination) checkUpgrade(ctx context.Context) {
 	case err != nil:
 		f.Verdict, f.Text = problem, "a request with an Upgrade header fails: "+cli.OneLine(err)
 		f.Remedies = e.remedies(forwardUpgrade)
-	case !strings.EqualFold(seen.Header.Get("Upgrade"), "websocket") || !strings.Contains(strings.ToLower(seen.Header.Get("Connection")), "upgrade"):
+	case !strings.EqualFold(seen.Header.Get("Upgrade"), "websocket") ||
+		!strings.Contains(strings.ToLower(seen.Header.Get("Connection")), "upgrade"):
 		f.Verdict, f.Remedies = problem, e.remedies(forwardUpgrade)
 		f.Text = "a proxy removes the header Upgrade or Connection, which WebSocket needs"
 	}
@@ -98,7 +100,8 @@ func (e *examination) checkCompression(ctx context.Context) {
 		f.Verdict, f.Text = unknown, cli.OneLine(err)
 	case response.Header.Get("Content-Encoding") != "":
 		f.Verdict, f.Remedies = problem, e.remedies(noCompression)
-		f.Text = fmt.Sprintf("a proxy compresses the stream (%s) in spite of no-transform; events may wait in its compressor",
+		f.Text = fmt.Sprintf(
+			"a proxy compresses the stream (%s) in spite of no-transform; events may wait in its compressor",
 			response.Header.Get("Content-Encoding"))
 	}
 	if response != nil {
@@ -187,7 +190,8 @@ func (e *examination) judgeArrivals(start time.Time, arrivals []time.Time) findi
 	sent := time.Duration(len(arrivals)-1) * echo.TickInterval
 	if spread := last.Sub(first); spread < sent/2 {
 		return finding{Check: "buffering", Verdict: problem, Remedies: e.remedies(noBuffering), Text: fmt.Sprintf(
-			"%d parts that the server sent within %s arrived together after %s", len(arrivals), sent, round(last.Sub(start)))}
+			"%d parts that the server sent within %s arrived together after %s", len(arrivals), sent,
+			round(last.Sub(start)))}
 	}
 	return finding{Check: "buffering", Verdict: fine, Text: fmt.Sprintf(
 		"parts arrive as they are sent, the first after %s", round(first.Sub(start)))}

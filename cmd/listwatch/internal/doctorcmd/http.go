@@ -19,8 +19,9 @@ const requestTimeout = 10 * time.Second
 func (e *examination) open() {
 	newTransport := func(http2 bool) *http.Transport {
 		t := &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.tls.Clone(), Protocols: new(http.Protocols), DisableCompression: true,
-			IdleConnTimeout: time.Minute,
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.tls.Clone(), Protocols: new(http.Protocols),
+			DisableCompression: true,
+			IdleConnTimeout:    time.Minute,
 		}
 		t.Protocols.SetHTTP1(true)
 		t.Protocols.SetHTTP2(http2)
@@ -55,7 +56,9 @@ func (e *examination) get(ctx context.Context, t *http.Transport, u *url.URL, h 
 
 // askEcho requests the report of the echo handler at u, which shows how the server received the
 // request with the headers h.
-func (e *examination) askEcho(ctx context.Context, t *http.Transport, u *url.URL, h http.Header) (*echo.Report, *http.Response, error) {
+func (e *examination) askEcho(ctx context.Context, t *http.Transport, u *url.URL,
+	h http.Header,
+) (*echo.Report, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	response, err := e.get(ctx, t, u, h)

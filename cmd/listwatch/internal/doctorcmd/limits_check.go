@@ -32,7 +32,9 @@ func (e *examination) checkLimits(ctx context.Context) {
 
 // checkSize tries the given sizes, from the smallest to the largest, and reports the largest one
 // that passes.
-func (e *examination) checkSize(ctx context.Context, check string, sizes []int, request func(size int) (*url.URL, http.Header)) {
+func (e *examination) checkSize(ctx context.Context, check string, sizes []int,
+	request func(size int) (*url.URL, http.Header),
+) {
 	passed := 0
 	for _, size := range sizes {
 		u, h := request(size)

@@ -40,7 +40,8 @@ func (r *report) add(f finding) {
 	}
 	fmt.Fprintf(r.out, "%-8s %-12s %s\n", f.Verdict, f.Check, f.Text)
 	for _, m := range f.Remedies {
-		fmt.Fprintf(r.out, "%22s%s: %s\n", "", m.Proxy, strings.ReplaceAll(m.Settings, "\n", "\n"+strings.Repeat(" ", 24)))
+		fmt.Fprintf(r.out, "%22s%s: %s\n", "", m.Proxy,
+			strings.ReplaceAll(m.Settings, "\n", "\n"+strings.Repeat(" ", 24)))
 	}
 }
 

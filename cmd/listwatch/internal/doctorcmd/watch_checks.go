@@ -128,7 +128,9 @@ func (e *examination) observeIdle(ctx context.Context, t transport.Client) findi
 	}
 	lived := round(time.Since(start))
 	if ctx.Err() != nil {
-		return finding{Check: check, Verdict: fine, Text: fmt.Sprintf("a silent watch lives for %s", cmp.Or(lived, e.idle))}
+		return finding{
+			Check: check, Verdict: fine, Text: fmt.Sprintf("a silent watch lives for %s", cmp.Or(lived, e.idle)),
+		}
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("the stream was completed")

@@ -33,7 +33,9 @@ func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	a := &Auth{insecure: o.insecure, tls: o.tls, pair: new(atomic.Pointer[tls.Certificate])}
 	if o.tokenFile != "" {
 		a.tokens = new(tokenfile.Tokens)
-		err := files.Add(func(contents [][]byte) error { return a.tokens.Replace(bytes.NewReader(contents[0])) }, reload.File{Flag: "--token-file", Name: o.tokenFile})
+		err := files.Add(func(contents [][]byte) error {
+			return a.tokens.Replace(bytes.NewReader(contents[0]))
+		}, reload.File{Flag: "--token-file", Name: o.tokenFile})
 		if err != nil {
 			return nil, err
 		}
@@ -132,8 +134,9 @@ func (a *Auth) checkAddress(flag, addr string, asks bool) error {
 	if loopback {
 		return nil
 	}
-	return fmt.Errorf("%s %s: refusing to listen beyond loopback without credentials, because every client could read and write; "+
-		"%s, or set --insecure to allow it", flag, addr, remedy(flag))
+	return fmt.Errorf(
+		"%s %s: refusing to listen beyond loopback without credentials, because every client could read and write; "+
+			"%s, or set --insecure to allow it", flag, addr, remedy(flag))
 }
 
 func remedy(flag string) string {

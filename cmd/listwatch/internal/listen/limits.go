@@ -28,16 +28,25 @@ type limitOptions struct {
 
 func (o *limitOptions) addFlags(f *pflag.FlagSet) {
 	o.memory = cli.ByteSize(defaultMemory())
-	f.IntVar(&o.connections, "max-connections", 0, "maximum `number` of connections to each of --addr and --tls-addr; further ones are closed; 0 means the limit of open files but 256, a negative value no limit")
-	f.IntVar(&o.watches, "max-watches", 0, "maximum `number` of open watches; 0 means one for each 16KiB of --memory, a negative value no limit")
-	f.IntVar(&o.watchesPerClient, "max-watches-per-client", 0, "maximum `number` of open watches of one user, or of one address without users; 0 means half of --max-watches, a negative value no limit")
-	f.IntVar(&o.requests, "max-requests", watchserver.DefaultRequests, "maximum `number` of lists, reads and writes being served; a negative value means no limit")
-	f.IntVar(&o.writes, "max-writes", watchserver.DefaultWrites, "maximum `number` of writes being executed; a negative value means no limit")
-	f.Var(&o.memory, "memory", "`size` of the memory for objects, history, bodies and lists; by default half of the cgroup's limit, or 1GiB; a negative value means no limit")
-	f.DurationVar(&o.writeTimeout, "write-timeout", transport.DefaultWriteTimeout, "time after which a client that accepts no byte is disconnected")
-	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second, "time that watches and requests may take to end after a signal")
+	f.IntVar(&o.connections, "max-connections", 0,
+		"maximum `number` of connections to each of --addr and --tls-addr; further ones are closed; 0 means the limit of open files but 256, a negative value no limit")
+	f.IntVar(&o.watches, "max-watches", 0,
+		"maximum `number` of open watches; 0 means one for each 16KiB of --memory, a negative value no limit")
+	f.IntVar(&o.watchesPerClient, "max-watches-per-client", 0,
+		"maximum `number` of open watches of one user, or of one address without users; 0 means half of --max-watches, a negative value no limit")
+	f.IntVar(&o.requests, "max-requests", watchserver.DefaultRequests,
+		"maximum `number` of lists, reads and writes being served; a negative value means no limit")
+	f.IntVar(&o.writes, "max-writes", watchserver.DefaultWrites,
+		"maximum `number` of writes being executed; a negative value means no limit")
+	f.Var(
+		&o.memory, "memory", "`size` of the memory for objects, history, bodies and lists; by default half of the cgroup's limit, or 1GiB; a negative value means no limit")
+	f.DurationVar(&o.writeTimeout, "write-timeout", transport.DefaultWriteTimeout,
+		"time after which a client that accepts no byte is disconnected")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second,
+		"time that watches and requests may take to end after a signal")
 	f.DurationVar(&o.drainSpread, "drain-spread", 0, "period over which the ends of watches are spread at a shutdown")
-	f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "`addresses`, such as 10.0.0.0/8, of proxies whose X-Forwarded-For names the client")
+	f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil,
+		"`addresses`, such as 10.0.0.0/8, of proxies whose X-Forwarded-For names the client")
 }
 
 // configure applies the flags to s.

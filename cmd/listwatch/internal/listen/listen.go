@@ -85,10 +85,16 @@ func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpoin
 		plans = append(plans, endpointPlan{"--tls-addr", o.tlsAddr, a.closeDistrusted(api), config, access})
 	}
 	if o.metricsAddr != "" {
-		plans = append(plans, endpointPlan{"--metrics-addr", o.metricsAddr, withGuard(f.metricsHandler()), nil, endpointAccess{metrics: true}})
+		plans = append(
+			plans, endpointPlan{
+				"--metrics-addr", o.metricsAddr, withGuard(f.metricsHandler()), nil, endpointAccess{metrics: true},
+			})
 	}
 	if o.debugAddr != "" {
-		plans = append(plans, endpointPlan{"--debug-addr", o.debugAddr, withGuard(apihttp.OwnPagesOnly(f.Debug)), nil, endpointAccess{debug: true}})
+		plans = append(
+			plans, endpointPlan{
+				"--debug-addr", o.debugAddr, withGuard(apihttp.OwnPagesOnly(f.Debug)), nil, endpointAccess{debug: true},
+			})
 	}
 	return plans, nil
 }
@@ -102,7 +108,8 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 	if err != nil {
 		return nil, err
 	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !p.access.needsCredentials && (p.access.debug || !o.insecure) {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() && !p.access.needsCredentials &&
+		(p.access.debug || !o.insecure) {
 		p.handler = requireLocalHost(p.handler)
 	}
 	if !p.access.debug && !p.access.metrics {
@@ -118,16 +125,16 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 	}), nil
 }
 
-// admit returns the handler of f with an additional path, which the command doctor requests. It
+// admit returns the handler of l with an additional path, which the command doctor requests. It
 // lets no request pass that the gate of the server refuses, even if its path needs no credentials.
-func (f *Listeners) admit() http.Handler {
-	answer := &echo.Handler{Server: f.WatchServer}
-	gate := f.WatchServer.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (l *Listeners) admit() http.Handler {
+	answer := &echo.Handler{Server: l.WatchServer}
+	gate := l.WatchServer.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == echo.Path {
 			answer.ServeHTTP(w, r)
 			return
 		}
-		f.Handler.ServeHTTP(w, r)
+		l.Handler.ServeHTTP(w, r)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		gate.ServeHTTP(w, apihttp.WithoutCredentials(r))

@@ -35,10 +35,10 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 // HandleSignals keeps the signals SIGPIPE and SIGHUP from killing the server, because the server
 // may outlive its terminal, or the process that reads its output. After SIGHUP, the server reads
 // its files again.
-func (f *Listeners) HandleSignals() {
+func (l *Listeners) HandleSignals() {
 	signal.Ignore(syscall.SIGPIPE)
-	f.hangup = make(chan os.Signal, 1)
-	signal.Notify(f.hangup, syscall.SIGHUP)
+	l.hangup = make(chan os.Signal, 1)
+	signal.Notify(l.hangup, syscall.SIGHUP)
 }
 
 // Configure applies the flags to s. It also adds s to the metrics and the logs of f.
@@ -71,7 +71,8 @@ func logTrace(log *slog.Logger) *watchserver.Trace {
 			log.Debug("list", "from", l.Client, "items", l.Items, "bytes", l.Bytes, "took", l.Took, "path", l.Path)
 		},
 		Opened: func(_ context.Context, w watchserver.Watch) {
-			log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType, "compression", w.Compression, "path", w.Path)
+			log.Debug("watch opened", "id", w.ID, "from", w.Client, "over", w.Transport, "as", w.MediaType,
+				"compression", w.Compression, "path", w.Path)
 		},
 	}
 }
@@ -96,13 +97,13 @@ type Listeners struct {
 // Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
 // watches. It also runs the background functions, cancels their context when serving ends,
 // and waits for them.
-func (f *Listeners) Serve(ctx context.Context, background ...func(context.Context)) error {
+func (l *Listeners) Serve(ctx context.Context, background ...func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	failed := make(chan error, len(f.Endpoints))
-	for _, e := range f.Endpoints {
+	failed := make(chan error, len(l.Endpoints))
+	for _, e := range l.Endpoints {
 		wg.Go(func() {
 			if err := e.serve(); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serve %s: %w", e.url, err)
@@ -112,38 +113,38 @@ func (f *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 	for _, run := range background {
 		wg.Go(func() { run(ctx) })
 	}
-	wg.Go(func() { f.Files.Run(ctx, f.Log, f.hangup, f.recheck) })
-	notifySystemd(f.Log, daemon.SdNotifyReady)
+	wg.Go(func() { l.Files.Run(ctx, l.Log, l.hangup, l.recheck) })
+	notifySystemd(l.Log, daemon.SdNotifyReady)
 	var err error
 	select {
 	case <-ctx.Done():
-		f.Log.Info("shutting down: ending all watches", "watches", len(f.WatchServer.Watches()))
+		l.Log.Info("shutting down: ending all watches", "watches", len(l.WatchServer.Watches()))
 	case err = <-failed:
 	}
-	notifySystemd(f.Log, daemon.SdNotifyStopping)
-	f.shutDown()
-	if f.auditLog != nil {
-		err = errors.Join(err, f.auditLog.Close())
+	notifySystemd(l.Log, daemon.SdNotifyStopping)
+	l.shutDown()
+	if l.auditLog != nil {
+		err = errors.Join(err, l.auditLog.Close())
 	}
 	return err
 }
 
 // recheck ends the watches of users who have lost their credentials or rights.
-func (f *Listeners) recheck() {
-	if n := f.WatchServer.Recheck(); n > 0 {
-		f.Log.Info("ended watches whose users are no longer allowed", "watches", n)
+func (l *Listeners) recheck() {
+	if n := l.WatchServer.Recheck(); n > 0 {
+		l.Log.Info("ended watches whose users are no longer allowed", "watches", n)
 	}
 }
 
-func (f *Listeners) shutDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), f.shutdownTimeout)
+func (l *Listeners) shutDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), l.shutdownTimeout)
 	defer cancel()
-	if err := f.Drain(ctx); err != nil {
-		f.Log.Warn("some watches did not end in time and were closed", "after", f.shutdownTimeout)
+	if err := l.Drain(ctx); err != nil {
+		l.Log.Warn("some watches did not end in time and were closed", "after", l.shutdownTimeout)
 	}
-	for _, e := range f.Endpoints {
+	for _, e := range l.Endpoints {
 		if err := e.server.Shutdown(ctx); err != nil {
-			f.Log.Warn("some requests did not end in time and were closed", "on", e.url)
+			l.Log.Warn("some requests did not end in time and were closed", "on", e.url)
 			_ = e.server.Close() // there is no caller to return the error to
 		}
 	}
@@ -157,11 +158,11 @@ func (e *Endpoint) serve() error {
 }
 
 // metricsHandler serves the metrics and, through the handler of the API, the health probes.
-func (f *Listeners) metricsHandler() http.Handler {
+func (l *Listeners) metricsHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", f.Metrics.Handler())
+	mux.Handle("GET /metrics", l.Metrics.Handler())
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
-		mux.Handle("GET "+path, f.Handler)
+		mux.Handle("GET "+path, l.Handler)
 	}
 	return mux
 }

@@ -19,8 +19,9 @@ func requireLocalHost(next http.Handler) http.Handler {
 		if !isLocalHost(r.Host) {
 			apihttp.WriteError(w, r, &listwatch.Error{
 				Code: listwatch.Forbidden,
-				Message: fmt.Sprintf("Host %q is not a loopback name, and without credentials the server accepts only loopback names; "+
-					"use localhost, or start the server with --token-file or --insecure", r.Host),
+				Message: fmt.Sprintf(
+					"Host %q is not a loopback name, and without credentials the server accepts only loopback names; "+
+						"use localhost, or start the server with --token-file or --insecure", r.Host),
 			})
 			return
 		}

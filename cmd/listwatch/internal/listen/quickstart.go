@@ -17,18 +17,23 @@ func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 		fmt.Fprintf(out, "  curl %s/debug/watches\n  curl -X POST %s/debug/compact\n\n", e.url, e.url)
 		return
 	}
-	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url, e.access.description())
+	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url,
+		e.access.description())
 	pods := kubeapi.DefaultResources()[0]
 	list, in := e.url+pods.Path(""), e.url+pods.Path("default")
 	curl := "curl" + e.access.curlFlags()
 	fmt.Fprintf(out, "  %s \"%s?pretty=true\"\n", curl, list)
 	fmt.Fprintf(out, "  %s -N \"%s?watch=true\"\n", curl, list)
-	fmt.Fprintf(out, "  %s -iN --http1.1 -H \"Connection: Upgrade\" -H \"Upgrade: websocket\" -H \"Sec-WebSocket-Version: 13\" -H \"Sec-WebSocket-Key: %s\" \"%s?watch=true\"\n",
+	fmt.Fprintf(
+		out,
+		"  %s -iN --http1.1 -H \"Connection: Upgrade\" -H \"Upgrade: websocket\" -H \"Sec-WebSocket-Version: 13\" -H \"Sec-WebSocket-Key: %s\" \"%s?watch=true\"\n",
 		curl, sampleKey, list)
-	fmt.Fprintf(out, "  %s -H \"Content-Type: application/json\" -d '{\"metadata\":{\"name\":\"one\"}}' \"%s\"\n", curl, in)
+	fmt.Fprintf(out, "  %s -H \"Content-Type: application/json\" -d '{\"metadata\":{\"name\":\"one\"}}' \"%s\"\n", curl,
+		in)
 	fmt.Fprintf(out, "  %s -X DELETE \"%s/one\"\n", curl, in)
 	for _, transport := range []string{"chunked", "h2", "websocket"} {
-		fmt.Fprintf(out, "  %s watch pods -A --server %s --transport %s%s\n", command, e.url, transport, e.access.listwatchFlags())
+		fmt.Fprintf(out, "  %s watch pods -A --server %s --transport %s%s\n", command, e.url, transport,
+			e.access.listwatchFlags())
 	}
 	fmt.Fprintln(out)
 }
@@ -88,10 +93,12 @@ func (e *Endpoint) PrintRelayQuickstart(out io.Writer, command string, paths []s
 		return
 	}
 	if e.access.debug {
-		fmt.Fprintf(out, "Debug endpoints and the console on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
+		fmt.Fprintf(
+			out, "Debug endpoints and the console on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
 		return
 	}
-	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url, e.access.description())
+	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url,
+		e.access.description())
 	for _, at := range paths {
 		fmt.Fprintf(out, "  curl%s -N \"%s%s?watch=true\"\n", e.access.curlFlags(), e.url, at)
 		fmt.Fprintf(out, "  %s watch %s%s%s\n", command, e.url, at, e.access.listwatchFlags())

@@ -39,7 +39,8 @@ func openListener(flag, addr string, check func(addr string) error) (net.Listene
 		return nil, listenError(flag, addr, err)
 	}
 	if len(sockets[name]) != 1 || sockets[name][0] == nil {
-		return nil, cli.Usagef("%s %s: systemd has passed %d sockets with this name, want 1: set FileDescriptorName=%s in one socket unit",
+		return nil, cli.Usagef(
+			"%s %s: systemd has passed %d sockets with this name, want 1: set FileDescriptorName=%s in one socket unit",
 			flag, addr, len(sockets[name]), name)
 	}
 	l := sockets[name][0]

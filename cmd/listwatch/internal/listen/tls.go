@@ -131,7 +131,9 @@ func (c *trustedCAs) trust(chains [][]*x509.Certificate) bool {
 		}
 	}
 	// The new file may contain renewed certificates of the same CAs, so verify the chains again.
-	options := x509.VerifyOptions{Roots: c.pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	options := x509.VerifyOptions{
+		Roots: c.pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	for _, chain := range chains {
 		for _, intermediate := range chain[1:] {
 			options.Intermediates.AddCert(intermediate)

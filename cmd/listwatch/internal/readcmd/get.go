@@ -31,12 +31,13 @@ func NewGet() *cobra.Command {
 		},
 	}
 	s.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&s.version, "resource-version", "", "list a state at least as new as this `version`; if empty, the newest")
+	cmd.Flags().StringVar(&s.version, "resource-version", "",
+		"list a state at least as new as this `version`; if empty, the newest")
 	return cmd
 }
 
-func (s *collectionFlags) list(ctx context.Context, t *collection, out, notes io.Writer) error {
-	source, err := s.Remote(t.url)
+func (c *collectionFlags) list(ctx context.Context, t *collection, out, notes io.Writer) error {
+	source, err := c.Remote(t.url)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (s *collectionFlags) list(ctx context.Context, t *collection, out, notes io
 		return fmt.Errorf("%s %q not found", t.description, t.query.Name)
 	}
 	w := bufio.NewWriter(out)
-	switch s.output {
+	switch c.output {
 	case "json":
 		if err := writeJSON(w, page, t.query.Name != ""); err != nil {
 			return err
@@ -62,7 +63,7 @@ func (s *collectionFlags) list(ctx context.Context, t *collection, out, notes io
 		if len(page.Items) == 0 {
 			fmt.Fprintln(notes, "no objects found")
 		}
-		writeTable(w, page.Items, t.anyNamespace, s.output == "wide", time.Now())
+		writeTable(w, page.Items, t.anyNamespace, c.output == "wide", time.Now())
 	}
 	return w.Flush()
 }

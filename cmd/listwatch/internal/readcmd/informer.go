@@ -44,10 +44,17 @@ type versionProbe struct {
 }
 
 // watchInformer runs an informer and shows its store until ctx ends.
-func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote *client.Remote, out, notes io.Writer) error {
-	m := &informerView{remote: remote, query: t.query, start: time.Now(), Informer: &informer.Informer[*listwatch.Object]{
-		Source: remote, Query: t.query, Decode: func(o *listwatch.Object) (*listwatch.Object, error) { return o, nil },
-	}}
+func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote *client.Remote,
+	out, notes io.Writer,
+) error {
+	m := &informerView{
+		remote: remote, query: t.query, start: time.Now(),
+		Informer: &informer.Informer[*listwatch.Object]{
+			Source: remote, Query: t.query, Decode: func(o *listwatch.Object) (*listwatch.Object, error) {
+				return o, nil
+			},
+		},
+	}
 	refusal := make(chan error, 1)
 	m.Trace = &informer.Trace{
 		Replaced: func(int, listwatch.Version, time.Duration) { m.relists.Add(1) },
@@ -101,22 +108,22 @@ func isPermanent(err error) bool {
 
 // probeVersions repeatedly requests the newest version, and measures the time until the
 // store reaches it.
-func (m *informerView) probeVersions(ctx context.Context) {
-	if m.WaitForVersion(ctx, 0) != nil {
+func (i *informerView) probeVersions(ctx context.Context) {
+	if i.WaitForVersion(ctx, 0) != nil {
 		return
 	}
-	m.firstListDuration.Store(int64(time.Since(m.start)))
+	i.firstListDuration.Store(int64(time.Since(i.start)))
 	for {
-		page, err := m.remote.List(ctx, listwatch.Query{Namespace: m.query.Namespace, Name: m.query.Name, Limit: 1})
+		page, err := i.remote.List(ctx, listwatch.Query{Namespace: i.query.Namespace, Name: i.query.Name, Limit: 1})
 		if err == nil {
 			p := versionProbe{version: page.Version, receivedAt: time.Now(), lag: -1}
-			m.probe.Store(&p)
-			if m.WaitForVersion(ctx, page.Version) != nil {
+			i.probe.Store(&p)
+			if i.WaitForVersion(ctx, page.Version) != nil {
 				return
 			}
 			reached := p
 			reached.lag = time.Since(p.receivedAt)
-			m.probe.Store(&reached)
+			i.probe.Store(&reached)
 		}
 		select {
 		case <-time.After(probeInterval):
@@ -128,13 +135,13 @@ func (m *informerView) probeVersions(ctx context.Context) {
 
 // show writes the status whenever it changes. On a terminal it overwrites the line,
 // otherwise it adds a line. It returns after maxLines lines; zero means no limit.
-func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan error, maxLines int) error {
+func (i *informerView) show(ctx context.Context, out io.Writer, refusal <-chan error, maxLines int) error {
 	width := cli.Terminal(out)
 	ticker := time.NewTicker(statusInterval)
 	defer ticker.Stop()
 	last := ""
 	for lines := 0; maxLines == 0 || lines < maxLines; {
-		if line := m.statusLine(); line != last {
+		if line := i.statusLine(); line != last {
 			last = line
 			lines++
 			if err := cli.WriteStatus(out, line, width); err != nil {
@@ -159,18 +166,19 @@ func (m *informerView) show(ctx context.Context, out io.Writer, refusal <-chan e
 }
 
 // statusLine describes the state of the store.
-func (m *informerView) statusLine() string {
-	took := time.Duration(m.firstListDuration.Load())
+func (i *informerView) statusLine() string {
+	took := time.Duration(i.firstListDuration.Load())
 	if took == 0 {
 		return "waiting for the first list"
 	}
 	return fmt.Sprintf("%d objects at version %d, %s; +%d ~%d -%d since the first list, which took %v; listed %d times",
-		m.Len(), m.Version(), m.lagText(), m.added.Load(), m.updated.Load(), m.deleted.Load(), took.Round(time.Millisecond), m.relists.Load())
+		i.Len(), i.Version(), i.lagText(), i.added.Load(), i.updated.Load(), i.deleted.Load(),
+		took.Round(time.Millisecond), i.relists.Load())
 }
 
 // lagText describes the lag of the store.
-func (m *informerView) lagText() string {
-	p := m.probe.Load()
+func (i *informerView) lagText() string {
+	p := i.probe.Load()
 	switch {
 	case p == nil:
 		return "lag unknown"
@@ -178,7 +186,7 @@ func (m *informerView) lagText() string {
 		return "lag under " + statusInterval.String()
 	case p.lag < 0:
 		// The store may have passed p.version meanwhile.
-		behind := p.version - min(m.Version(), p.version)
+		behind := p.version - min(i.Version(), p.version)
 		return fmt.Sprintf("up to %d versions behind for %v", behind, time.Since(p.receivedAt).Truncate(time.Second))
 	case p.lag < 10*time.Millisecond:
 		return "lag under 10ms"

@@ -22,13 +22,13 @@ type collectionFlags struct {
 	output        string
 }
 
-func (s *collectionFlags) addFlags(f *pflag.FlagSet) {
-	s.Connection.AddFlags(f)
-	f.StringVarP(&s.namespace, "namespace", "n", "default", "`namespace` of the objects")
-	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "select objects of all namespaces")
-	f.StringVarP(&s.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=test")
-	f.StringVar(&s.fields, "field-selector", "", "field `selector`, such as metadata.name=one")
-	f.StringVarP(&s.output, "output", "o", "", "output `format`: json, name or wide; if empty, a line of text")
+func (c *collectionFlags) addFlags(f *pflag.FlagSet) {
+	c.Connection.AddFlags(f)
+	f.StringVarP(&c.namespace, "namespace", "n", "default", "`namespace` of the objects")
+	f.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "select objects of all namespaces")
+	f.StringVarP(&c.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=test")
+	f.StringVar(&c.fields, "field-selector", "", "field `selector`, such as metadata.name=one")
+	f.StringVarP(&c.output, "output", "o", "", "output `format`: json, name or wide; if empty, a line of text")
 }
 
 const collectionHelp = `The first argument is the URL of a collection, or a resource of --server: pods,
@@ -45,27 +45,27 @@ type collection struct {
 	anyNamespace bool
 }
 
-func (s *collectionFlags) parse(ctx context.Context, args []string, f *pflag.FlagSet) (*collection, error) {
-	switch s.output {
+func (c *collectionFlags) parse(ctx context.Context, args []string, f *pflag.FlagSet) (*collection, error) {
+	switch c.output {
 	case "", "json", "name", "wide":
 	default:
-		return nil, cli.Usagef("-o %q: must be json, name or wide", s.output)
+		return nil, cli.Usagef("-o %q: must be json, name or wide", c.output)
 	}
 	t := &collection{}
-	err := s.locate(ctx, t, args, f)
+	err := c.locate(ctx, t, args, f)
 	if err != nil {
 		return nil, err
 	}
-	if t.query.Labels, err = listwatch.ParseLabelSelector(s.labels); err != nil {
+	if t.query.Labels, err = listwatch.ParseLabelSelector(c.labels); err != nil {
 		return nil, cli.UsageError(err)
 	}
-	if t.query.Fields, err = listwatch.ParseFieldSelector(s.fields); err != nil {
+	if t.query.Fields, err = listwatch.ParseFieldSelector(c.fields); err != nil {
 		return nil, cli.UsageError(err)
 	}
-	if s.version == "" {
+	if c.version == "" {
 		return t, nil
 	}
-	if t.query.Version, err = listwatch.ParseVersion(s.version); err != nil {
+	if t.query.Version, err = listwatch.ParseVersion(c.version); err != nil {
 		return nil, cli.Usagef("--resource-version: %w", err)
 	}
 	t.query.Start = listwatch.StartAt
@@ -76,7 +76,7 @@ func (s *collectionFlags) parse(ctx context.Context, args []string, f *pflag.Fla
 }
 
 // locate determines the URL from the arguments.
-func (s *collectionFlags) locate(ctx context.Context, t *collection, args []string, f *pflag.FlagSet) error {
+func (c *collectionFlags) locate(ctx context.Context, t *collection, args []string, f *pflag.FlagSet) error {
 	what := args[0]
 	if kind, name, ok := strings.Cut(what, "/"); ok && len(args) == 1 {
 		if _, known := kubeapi.FindResource(kubeapi.DefaultResources(), kind); known {
@@ -92,27 +92,27 @@ func (s *collectionFlags) locate(ctx context.Context, t *collection, args []stri
 				return cli.Usagef("--%s: not allowed with a URL", name)
 			}
 		}
-		return s.locateURL(t, what)
+		return c.locateURL(t, what)
 	}
 	r, known, err := remote.FindResource(what)
 	if err != nil {
 		return err
 	}
-	base, err := remote.ParseURL(s.Server)
+	base, err := remote.ParseURL(c.Server)
 	if err != nil {
 		return err
 	}
-	if !known && !s.allNamespaces {
-		r.Namespaced = s.IsNamespaced(ctx, base, r)
+	if !known && !c.allNamespaces {
+		r.Namespaced = c.IsNamespaced(ctx, base, r)
 	}
-	namespace := s.namespace
-	if s.allNamespaces || !r.Namespaced {
+	namespace := c.namespace
+	if c.allNamespaces || !r.Namespaced {
 		namespace = ""
 	}
 	if err := listwatch.CheckNamespace(namespace); namespace != "" && err != nil {
 		return cli.UsageError(err)
 	}
-	if namespace == "" && f.Changed("namespace") && s.allNamespaces {
+	if namespace == "" && f.Changed("namespace") && c.allNamespaces {
 		return cli.Usagef("set either -n or -A, not both")
 	}
 	t.url = base.JoinPath(r.Path(namespace)).String()
@@ -125,13 +125,13 @@ func (s *collectionFlags) locate(ctx context.Context, t *collection, args []stri
 
 // locateURL accepts a URL copied from a curl command. If the flag --resource-version is not
 // set, the resourceVersion of the URL is used.
-func (s *collectionFlags) locateURL(t *collection, text string) error {
+func (c *collectionFlags) locateURL(t *collection, text string) error {
 	u, err := remote.ParseURL(text)
 	if err != nil {
 		return err
 	}
-	if v := u.Query().Get("resourceVersion"); s.version == "" {
-		s.version = v
+	if v := u.Query().Get("resourceVersion"); c.version == "" {
+		c.version = v
 	}
 	t.url, t.description, t.anyNamespace = u.String(), u.Path, true
 	return nil

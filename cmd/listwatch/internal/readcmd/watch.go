@@ -57,10 +57,12 @@ change, until a bookmark arrives.
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.StringVar(&o.version, "resource-version", "", "print only changes after this `version`; if empty, start with the current objects")
+	f.StringVar(&o.version, "resource-version", "",
+		"print only changes after this `version`; if empty, start with the current objects")
 	f.StringVar(&o.Transport, "transport", "auto", "`transport`: auto, chunked, h2 or websocket")
 	f.StringVar(&o.Framing, "framing", "json", "`framing` of the events: json, cbor, sse, seq or prefixed")
-	f.IntVar(&o.exitAfter, "exit-after", 0, "exit after this `number` of events, or of lines with --informer; 0 means never")
+	f.IntVar(&o.exitAfter, "exit-after", 0,
+		"exit after this `number` of events, or of lines with --informer; 0 means never")
 	f.BoolVar(&o.bookmarks, "bookmarks", false, "print bookmarks, too")
 	f.BoolVar(&o.informer, "informer", false, "print the state of a local store instead of the events")
 	return cmd
@@ -96,7 +98,8 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 		return nil // an interrupt is the normal way to end
 	}
 	if errors.Is(err, listwatch.Expired) {
-		return fmt.Errorf("%w; the server no longer has the history since then: watch again without --resource-version", err)
+		return fmt.Errorf("%w; the server no longer has the history since then: watch again without --resource-version",
+			err)
 	}
 	return remote.WithAdvice(err)
 }

@@ -58,11 +58,16 @@ change, and on SIGHUP.`,
 	}
 	f := cmd.Flags()
 	o.upstream.register(f)
-	f.StringArrayVar(&o.resources, "resource", nil, "`resource` to relay, such as pods or widgets.v1.demo.example.com; append =Widget or =Widget,cluster to skip the discovery at the upstream (repeatable)")
-	f.IntVar(&o.backfillVersions, "backfill", relay.DefaultBackfillVersions, "`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
-	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
-	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second, "maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
+	f.StringArrayVar(&o.resources, "resource", nil,
+		"`resource` to relay, such as pods or widgets.v1.demo.example.com; append =Widget or =Widget,cluster to skip the discovery at the upstream (repeatable)")
+	f.IntVar(&o.backfillVersions, "backfill", relay.DefaultBackfillVersions,
+		"`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute,
+		"how long history is kept; 0 means the default, a negative value forever")
+	f.Var(&o.historyBytes, "history-bytes",
+		"maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
+	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second,
+		"maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
 	o.AddFlags(f, "127.0.0.1:8082", "GET /debug/relays")
 	return cmd
 }
@@ -117,7 +122,8 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 			return s.options.upstream.withUpstreamFlags(remote.WithAdvice(err))
 		}
 		r.ReadOnly = true
-		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields, watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural})
+		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields,
+			watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural})
 		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source}))
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return cli.Usagef("--resource %s: given twice", text)
@@ -139,7 +145,8 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	}
 	at := path.Clean("/" + s.upstream.base.Path)
 	if at == "/" || s.options.upstream.kubeconfig != "" {
-		return cli.Usagef("without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
+		return cli.Usagef(
+			"without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
 	source := s.openRelay(at, "", nil, resource)
@@ -172,7 +179,8 @@ func (s *relayServer) openRelay(name, below string, fields []string, resource wa
 	remote := s.upstream.newRemote(below)
 	o := s.options
 	r := relay.Open(remote, relay.Options{
-		History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}, BackfillVersions: o.backfillVersions, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
+		History:          listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
+		BackfillVersions: o.backfillVersions, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
 		CheckInterval: checkInterval(o.maxBehind),
 	})
 	s.Metrics.AddRelay(resource, r)
@@ -211,10 +219,12 @@ func (s *relayServer) trace(name string) *relay.Trace {
 			log.Info("fetched the state", "version", v, "objects", objects)
 		},
 		UpstreamLost: func(err error, wait time.Duration, again bool) {
-			log.Warn("lost the watch of the upstream", "error", cli.OneLine(err), "retry in", wait.Round(time.Millisecond), "relist", again)
+			log.Warn("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
+				wait.Round(time.Millisecond), "relist", again)
 		},
 		Checked: func(s relay.Health) {
-			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers", s.Watchers, "error", s.Err)
+			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers",
+				s.Watchers, "error", s.Err)
 		},
 	}
 }
@@ -226,5 +236,8 @@ var _ store.Backend = readOnlyBackend{}
 
 // Commit implements [store.Backend].
 func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object, error) {
-	return nil, &listwatch.Error{Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed", Message: "a relay is read-only; write to its upstream"}
+	return nil, &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
+		Message: "a relay is read-only; write to its upstream",
+	}
 }

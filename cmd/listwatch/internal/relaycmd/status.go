@@ -58,7 +58,8 @@ func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
 	for _, relayed := range s.relays {
 		s := relayed.Health()
 		shown := relayStatus{
-			Name: relayed.name, Ready: s.Ready, Following: s.Following, Version: s.Version.String(), Upstream: s.UpstreamVersion.String(), Epoch: s.Epoch,
+			Name: relayed.name, Ready: s.Ready, Following: s.Following, Version: s.Version.String(),
+			Upstream: s.UpstreamVersion.String(), Epoch: s.Epoch,
 			Objects: s.Objects, Watchers: s.Watchers, HistoryBytes: s.HistoryBytes, Floor: s.Floor.String(),
 		}
 		if s.Lag >= 0 {

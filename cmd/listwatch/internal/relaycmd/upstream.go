@@ -30,10 +30,13 @@ type upstreamOptions struct {
 }
 
 func (o *upstreamOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.url, "upstream", "", "`URL` of the upstream: with --resource a server such as https://127.0.0.1:6443, otherwise a collection")
+	f.StringVar(&o.url, "upstream", "",
+		"`URL` of the upstream: with --resource a server such as https://127.0.0.1:6443, otherwise a collection")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` with the upstream and its credentials")
-	f.StringVar(&o.Token, "upstream-token", "", "bearer `token` for the upstream, visible to other users of this machine; --upstream-token-file is safer")
-	f.StringVar(&o.tokenFile, "upstream-token-file", "", "`file` with the bearer token for the upstream; it is read again for each request")
+	f.StringVar(&o.Token, "upstream-token", "",
+		"bearer `token` for the upstream, visible to other users of this machine; --upstream-token-file is safer")
+	f.StringVar(&o.tokenFile, "upstream-token-file", "",
+		"`file` with the bearer token for the upstream; it is read again for each request")
 	f.StringVar(&o.CA, "upstream-ca", "", "PEM `file` with the CAs to trust; if empty, the CAs of the system")
 	f.StringVar(&o.Cert, "upstream-cert", "", "PEM `file` with a client certificate for the upstream")
 	f.StringVar(&o.Key, "upstream-key", "", "PEM `file` with the key of --upstream-cert")
@@ -117,7 +120,8 @@ func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config,
 		return read.Contents, nil
 	}, func([][]byte) error {
 		if last := current.Load(); last != nil && last.Server != read.Server {
-			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", last.Server, read.Server)
+			return fmt.Errorf("the server has changed from %s to %s: restart the relay to use it", last.Server,
+				read.Server)
 		}
 		current.Store(read)
 		return nil
@@ -160,16 +164,18 @@ func tokenFileHeader(file string) func(context.Context, bool) (http.Header, erro
 }
 
 // newRemote returns a client for the collection at a path below the upstream's URL.
-func (a *upstream) newRemote(below string) *client.Remote {
-	u := a.base
+func (u *upstream) newRemote(below string) *client.Remote {
+	at := u.base
 	if below != "" {
-		u = u.JoinPath(below)
+		at = at.JoinPath(below)
 	}
-	return &client.Remote{URL: u.String(), Network: a.network, Transports: a.transports, Header: a.header, Compress: a.compress}
+	return &client.Remote{
+		URL: at.String(), Network: u.network, Transports: u.transports, Header: u.header, Compress: u.compress,
+	}
 }
 
 // resource returns the resource with the given name, as the upstream declares it.
-func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource, error) {
+func (u *upstream) resource(ctx context.Context, text string) (kubeapi.Resource, error) {
 	if strings.Contains(text, "=") {
 		r, err := kubeapi.ParseResource(text)
 		if err != nil {
@@ -181,7 +187,7 @@ func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource,
 	if err != nil {
 		return r, err
 	}
-	found, err := a.discover(ctx, r)
+	found, err := u.discover(ctx, r)
 	if err != nil {
 		return r, fmt.Errorf("--resource %s: discovery at the upstream failed: %w", text, err)
 	}
@@ -195,14 +201,14 @@ func (a *upstream) resource(ctx context.Context, text string) (kubeapi.Resource,
 }
 
 // discover requests the properties of r from the upstream.
-func (a *upstream) discover(ctx context.Context, r kubeapi.Resource) (d remote.DiscoveredResource, err error) {
+func (u *upstream) discover(ctx context.Context, r kubeapi.Resource) (d remote.DiscoveredResource, err error) {
 	header := make(http.Header)
-	if a.header != nil {
-		if header, err = a.header(ctx, false); err != nil {
+	if u.header != nil {
+		if header, err = u.header(ctx, false); err != nil {
 			return d, err
 		}
 		header = header.Clone()
 	}
 	header.Set("Accept", "application/json")
-	return remote.Discover(ctx, a.network.TLSConfig().Clone(), header, a.base, r)
+	return remote.Discover(ctx, u.network.TLSConfig().Clone(), header, u.base, r)
 }

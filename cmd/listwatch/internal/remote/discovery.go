@@ -31,15 +31,21 @@ type DiscoveredResource struct {
 
 // Discover requests the properties of r from the server at base. An unknown resource is an
 // error of code NotFound.
-func Discover(ctx context.Context, config *tls.Config, header http.Header, base *url.URL, r kubeapi.Resource) (d DiscoveredResource, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, discoveryTimeout, fmt.Errorf("no response within %v", discoveryTimeout))
+func Discover(ctx context.Context, config *tls.Config, header http.Header, base *url.URL,
+	r kubeapi.Resource,
+) (d DiscoveredResource, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, discoveryTimeout,
+		fmt.Errorf("no response within %v", discoveryTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(path.Dir(r.Path(""))).String(), nil)
 	if err != nil {
 		return d, err
 	}
 	request.Header = header
-	carrier := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: time.Second}
+	carrier := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
+		IdleConnTimeout: time.Second,
+	}
 	defer carrier.CloseIdleConnections()
 	response, err := carrier.RoundTrip(request)
 	if err != nil {
@@ -60,7 +66,9 @@ func Discover(ctx context.Context, config *tls.Config, header http.Header, base 
 			return d, nil
 		}
 	}
-	return d, &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no " + r.Plural + " in " + r.APIVersion()}
+	return d, &listwatch.Error{
+		Code: listwatch.NotFound, Message: "the server has no " + r.Plural + " in " + r.APIVersion(),
+	}
 }
 
 // IsNamespaced reports whether the objects of r have namespaces. If the request fails, it

@@ -47,7 +47,8 @@ func (c *Connection) AddFlags(f *pflag.FlagSet) {
 }
 
 var framings = map[string]framing.Framer{
-	"json": framing.JSON{}, "cbor": framing.CBORSeq{}, "sse": framing.SSE{}, "seq": framing.JSONSeq{}, "prefixed": framing.LengthPrefixed{},
+	"json": framing.JSON{}, "cbor": framing.CBORSeq{}, "sse": framing.SSE{}, "seq": framing.JSONSeq{},
+	"prefixed": framing.LengthPrefixed{},
 }
 
 // Remote returns a client for the collection at url.
@@ -120,7 +121,8 @@ func WithAdvice(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w; no server is running there: start one with \"listwatch serve\", or name another with --server", err)
+		return fmt.Errorf(
+			"%w; no server is running there: start one with \"listwatch serve\", or name another with --server", err)
 	case untrusted:
 		return fmt.Errorf("%w; pass its CA with --ca", err)
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),

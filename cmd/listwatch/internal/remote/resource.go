@@ -41,6 +41,7 @@ func FindResource(name string) (r kubeapi.Resource, known bool, err error) {
 	for _, r := range defaults {
 		names = append(names, r.QualifiedName())
 	}
-	return r, false, cli.Usagef("unknown resource %q: must be %s, a full name such as widgets.v1.demo.example.com, or a URL",
+	return r, false, cli.Usagef(
+		"unknown resource %q: must be %s, a full name such as widgets.v1.demo.example.com, or a URL",
 		name, strings.Join(names, ", "))
 }

@@ -45,7 +45,8 @@ To restore, stop the server, replace FILE by OUT, and start it once with
 			return requestBackup(cmd.Context(), debugURL, args[0], args[1])
 		},
 	}
-	cmd.Flags().StringVar(&debugURL, "debug-url", "", "`URL` of the --debug-addr of the server that has FILE open, such as http://127.0.0.1:6060")
+	cmd.Flags().StringVar(&debugURL, "debug-url", "",
+		"`URL` of the --debug-addr of the server that has FILE open, such as http://127.0.0.1:6060")
 	return cmd
 }
 
@@ -73,7 +74,8 @@ func requestBackup(ctx context.Context, debugURL, file, out string) error {
 		return fmt.Errorf("POST %s: %w", backupPath, err)
 	}
 	if open := strings.TrimSuffix(made.File, backupSuffix); !isSameFile(open, file) {
-		return errors.Join(cli.Usagef("the server at %s has the file %s open, not %s", debugURL, open, file), os.Remove(made.File))
+		return errors.Join(cli.Usagef("the server at %s has the file %s open, not %s", debugURL, open, file),
+			os.Remove(made.File))
 	}
 	if err := os.Rename(made.File, out); err != nil {
 		return fmt.Errorf("the backup is complete, but could not be moved: %w", err)

@@ -51,7 +51,8 @@ func (s *server) demoStep(ctx context.Context, i int) error {
 		if n < demoPods {
 			return nil
 		}
-		_, err = pods.Delete(ctx, listwatch.Key{Namespace: "default", Name: demoPodName(n - demoPods)}, listwatch.Preconditions{})
+		_, err = pods.Delete(ctx, listwatch.Key{Namespace: "default", Name: demoPodName(n - demoPods)},
+			listwatch.Preconditions{})
 	}
 	return err
 }
@@ -59,7 +60,9 @@ func (s *server) demoStep(ctx context.Context, i int) error {
 func demoPodName(n int) string { return fmt.Sprintf("demo-%d", n) }
 
 func podState(n int, color, phase string) []byte {
-	return fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"demo","color":%q}},"spec":{"nodeName":"node-%d"},"status":{"phase":%q}}`,
+	return fmt.Appendf(
+		nil,
+		`{"metadata":{"name":%q,"labels":{"app":"demo","color":%q}},"spec":{"nodeName":"node-%d"},"status":{"phase":%q}}`,
 		demoPodName(n), color, n%2, phase)
 }
 

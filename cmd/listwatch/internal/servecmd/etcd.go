@@ -31,24 +31,31 @@ type etcdOptions struct {
 }
 
 func (o *etcdOptions) register(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.endpoints, "etcd", nil, "`URLs` of etcd members, to keep objects in etcd; several servers can share them")
+	f.StringSliceVar(&o.endpoints, "etcd", nil,
+		"`URLs` of etcd members, to keep objects in etcd; several servers can share them")
 	f.StringVar(&o.prefix, "etcd-prefix", etcd.DefaultPrefix, "`prefix` of every key in etcd")
-	f.StringVar(&o.layout, "etcd-layout", "listwatch", "`layout` of the keys: listwatch, or kubernetes for the layout of kube-apiserver")
+	f.StringVar(&o.layout, "etcd-layout", "listwatch",
+		"`layout` of the keys: listwatch, or kubernetes for the layout of kube-apiserver")
 	f.BoolVar(&o.readOnly, "etcd-read-only", false, "refuse all writes")
-	f.BoolVar(&o.skipUnreadable, "etcd-skip-unreadable", false, "start even if keys below the prefix contain no objects, and ignore those keys")
+	f.BoolVar(&o.skipUnreadable, "etcd-skip-unreadable", false,
+		"start even if keys below the prefix contain no objects, and ignore those keys")
 	f.StringVar(&o.username, "etcd-user", "", "etcd `user`")
 	f.StringVar(&o.passwordFile, "etcd-password-file", "", "`file` with the password of --etcd-user")
-	f.StringVar(&o.caFile, "etcd-ca", "", "PEM `file` with the CAs of the etcd members; if empty, the CAs of the system")
+	f.StringVar(&o.caFile, "etcd-ca", "",
+		"PEM `file` with the CAs of the etcd members; if empty, the CAs of the system")
 	f.StringVar(&o.cert, "etcd-cert", "", "PEM `file` with a client certificate for etcd")
 	f.StringVar(&o.key, "etcd-key", "", "PEM `file` with the key of --etcd-cert")
-	f.Int64Var(&o.history, "etcd-history", etcd.DefaultHistory, "`number` of revisions before the newest to load as history at the start; 0 means the default, a negative number none")
+	f.Int64Var(&o.history, "etcd-history", etcd.DefaultHistory,
+		"`number` of revisions before the newest to load as history at the start; 0 means the default, a negative number none")
 	o.isSet = f.Changed
 }
 
 // check returns an error for flags that contradict each other.
 func (o *etcdOptions) check() error {
 	if len(o.endpoints) == 0 {
-		for _, name := range []string{"prefix", "layout", "read-only", "skip-unreadable", "user", "password-file", "ca", "cert", "key", "history"} {
+		for _, name := range []string{
+			"prefix", "layout", "read-only", "skip-unreadable", "user", "password-file", "ca", "cert", "key", "history",
+		} {
 			if o.isSet("etcd-" + name) {
 				return cli.Usagef("--etcd-%s requires --etcd", name)
 			}
@@ -75,7 +82,8 @@ func (o *etcdOptions) check() error {
 // about the connection, also after open has returned.
 func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
-		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable, Username: o.username, HistoryRevisions: o.history,
+		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable,
+		Username: o.username, HistoryRevisions: o.history,
 		History: listwatch.Retention{Age: age, Bytes: bytes}, Trace: etcdTrace(f.Log, f.Metrics),
 	}
 	if o.layout == "kubernetes" {
@@ -150,7 +158,8 @@ func etcdTrace(log *slog.Logger, m *metrics.Metrics) *etcd.Trace {
 			if objects > 0 {
 				level = slog.LevelInfo
 			}
-			log.Log(context.Background(), level, "loaded", "collection", collection, "objects", objects, "version", version, "watchFrom", floor, "took", took.Round(time.Millisecond))
+			log.Log(context.Background(), level, "loaded", "collection", collection, "objects", objects, "version",
+				version, "watchFrom", floor, "took", took.Round(time.Millisecond))
 		},
 		WatchLost: func(collection string, err error) {
 			log.Warn("lost the watch of etcd", "collection", collection, "error", err)
@@ -159,7 +168,8 @@ func etcdTrace(log *slog.Logger, m *metrics.Metrics) *etcd.Trace {
 			log.Debug("watching etcd", "collection", collection, "from", revision)
 		},
 		Relisted: func(collection string, reason error) {
-			log.Warn("some events cannot be recovered: listing again; watches expire", "collection", collection, "reason", reason)
+			log.Warn("some events cannot be recovered: listing again; watches expire", "collection", collection,
+				"reason", reason)
 		},
 		DuplicatesDropped: func(collection string, revision int64) {
 			log.Debug("etcd repeated events", "collection", collection, "version", revision)

@@ -28,7 +28,8 @@ func (s *server) limitHistory(ctx context.Context) {
 		if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes || objects > limit.StoredBytes/8*7 {
 			return
 		}
-		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects", objects, "history", used.HistoryBytes, "limit", limit.StoredBytes)
+		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects", objects, "history",
+			used.HistoryBytes, "limit", limit.StoredBytes)
 		s.db.Compact()
 	})
 }

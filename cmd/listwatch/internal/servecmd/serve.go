@@ -46,11 +46,13 @@ server.`,
 	}
 	f := cmd.Flags()
 	o.AddFlags(f, "127.0.0.1:8080", "POST /debug/compact")
-	f.StringArrayVar(&o.resources, "resource", nil, "additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
+	f.StringArrayVar(&o.resources, "resource", nil,
+		"additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
 	f.TextVar(&o.shared, "shared-compression", watchserver.ShareNever,
 		"`watches` to compress with the history of their events: never, namespace (watches of one namespace) or always; "+
 			"it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
-	f.StringArrayVar(&o.crds, "crd", nil, "`file` with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
+	f.StringArrayVar(&o.crds, "crd", nil,
+		"`file` with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
 	o.store.register(f)
 	o.maxBody = kubeapi.DefaultMaxBodyBytes
 	f.Var(&o.maxBody, "max-body-bytes", "maximum `size` of an object or patch; a negative value means no limit")

@@ -67,8 +67,8 @@ type endlessLoad struct {
 	started func()
 }
 
-func (n endlessLoad) CollectionContext(ctx context.Context, _ store.CollectionSpec) (*store.Collection, error) {
-	n.started()
+func (e endlessLoad) CollectionContext(ctx context.Context, _ store.CollectionSpec) (*store.Collection, error) {
+	e.started()
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

@@ -54,7 +54,8 @@ func (s *server) readResources(o *serveOptions) ([]kubeapi.Resource, error) {
 		}
 		for _, d := range definitions {
 			for _, part := range d.Ignored {
-				s.Log.Warn("a part of a CustomResourceDefinition has no effect", "file", file, "resource", d.QualifiedName(), "part", part)
+				s.Log.Warn("a part of a CustomResourceDefinition has no effect", "file", file, "resource",
+					d.QualifiedName(), "part", part)
 			}
 			resources = append(resources, d.Resource)
 		}

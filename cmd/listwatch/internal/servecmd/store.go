@@ -37,13 +37,18 @@ type storeOptions struct {
 
 func (o *storeOptions) register(f *pflag.FlagSet) {
 	o.historyBytes = 256 << 20
-	f.StringVar(&o.data, "data", "", "`file` for objects and their history, created if necessary; if empty, they are in memory")
+	f.StringVar(&o.data, "data", "",
+		"`file` for objects and their history, created if necessary; if empty, they are in memory")
 	o.etcd.register(f)
-	f.BoolVar(&o.restored, "data-restored", false, "the existing file of --data was restored from a backup: discard its history, so that every client lists again; set it for one start only")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute, "how long history is kept; 0 means the default, a negative value forever")
-	f.IntVar(&o.quotaObjects, "quota-objects", 0, "maximum `number` of objects of each resource; further ones are refused; 0 means no limit")
+	f.BoolVar(&o.restored, "data-restored", false,
+		"the existing file of --data was restored from a backup: discard its history, so that every client lists again; set it for one start only")
+	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute,
+		"how long history is kept; 0 means the default, a negative value forever")
+	f.IntVar(&o.quotaObjects, "quota-objects", 0,
+		"maximum `number` of objects of each resource; further ones are refused; 0 means no limit")
 	f.Var(&o.quotaBytes, "quota-bytes", "maximum `size` of the objects of each resource together; 0 means no limit")
-	f.Var(&o.historyBytes, "history-bytes", "maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
+	f.Var(&o.historyBytes, "history-bytes",
+		"maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
 }
 
 // open opens the store. The caller must close it.
@@ -63,14 +68,20 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 		}
 		return db, nil
 	case o.data == "":
-		return memoryDatabase{memory.Open(memory.Options{History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}})}, nil
+		return memoryDatabase{
+			memory.Open(memory.Options{History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}}),
+		}, nil
 	}
 	commits := failureLog{log: f.Log.With("file", o.data), message: "a write to the data file failed"}
 	trace := &bolt.Trace{Committed: func(writes int, took time.Duration, err error) {
 		f.Metrics.Committed(writes, took, err)
 		commits.report(err)
 	}}
-	db, err := bolt.Open(o.data, bolt.Options{History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}, RestoredFromBackup: o.restored, Trace: trace})
+	db, err := bolt.Open(
+		o.data, bolt.Options{
+			History:            listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
+			RestoredFromBackup: o.restored, Trace: trace,
+		})
 	if err != nil {
 		return nil, withExitCode(err)
 	}
@@ -107,7 +118,9 @@ func (memoryDatabase) Close() error { return nil }
 
 // withExitCode adds [cli.ExitUnservable] to errors that persist until an operator acts.
 func withExitCode(err error) error {
-	for _, code := range []listwatch.Code{listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden, listwatch.Unauthorized} {
+	for _, code := range []listwatch.Code{
+		listwatch.Invalid, listwatch.Unsupported, listwatch.Corrupt, listwatch.Forbidden, listwatch.Unauthorized,
+	} {
 		if errors.Is(err, code) {
 			return cli.WithCode(cli.ExitUnservable, err)
 		}

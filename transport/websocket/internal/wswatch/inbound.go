@@ -38,7 +38,9 @@ func (i *Inbound) Add(n int64) error {
 func (i *Inbound) AddControl() error {
 	i.advance()
 	if i.controls++; i.controls > MaxControls {
-		return &Violation{ClosePolicy, fmt.Sprintf("a client must not send more than %d pings and pongs in a minute", MaxControls)}
+		return &Violation{
+			ClosePolicy, fmt.Sprintf("a client must not send more than %d pings and pongs in a minute", MaxControls),
+		}
 	}
 	return nil
 }
