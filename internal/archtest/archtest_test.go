@@ -28,6 +28,11 @@ var checks = []struct {
 	{"NoTodoComments", checkTodos},
 	{"CommentsAreAtMost100ColumnsWide", checkCommentWidth},
 	{"DurationsUseTheMonotonicClock", checkClocks},
+	{"FilesOfAPackageAreLayers", checkFileLayers},
+	{"StructsAreSplitByOwner", checkStructSize},
+	{"ReceiversHaveTheLetterOfTheirType", checkReceivers},
+	{"ContextsInStructsHaveAReason", checkContextFields},
+	{"CodeIsAtMost120ColumnsWide", checkCodeWidth},
 }
 
 func TestSource(t *testing.T) {

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -189,6 +190,27 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"WideCommentWithTabs", checkCommentWidth, map[string]string{"a/a.go": "package a\n\nfunc f() {\n\t" + wide(97) + "\n\t" + wide(96) + "\n}"}, []string{"a/a.go:4"}},
 		{"NarrowComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(100) + "\n// " + strings.Repeat("x", 100) + "\n//go:generate x " + strings.Repeat("x", 100)}, nil},
 
+		{"FilesWithoutOrder", checkFileLayers, map[string]string{
+			"a/a.go": "package a\nfunc a() { b(); c() }", "a/b.go": "package a\nfunc b() { a(); c() }",
+			"a/c.go": "package a\nfunc c() { a(); b() }",
+		}, []string{"3 of 6 uses between files run upwards"}},
+		{"FilesInOrder", checkFileLayers, map[string]string{
+			"a/a.go": "package a\ntype t struct{}\nfunc a() {}", "a/b.go": "package a\nfunc (t) b() { a() }",
+			"a/c.go": "package a\nfunc c(x t) { x.b(); a() }",
+		}, nil},
+		{"LargeStruct", checkStructSize, map[string]string{
+			"a/a.go": "package a\ntype s struct { a, b, c, d, e, f, g, h, i, j, k, l, m int }",
+		}, slices.Concat([]string{"a.s has 13 fields"}, unusedLargeStructs())},
+		{"FossilReceiver", checkReceivers, map[string]string{
+			"a/a.go": "package a\nfunc (x *Reader) f() {}\nfunc (s LabelSelector) f() {}\nfunc (p pair[K, V]) f() {}",
+		}, []string{"Reader.f is x"}},
+		{"ContextField", checkContextFields, map[string]string{
+			"a/a.go": "package a\nimport \"context\"\ntype s struct {\n a context.Context\n b context.Context // ends with s\n}",
+		}, []string{"a.s holds a context"}},
+		{"WideCode", checkCodeWidth, map[string]string{
+			"a/a.go": "package a\nvar " + strings.Repeat("x", 117) + " = 1\nvar s = \"" + strings.Repeat("x", 130) + "\"",
+		}, []string{"a/a.go:2: 125 columns"}},
+
 		{"Promise", checkTodos, map[string]string{"a/a_test.go": "package a\n/* FIXME */ // mastodon, TODOS\n// TODO(me): later\n"}, []string{"FIXME", "TODO"}},
 
 		{"Sleep", checkSleeps, map[string]string{"a/a_test.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, []string{"a/a_test.go:3:12: time.Sleep"}},
@@ -216,6 +238,9 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		})
 	}
 }
+
+// unusedLargeStructs returns the findings of checkStructSize in a repository without large structs.
+func unusedLargeStructs() []string { return checkStructSize(&repository{}) }
 
 // showing is the beginning of a file that imports an internal package.
 const showing = "package a\nimport \"" + modulePath + "/internal/x\"\n"

@@ -49,24 +49,24 @@ const scalarSize = 32
 
 // add adds the message that t is decoded from, and the ones in it, and returns it. It returns nil
 // if a value of type t is not a message. owner is the field that has the type t, for errors.
-func (a messages) add(t reflect.Type, owner string) *message {
-	m, known := a[t]
+func (m messages) add(t reflect.Type, owner string) *message {
+	found, known := m[t]
 	switch {
 	case known:
-		return m
+		return found
 	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && t.Name() == "":
-		return a.add(t.Elem(), owner)
+		return m.add(t.Elem(), owner)
 	case t.Kind() == reflect.Map:
-		return a.addEntry(t, owner)
+		return m.addEntry(t, owner)
 	case t.Kind() != reflect.Struct:
 		return nil
 	}
-	m = &message{name: shortName(t)}
-	a[t] = m
+	added := &message{name: shortName(t)}
+	m[t] = added
 	if t != envelope && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
-		return m
+		return added
 	}
-	m.fields = map[protowire.Number]field{}
+	added.fields = map[protowire.Number]field{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		words := strings.Split(f.Tag.Get("protobuf"), ",") // wire type, number and options
@@ -75,16 +75,16 @@ func (a messages) add(t reflect.Type, owner string) *message {
 		}
 		number, _ := strconv.Atoi(words[1])
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		m.fields[protowire.Number(number)] = field{name, a.add(f.Type, m.name+"."+name), allocatedBy(f.Type)}
+		added.fields[protowire.Number(number)] = field{name, m.add(f.Type, added.name+"."+name), allocatedBy(f.Type)}
 	}
-	return m
+	return added
 }
 
 // addEntry adds the message of an entry of a map.
-func (a messages) addEntry(t reflect.Type, owner string) *message {
+func (m messages) addEntry(t reflect.Type, owner string) *message {
 	return &message{name: "an entry of " + owner, fields: map[protowire.Number]field{
 		1: {name: "key"},
-		2: {name: "value", message: a.add(t.Elem(), owner), allocated: allocatedBy(t.Elem())},
+		2: {name: "value", message: m.add(t.Elem(), owner), allocated: allocatedBy(t.Elem())},
 	}}
 }
 

@@ -21,19 +21,6 @@ type Server interface {
 // when the server is no longer needed, so there is no way to stop it.
 type Start func(l net.Listener, state []event.Object) (Server, error)
 
-// All holds the servers by name.
-var All = map[string]Start{
-	"floor":         startFloor,
-	"sse":           startSSE,
-	"go-sse":        startGoSSE,
-	"gorilla":       startGorilla,
-	"coder":         startCoder,
-	"centrifuge":    startCentrifuge,
-	"grpc":          startGRPC,
-	"listwatch":     startListwatch,
-	"listwatch-tls": startListwatchTLS,
-}
-
 // serveHTTP serves h on l, with the time limits that net/http's documentation recommends for
 // requests.
 func serveHTTP(l net.Listener, h http.Handler) {

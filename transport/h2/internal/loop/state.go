@@ -182,7 +182,7 @@ type exchange struct {
 	// Immutable after construction.
 	st     *stream
 	req    *http.Request
-	ctx    context.Context
+	ctx    context.Context // of req, which middleware may replace; ends with the exchange
 	cancel context.CancelFunc
 	head   bool // the method is HEAD
 	// upgrade is true if makeUpgrade has made the request.
