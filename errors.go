@@ -58,8 +58,8 @@ func (c Code) Error() string {
 	return "code " + strconv.Itoa(int(c))
 }
 
-// An Error is the type of every error of this module, except the errors of a context and [io.EOF],
-// which are returned unchanged. It has a field for everything in a Kubernetes [Status], so that
+// An Error is the error of a failed list, watch or write. The errors of a context and [io.EOF] are
+// returned unchanged. An Error has a field for everything in a Kubernetes [Status], so that
 // converting a Status to an Error and back loses nothing.
 type Error struct {
 	// Code classifies the error by what the caller can do.

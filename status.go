@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A Status is an error on the wire, as in Kubernetes (metav1.Status): the body of an HTTP
-// response, or the object of an ERROR event.
+// A Status is the wire form of an error, as in Kubernetes (metav1.Status): the body of an HTTP
+// response, or the object of an ERROR event. The Kubernetes API also responds to some deletes with
+// a Status of "Success".
 type Status struct {
 	Kind       string         `json:"kind"`
 	APIVersion string         `json:"apiVersion"`

@@ -61,8 +61,8 @@ func benchmarkStalled(b *testing.B, without, with interface{ run(n int) samples 
 	all.report(b, "event")
 }
 
-// A healthyReader is a client in this process together with its server. The client reads, and all
-// other clients of the server have stopped reading.
+// A healthyReader is the one client that still reads; all other clients of its server have stopped
+// reading. The server runs in the same process.
 type healthyReader struct {
 	testing.TB
 	publisher

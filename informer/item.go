@@ -22,8 +22,9 @@ type Item[T any] struct {
 	// Value is the decoded object after Transform, if there is one.
 	Value T
 
-	// labels is the label map of Value if its content equals the labels of the object, and
-	// otherwise the label map of the object. If nil, Labels reads the labels from Value.
+	// labels is nil if GetLabels of Value returns a new copy on each call; Labels then calls it.
+	// Otherwise it is the label map of Value if that equals the object's labels, or else the
+	// object's own map.
 	labels map[string]string
 }
 

@@ -3,9 +3,8 @@
 // once, in [Collection], over a [Backend] of four methods. The packages memory, bolt and etcd
 // are backends.
 //
-// A program declares each collection by a [CollectionSpec] and writes JSON to it, or uses [Typed]
-// to read and write values of a Go type. Both implement [listwatch.Source], so they can be
-// served.
+// A program declares each collection by a [CollectionSpec] and writes JSON to it. Package typed
+// reads and writes values of a Go type. Both are a [listwatch.Source], so they can be served.
 //
 // # Writing a backend
 //
@@ -13,4 +12,11 @@
 // implements Source, Get and Commit. It receives each new object as a [Draft], which it completes
 // with the version of the write. The exported names of the root package suffice to implement its
 // watches, as the backend over a map in the module examples/extending shows.
+//
+// # Source files
+//
+//   - spec.go, names.go, rules.go, metadatatypes.go: the rules, without a backend.
+//   - submission.go, document.go: an object as a writer sent it.
+//   - prepare.go, finalizers.go, quota.go: what becomes of it: metadata, deletes, limits.
+//   - backend.go, collection.go, write.go: the backend, and the verbs with their retries.
 package store

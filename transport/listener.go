@@ -42,7 +42,7 @@ func (l *LimitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// A countedConn is subtracted from the number of open connections when it is closed.
+// A countedConn decrements the number of open connections when it is closed.
 type countedConn struct {
 	*net.TCPConn
 	once   sync.Once

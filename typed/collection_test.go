@@ -23,7 +23,8 @@ type flag struct {
 	On                 bool   `json:"on"`
 }
 
-// newFlags returns a Collection and the store under it, whose first write has version 1.
+// newFlags returns a Collection and the store under it. The empty store has version 1, so the
+// first write has version 2.
 func newFlags(t testing.TB) (typed.Collection[flag], *store.Collection) {
 	t.Helper()
 	c, err := memory.Open(memory.Options{StartVersion: 1}).Collection(store.SpecOf[flag]())

@@ -10,10 +10,15 @@
 // A watch always ends explicitly: cleanly when its time is up or the server drains, and
 // otherwise with an ERROR event that gives the reason.
 //
-// # Where to look
+// # Source files
 //
-// serve.go is the entrance, behind the gate of internal/apihttp. request.go and params.go parse a
-// request, list.go answers a list, and watch.go opens a watch. stream.go declares its state;
-// step.go and run.go serve it: one loop for all transports. watches.go holds the open watches, and
-// operate.go lists and ends them. access.go identifies users.
+//   - server.go, limits.go, access.go, endpoint.go, sharedcompression.go: what a program
+//     configures. endpoint.go also decides until when a user may watch.
+//   - serve.go: the entrance, behind the gate of internal/apihttp. request.go reads the parameters
+//     with the parsers of params.go. list.go answers a list, and watch.go opens a watch.
+//   - stream.go: the state of a stream. step.go, output.go and deadlines.go decide what it sends
+//     and when, for all transports. run.go drives it, and poller.go adapts Watchers that are no
+//     Pollers. ending.go ends it from outside.
+//   - watches.go: the open watches, and their limits. operate.go lists and ends them.
+//   - trace.go: the hooks.
 package watchserver

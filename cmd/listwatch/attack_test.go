@@ -20,9 +20,9 @@ import (
 	"github.com/listwatch/listwatch/internal/ports"
 )
 
-// attackTimeEnv is the environment variable with the duration of each attack, such as 10s. The
-// target attack of the Makefile sets it. Without it the attacks are skipped, because they need a
-// machine without other work, and a server without the race detector.
+// attackTimeEnv is the environment variable that holds the duration of each attack, such as 10s.
+// The attack target of the Makefile sets it. If it is not set, the attacks are skipped, because
+// they need an otherwise idle machine and a server built without the race detector.
 const attackTimeEnv = "LISTWATCH_ATTACK_TIME"
 
 const (

@@ -50,4 +50,12 @@
 //     unless a batch is too small for all of them.
 //   - Readers take no lock while they read a feed. The lock order is in the comment of
 //     wakeList.
+//
+// # Source files
+//
+//   - record.go, state.go, revision.go: writes, the state after them, the newest version.
+//   - selection.go, feed.go, feedindex.go, wakelist.go: the watchers' side of a write.
+//   - log.go, cursor.go: the types of logs and cursors. caches.go: the frames of initial events.
+//   - retention.go: how long history is kept. restore.go: logs of stores that restart.
+//   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.
 package history

@@ -20,7 +20,8 @@ const (
 // for concurrent use.
 type WatchListSupport struct {
 	mu sync.Mutex
-	// unsupported is the time until which the source is listed. It is guarded by mu.
+	// unsupported is the time until which the Source is assumed not to support watch lists. It is
+	// guarded by mu.
 	unsupported time.Time
 }
 

@@ -61,7 +61,8 @@ func (f form) entersHistory(frame []byte) bool {
 	return h == nil || h.Entered(frame)
 }
 
-// cached returns the frame of e in the form with the handle h. All streams of the form share it.
+// cached returns the frame of e in the form h. All streams of this form share the frame, unless e
+// is an initial event and the form depends on the time.
 func cached(h frames.Form, e listwatch.Event, kept *frames.Frames) ([]byte, error) {
 	if frame, ok := kept.Get(h); ok {
 		return frame, nil

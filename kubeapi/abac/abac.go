@@ -157,8 +157,8 @@ func wanted(target any) string {
 	return "string"
 }
 
-// Authorize returns nil if the policy allows the user to make the request with the Attributes in a.
-// It is a [kubeapi.Authorizer].
+// Authorize returns nil if the policy allows user to make the request that a describes. The method
+// value can be used as a [kubeapi.Authorizer].
 func (p *Policy) Authorize(_ context.Context, user kubeapi.User, a kubeapi.Attributes) error {
 	authenticated := isAuthenticated(user)
 	for i := range p.rules {

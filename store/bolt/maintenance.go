@@ -149,9 +149,10 @@ func (db *DB) freeBytes() int64 {
 // shrinkBatchBytes is the number of bytes that one transaction of a shrink copies.
 const shrinkBatchBytes = 4 << 20
 
-// Shrink rewrites the file without its free pages. All other operations reuse free pages
-// but never return them to the file system. Writes wait until it has finished, reads do
-// not. The directory needs space for the new file. If Shrink fails, the file is unchanged.
+// Shrink rewrites the file without its free pages. Writes reuse free pages but never return them
+// to the file system; only Shrink does, and Open if the free pages exceed
+// [Options].ShrinkThreshold. Writes wait until Shrink has finished; reads do not. The directory
+// needs space for the new file. If Shrink fails, the contents of the database are unchanged.
 func (db *DB) Shrink() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -187,8 +188,8 @@ func (db *DB) shrinkAboveThreshold() error {
 	return nil
 }
 
-// shrink replaces the file with a copy. It holds the locks of both files meanwhile, so that
-// no process can open the old file by its name.
+// shrink replaces the file with a copy. It keeps both files locked until the copy has replaced the
+// old file, so that no other process can open the old file.
 func (db *DB) shrink() error {
 	next, temporary, err := openTemporary(db.realPath)
 	if err != nil {

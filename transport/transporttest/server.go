@@ -1,6 +1,6 @@
 // Package transporttest tests transports. [Run] tests a server and a client against each other,
-// over a network in memory in a synctest bubble and over sockets, with and without TLS. Other
-// tests can use a [TestServer] with a client of their own.
+// with and without TLS: over an in-memory network in a synctest bubble, and over real sockets.
+// Other tests can use a [TestServer] with a client of their own.
 package transporttest
 
 import (

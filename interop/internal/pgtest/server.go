@@ -184,7 +184,8 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("postgres:///postgres?user=postgres&host=%s", url.QueryEscape(s.dir))
 }
 
-// CreateSchema creates an empty schema and returns the URL of a database whose sessions use it.
+// CreateSchema creates an empty schema and returns a connection URL with this schema as its
+// search_path.
 func (s *Server) CreateSchema(ctx context.Context) (string, error) {
 	conn, err := pgx.Connect(ctx, s.URL())
 	if err != nil {

@@ -21,9 +21,10 @@ const (
 	maxRecord = 16 << 10
 )
 
-// A FrameWriter writes batches of frames to a connection. A write fails when the peer has accepted
-// no byte for a time between the timeout and twice the timeout. With TLS, this limit applies to
-// each record, because a TLS connection cannot be used after its deadline has expired. A
+// A FrameWriter writes batches of frames to a connection. The deadline of a write is between one
+// and two timeouts after its start. If the connection has accepted some bytes by the deadline, the
+// write gets another timeout; otherwise it fails. A TLS connection cannot be used after its
+// deadline has expired, so with TLS each record must be written before the first deadline. A
 // FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer

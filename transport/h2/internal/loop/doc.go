@@ -7,7 +7,7 @@
 // turns a response into a stream that needs no goroutine: [Watch.Go] schedules a function that the
 // connection's writer calls when the stream may send.
 //
-// # Where to find what
+// # Source files
 //
 // Each file uses those above it in this list:
 //
@@ -19,11 +19,12 @@
 //   - sched.go: the streams that are ready, and those that wait for a window. encode.go: header
 //     blocks of responses. body.go: the body of a request. end.go: the ends of streams and
 //     connections. send.go: what a stream sends.
-//   - respond.go, response.go, deadline.go: the http.ResponseWriter.
+//   - respond.go, response.go, responsedeadline.go: the http.ResponseWriter.
 //   - watch.go: streams without a goroutine. tunnel.go: WebSockets (RFC 8441), as connections that
 //     handlers hijack. handler.go: the goroutines of handlers.
 //   - request.go, frames.go: the reader, with a method for each type of frame. write.go: the
-//     writer. timers.go: timeouts and pings.
+//     writer. timers.go: pings, timeouts and the reset of stalled streams, whose lengths are in
+//     settings.go and, for watches, in watch.go.
 //   - conn.go: a connection from its start to its end. server.go: what the loop shares with its
 //     http.Server.
 //
