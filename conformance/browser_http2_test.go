@@ -45,7 +45,7 @@ func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
 	things := newCollection(t)
 	ws := &watchserver.Server{Source: things}
 	var mu sync.Mutex
-	requests := map[[2]string]int{} // the number of requests by protocol and client's address
+	requests := map[[2]string]int{} // request counts by protocol and client address
 	reports := make(chan socketsReport, 3)
 	mux := newPageMux(t, socketsPage, func(got socketsReport) { reports <- got })
 	mux.HandleFunc("GET /things", func(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +99,8 @@ func TestBrowserHas100WebSocketsOnOneConnection(t *testing.T) {
 	}
 }
 
-// keyHash returns the hash of the server's public key. A flag of Chromium makes the browser trust
-// the key with this hash.
+// keyHash returns the hash of the server's public key. Chromium trusts a key whose hash the flag
+// --ignore-certificate-errors-spki-list contains.
 func keyHash(t *testing.T, s *testhttp.Server) string {
 	t.Helper()
 	u, err := url.Parse(s.URL("/"))

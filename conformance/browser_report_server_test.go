@@ -36,9 +36,8 @@ type reportServer struct {
 	seenStages sync.Map
 }
 
-// newReportServer starts a reportServer. The parameter watch is a handler or nil. If it is a
-// handler, the server also serves it at /things, so that the page and the watches have the same
-// origin.
+// newReportServer starts a reportServer. If watch is not nil, the server also serves it at /things,
+// so that the page and the watches have the same origin.
 func newReportServer(t *testing.T, watch http.Handler) *reportServer {
 	t.Helper()
 	o := &reportServer{reports: make(chan pageReport, 8)}

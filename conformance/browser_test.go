@@ -95,7 +95,7 @@ func (b *browserFixture) shareHistory(t *testing.T) {
 	}
 }
 
-// pageURL returns the URL of the page on the server o. The page opens watches of this fixture.
+// pageURL returns the URL of the page on o, with the URL that the page watches as a parameter.
 func (b *browserFixture) pageURL(o *reportServer) string {
 	return o.url + "/page?" + url.Values{"watch": {b.url.String()}}.Encode()
 }
@@ -116,7 +116,7 @@ func (b *browserFixture) writeSentinel(ctx context.Context, t *testing.T, name s
 	}
 }
 
-// eventsAfter returns the events that a page must see for the writes after a version.
+// eventsAfter returns the events that a page must see for the writes after the given version.
 func (b *browserFixture) eventsAfter(after listwatch.Version) []string {
 	var texts []string
 	for _, w := range b.log.history() {
@@ -147,9 +147,8 @@ func eventJSON(eventType string, object []byte) string {
 	return fmt.Sprintf(`{"type":"%s","object":%s}`, eventType, object)
 }
 
-// verifyEvents compares the events that a page saw (got) with the expected events. They are the
-// initial events (state), a bookmark (its version is the parameter at), and the events that follow
-// (then).
+// verifyEvents checks that got, the events that a page saw, are the initial events in state, a
+// bookmark with version at, and the events in then.
 func verifyEvents(got, state []string, at listwatch.Version, then []string) error {
 	n := len(state)
 	if len(got) != n+1+len(then) {

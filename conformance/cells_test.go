@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
-// A serverConfig is a server of the test matrix: a transport with a configuration of HTTP/2.
+// A serverConfig is a server of the test matrix: a transport server and an HTTP/2 configuration.
 type serverConfig struct {
 	name string
 	transport.Server
@@ -72,7 +72,8 @@ type cell struct {
 }
 
 // cells returns all combinations, including combinations in which a watch cannot work. It omits
-// only the client websocket-h2 with a server that does not announce WebSocket over HTTP/2.
+// only combinations of the client websocket-h2 with a server that does not announce WebSocket over
+// HTTP/2.
 func cells() []cell {
 	var all []cell
 	for _, s := range serverConfigs {
@@ -114,7 +115,7 @@ func framingName(f framing.Framer) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "framing."))
 }
 
-// isSupported reports whether a watch in c works, with the requested compression if there is one.
+// isSupported reports whether a watch in c works and has the requested compression, if any.
 func (c cell) isSupported() bool {
 	return !c.isRefused() && (c.compression.name == "none" || c.isCompressed())
 }

@@ -22,8 +22,8 @@ func (c compression) appliesTo(transport string) bool {
 	return c.name == "none" || (c.transport == "websocket") == (transport == "websocket")
 }
 
-// isCompressed reports whether the stream is compressed as requested. The servers with a WebSocket
-// library do not compress (docs/protocol.md).
+// isCompressed reports whether the stream is compressed as requested. The servers that use the
+// gorilla and nhooyr libraries do not compress (docs/protocol.md).
 func (c cell) isCompressed() bool {
 	return c.compression.name != "none" && c.compression.appliesTo(c.client.transport) &&
 		c.server.name != "websocket-gorilla" && c.server.name != "websocket-nhooyr"

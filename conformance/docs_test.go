@@ -102,7 +102,8 @@ func protocolRules(t *testing.T) (all []protocolRule) {
 var (
 	caseID    = regexp.MustCompile("`([a-z0-9]+/[a-zA-Z0-9-]+)`")
 	mediaType = regexp.MustCompile("^(application|text)/")
-	// packageTest matches a reference to a package and its test, for rules that no case covers.
+	// packageTest matches the name of a package and of a test in it. Rules that no case covers name
+	// such a test.
 	packageTest = regexp.MustCompile("`([a-z0-9/]+) (Test[A-Za-z0-9]+)`")
 )
 

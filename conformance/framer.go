@@ -20,14 +20,14 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// TestTransport tests both ends of a transport against each other, in memory and on
-// sockets, with and without TLS; see [transporttest.Run].
+// TestTransport tests both ends of a transport against each other, over an in-memory network and
+// over sockets, with and without TLS; see [transporttest.Run].
 func TestTransport(t *testing.T, p transporttest.Pair) { transporttest.Run(t, p) }
 
 // TestFramer tests a framing. Events must survive encoding and decoding, however reads are split. A
 // truncated stream must be distinguishable from a complete one, and an event beyond the size limit
-// must be refused. A watch must deliver the objects that were written. A framing may encode an
-// object differently if the value is the same.
+// must be refused. A watch must deliver the objects that were written. A framing need not preserve
+// the bytes of an object, only its JSON value.
 func TestFramer(t *testing.T, f framing.Framer) {
 	for name, test := range map[string]func(*testing.T, framing.Framer){
 		"round-trip":   testRoundTrip,
@@ -42,7 +42,7 @@ func TestFramer(t *testing.T, f framing.Framer) {
 	}
 }
 
-// testEvents returns the events to encode.
+// testEvents returns events with unusual numbers and text, a bookmark, and an ERROR event.
 func testEvents() []framing.WatchEvent {
 	return []framing.WatchEvent{
 		{

@@ -25,7 +25,7 @@ const (
 // sentinel is the key of the last object that is written.
 var sentinel = listwatch.Key{Name: "sentinel"}
 
-// A matrix is one history, and a watcher for each cell.
+// A matrix is one history and its servers, with a watcher for each cell.
 type matrix struct {
 	cells    []cell
 	servers  map[serverKey]*servertest.Server
@@ -125,7 +125,8 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-// startWatchers starts a watcher for each cell, and returns when all have opened a stream.
+// startWatchers starts a watcher for each cell, and returns when each has opened a stream or
+// failed.
 func (m *matrix) startWatchers(ctx context.Context) (watchers []*matrixWatcher, errs []chan error) {
 	for i, c := range m.cells {
 		m.throttle.advance(i, m.start)

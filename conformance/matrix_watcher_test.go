@@ -62,9 +62,9 @@ func (w *watchCounts) add(o watchCounts) {
 }
 
 // A session in the watcher's own cell is cut after a random number of bytes: at least
-// ownCellMinBytes, and less than ownCellMinBytes plus ownCellExtraBytes (minEvents*80). At most
-// minCuts+1 such sessions are cut, so together they read less than minEvents*320 bytes. All cuts
-// occur, because the history is longer: even a compressed event takes more than 400 bytes.
+// ownCellMinBytes, and less than ownCellMinBytes+ownCellExtraBytes, which is minEvents*80. At most
+// minCuts+1 such sessions are cut, so together they read less than minEvents*240 bytes. The history
+// is longer, because even a compressed event takes more than 400 bytes. Therefore all cuts occur.
 const ownCellMinBytes, ownCellExtraBytes = minEvents * 20, minEvents * 60
 
 // newMatrixWatcher returns a watcher with a random plan: sessions in its own cell and in other
@@ -164,8 +164,9 @@ func (m *matrixWatcher) runSession(ctx context.Context, l watchSession) (done bo
 }
 
 // dial is like c.Dial, but repeats a dial that has timed out, and counts the repetitions. The
-// clients limit the time for the TLS handshake and the response headers, and no option changes
-// that. The many watchers that connect at the same time exceed these limits on a busy machine.
+// clients limit the time for the TLS handshake and the response headers, and have no option to
+// change that. On a busy machine, the many watchers that connect at the same time exceed these
+// limits.
 func (m *matrixWatcher) dial(
 	ctx context.Context, c transport.Client, r *transport.Request,
 ) (transport.Receiver, error) {
@@ -179,8 +180,8 @@ func (m *matrixWatcher) dial(
 	}
 }
 
-// verifyCompression returns an error if a compressed session did not read fewer bytes than its
-// events contain. It does not check sessions whose events have at most 256 KiB.
+// verifyCompression returns an error if a compressed session read at least as many bytes as its
+// objects contain. It ignores sessions with at most 256 KiB of objects.
 func (w watchSession) verifyCompression(events int, read int64) error {
 	if w.cell.isCompressed() && events > 256<<10 && read >= int64(events) {
 		return fmt.Errorf("compressed events of %d bytes took %d bytes on the wire", events, read)

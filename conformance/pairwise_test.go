@@ -24,10 +24,9 @@ func (c cell) pairs() []pair {
 	return all
 }
 
-// pairwiseCover returns a few cells that together contain every pair of values that occurs
-// in a cell. Testing them detects defects in the combination of two features. The result is
-// deterministic: each step adds the cell with the most new pairs, and the first of several
-// such cells.
+// pairwiseCover returns a few cells that together contain every pair of values that occurs in a
+// cell. Testing them detects defects in the combination of two features. Each step adds the first
+// of the cells with the most new pairs, so the result is deterministic.
 func pairwiseCover(all []cell) []cell {
 	missing := make(map[pair]bool)
 	for _, c := range all {

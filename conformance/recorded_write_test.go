@@ -27,8 +27,8 @@ type objectContent struct {
 	data          []byte // the bytes that the store holds
 	sum, valueSum [sha256.Size]byte
 
-	// verified is the hash of an encoding that differs from data, but was found to have the same
-	// value. Most watchers receive the same encoding, which is then parsed only once.
+	// verified caches the hash of an encoding that has the same value as data but different bytes.
+	// Most watchers receive the same encoding, so it is parsed only once.
 	verified atomic.Pointer[[sha256.Size]byte]
 }
 
@@ -54,7 +54,7 @@ func newObjectContent(data []byte) (*objectContent, error) {
 	return &objectContent{data: data, sum: sha256.Sum256(data), valueSum: sha256.Sum256(exact)}, nil
 }
 
-// A selector selects objects by label. The function matches does not use the parser under test.
+// A selector selects objects by label, without the parser under test.
 type selector struct {
 	text    string
 	matches func(labels map[string]string) bool
@@ -94,8 +94,8 @@ type receivedEvent struct {
 	object    []byte
 }
 
-// verify compares the received event a with the event that a watcher with selector s must receive
-// for the write r. It compares JSON values if byValue is true, and bytes otherwise.
+// verify compares a received event with the event that a watcher with selector s must receive for
+// r. It compares JSON values if byValue is true, and bytes otherwise.
 func (r *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error {
 	eventType, object := r.expectedEvent(s)
 	if eventType == "" {
@@ -141,7 +141,8 @@ func excerptAt(b []byte, at int) string {
 	return fmt.Sprintf("...%q...", b[from:to])
 }
 
-// verifyOrder compares the history with got, the versions that a watcher of the selector s saw.
+// verifyOrder checks that got contains the versions of all writes in history that a watcher with
+// selector s must see, in order.
 func verifyOrder(history []*recordedWrite, s selector, got []listwatch.Version) error {
 	n := 0
 	for _, w := range history {

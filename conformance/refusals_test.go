@@ -94,8 +94,8 @@ func testRefusal(t *testing.T, c cell, s *servertest.Server, port string) {
 	}
 }
 
-// upgradeStatus requests a WebSocket with a framing, and returns the status of the
-// response.
+// upgradeStatus requests a WebSocket with the given media type in Accept, and returns the status of
+// the response.
 func upgradeStatus(ctx context.Context, t *testing.T, s *servertest.Server, mediaType string) int {
 	t.Helper()
 	conn, err := dialServer(ctx, s)

@@ -72,20 +72,19 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 	Strict  bool      `json:"strict,omitempty"`
-	// Notes are the notes of the target. Command is the command line of the run without patterns
-	// and files: with --run and a name appended, the command repeats one run. Command is empty if
-	// the run was not started from a command line.
+	// Notes are the notes of the target. Command is the command line of the run, without patterns
+	// and file names. Append --run and the name of a run to it to repeat that run. Command is empty
+	// if the run was not started from a command line.
 	Notes   []string `json:"notes,omitempty"`
 	Command []string `json:"command,omitempty"`
 	// Outcomes are in the order of [List]. Cases that were not selected are absent.
 	Outcomes []Outcome `json:"outcomes"`
 	// UnmatchedPatterns are the patterns of known failures that match no run.
 	UnmatchedPatterns []string `json:"unmatchedPatterns,omitempty"`
-	// Robustness is the result of the tests of this module under faults. It is nil if these tests
-	// were not run.
+	// Robustness is the result of the tests under faults. It is nil if these tests were not run.
 	Robustness *robustness.Result `json:"robustness,omitempty"`
-	// Unfinished is the reason for which the run ended early, such as a target that no longer
-	// responds. It is empty if the run finished. Left is the number of remaining cases.
+	// Unfinished is the reason why the run ended early, such as a target that no longer responds.
+	// It is empty if the run finished. Left is the number of remaining cases.
 	Unfinished string `json:"unfinished,omitempty"`
 	Left       int    `json:"left,omitempty"`
 }
@@ -127,10 +126,10 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	return r, nil
 }
 
-// awaitTarget waits until the target responds after a run with the verdict v, because a target
-// that a case has crashed may restart. It returns an error if that takes longer than
-// target.Patience, or if the target is a process that has exited. After a run that did not fail, or
-// if target.Ping is nil, it returns immediately.
+// awaitTarget waits until the target responds again after a run with the verdict v, because the
+// case may have crashed the target, and a supervisor may restart it. It returns an error if the
+// wait takes longer than target.Patience, or if the target is a process that has exited. It returns
+// immediately if the run did not fail or target.Ping is nil.
 func awaitTarget(ctx context.Context, target Target, v Verdict) error {
 	switch {
 	case target.Ping == nil, v == runner.Pass, v == runner.Info, v == runner.Skip, v == runner.NotRun:
@@ -204,8 +203,8 @@ func casePattern(pattern string) string {
 	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
-// selects reports whether a run is selected. The name of a case that cannot run has no variant, so
-// any pattern for the case selects it.
+// selects reports whether the run with the given name is selected. If a case cannot run, its name
+// has no variant. Then every pattern for the case selects it, including patterns with a variant.
 func (o Options) selects(name string) bool {
 	if matchAny(o.Skip, name) {
 		return false
@@ -255,8 +254,8 @@ func (r *Report) FailTest(t testing.TB) (passed int) {
 	return passed
 }
 
-// SetupFailed reports whether no case could start, so that the report says nothing about
-// the target.
+// SetupFailed reports whether no case could start. Such a report contains no finding about the
+// target.
 func (r *Report) SetupFailed() bool {
 	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == runner.SetupError }) &&
 		!slices.ContainsFunc(r.Outcomes, func(o Outcome) bool {

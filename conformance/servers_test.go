@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// testTimeout limits every wait of a test. It only ends a test that hangs, and is not a
-// performance limit.
+// testTimeout limits every wait of a test. It only stops tests that hang, and is not a performance
+// limit.
 const testTimeout = 8 * time.Minute
 
 // A serverKey identifies a server of the matrix.

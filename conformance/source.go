@@ -24,8 +24,7 @@ type Database = reference.Database
 // keep at most historyBytes of history; zero means the default of the database. open registers a
 // t.Cleanup that closes the database.
 //
-// The parameter except lists the cases that the store cannot satisfy. It maps the ID of a case to
-// the reason for skipping that case.
+// TestSource skips the cases in except, which the store cannot satisfy.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	target := reference.NewWithDatabase("source",
 		func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
@@ -36,11 +35,11 @@ func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, excep
 type ReadOnlySource = reference.ReadOnly
 
 // TestReadOnlySource is like [TestSource] for a Source that is not a store, such as a Source over a
-// table of a database. open is called for each test. It returns a new, empty collection, together
-// with a function that performs a given write outside of the Source, or fails t. The collection
+// table of a database. open is called for each test. It returns a Source over a new, empty
+// collection, and functions that write and compact that collection, or it fails t. The collection
 // must keep at most historyBytes of history; zero means the default of the collection. open
-// registers a t.Cleanup that closes the collection. Cases that write through a server or need
-// consecutive versions are skipped.
+// registers a t.Cleanup that closes the collection. Cases that need HTTP paths for single objects
+// or consecutive versions are skipped.
 func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnlySource, except ...Exceptions) {
 	target := reference.NewReadOnly("source",
 		func(t T, s Setup) ReadOnlySource { return open(t, s.HistoryBytes) }, reference.Interceptors{})
@@ -48,8 +47,8 @@ func TestReadOnlySource(t *testing.T, open func(t T, historyBytes int64) ReadOnl
 	testSource(t, target, except)
 }
 
-// testNewestStateHasWrites tests that a list of the newest state has every write that was
-// acknowledged before it, even if the Source lags behind the writer.
+// testNewestStateHasWrites tests that a list of the newest state contains every write that was
+// acknowledged before the list, even if the Source lags behind the writer.
 func testNewestStateHasWrites(t *testing.T, c ReadOnlySource) {
 	for i := range 20 {
 		key := listwatch.Key{Namespace: harness.DefaultNamespace, Name: fmt.Sprint("object-", i)}
@@ -94,7 +93,8 @@ func testSource(t *testing.T, target Target, except []Exceptions) {
 // Exceptions maps the IDs of cases to the reasons for skipping them.
 type Exceptions map[string]string
 
-// sourceContract tests properties of a Watcher that no wire protocol shows.
+// sourceContract lists the tests that call a Source and its Watchers directly. They check
+// properties that an HTTP client cannot observe.
 var sourceContract = []struct {
 	name string
 	run  func(*sourceTest)
@@ -136,8 +136,8 @@ func (s *sourceTest) watch(ctx context.Context) listwatch.Watcher {
 	return w
 }
 
-// wantEvents reads the next events, which must be of the objects with the given names. Each read
-// has room for the given number of events (batch).
+// wantEvents reads events of the objects with the given names, in that order. Each read has room
+// for batch events.
 func (s *sourceTest) wantEvents(w listwatch.Watcher, batch int, names ...string) {
 	s.Helper()
 	dst := make([]listwatch.Event, batch)
@@ -234,7 +234,7 @@ func testPollAndWake(s *sourceTest) {
 		s.Errorf("Position returned %d after an event of version %d", at, dst[n-1].Version)
 	}
 	s.create("c")
-	// Wake replaces the first function, so only a second call of it is left in calls.
+	// Wake must call its function at most once. A second call would be in calls now.
 	again := make(chan struct{}, 8)
 	p.Wake(func() { again <- struct{}{} })
 	<-again // returns immediately, because an event is pending

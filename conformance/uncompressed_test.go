@@ -12,9 +12,9 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// If a compression is not available, the server must not refuse the request (RFC 9110,
-// section 12.5.3; RFC 7692, section 5.1). It must send the events uncompressed, without a
-// header that names a compression.
+// If the requested compression is not available, the server must not refuse the request (RFC 9110,
+// section 12.5.3; RFC 7692, section 5.1). It must send the events uncompressed, without a header
+// that names a compression.
 func TestUnavailableCompressionIsIgnored(t *testing.T) {
 	things, object := newCollectionWithObject(t)
 	servers := startServers(t, things)

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A writeLog contains the acknowledged writes as their writers recorded them. It is safe
-// for concurrent use.
+// A writeLog contains the acknowledged writes, as recorded by their writers. It is safe for
+// concurrent use.
 type writeLog struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -45,7 +45,7 @@ func (w *writeLog) add(write *recordedWrite) {
 	}
 }
 
-// fewestVisible returns the smallest number of events that any selector sees.
+// fewestVisible returns the number of events of the selector that has the fewest.
 func (w *writeLog) fewestVisible() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,7 +41,8 @@ type ownedObject struct {
 	data    []byte
 }
 
-// newWriter returns a writer with its own object names. actor selects its random source.
+// newWriter returns a writer whose object names start with the given name. actor selects its random
+// source; see newRandom.
 func newWriter(name string, actor uint64, things *store.Collection, l *writeLog) *writer {
 	return &writer{
 		name: name, things: things, log: l, rand: newRandom(actor), owned: make(map[listwatch.Key]*ownedObject),
@@ -122,8 +123,8 @@ func (w *writer) delete(ctx context.Context, key listwatch.Key) error {
 	return w.record(&recordedWrite{version: object.Version, key: key}, old, nil)
 }
 
-// record adds an acknowledged write to the log. The previous state comes from the writer's
-// memory.
+// record adds an acknowledged write to the log. old is the previous state of the object, as the
+// writer remembers it, or nil.
 func (w *writer) record(change *recordedWrite, old *ownedObject, now []byte) (err error) {
 	if now != nil {
 		if change.now, err = newObjectContent(now); err != nil {
@@ -155,8 +156,8 @@ var unusualNumbers = []string{
 	"123456789012345678901234567890.5", "3.141592653589793238462643383279",
 }
 
-// unusualTexts are fragments of JSON strings: characters outside the basic plane, combining
-// and joined characters, right-to-left text, line separators, control characters, a lone
+// unusualTexts are fragments of JSON strings: characters outside the Basic Multilingual Plane,
+// combining and joined characters, right-to-left text, line separators, control characters, a lone
 // surrogate and all escapes.
 var unusualTexts = []string{
 	"plain ", "caf\u00e9 ", "e\u0301a\u030a\u0323 ", "\U00010348\U0002070e ",
@@ -167,7 +168,7 @@ var unusualTexts = []string{
 	"\u0e01\u0e33\u0e49 ", "\u65e5\u672c\u8a9e ",
 }
 
-// spec returns a unique spec of about size bytes.
+// spec returns a random spec for an object of about size bytes.
 func (w *writer) spec(size int) []byte {
 	spec := fmt.Appendf(nil, `{"writer":"%s","n":%d,"none":null,"deep":[[[{"a":[]},{}]]],"yes":true,"odd":[0`, w.name,
 		w.writes)
@@ -182,8 +183,8 @@ func (w *writer) spec(size int) []byte {
 	return append(spec, `"}`...)
 }
 
-// text returns about size bytes of the content of a JSON string. It starts with unusual
-// fragments.
+// text returns about size bytes of text for a JSON string, already escaped. The text starts with
+// unusual fragments.
 func (w *writer) text(size int) []byte {
 	var text []byte
 	for len(text) < min(size, 1<<10)/8 {

@@ -28,8 +28,9 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestCases runs every case in every variant of its transports, as subtests such as
 // TestCases/handshake/accept-q/ws-gorilla. A run without a filter also fails if a variant was left
-// out, or if a case does not declare the abilities that it uses. Under the race detector or with
-// -short, only the variants that reducedVariants returns are run, unless -all is set.
+// out, or if a case does not declare exactly the abilities that it uses. Under the race detector or
+// with -short, each case runs only in the variants that reducedVariants returns, unless -all is
+// set.
 func TestCases(t *testing.T) {
 	ran, used := map[string]bool{}, map[string]harness.Ability{}
 	targets, reduced := map[string]harness.Target{}, reducedVariants()
@@ -68,9 +69,9 @@ func TestCases(t *testing.T) {
 // reducedVariants returns the variants (implementations of a transport) in which each case runs
 // under the race detector or with -short. A case for a single transport tests the implementations
 // of that transport, so it runs in all of its variants. The rule of any other case does not depend
-// on the transport, so the case runs in one variant only. This is the variant in which the fewest
-// cases of its group run so far. If there are several, it is the one in which the fewest cases of
-// the group can run. The command make long-variants runs the other variants.
+// on the transport, so the case runs in one variant only: the variant that was chosen for the
+// fewest cases of the group so far. In a tie, reducedVariants chooses the variant that the fewest
+// cases of the group support. The command make long-variants runs the other variants.
 func reducedVariants() map[string][]string {
 	chosen, runs, fits := map[string][]string{}, map[string]int{}, map[string]int{}
 	for _, c := range All() {
@@ -128,7 +129,7 @@ func TestReducedVariantsCoverEachGroup(t *testing.T) {
 	}
 }
 
-// undetected lists the abilities whose use by a case cannot be observed.
+// undetected lists the abilities whose use TestCases cannot detect.
 const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.KubernetesPaths | harness.Namespaces |
 	harness.FieldSelectors
 
@@ -186,7 +187,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 
 var livesIn = regexp.MustCompile(`^lives in (\S+) ((?:Test|Fuzz)\w+)$`)
 
-// checkCoveredBy checks that c.CoveredBy names an existing test.
+// checkCoveredBy checks that c.CoveredBy names an existing test, or says what the rule needs.
 func checkCoveredBy(t *testing.T, c harness.Case) {
 	t.Helper()
 	if c.CoveredBy == "" || strings.HasPrefix(c.CoveredBy, "needs ") {

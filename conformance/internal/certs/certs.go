@@ -44,8 +44,8 @@ func newAuthority() *Authority {
 // bubble starts.
 var valid = [2]time.Time{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)}
 
-// Issue returns a new certificate with a new key. It calls the function change to complete the
-// template before it signs the certificate.
+// Issue returns a new certificate with a new key. It calls change to complete the template before
+// it signs the certificate.
 func (a *Authority) Issue(change func(*x509.Certificate)) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: newSerial(), NotBefore: valid[0], NotAfter: valid[1], KeyUsage: x509.KeyUsageDigitalSignature,
@@ -70,8 +70,8 @@ func ForUser(user string) func(*x509.Certificate) {
 	}
 }
 
-// The functions below panic on errors, which occur only if the system has no source of
-// randomness.
+// newKey, newSerial and sign panic on errors, which occur only if the system has no source of
+// randomness or a case asks for an invalid certificate.
 
 func newKey() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

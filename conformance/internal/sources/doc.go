@@ -1,3 +1,3 @@
-// Package sources has no code, only tests: every Source of this repository passes the conformance
-// cases.
+// Package sources contains only tests: they run the conformance cases over the sources of the main
+// module.
 package sources

@@ -14,11 +14,11 @@ var all = flag.Bool("all", false, "run every case over every source under the ra
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// withoutWireCases returns the cases to skip for a Source that does not encode objects. It returns
-// no cases without the race detector, or if the flag -all is set. Such a Source passes objects on
-// as it got them, so it cannot fail the cases about requests, connections, and the encoding and
-// size of events. The package cases runs these cases over the memory store, and
-// TestBoltStoreIsASource over a store that encodes objects.
+// withoutWireCases returns the cases to skip for a Source that does not encode objects. Such a
+// Source cannot fail the cases about requests, connections, and the encoding and size of events.
+// Package cases runs these cases over the memory store, and TestBoltStoreIsASource runs them over a
+// store that encodes objects. Without the race detector, or with the flag -all, withoutWireCases
+// returns no cases.
 func withoutWireCases() conformance.Exceptions {
 	except := conformance.Exceptions{}
 	if !harness.RaceEnabled || *all {

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A relayedDatabase sends writes to an origin in memory, and reads through a chain of relays of
-// that origin.
+// A relayedDatabase sends writes to an origin, which is a memory store, and reads through a chain
+// of relays of that origin.
 type relayedDatabase struct {
 	*memory.DB
 	depth   int
@@ -91,8 +91,8 @@ func (r *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch
 	if err != nil {
 		return nil, err
 	}
-	// A relay lags slightly behind its origin. Wait for the relay, because two cases would notice
-	// the lag: they drain the server or compact the history right after a write.
+	// A relay lags slightly behind its origin. Wait for the relay, because cases that drain the
+	// server or compact the history right after a write would fail during the lag.
 	return o, awaitRelay(ctx, r.Relay,
 		listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
 }

@@ -28,8 +28,7 @@ type owner struct {
 	uids    map[listwatch.Key]listwatch.Version
 }
 
-// newOwner returns the owner of an empty cache. The initial version of the cache is the parameter
-// start.
+// newOwner returns the owner of an empty cache at version start.
 func newOwner(t conformance.T, historyBytes int64, start listwatch.Version) *owner {
 	t.Helper()
 	d := listwatch.Description{
@@ -79,8 +78,8 @@ func TestCacheIsASource(t *testing.T) {
 	}, withoutWireCases())
 }
 
-// Versions may start at 1, for example in a database table that counts its changes: it is empty at
-// version 1, and its first write has version 2.
+// Versions may start at 1. For example, a database table that counts its changes may be empty at
+// version 1, so that its first write has version 2.
 func TestCasesAcceptTheFirstVersions(t *testing.T) {
 	target := reference.NewReadOnly("first-versions", func(t harness.T, s harness.Setup) reference.ReadOnly {
 		o := newOwner(t, s.HistoryBytes, 1)

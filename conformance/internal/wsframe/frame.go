@@ -1,5 +1,5 @@
-// Package wsframe encodes and decodes single WebSocket frames (RFC 6455). Tests can also
-// build invalid frames with it.
+// Package wsframe encodes and decodes single WebSocket frames (RFC 6455). Tests can also build
+// invalid frames.
 package wsframe
 
 import (
@@ -12,7 +12,7 @@ import (
 	"io"
 )
 
-// The opcodes of RFC 6455, section 5.2, and the bits of a frame's first byte.
+// Opcodes and bits in the first byte of a frame (RFC 6455, section 5.2).
 const (
 	OpContinuation, OpText, OpBinary, OpClose, OpPing, OpPong = 0, 1, 2, 8, 9, 10
 
@@ -52,8 +52,8 @@ func Close(code uint16) Frame {
 	return Frame{First: Final | OpClose, Payload: binary.BigEndian.AppendUint16(nil, code)}
 }
 
-// maskingKey is the key of every masked frame that this package encodes. A constant makes tests
-// reproducible.
+// maskingKey is the key of every masked frame that this package encodes. The key is fixed, so that
+// tests are reproducible.
 var maskingKey = [4]byte{0xA5, 0x5A, 0x0F, 0xF0}
 
 // Bytes returns the encoded frame.
@@ -65,7 +65,7 @@ func (f Frame) Bytes() []byte {
 	return append(b, f.Payload...)
 }
 
-// MaskedHeader returns the bytes before the payload of a masked frame with n bytes of payload.
+// MaskedHeader returns the header and masking key of a masked frame with n bytes of payload.
 func MaskedHeader(first byte, n int) []byte { return Frame{First: first, Masked: true}.header(n) }
 
 func (f Frame) header(n int) []byte {

@@ -24,9 +24,9 @@ type invalidRequest struct {
 	ourServerOnly bool
 }
 
-// invalidRequests are watch requests that must fail before a stream starts.
 var longSelector = "?watch=1&labelSelector=" + strings.Repeat("a", 20<<10)
 
+// invalidRequests are watch requests that must fail before a stream starts.
 var invalidRequests = []invalidRequest{
 	{"?watch=maybe", nil, http.StatusBadRequest, "BadRequest", true},
 	{"?watch=1&resourceVersion=abc", nil, http.StatusBadRequest, "BadRequest", true},

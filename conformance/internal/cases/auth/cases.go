@@ -5,12 +5,12 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// tlsSetup enables TLS. tokenSetup requires credentials.
+// tlsSetup enables TLS, and tokenSetup requires credentials.
 var (
 	tlsSetup   = harness.Setup{TLS: true}
 	tokenSetup = harness.Setup{Access: harness.Access{RequireUser: true}}
-	// expirySetup requires credentials too, and they expire after the time in the constant
-	// lifetime, long before a watch without timeoutSeconds would end.
+	// expirySetup requires credentials that expire after lifetime, long before a watch without
+	// timeoutSeconds would end.
 	expirySetup = harness.Setup{Access: harness.Access{RequireUser: true, Lifetime: lifetime}}
 )
 

@@ -14,8 +14,7 @@ func wsNoOrigin(e *harness.Env) {
 	}
 }
 
-// similarOrigins returns foreign origins that resemble the origin of a server. The argument is the
-// origin of the server, without a port.
+// similarOrigins returns foreign origins that resemble own, the origin of a server without a port.
 func similarOrigins(own string) []string {
 	scheme, host, _ := strings.Cut(own, "://")
 	other := map[string]string{"http": "https", "https": "http"}[scheme]

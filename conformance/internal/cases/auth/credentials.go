@@ -93,8 +93,8 @@ func (t *tokenSource) header(_ context.Context, refresh bool) (http.Header, erro
 	return http.Header{"Authorization": {"Bearer " + token}}, nil
 }
 
-// requireToken returns a handler that passes requests with the given token to the handler
-// next, and responds to other requests with 401.
+// requireToken returns a handler that calls next for requests with the given token, and responds to
+// other requests with 401.
 func requireToken(token string, next http.HandlerFunc) http.HandlerFunc {
 	refuse := harness.Respond(http.StatusUnauthorized, harness.StatusJSON(http.StatusUnauthorized, "Unauthorized", nil),
 		"WWW-Authenticate", "Bearer")

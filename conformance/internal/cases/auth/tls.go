@@ -18,8 +18,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// withTLSConfig returns e with a new client whose TLS configuration the function change has
-// modified.
+// withTLSConfig returns a copy of e with a new client. change modifies the client's TLS
+// configuration.
 func withTLSConfig(e *harness.Env, change func(*tls.Config)) *harness.Env {
 	s := *e.Instance
 	s.Network.TLS = s.Network.TLS.Clone()
@@ -84,9 +84,9 @@ func expiredCertificate(e *harness.Env) {
 	})
 }
 
-// wantServerCertificateRefused checks that the client sends no request to a server whose
-// certificate was first modified by the function change and then signed by the given authority.
-// Before that, it checks that the client accepts a server with a valid certificate.
+// wantServerCertificateRefused checks that the client accepts a server with a valid certificate,
+// but sends no request to a server with an invalid one. change makes the certificate invalid, and
+// authority signs it.
 func wantServerCertificateRefused(
 	e *harness.Env, name string, authority *certs.Authority, change func(*x509.Certificate),
 ) {
@@ -116,8 +116,7 @@ func wantServerCertificateRefused(
 	}
 }
 
-// serveTLS starts a TLS server for h. The function configure modifies the TLS configuration of the
-// server.
+// serveTLS starts a TLS server for h. configure modifies the server's TLS configuration.
 func serveTLS(e *harness.Env, h http.Handler, configure func(*tls.Config)) *harness.Route {
 	e.Helper()
 	e.Use(harness.InProcess)
@@ -188,9 +187,9 @@ func closeWithoutNotify(p *harness.ScriptedServer) {
 	harness.StayOpen(p)
 }
 
-// wantTruncationError starts a scripted server. The server performs the step play, which sends one
-// event, and then ends the connection without close_notify. The client must return the event and
-// then an error instead of a clean end.
+// wantTruncationError starts a scripted server that performs play, which sends one event, and then
+// closes the connection without close_notify. The client must return the event and then an error,
+// not a clean end.
 func wantTruncationError(e *harness.Env, name string, h harness.ResponseHeader, play harness.Step) {
 	e.Helper()
 	read := make(chan struct{})

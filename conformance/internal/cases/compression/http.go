@@ -48,8 +48,8 @@ func decode(a *harness.Response, coding string) *decodedResponse {
 // event reads the next event, which is one line.
 func (d *decodedResponse) event() string {
 	d.Helper()
-	// Create the decoder only now: that reads the first bytes, which may arrive only with the first
-	// event.
+	// Creating the decoder reads the first bytes, which may arrive only with the first event.
+	// Therefore create it here and not in decode.
 	if d.in == nil {
 		r, err := decoders[d.Headers.Get("Content-Encoding")](d.Body)
 		if err != nil {
@@ -71,8 +71,8 @@ func gzipCoding(e *harness.Env) { checkCoding(e, "gzip") }
 
 func zstdCoding(e *harness.Env) { checkCoding(e, "zstd") }
 
-// checkCoding opens two compressed watches, one by hand and one through the client, and an
-// uncompressed one. All three must receive each event before the next is written.
+// checkCoding opens two compressed watches, one with a raw request and one through the client, and
+// an uncompressed watch. All three must receive each event before the next is written.
 func checkCoding(e *harness.Env, name string) {
 	start := e.Put("start")
 	plain := decode(e.WatchRaw(harness.From(start)), "")

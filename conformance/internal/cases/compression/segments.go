@@ -20,7 +20,7 @@ func sharedHistory(e *harness.Env) {
 	start := e.Put("start")
 	plain := e.Dial(harness.From(start))
 	var watches []*harness.Watch
-	var separate []*deflateWatch // WebSockets that exclude references to earlier messages
+	var separate []*deflateWatch // WebSockets without context takeover
 	if isWebSocket(e) {
 		separate = append(separate, offerDeflate(e, start, harness.DeflateNoContext),
 			offerDeflate(e, start, harness.DeflateNoContext))

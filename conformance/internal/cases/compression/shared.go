@@ -21,8 +21,8 @@ type frameRecorder struct {
 	transport.Server
 
 	mu sync.Mutex
-	// Guarded by mu. The keys of frames are the addresses of the first bytes of all frames.
-	// compressions contains the compression of each stream.
+	// Guarded by mu. The keys of frames are the addresses of the frames' first bytes, which
+	// identify a frame. compressions contains the compression of each stream.
 	frames       map[*byte]bool
 	compressions []string
 }
@@ -89,8 +89,8 @@ func sharedOnce(e *harness.Env) {
 	}
 }
 
-// defaultCompression returns the compression that this module's server applies for a client that
-// accepts gzip or offers permessage-deflate.
+// defaultCompression returns the compression that this module's server uses if the client accepts
+// gzip or offers permessage-deflate.
 func defaultCompression(e *harness.Env) string {
 	switch e.Variant.Server.(type) {
 	case *websocket.Server:

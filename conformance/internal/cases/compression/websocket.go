@@ -32,8 +32,8 @@ func deflate(texts ...string) (messages [][]byte) {
 	return messages
 }
 
-// inflate decompresses a message (RFC 7692, section 7.2.2). The message may refer to the text of
-// earlier compressed messages, which is the second argument.
+// inflate decompresses a message (RFC 7692, section 7.2.2). The message may refer to history, the
+// text of the earlier compressed messages.
 func inflate(message []byte, history string) (string, error) {
 	// The empty final block marks the end for the reader.
 	all := strings.NewReader(string(message) + harness.SyncMarker + "\x01\x00\x00\xff\xff")
@@ -46,7 +46,7 @@ type deflateWatch struct {
 	*harness.Response
 	offer    string
 	accepted bool
-	// takeover means that messages may refer to earlier messages. Then history is the text of the
+	// If takeover is true, messages may refer to earlier messages, and history is the text of the
 	// compressed messages so far.
 	takeover bool
 	history  string
@@ -282,10 +282,11 @@ func wsDeclined(e *harness.Env) {
 		harness.DeflateNoContext + "; unknown", harness.DeflateNoContext + ", " + harness.DeflateNoContext, "foo",
 		harness.DeflateNoContext + "; server_max_window_bits=99",
 	} {
-		// nhooyr waits seconds for the end of a handshake response that it refuses.
+		// The server cuts the connection, because nhooyr would otherwise wait seconds for the end
+		// of a handshake response that it refuses.
 		if s, err := serveDeflate(e, answer, harness.CutConnection).TryDial("", anyCoding); err == nil {
-			// gorilla looks only for permessage-deflate without context, and nhooyr ignores the
-			// size of the window.
+			// gorilla checks only for permessage-deflate without context takeover, and nhooyr
+			// ignores the window size.
 			if !e.IsVariant("ws-gorilla") && !(e.IsVariant("ws-nhooyr") && strings.HasSuffix(answer, "=99")) {
 				e.Errorf("the client accepts the answer %q, want an error", answer)
 			}

@@ -20,10 +20,11 @@ const frameSize = 16 << 10
 // queues events of one frame each on all other streams. When the window opens, no stream
 // may get ahead of another by more than two events.
 //
-// A small event precedes the others, and the server sends it when all of them exist. Then every
-// stream queues all of its events before the window opens. Without the small event, each stream
-// would have queued only its first event, and the scheduler of net/http skips a stream whose
-// handler is slow to queue the rest.
+// A small event precedes these events. Each handler blocks while it sends the small event, until
+// receiveOneEach opens the window for it. By then the case has written all other events, so each
+// handler queues all of its events before the window opens fully. Without the small event, each
+// handler would block on its first event, and the scheduler of net/http skips a stream whose
+// handler is slow to queue more.
 func h2OneConn(e *harness.Env) {
 	const watches, events, maxDifference = 100, 4, 2
 	start := e.Put("start")
@@ -56,7 +57,8 @@ func h2OneConn(e *harness.Env) {
 		if !counted {
 			continue
 		}
-		// A frame with the end of an event may have the next event, too.
+		// A frame that ends one event may also contain the next event. The small event is not
+		// counted.
 		got[f.StreamID] = p.EventCount(f.StreamID) - 1
 		done += got[f.StreamID] - before
 		least, greatest := minMax(got)
@@ -68,8 +70,8 @@ func h2OneConn(e *harness.Env) {
 }
 
 // receiveOneEach receives one event on each of the given streams. It opens the window of the
-// connection in small steps, so that less than one step of the next events arrives. Still smaller
-// steps would exceed the number of WINDOW_UPDATE frames that a server tolerates.
+// connection in small steps, so that it receives less than one step of the following events. With
+// even smaller steps, it would send more WINDOW_UPDATE frames than a server tolerates.
 func receiveOneEach(p *harness.HTTP2Conn, streams []uint32) {
 	const step = 1 << 10
 	window := 0

@@ -102,9 +102,8 @@ func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
 	}
 }
 
-// writeOnRequest starts a goroutine that changes an object for each call of the function
-// write. A call blocks only if atOnce changes are already queued. The function stop waits
-// for the last change.
+// writeOnRequest starts a goroutine that changes an object for each call of write. A call blocks
+// only while atOnce changes are queued. stop waits for the last change.
 func writeOnRequest(e *harness.Env, random *rand.Rand, atOnce int) (write, stop func()) {
 	requests, done := make(chan struct{}, atOnce), make(chan struct{})
 	go func() {
@@ -132,7 +131,7 @@ func subscribeRace(e *harness.Env) {
 	e.Concurrently(watchers, func(i int) (err error) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
-		write() // a write that races with the open below
+		write() // a write that races with openLateWatch
 		watches[i], err = openLateWatch(e, i)
 		return err
 	})

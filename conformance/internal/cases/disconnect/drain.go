@@ -170,8 +170,8 @@ func drainRateLimited(e *harness.Env) {
 	}
 }
 
-// drainNoLoss runs a client behind a proxy, which switches from the drained server to another
-// server of the same collection.
+// drainNoLoss runs a client that connects through a proxy. The proxy switches from the drained
+// server to another server of the same collection.
 func drainNoLoss(e *harness.Env) {
 	other := e.WithReplica()
 	e.Use(harness.InProcess)

@@ -62,7 +62,7 @@ func resetWithinEvent(e *harness.Env) {
 		e.Put("a")
 		f.catchUp()
 		before := conns.Count()
-		conns.ResetAllAfter(100) // 100 bytes end within an event
+		conns.ResetAllAfter(100) // an event is longer than 100 bytes
 		for range 3 {
 			e.Put("a")
 		}
@@ -126,7 +126,7 @@ func reconnectStorm(e *harness.Env) {
 			e.Fatal(err)
 		}
 	}
-	<-time.After(3 * time.Minute) // the backoff starts over after a connection of two minutes
+	<-time.After(3 * time.Minute) // the backoff resets after a connection has lasted two minutes
 	start := time.Now()
 	close(cut)
 	<-time.After(time.Minute)
@@ -147,8 +147,8 @@ func reconnectStorm(e *harness.Env) {
 	}
 }
 
-// noLeaks opens watches and ends them, half of them by a reset of the connection. Afterwards
-// no goroutines of the watches may remain.
+// noLeaks opens watches, closes half of them, and resets the connections of the other half.
+// Afterwards no goroutines of the watches may remain.
 func noLeaks(e *harness.Env) {
 	const cycles, slack = 60, 15
 	env, conns := e.WithConnections()

@@ -34,8 +34,8 @@ func h2ResetStream(e *harness.Env) {
 	}
 }
 
-// serveH2Script starts a server that answers one watch on each connection by hand, and then sends
-// the connection on the returned channel.
+// serveH2Script starts a server that accepts one watch on each connection, and then sends the
+// connection on the returned channel. The case writes all further frames itself.
 func serveH2Script(e *harness.Env) (*harness.Route, <-chan *h2peer.Peer) {
 	e.Use(harness.InProcess)
 	l := memnet.Listen()
@@ -100,8 +100,8 @@ func h2PingTimeout(e *harness.Env) {
 	var all []*resumingWatch
 	for range streams {
 		all = append(all, newResumingWatch(env, r, start))
-		// net/http offers a new connection to other requests only after it has served the request
-		// for which it opened the connection. Fake time advances only when that has happened.
+		// net/http lets other requests use a new connection only after the request for which it
+		// opened the connection has received it. Fake time advances only after that.
 		<-time.After(time.Millisecond)
 	}
 	e.Put("a")

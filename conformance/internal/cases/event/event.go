@@ -167,7 +167,7 @@ func dialAt(e *harness.Env, path, query string) *harness.Watch {
 
 func unknownType(e *harness.Env) {
 	future := harness.AddedEvent("b", "6")
-	future.Type = listwatch.EventType(200) // is sent as UNKNOWN
+	future.Type = listwatch.EventType(200) // encoded as UNKNOWN
 	script, at := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5"), future, harness.AddedEvent("c", "7")))
 	w := e.Follow(e.Remote(at), 1)
 	if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != "a" {

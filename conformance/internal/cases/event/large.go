@@ -19,8 +19,8 @@ func framings(e *harness.Env) []framing.Framer {
 	return framing.Default().Framers()
 }
 
-// putLarge writes an object that contains text. If a server other than this module's rejects
-// the object, putLarge skips the case.
+// putLarge writes an object that contains text. It skips the case if a server other than this
+// module's rejects the object.
 func putLarge(e *harness.Env, name, text string) listwatch.Version {
 	e.Helper()
 	v, err := e.TryPutJSON(name, `{"text":"`+text+`"}`)
@@ -37,9 +37,9 @@ func large1MiB(e *harness.Env) { checkLargeObject(e, 1<<20) }
 
 func large3MiB(e *harness.Env) { checkLargeObject(e, 3<<20) }
 
-// checkLargeObject writes an object of the given size and checks that it arrives intact: in
-// a watch that was opened before the write, in a watch of each framing that was opened
-// after it, and in a raw watch, whose HTTP/2 flow control windows have the default size.
+// checkLargeObject writes an object of the given size and checks that it arrives intact in a watch
+// opened before the write, in watches opened after it in each framing, and in a raw watch, which
+// keeps the default flow-control windows of HTTP/2.
 func checkLargeObject(e *harness.Env, size int) {
 	before := e.Put("before")
 	live, text := e.Dial(harness.From(before)), harness.RandomText(size, 1)

@@ -50,8 +50,9 @@ func fragileValues() map[string]any {
 	}
 }
 
-// putFragileValues writes an object with fragileValues. If a server rejects the number beyond the
-// range of float64, as Kubernetes does, putFragileValues writes the object without that number.
+// putFragileValues writes an object with fragileValues. If a server other than this module's
+// rejects the number beyond the range of float64, as Kubernetes does, putFragileValues writes the
+// object without that number.
 func putFragileValues(e *harness.Env, name string) {
 	e.Helper()
 	values := fragileValues()

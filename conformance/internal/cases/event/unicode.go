@@ -150,8 +150,8 @@ func unicodeSurrogates(e *harness.Env) {
 	if i < 0 {
 		e.Fatalf("the list of %d objects does not contain the object a", len(page.Items))
 	}
-	// Decoding replaces each unpaired surrogate with U+FFFD. Therefore the comparison accepts
-	// a server that keeps the surrogate, and a server that has replaced it with U+FFFD.
+	// Decoding replaces each unpaired surrogate with U+FFFD. Therefore the comparison accepts both
+	// a server that keeps the surrogate and a server that replaces it with U+FFFD.
 	want := decodeSpec(page.Items[i])
 	checkAllFramings(e, harness.From(before), func(mediaType string, object []byte) {
 		if diff := cmp.Diff(want, decodeSpec(object)); diff != "" {
@@ -176,8 +176,9 @@ var numbers = map[string]string{
 	"pi": "3.14159265358979323846264338327950288",
 }
 
-// putNumbers writes an object with numbers, and returns them. A server may refuse the number beyond
-// the range of float64, as Kubernetes does. Then putNumbers writes the other ones.
+// putNumbers writes an object with the numbers, and returns the numbers that it wrote. If a server
+// other than this module's rejects the number beyond the range of float64, as Kubernetes does,
+// putNumbers writes the object without that number.
 func putNumbers(e *harness.Env) map[string]string {
 	e.Helper()
 	written := maps.Clone(numbers)

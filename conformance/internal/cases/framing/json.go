@@ -66,9 +66,9 @@ func fieldOrderFree(e *harness.Env) {
 	}
 }
 
-// withReadSizes returns e with a client whose connections limit the size of each read. The function
-// next returns that limit; its argument is the number of bytes read so far. The connections also
-// copy the bytes of each read into the writer tee.
+// withReadSizes returns a copy of e with a client whose connections limit the size of each read to
+// next(n), where n is the number of bytes read so far. The connections also copy all bytes that
+// they read to tee.
 func withReadSizes(e *harness.Env, next func(read int) int, tee io.Writer) *harness.Env {
 	s := *e.Instance
 	dial := s.Network.Dial
@@ -125,7 +125,7 @@ func coalesced(e *harness.Env) {
 		e.Put(fmt.Sprintf("n-%d", i%10))
 	}
 	// segment is the number of bytes that the connection holds back and then delivers together. No
-	// TCP segment is longer than that, and all events together are longer.
+	// TCP segment is longer, and all events together are longer.
 	const segment = 64 << 10
 	held := &harness.HeldBytes{Enough: segment}
 	s := *e.Instance

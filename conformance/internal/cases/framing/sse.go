@@ -19,7 +19,8 @@ var sseOnly = []framing.Framer{framing.SSE{}}
 
 func useSSE(r *client.Remote) { r.Framings = sseOnly }
 
-// An sseEvent is one server-sent event as received: the values of each field, in order.
+// An sseEvent is a received server-sent event. It maps the name of each field to its values, in
+// order.
 type sseEvent map[string][]string
 
 // readSSEEvent returns the next event with data. It skips events without data.
@@ -47,8 +48,8 @@ func readSSEEvent(a *harness.Response) sseEvent {
 	}
 }
 
-// check returns an error unless s is the expected event at the version v. The parameter want
-// describes that event, such as "ADDED a".
+// check returns an error unless s is the event that want describes, such as "ADDED a", at version
+// v.
 func (s sseEvent) check(want string, v listwatch.Version) error {
 	event := strings.Join(s["data"], "\n")
 	kind, _, _ := strings.Cut(want, " ")
@@ -134,8 +135,8 @@ func sseContentType(e *harness.Env) {
 	}
 }
 
-// An sseVector is a stream of server-sent events with the names of the objects and the last
-// event ID that a client must read from it.
+// An sseVector is a stream of server-sent events, the names of the objects that a client must read
+// from it, and the last event ID at its end.
 type sseVector struct{ name, stream, events, lastID string }
 
 func sseVectors() []sseVector {

@@ -82,7 +82,7 @@ func acceptQ0(e *harness.Env) {
 		}
 	}
 	e.WatchRaw("", "Accept", "application/json;q=0").WantRefused(http.StatusNotAcceptable, "NotAcceptable")
-	// A list may be available in other formats than JSON.
+	// A list may be available in formats other than JSON.
 	list := e.ListRaw("", "Accept", "application/json;q=0, */*")
 	if list.Status == http.StatusNotAcceptable {
 		list.WantRefused(http.StatusNotAcceptable, "NotAcceptable")

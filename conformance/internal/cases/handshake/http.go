@@ -91,7 +91,7 @@ func method405(e *harness.Env) {
 	for _, path := range paths {
 		for _, method := range []string{"HEAD", "PUT", "PATCH", "DELETE"} {
 			if method == "DELETE" && !e.Supports(harness.InProcess) {
-				continue // a server that is not ours may really delete the collection
+				continue // another implementation may really delete the collection
 			}
 			a := e.RequestRaw(method, path+"?watch=1")
 			if method == "HEAD" {

@@ -44,8 +44,8 @@ func wsVersion(e *harness.Env) {
 	}
 }
 
-// hasKey reports whether the handshake of a WebSocket has a key. Over HTTP/2 it has no key
-// (rfc8441#section-5).
+// hasKey reports whether the handshake of a WebSocket has a key. Over HTTP/2 it has no key (RFC
+// 8441, section 5).
 func hasKey(w harness.Variant) bool { return !w.OpensOverHTTP2() }
 
 func wsNoKey(e *harness.Env) {

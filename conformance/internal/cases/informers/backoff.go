@@ -14,8 +14,8 @@ const (
 	firstBackoff = 800 * time.Millisecond
 	// maxBackoff is slightly longer than the limit of 30 seconds.
 	maxBackoff = 31 * time.Second
-	// tolerance is the time by which a delay may exceed the backoff, because a client adds the time
-	// in Retry-After, and a short delay after a stream that ends at once.
+	// tolerance is the time by which a delay may exceed the backoff. A client adds the time in
+	// Retry-After, and a short delay after a stream that ends at once.
 	tolerance = 2 * time.Second
 )
 
@@ -63,9 +63,8 @@ func gapsBetween(times []time.Time) []time.Duration {
 	return all
 }
 
-// wantGaps checks the gaps between requests. The parameter failures is the number of requests
-// that failed at first. The next request opened a healthy stream, and later requests failed
-// again.
+// wantGaps checks the gaps between requests. failures is the number of requests that failed at
+// first. The next request opened a healthy stream, and later requests failed again.
 func wantGaps(e *harness.Env, name string, gaps []time.Duration, failures int) {
 	e.Helper()
 	if len(gaps) <= failures+2 {
@@ -94,9 +93,9 @@ func wantGrowth(e *harness.Env, name string, gaps []time.Duration) {
 			late = max(late, gap)
 		}
 	}
-	// Full jitter makes at least 14 late delays random up to 30 s, and the early ones up to 3.2 s.
-	// The probability that all late delays are at most as long as the longest early one is less
-	// than 1 in 100 trillion.
+	// With full jitter, the late delays (at least 14) are random up to 30 s, and the early ones are
+	// at most 3.2 s. The probability that no late delay is longer than the longest early one is
+	// less than 1 in 100 trillion.
 	if early > 4*firstBackoff+tolerance || late <= early || late > maxBackoff+tolerance {
 		e.Errorf("%s: waited %v, want delays that start at %v and double up to 30 s", name, gaps, firstBackoff)
 	}

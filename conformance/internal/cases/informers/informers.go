@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// injectRandomFaults performs random writes and faults. At the end it lets the client
-// connect again and waits until the cache has caught up.
+// injectRandomFaults performs random writes and injects random faults. At the end it lets the
+// client connect again and waits until the cache has caught up.
 func injectRandomFaults(c *harness.CachedEnv, steps int) {
 	random := c.Random()
 	for range steps {
@@ -63,7 +63,8 @@ func CachesConverge(e *harness.Env) {
 	for _, c := range all {
 		e.WantCopy(c.Cache)
 	}
-	// The random writes may have deleted every object that a cache failed to update.
+	// A defect could go unnoticed if the last random writes deleted every object that a cache
+	// failed to update. Therefore compare again after another write.
 	e.Put("a")
 	e.Settle()
 	for _, c := range all {

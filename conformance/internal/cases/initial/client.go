@@ -18,7 +18,7 @@ type requestLog struct {
 	queries []url.Values // guarded by mu
 }
 
-// record returns a handler that records the query of a request and passes the request to step.
+// record returns a handler that records the query of each request and then calls step.
 func (l *requestLog) record(step http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
@@ -82,10 +82,9 @@ func openInitial(ctx context.Context, e *harness.Env, at *harness.Route) listwat
 	return w
 }
 
-// readCompleteState returns the names of the objects before the end of the initial events. A
-// client may report an error instead of retrying, but it must not resume from a part of the
-// state. After an error, readCompleteState requests the state again, as a caller of the client
-// would.
+// readCompleteState reads the initial events to their end, and returns the names of the objects. A
+// client may report an error instead of retrying, but it must not resume from a part of the state.
+// After an error, readCompleteState requests the state again, as a caller of the client would.
 func readCompleteState(ctx context.Context, e *harness.Env, at *harness.Route, w listwatch.Watcher) map[string]bool {
 	e.Helper()
 	defer func() { w.Close() }()

@@ -181,8 +181,8 @@ func initialEmpty(e *harness.Env) {
 	}
 }
 
-// initialWritesDuring opens watches while another goroutine writes. The initial events and
-// the changes of each watch must add up to the state at its last event.
+// initialWritesDuring opens watches while another goroutine writes. The initial events of each
+// watch, updated by its changes, must equal the state at its last event.
 func initialWritesDuring(e *harness.Env) {
 	// Some writes race with the opening of each watch, and some follow its initial events,
 	// so that the watch always has events to read.

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// The constant blocks is the number of blocks in a bomb. Each block expands to blockBytes
-	// zeros, and all blocks together expand to 1 GiB.
+	// A bomb has 1024 blocks. Each block expands to blockBytes zeros, and all blocks together
+	// expand to 1 GiB.
 	blocks, blockBytes = 1 << 10, 1 << 20
 	// maxMemory is the number of bytes that a client may allocate to read a bomb.
 	maxMemory = 32 << 20
 )
 
-// A bomb is compressed text that expands to 1 GiB. It consists of the bytes in head, followed by
-// many copies of the bytes in block. The constant blocks is the number of copies.
+// A bomb is compressed text that expands to 1 GiB. It consists of head, followed by 1024 copies of
+// block.
 type bomb struct{ head, block []byte }
 
 // deflateLast compresses parts in one stream and returns the compressed form of the last part,

@@ -19,9 +19,8 @@ import (
 const (
 	// smallLimit is the limit of a client for one event. The cases send larger events.
 	smallLimit = 64 << 10
-	// maxRead is the number of bytes that the client may read before it gives up. It
-	// exceeds smallLimit, because the client reads into buffers and opens flow control
-	// windows.
+	// maxRead is the number of bytes that the client may read before it rejects the event. It
+	// exceeds smallLimit, because the client reads into buffers and opens flow-control windows.
 	maxRead = 16 << 20
 	// firstBytes is the number of bytes after which the server pauses, so that the client can close
 	// the stream. Without the pause, the bytes in the buffers of the kernel, which may exceed
@@ -75,11 +74,10 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 	}
 }
 
-// sendUnfinishedEvent returns a step that sends an event without its end. The event consists of the
-// text beginning, followed by copies of the text block. The step sends firstBytes at once, and
-// sends the rest of sentBytes only if the client has not closed the stream within half of Patience,
-// while the case still waits for the client. Over WebSocket, the step sends one message with one
-// fragment per block.
+// sendUnfinishedEvent returns a step that sends an event without its end: beginning, followed by
+// copies of block. The step sends firstBytes and then waits for half of Patience, which ends before
+// the case gives up. If the client has not closed the stream by then, the step sends the rest of
+// sentBytes. Over WebSocket, the step sends one message with one fragment per block.
 func sendUnfinishedEvent(beginning, block string) harness.Step {
 	return func(p *harness.ScriptedServer) {
 		sendBlock := func() { p.Send(block) } // the client may have closed the connection
@@ -218,8 +216,7 @@ func checkRedirectLimit(e *harness.Env) {
 	}
 }
 
-// redirectHandler returns a handler that redirects each request. The second argument is a function
-// that returns the new URL.
+// redirectHandler returns a handler that redirects each request to the URL returned by to.
 func redirectHandler(code int, to func(r *http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", to(r))

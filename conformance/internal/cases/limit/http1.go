@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// An attack is an ambiguous request. Two parsers may find its end at different positions,
-// so that one of them reads a part of its body as another request.
+// An attack is an ambiguous request. Two parsers may disagree about where it ends, so that one of
+// them reads a part of its body as another request.
 type attack struct {
 	name, headers, body string
 	// alsoAllowed is a status that is allowed in addition to 400. If mayStayOpen is true, a server

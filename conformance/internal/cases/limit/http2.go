@@ -10,8 +10,7 @@ import (
 	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
-// A flood calls the function in its field write repeatedly, without waiting for responses. In the
-// first call the argument n is 0, in the second 1, and so on.
+// A flood calls write repeatedly, without waiting for responses. n counts the calls from 0.
 type flood struct {
 	name  string
 	times int
@@ -60,10 +59,10 @@ func h2RapidReset(e *harness.Env) {
 	checkAlive(e)
 }
 
-// sendFlood calls the function write the given number of times, or until the server closes the
-// connection, and then calls the function last. It waits until isLast recognizes the server's
-// response to that last call, or until the server closes the connection. written is the number of
-// successful calls of write. closed reports whether the server closed the connection.
+// sendFlood calls write the given number of times, or until a call fails, and then calls last. It
+// waits until isLast returns true for a frame from the server, which is the response to last, or
+// until the server closes the connection. written is the number of successful calls of write.
+// closed reports whether the server closed the connection.
 func sendFlood(
 	e *harness.Env, times int, write func(p *http2.Framer, n uint32) error, last func(p *http2.Framer) error,
 	isLast func(http2.Frame) bool,
@@ -134,7 +133,7 @@ func h2ContinuationFlood(e *harness.Env) {
 	checkAlive(e)
 }
 
-// maxTestedStreams is the greatest limit on concurrent streams that h2ConcurrentStreams tests.
+// maxTestedStreams is the highest limit on concurrent streams that h2ConcurrentStreams tests.
 const maxTestedStreams = 1000
 
 func h2ConcurrentStreams(e *harness.Env) {

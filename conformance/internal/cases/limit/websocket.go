@@ -36,8 +36,8 @@ func wsClientTalks(e *harness.Env) {
 	}
 }
 
-// wsFloods are the floods of wsClientFloods. Each is a start and many copies of a piece, because
-// building a whole flood of 16 MiB would take longer than the server needs to refuse it.
+// wsFloods are the floods of wsClientFloods. Each consists of start and many copies of piece,
+// because building a whole flood of 16 MiB would take longer than the server needs to refuse it.
 var wsFloods = []struct {
 	name         string
 	start, piece []byte
@@ -80,7 +80,7 @@ func wsClientFloods(e *harness.Env) {
 	checkAlive(e)
 }
 
-// sendMasked sends frames as a client does: masked.
+// sendMasked masks and sends frames, as a client does.
 func sendMasked(a *harness.Response, frames ...wsframe.Frame) {
 	for _, f := range frames {
 		f.Masked = true

@@ -47,7 +47,7 @@ func rvOpaqueClient(e *harness.Env) {
 	}
 }
 
-// sourceWithoutEpoch hides the epoch of a source. Many servers of other vendors have none.
+// sourceWithoutEpoch hides the epoch of a source, because many other servers have no epoch.
 type sourceWithoutEpoch struct{ listwatch.Source }
 
 // Describe returns the description without the epoch.
@@ -57,9 +57,9 @@ func (s sourceWithoutEpoch) Describe() listwatch.Description {
 	return d
 }
 
-// storeReset replaces the collection behind a URL. With epochs, the new collection has even
-// greater versions than the old one, so that only the epoch reveals the change. Without epochs,
-// it has smaller ones, as after a restore from a backup.
+// storeReset replaces the collection that a URL serves. With epochs, the new collection has higher
+// versions than the old one, so that only the epoch reveals the change. Without epochs, the new
+// collection has lower versions, as after a restore from a backup.
 func storeReset(e *harness.Env) {
 	for _, epochs := range []bool{true, false} {
 		old, restored := e.WithNewCollection(), e.WithNewCollection()

@@ -36,7 +36,8 @@ func expiredNeverSkips(e *harness.Env) {
 	watchFromEveryVersion(e, first, func(floor listwatch.Version) bool { return floor == edge })
 }
 
-// slidingWindow limits the history to a part of the writes of expiredBytesNeverSkips.
+// slidingWindow limits the history so that it retains only some of the writes of
+// expiredBytesNeverSkips.
 var slidingWindow = harness.Setup{HistoryBytes: 16 << 10}
 
 // expiredBytesNeverSkips is like expiredNeverSkips, but the server drops events because of a
@@ -51,8 +52,9 @@ func expiredBytesNeverSkips(e *harness.Env) {
 }
 
 // watchFromEveryVersion opens a watch at every version from first-2 on, except zero, which means
-// any version. Watches that start before some version, the floor, must get 410. Watches that start
-// at or after the floor must receive every event after their start. isValid checks the floor.
+// any version. The floor is the first version at which a watch does not expire. Watches at the
+// floor and at every later version must receive every event after their start. isValid reports
+// whether the floor is acceptable.
 func watchFromEveryVersion(e *harness.Env, first listwatch.Version, isValid func(floor listwatch.Version) bool) {
 	e.Helper()
 	var floor listwatch.Version // the oldest version from which a watch was served

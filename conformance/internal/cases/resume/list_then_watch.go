@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// maxAttempts returns the maximum number of lists that listThenWatch requests. A watch follows
-// each list.
+// maxAttempts returns the maximum number of attempts of listThenWatch. Each attempt is a list and a
+// watch.
 func maxAttempts() int {
 	if harness.RaceEnabled {
 		return 150
@@ -30,8 +30,8 @@ type listedWatch struct {
 // watch. No other collection is written, so the events of a watch must have consecutive
 // versions.
 func listThenWatch(e *harness.Env) {
-	// The constant before is the number of writes that race with each list. The constant after is
-	// the number of writes that race with the start of each watch.
+	// before is the number of writes that race with each list. after is the number of writes that
+	// race with the start of each watch.
 	const before, after = 3, 3
 	writes := make(chan struct{}, before+after)
 	var writer sync.WaitGroup

@@ -82,7 +82,7 @@ func matchRules(e *harness.Env) {
 type listState struct {
 	*harness.Env
 	past, newest listwatch.Version
-	// firstPage is the first page of a list with a limit of 2. Its version equals the field past.
+	// firstPage is the first page of a list with a limit of 2. Its version equals past.
 	firstPage listPage
 }
 
@@ -105,8 +105,8 @@ func (l listState) check(r listRule, rv string, want listExpectation) {
 	want(listResponse{l.ListRaw(query), l, query, r.paging})
 }
 
-// checkContinue reads the remaining pages of a list. Together, all pages must show the state
-// at the version of the first page, in spite of later writes.
+// checkContinue reads the remaining pages of a list. Together, all pages must show the state at the
+// version of the first page, without later writes.
 func checkContinue(e *harness.Env, first listPage) {
 	e.Helper()
 	items, p := maps.Clone(first.items), first

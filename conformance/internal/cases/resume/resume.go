@@ -19,10 +19,11 @@ func fromRV(e *harness.Env) {
 	}
 }
 
-// restart reads a history in sessions of one to three events, each over a new connection.
+// restart reads a history in sessions. Each session uses a new watch and reads at most three
+// events.
 func restart(e *harness.Env) { resumeOver(e, []*harness.Env{e}) }
 
-// crossTransport is like restart, but takes the next variant for each session.
+// crossTransport is like restart, but uses another variant for each session.
 func crossTransport(e *harness.Env) {
 	sessions := []*harness.Env{e}
 	for _, w := range e.OtherVariants() {

@@ -233,7 +233,7 @@ func selectProperty(e *harness.Env) {
 				e.Fatalf("%s after %d steps (-want +got):\n%s", selector, done, diff)
 			}
 		}
-		harness.Project(e.History[since:], labels, selectors["size"]) // called to update labels
+		harness.Project(e.History[since:], labels, selectors["size"]) // updates labels
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // readExactly reads events until it has read the newest write. The test fails unless the events are
 // exactly the writes after the given version, in order. readExactly returns the last version that
-// it read, and the error that ended the stream, if any. An ERROR event is an error too.
+// it read and the error that ended the stream, if any. An ERROR event counts as an error.
 func readExactly(s *harness.Watch, after listwatch.Version) (listwatch.Version, error) {
 	s.Helper()
 	at, newest := after, s.Newest()
@@ -127,9 +127,9 @@ func boundedMemory(e *harness.Env) {
 	}
 }
 
-// noSilentDrop has three readers. In each round the first one reads, the second one reads with
-// a probability of one half, and the last one does not read. The history soon drops the
-// events that a reader has not read.
+// noSilentDrop has three readers. In each round the first reader reads, the second reads with a
+// probability of one half, and the third does not read. The history soon drops the events that a
+// reader has not read.
 func noSilentDrop(e *harness.Env) {
 	const readers, rounds, burst = 3, 14, 4
 	random := e.Random()

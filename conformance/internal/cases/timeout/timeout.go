@@ -32,8 +32,8 @@ func wantDuration(e *harness.Env, start time.Time, want time.Duration) {
 	}
 }
 
-// maxDuration returns the time that a watch of the given duration may last: a tenth more, and in
-// real time also the Patience of a busy machine.
+// maxDuration returns the time that a watch with the given timeout may last: a tenth longer, and in
+// real time also longer by Patience, because the machine may be busy.
 func maxDuration(e *harness.Env, want time.Duration) time.Duration {
 	if e.Setup.FakeTime {
 		return want + want/10
@@ -107,8 +107,8 @@ func timeoutDefaultJitter(e *harness.Env) {
 	if shortest < minTimeout || longest > 2*minTimeout+time.Second {
 		e.Errorf("watches ended after %v to %v, want %v to %v", shortest, longest, minTimeout, 2*minTimeout)
 	}
-	// The probability that 16 random times fall within a quarter of the range is 1 in 10
-	// million.
+	// The probability that 16 random times fall within a quarter of the range is about 1 in 90
+	// million, and 1 in 11 million for a run of all 8 variants.
 	if longest-shortest < minTimeout/4 {
 		e.Errorf("all %d watches ended within %v of each other, want random times", watches, longest-shortest)
 	}
@@ -231,8 +231,7 @@ func pongMissing(e *harness.Env) {
 	s.Want("ADDED b")
 }
 
-// later starts a timer that writes an object after the given time. The case does not end before
-// that write.
+// later starts a timer that writes an object after wait. The case does not end before the write.
 func later(e *harness.Env, wait time.Duration, name string) {
 	done := make(chan struct{})
 	e.Cleanup(func() { <-done })
