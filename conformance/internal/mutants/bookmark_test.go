@@ -8,8 +8,8 @@ import (
 )
 
 // bookmarkMutants are servers and clients with one defect each, which the cases about bookmarks
-// must detect. Their sources create the bookmarks themselves, because correct bookmarks from the
-// server would hide the defect.
+// must detect. Mutants with wrong bookmarks create all bookmarks in the source, because correct
+// bookmarks from the server would hide the defect; see onBookmarks.
 var bookmarkMutants = []mutant{
 	{
 		Name: "sends-unrequested-bookmarks", Breaks: []string{"bookmark/opt-in"},
@@ -60,8 +60,8 @@ func bookmarkAt(v listwatch.Version) listwatch.Event {
 }
 
 // onBookmarks returns a function that wraps a source. Whenever a Poll finds no event and the
-// position has advanced since the last bookmark, the watchers of the wrapper add a bookmark. The
-// function change modifies that bookmark first.
+// position has advanced since the last bookmark, the watchers of the wrapper return a bookmark that
+// change has modified.
 func onBookmarks(change func(b listwatch.Event) listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &bookmarkingSource{s, change} }
 }

@@ -126,9 +126,9 @@ func (o *oneEventReceiver) Receive() (framing.WatchEvent, error) {
 	return o.Receiver.Receive()
 }
 
-// A heartbeatSender adds a heartbeat to each batch of frames. The stream's encoder does not know of
-// the heartbeat, so the stream stays in its segment (events that are compressed with one history),
-// although the history of its client now also contains the heartbeat.
+// A heartbeatSender adds a heartbeat to each batch of frames. The stream's encoder does not know
+// about the heartbeat, so it keeps compressing with the shared history of its segment. The client's
+// history differs from then on, because it contains the heartbeat.
 type heartbeatSender struct {
 	transport.Sender
 	encoder transport.Encoder

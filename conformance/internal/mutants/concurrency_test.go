@@ -68,12 +68,11 @@ var concurrencyMutants = []mutant{
 	},
 }
 
-// An eventChange returns the events that a watcher receives in place of the event e, as in
-// onEvents.
+// An eventChange returns the events that a watcher receives in place of e; see onEvents.
 type eventChange = func(e listwatch.Event, seen int) []listwatch.Event
 
-// onEachWatcher is like onEvents, but calls the function change for each watcher to get a
-// separate eventChange. The argument n is the number of the watcher, and starts at 1.
+// onEachWatcher is like onEvents, but calls change for each watcher to get a separate eventChange.
+// n is the number of the watcher, counted from 1.
 func onEachWatcher(change func(n int64) eventChange) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &perWatcherSource{Source: s, change: change} }
 }

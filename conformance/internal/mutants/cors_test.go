@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// allowedOrigin is the origin that the server of these cases allows.
+// allowedOrigin is the origin that the server allows in the cases about requests from web pages.
 const allowedOrigin = "https://app.example.com"
 
 // corsMutants are servers with one defect each, which the cases about requests from web pages

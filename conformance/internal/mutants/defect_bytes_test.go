@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
-// onFrames returns a function that makes a transport send changed event payloads. The envelope
-// that the transport puts around a payload stays valid.
+// onFrames returns a function that wraps a transport. The wrapper changes the payloads of events,
+// but their envelopes stay valid.
 func onFrames(change func(payload []byte) []byte) func(transport.Server) transport.Server {
 	return func(s transport.Server) transport.Server { return &frameChangingServer{s, change} }
 }
@@ -62,7 +62,7 @@ type frameChangingSender struct {
 	change func([]byte) []byte
 }
 
-// Send sends changed copies, because the caller may share the frames.
+// Send sends changed copies, because other streams may share the frames.
 func (f *frameChangingSender) Send(frames [][]byte) error {
 	changed := make([][]byte, len(frames))
 	for i, frame := range frames {
@@ -72,7 +72,7 @@ func (f *frameChangingSender) Send(frames [][]byte) error {
 }
 
 // onWrites returns a function that wraps a handler. The wrapper replaces the bytes of each write to
-// a WebSocket with the result of the function change. It has no effect on other transports.
+// a hijacked WebSocket connection with the result of change. It has no effect on other transports.
 func onWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,8 +81,8 @@ func onWrites(change func([]byte) []byte) func(http.Handler) http.Handler {
 	}
 }
 
-// onReads is like onWrites, but changes the bytes that are read from the connection. The function
-// change must keep their number.
+// onReads is like onWrites, but changes the bytes that the server reads. change must keep their
+// number.
 func onReads(change func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,8 +133,8 @@ func (a *alteredConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// onClientConns returns a function that copies a client. The copy passes each new connection to the
-// function change.
+// onClientConns returns a function that copies a client. The copy calls change for each new
+// connection.
 func onClientConns(change func(*alteredConn)) func(transport.Client) transport.Client {
 	return onClientNetwork(onConns(func(c net.Conn) net.Conn {
 		altered := &alteredConn{Conn: c}
@@ -174,8 +174,7 @@ func withNormalClose(p []byte) []byte {
 	return joinFrame(head[0], []byte{0x03, 0xe8})
 }
 
-// replace returns a function that replaces each occurrence of the string old. The replacement is
-// the string text.
+// replace returns a function that replaces each occurrence of old with text.
 func replace(old, text string) func([]byte) []byte {
 	return func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(old), []byte(text)) }
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// onRequests returns a function that copies a client. The copy alters its requests with the first
-// function and its receivers with the second. Either function may be nil.
+// onRequests returns a function that wraps a client. The wrapper calls request to alter each
+// request, and receiver to replace each receiver. Either function may be nil.
 func onRequests(
 	request func(*transport.Request), receiver func(transport.Receiver) transport.Receiver,
 ) func(transport.Client) transport.Client {
@@ -42,15 +42,15 @@ func (a *alteredClient) Dial(ctx context.Context, r *transport.Request) (transpo
 	return a.receiver(receiver), nil
 }
 
-// CloseIdleConnections is forwarded to the wrapped client.
+// CloseIdleConnections closes the idle connections of the wrapped client, if it has this method.
 func (a *alteredClient) CloseIdleConnections() {
 	if idle, ok := a.Client.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
 }
 
-// withDecoder returns a function that copies a client. The copy uses another decoder for
-// one framing.
+// withDecoder returns a function that wraps a client. The wrapper decodes the framing f with
+// decoder.
 func withDecoder(f framing.Framer, decoder func(io.Reader) framing.Decoder) func(transport.Client) transport.Client {
 	return onRequests(func(r *transport.Request) {
 		all := r.Framings
@@ -150,13 +150,13 @@ func skipInvalidElements(r io.Reader) framing.Decoder {
 	})
 }
 
-// alteredReceiver changes the errors of a Receiver.
+// alteredReceiver is a receiver that replaces errors.
 type alteredReceiver struct {
 	transport.Receiver
 	end func(error) error
 }
 
-// Receive replaces an error with the result of the function a.end.
+// Receive replaces an error with the result of end.
 func (a *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	e, err := a.Receiver.Receive()
 	if err != nil {
@@ -165,8 +165,8 @@ func (a *alteredReceiver) Receive() (framing.WatchEvent, error) {
 	return e, err
 }
 
-// onReceiveError returns a function that copies a client. The copy passes the error that ends a
-// stream to the function end, and returns the result of that function instead of the error.
+// onReceiveError returns a function that wraps a client. The wrapper replaces the error that ends a
+// stream with the result of end.
 func onReceiveError(end func(error) error) func(transport.Client) transport.Client {
 	return onRequests(nil, func(r transport.Receiver) transport.Receiver { return &alteredReceiver{r, end} })
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // onEvents returns a function that wraps a source. The watchers of the wrapper replace each event
-// with the events that the function change returns, if any. The argument seen is the number of
-// earlier events of the same watcher.
+// with the result of change, which may be empty. seen is the number of earlier events of the same
+// watcher.
 func onEvents(change func(e listwatch.Event, seen int) []listwatch.Event) func(listwatch.Source) listwatch.Source {
 	return func(s listwatch.Source) listwatch.Source { return &eventChanger{s, change} }
 }
@@ -32,7 +32,8 @@ func (e *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.
 	return &changedWatcher{Watcher: w, Change: e.change}, nil
 }
 
-// A changedWatcher replaces each event with the result of Change. Events in Pending come first.
+// A changedWatcher returns the events in Pending first, and then replaces each event with the
+// result of Change.
 type changedWatcher struct {
 	listwatch.Watcher
 	Change  func(e listwatch.Event, seen int) []listwatch.Event
@@ -76,16 +77,16 @@ func (c *changedQueries) Watch(ctx context.Context, q listwatch.Query) (listwatc
 	return c.Source.Watch(ctx, q)
 }
 
-// onData returns a function that wraps a source. The wrapper searches every object for the string
-// old, and replaces its first occurrence with the string text.
+// onData returns a function that wraps a source. The wrapper replaces the first occurrence of old
+// in the object of each event with text.
 func onData(old, text string) func(listwatch.Source) listwatch.Source {
 	return onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		return []listwatch.Event{withData(e, bytes.Replace(e.Object.Data, []byte(old), []byte(text), 1))}
 	})
 }
 
-// withData returns a copy of e with other data. Watchers that share e keep the original
-// object.
+// withData returns a copy of e with other data. The original object, which other watchers may
+// share, does not change.
 func withData(e listwatch.Event, data []byte) listwatch.Event {
 	o := &listwatch.Object{Key: e.Object.Key, Version: e.Object.Version, Labels: e.Object.Labels, Data: data}
 	return listwatch.Event{Type: e.Type, Initial: e.Initial, Object: o, Version: e.Version}

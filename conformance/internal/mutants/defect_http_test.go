@@ -17,7 +17,7 @@ func onRequest(change func(r *http.Request)) func(http.Handler) http.Handler {
 	}
 }
 
-// onQuery is like onRequest for the query parameters.
+// onQuery is like onRequest, but changes the query parameters.
 func onQuery(change func(q url.Values)) func(http.Handler) http.Handler {
 	return onRequest(func(r *http.Request) {
 		q := r.URL.Query()
@@ -100,8 +100,8 @@ func (e *errorWriter) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (e *errorWriter) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// acceptEveryUpgrade returns a function that wraps a handler. The wrapper answers upgrade
-// requests with 101 and the given header lines, and then closes the connection.
+// acceptEveryUpgrade returns a function that wraps a handler. The wrapper responds to upgrade
+// requests with 101 and the header lines that lines returns, and then closes the connection.
 func acceptEveryUpgrade(lines func(r *http.Request) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

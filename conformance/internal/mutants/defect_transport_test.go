@@ -14,9 +14,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// onAccept returns a function that wraps a transport. The wrapper passes the options of each stream
-// to the first function, and the accepted stream to the second. Both functions may alter what they
-// receive, and either may be nil.
+// onAccept returns a function that wraps a transport. The wrapper calls options to alter the
+// options of each stream, and change to alter the accepted stream. Either function may be nil.
 func onAccept(
 	options func(*transport.Options), change func(*transport.Stream),
 ) func(transport.Server) transport.Server {
@@ -29,7 +28,7 @@ type interceptedServer struct {
 	change  func(*transport.Stream)
 }
 
-// Accept calls i.options before the wrapped Accept and i.change after it.
+// Accept calls options before the wrapped Accept and change after it.
 func (i *interceptedServer) Accept(
 	w http.ResponseWriter, r *http.Request, o transport.Options,
 ) (*transport.Stream, error) {
@@ -43,8 +42,7 @@ func (i *interceptedServer) Accept(
 	return stream, err
 }
 
-// onSend returns a function that wraps a transport. The wrapper sends frames by calling the
-// function send.
+// onSend returns a function that wraps a transport. The wrapper's streams call send to send frames.
 func onSend(send func(next transport.Sender, frames [][]byte) error) func(transport.Server) transport.Server {
 	return onAccept(nil, func(s *transport.Stream) { s.Sender = &interceptedSender{s.Sender, send} })
 }
@@ -54,11 +52,11 @@ type interceptedSender struct {
 	send func(next transport.Sender, frames [][]byte) error
 }
 
-// Send calls the function i.send.
+// Send calls send with the wrapped sender.
 func (i *interceptedSender) Send(frames [][]byte) error { return i.send(i.Sender, frames) }
 
-// onClose returns a function that wraps a transport. The wrapper closes streams by calling the
-// function close.
+// onClose returns a function that wraps a transport. The wrapper's streams call close when they are
+// closed.
 func onClose(close func(next transport.Sender, end transport.End) error) func(transport.Server) transport.Server {
 	return onAccept(nil, func(s *transport.Stream) { s.Sender = &closeInterceptor{s.Sender, close} })
 }
@@ -68,10 +66,11 @@ type closeInterceptor struct {
 	close func(next transport.Sender, end transport.End) error
 }
 
-// Close calls the function c.close.
+// Close calls close with the wrapped sender.
 func (c *closeInterceptor) Close(end transport.End) error { return c.close(c.Sender, end) }
 
-// onConns returns a function that wraps all connections of a network.
+// onConns returns a function that alters a network. change wraps each new connection of that
+// network.
 func onConns(change func(net.Conn) net.Conn) func(transport.Network) transport.Network {
 	return func(n transport.Network) transport.Network {
 		dial := n.Dial
@@ -117,7 +116,7 @@ type frameFilter struct {
 // frameHeaderSize is the size of an HTTP/2 frame header.
 const frameHeaderSize = 9
 
-// Read returns the frames that are not dropped.
+// Read returns the bytes of the frames that are not dropped.
 func (f *frameFilter) Read(p []byte) (int, error) {
 	for len(f.frame) == 0 {
 		head, err := f.In.Peek(frameHeaderSize)
@@ -137,8 +136,7 @@ func (f *frameFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// onDials returns a function that wraps a client. The wrapper opens streams by calling the function
-// dial.
+// onDials returns a function that wraps a client. The wrapper calls dial to open streams.
 func onDials(
 	dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error),
 ) func(transport.Client) transport.Client {
@@ -150,7 +148,7 @@ type dialInterceptor struct {
 	dial func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 }
 
-// Dial calls the function d.dial.
+// Dial calls dial with the wrapped client.
 func (d *dialInterceptor) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return d.dial(d.Client, ctx, r)
 }
@@ -211,7 +209,7 @@ func (b *bufferingWatcher) Close() error {
 	return b.Watcher.Close()
 }
 
-// dialFunc is the type of function that [onDials] uses to open a stream.
+// A dialFunc opens a stream with c; see onDials.
 type dialFunc = func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error)
 
 // withLimit returns a function that dials with the given size limit for events.

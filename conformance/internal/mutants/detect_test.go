@@ -12,8 +12,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// detects reports whether c fails on the target in any variant. A case that passes despite every
-// defect proves nothing.
+// detects reports whether c fails on the target in any variant.
 func detects(t *testing.T, c harness.Case, target harness.Target) (failed bool) {
 	if c.RunsIn(harness.FakeTime) {
 		for _, v := range c.VariantsOn(target) {
@@ -46,10 +45,10 @@ func failsInBubble(ctx context.Context, c harness.Case, target harness.Target, v
 	return started && r.failed.Load()
 }
 
-// A bubbleT is the [harness.T] of a case in a bubble, which is expected to fail: it must not make
-// the test fail, and its messages do not matter.
+// A bubbleT is the [harness.T] of a case that runs in a synctest bubble and is expected to fail. It
+// records a failure without failing the test, and discards all messages.
 type bubbleT struct {
-	ctx      context.Context // of the bubble, which T.Context returns
+	ctx      context.Context // the context of the bubble, returned by Context
 	name     string
 	failed   atomic.Bool
 	mu       sync.Mutex
@@ -79,7 +78,7 @@ func (b *bubbleT) Cleanup(f func()) {
 	b.cleanups = append(b.cleanups, f)
 }
 
-// cleanUp reports a panic as a failure, and calls the cleanup functions, the last one first.
+// cleanUp records a panic as a failure, and calls the cleanup functions in reverse order.
 func (b *bubbleT) cleanUp() {
 	if p := recover(); p != nil {
 		b.failed.Store(true)

@@ -1,7 +1,8 @@
-// Package mutants has no code, only tests: the conformance cases run against mutants, which are
-// this module's server or client with one defect each. Every case that a mutant breaks must
-// detect it, and every case must have a mutant, which shows that the case can fail.
+// Package mutants contains only tests. They run the conformance cases against mutants, each of
+// which is this module's server or client with one defect. Every case that a mutant breaks must
+// detect it. Every case must have a mutant, which shows that the case can fail.
 //
-// The cases of the WebSocket protocol, frame by frame, are tests of this package, too: only this
-// module needs them, and their mutants have the same parts as the others.
+// This package also contains the cases that test the WebSocket protocol frame by frame. They are
+// here because only this module needs them, and because their mutants are built from the same
+// parts.
 package mutants

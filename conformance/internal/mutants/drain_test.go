@@ -60,8 +60,8 @@ var drainMutants = []mutant{
 	},
 }
 
-// ignoreClose returns a function that wraps a transport. In the wrapper, the Close method of a
-// stream does nothing if its argument is the given End.
+// ignoreClose returns a function that wraps a transport. The wrapper's streams do nothing on
+// Close(ignored).
 func ignoreClose(ignored transport.End) func(transport.Server) transport.Server {
 	return onClose(func(next transport.Sender, end transport.End) error {
 		if end == ignored {

@@ -97,8 +97,8 @@ var dropMutants = []mutant{
 	},
 }
 
-// skipVersions returns r with a resourceVersion that is higher by two. Raising it by one might
-// skip no event, because a client may resume from the version before its last event.
+// skipVersions returns a copy of r with its resourceVersion increased by two. An increase by one
+// might skip no event, because a client may resume from the version before its last event.
 func skipVersions(r *transport.Request) *transport.Request {
 	changed, u := *r, *r.URL
 	q := u.Query()

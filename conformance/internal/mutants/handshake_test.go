@@ -108,7 +108,7 @@ var handshakeMutants = []mutant{
 	},
 }
 
-// hesitantSource is a source whose Watch returns only when the first event has arrived.
+// hesitantSource is a source whose Watch returns only after the first event has arrived.
 type hesitantSource struct{ listwatch.Source }
 
 func (h *hesitantSource) Describe() listwatch.Description { return listwatch.Describe(h.Source) }

@@ -9,8 +9,7 @@ import (
 	"github.com/listwatch/listwatch/informer"
 )
 
-// informersMutants are servers and clients with one defect each, which the cases about informers
-// must detect.
+// informersMutants are informers with one defect each, which the cases about informers must detect.
 var informersMutants = []mutant{
 	{
 		Name: "informer-drops-deletions", Breaks: []string{"informer/relist-diff", "informer/final-state-unknown"},
@@ -68,16 +67,14 @@ var informersMutants = []mutant{
 	},
 }
 
-// onCaches returns interceptors that replace the informer's cache with the result of the function
-// change.
+// onCaches returns a defect that replaces the informer's cache with the result of change.
 func onCaches(change func(harness.Cache) harness.Cache) defect {
 	return defect{
 		Informer: func(s listwatch.Source) harness.Cache { return change(harness.NewCache(s, listwatch.Backoff{})) },
 	}
 }
 
-// onNotifications returns interceptors that replace each notification with the notifications that
-// the function change returns for it.
+// onNotifications returns a defect that replaces each notification with the result of change.
 func onNotifications(change func(harness.Notification) []harness.Notification) defect {
 	return onCaches(func(c harness.Cache) harness.Cache { return alteredCache{c, change} })
 }
@@ -95,8 +92,7 @@ func (a alteredCache) Notify(handler func(harness.Notification)) {
 	})
 }
 
-// firstStateCache is a cache that keeps returning the first state that it has seen of each
-// object.
+// firstStateCache is a cache that always returns the first state of each object that it has seen.
 type firstStateCache struct {
 	harness.Cache
 

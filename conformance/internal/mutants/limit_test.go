@@ -130,8 +130,8 @@ func pongsWrongly(p []byte) []byte {
 	return p
 }
 
-// oneConnection returns a dial function that fails after 250 streams, as if all streams had to fit
-// on one connection.
+// oneConnection returns a dialFunc that opens at most 250 streams, as if all streams had to fit on
+// one connection.
 func oneConnection() dialFunc {
 	var dialed atomic.Int64
 	return func(c transport.Client, ctx context.Context, r *transport.Request) (transport.Receiver, error) {

@@ -21,23 +21,22 @@ type mutant struct {
 	Defect defect
 }
 
-// A defect replaces parts of a server or client. Functions such as onEvents, onHeader and onSend
-// build the parts.
+// A defect wraps parts of the reference server or client. Functions such as onEvents, onHeader and
+// onSend build the wrappers.
 type defect = reference.Interceptors
 
 // patience is the time that a case waits for an expected event. It is short because a
 // mutant that withholds an event never sends it.
 const patience = time.Second
 
-// Target returns the reference server with the defect of m.
+// Target returns the reference target with the defect of m.
 func (m mutant) Target() harness.Target {
 	t := reference.New(m.Name, m.Defect)
 	t.Patience = patience
 	return t
 }
 
-// allMutants returns every mutant: this module's server or client with one defect, which a case
-// must detect.
+// allMutants returns the mutants of all groups of cases.
 func allMutants() []mutant {
 	return slices.Concat(
 		handshakeMutants,
@@ -66,8 +65,8 @@ func allMutants() []mutant {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// Most of the time of a run is spent waiting for events that the mutant withholds, so the
-// runs are parallel. Cases that measure memory or goroutines run alone.
+// The runs are parallel, because they spend most of their time waiting for events that the mutant
+// withholds. Cases that measure memory or goroutines run alone.
 func TestEveryMutantIsCaughtByItsCases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: most mutants make a case wait for a timeout")

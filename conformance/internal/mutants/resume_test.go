@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// resumeMutants are servers and clients with one defect each, which the cases of this package must
-// detect.
+// resumeMutants are servers and clients with one defect each, which the cases about versions, lists
+// and resuming must detect.
 var resumeMutants = []mutant{
 	{
 		Name: "resumes-one-late",

@@ -6,8 +6,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// selectorMutants are servers and clients with one defect each, which the cases of this package
-// must detect.
+// selectorMutants are servers with one defect each, which the cases about selectors must detect.
 var selectorMutants = []mutant{
 	{
 		Name: "ignores-label-selectors",

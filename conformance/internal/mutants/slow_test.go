@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// slowMutants are servers and clients with one defect each, which the cases of this package must
+// slowMutants are servers and clients with one defect each, which the cases about slow readers must
 // detect.
 var slowMutants = []mutant{
 	{
@@ -42,7 +42,8 @@ var slowMutants = []mutant{
 		Name: "queues-without-limit", Breaks: []string{"slow/bounded-memory"},
 		Defect: defect{Source: func(s listwatch.Source) listwatch.Source {
 			return unboundedBuffer(onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
-				// Each watch gets a copy of its own, as if frames were encoded for each watch.
+				// Each watch gets its own copy of the object, as if events were encoded for each
+				// watch.
 				return []listwatch.Event{withData(e, bytes.Clone(e.Object.Data))}
 			})(s))
 		}},

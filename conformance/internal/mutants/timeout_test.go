@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// timeoutMutants are servers and clients with one defect each, which the cases of this package must
-// detect.
+// timeoutMutants are servers and clients with one defect each, which the cases about timeouts and
+// heartbeats must detect.
 var timeoutMutants = []mutant{
 	{
 		Name:   "ignores-timeoutSeconds",
@@ -51,7 +51,7 @@ var timeoutMutants = []mutant{
 }
 
 // withTimeout returns a middleware that replaces the timeoutSeconds of each request with the result
-// of the function change.
+// of change.
 func withTimeout(change func(requested string) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// unicodeMutants are servers and clients with one defect each, which the cases about text and
-// numbers must detect.
+// unicodeMutants are servers with one defect each, which the cases about text and numbers must
+// detect.
 var unicodeMutants = []mutant{
 	{
 		Name: "normalizes-unicode", Breaks: []string{"unicode/roundtrip"},
@@ -37,8 +37,7 @@ var unicodeMutants = []mutant{
 	},
 }
 
-// onQueryValues returns a middleware that applies the function change to each value in the query of
-// the URL.
+// onQueryValues returns a middleware that applies change to each value in the query of the URL.
 func onQueryValues(change func(string) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

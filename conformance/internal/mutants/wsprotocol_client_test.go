@@ -17,7 +17,8 @@ import (
 // the neighbors of the surrogates, a byte order mark and noncharacters.
 const sampleText = "aé€𝄞\u007f\u0080\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff\ufeff\ufffd\ufffe"
 
-// eventJSON is the event of the trials. Its length is the size limit of the client.
+// eventJSON is the event that the scripted server sends. Its length is the size limit of the
+// client.
 var eventJSON = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"` + sampleText + `"}}`
 
 // A clientReaction records the pongs and the close frame of a client.

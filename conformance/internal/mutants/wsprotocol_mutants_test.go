@@ -15,9 +15,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// serverMutants and clientMutants have one defect each in the WebSocket protocol. Their Breaks are
-// patterns for [path.Match]. Each case of package wsprotocol that a pattern matches must fail in at
-// least one variant.
+// Each of the serverMutants and clientMutants has one defect in the WebSocket protocol. Its Breaks
+// are patterns for [path.Match]. Every case in wsprotocolCases that a pattern matches must fail in
+// at least one variant.
 var serverMutants = []mutant{
 	{
 		Name: "closes-with-4321",
@@ -195,7 +195,7 @@ var clientMutants = []mutant{
 	},
 }
 
-// sampleOffset returns the offset in p at which the text of an event starts. The cases about UTF-8
+// sampleOffset returns the offset in p at which the text of an event starts. The trials about UTF-8
 // replace that text with invalid bytes. If p contains no event, sampleOffset returns len(p).
 func sampleOffset(p []byte) int {
 	const before = `"text":"`
@@ -212,8 +212,8 @@ const (
 	reserved byte = 0x70
 )
 
-// closesWith returns a function that replaces the code of a close frame. p is the data of one
-// write.
+// closesWith returns a function that replaces the code if p, the data of one write, is a close
+// frame.
 func closesWith(code uint16) func(p []byte) []byte {
 	return func(p []byte) []byte {
 		if len(p) < 2 || p[0] != bitFinal|opClose {
@@ -241,8 +241,8 @@ func replaceNonASCII(f *clientFrame) {
 	}
 }
 
-// onClientFrames returns interceptors that call the function change for each frame of a client
-// before the server reads it. The function must keep the length of the payload.
+// onClientFrames returns a defect that calls change for each frame of a client before the server
+// reads it. change must keep the length of the payload.
 func onClientFrames(change func(*clientFrame)) defect {
 	return defect{Handler: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -268,8 +268,8 @@ func (a *alteredWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}}, buffers, err
 }
 
-// changeFrames calls the function change for the complete client frames at the start of p. It stops
-// at the first frame of 126 bytes or more.
+// changeFrames calls change for the complete client frames at the start of p. It stops at the first
+// frame of 126 bytes or more.
 func changeFrames(p []byte, change func(*clientFrame)) {
 	for len(p) >= 6 && p[1]&0x80 != 0 && p[1] < 0x80|126 {
 		end := 6 + int(p[1]&^0x80)
@@ -291,7 +291,7 @@ func changeFrames(p []byte, change func(*clientFrame)) {
 	}
 }
 
-// brokenBy returns the cases that m must fail.
+// brokenBy returns the cases that must fail with m.
 func brokenBy(t *testing.T, m mutant) (trials []harness.Case) {
 	t.Helper()
 	for _, pattern := range m.Breaks {
@@ -312,7 +312,7 @@ func brokenBy(t *testing.T, m mutant) (trials []harness.Case) {
 	return trials
 }
 
-// The mutants run in parallel because most of the time is spent waiting for frames that a
+// The mutants run in parallel, because they spend most of their time waiting for frames that a
 // mutant does not send.
 func TestFrameCasesDetectTheirMutants(t *testing.T) {
 	if testing.Short() {

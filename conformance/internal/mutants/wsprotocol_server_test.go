@@ -20,8 +20,8 @@ func (t *trial) onServer(e *harness.Env) {
 		_, _ = a.Conn.Write(p) // the server may have closed the connection
 	}
 	if len(t.codes) == 0 {
-		// If t expects no pong, a ping is added: its pong shows that the server has read all
-		// frames and continues.
+		// If t expects no pong, send a ping. Its pong shows that the server has read all frames and
+		// continues.
 		if len(t.pongs) == 0 {
 			probe := ping("and now?")
 			probe.Masked = true

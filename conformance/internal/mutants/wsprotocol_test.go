@@ -14,9 +14,9 @@ import (
 )
 
 // wsprotocolCases returns the cases of the WebSocket protocol. It builds them once, because that
-// takes a while. Cases in the group torture-server send frames from a scripted client to the
-// server, cases in the group torture-client from a scripted server to the client. [cases.All]
-// does not include them.
+// takes a while. In the group torture-server, a scripted client sends frames to the server. In the
+// group torture-client, a scripted server sends frames to the client. [cases.All] does not include
+// these cases.
 var wsprotocolCases = sync.OnceValue(func() []harness.Case {
 	var all []harness.Case
 	for _, trial := range serverTrials() {
@@ -44,9 +44,8 @@ func TestBothEndsFollowTheProtocol(t *testing.T) {
 	}
 	var names []string
 	target := reference.New("listwatch", reference.Interceptors{})
-	// Some known failures wait for a frame that never arrives, so run all of them with a short
-	// timeout. A timeout that is too short can only make one of these runs fail, which is expected
-	// anyway.
+	// Some known failures wait for a frame that never arrives, so all known failures run with a
+	// short timeout. If the timeout is too short, a run fails, as expected of a known failure.
 	impatient := target
 	impatient.Patience = 2 * time.Second
 	isKnown := func(name string) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// A frame is a WebSocket frame. Most trials build one with ping, pong, text, closing or part.
+// A frame is a WebSocket frame. ping, pong, text, closing, part and last build frames.
 type frame = wsframe.Frame
 
 func ping(payload string) frame    { return wsframe.Unfragmented(wsframe.OpPing, payload) }
@@ -15,7 +15,7 @@ func pong(payload string) frame    { return wsframe.Unfragmented(wsframe.OpPong,
 func text(payload string) frame    { return wsframe.Unfragmented(wsframe.OpText, payload) }
 func closing(payload string) frame { return wsframe.Unfragmented(wsframe.OpClose, payload) }
 
-// part returns a fragment that others follow.
+// part returns a fragment of a message that is not the last one.
 func part(op byte, payload string) frame { return frame{First: op, Payload: []byte(payload)} }
 
 // last returns the last fragment of a message.
@@ -35,7 +35,7 @@ var (
 type trial struct {
 	name string
 	sent []frame
-	// raw, if not nil, is sent instead of the frames.
+	// If raw is not nil, it is sent instead of the frames in sent.
 	raw []byte
 	// byteByByte sends each byte with a write of its own.
 	byteByByte bool
@@ -70,7 +70,7 @@ func (t *trial) bytes(masked bool) []byte {
 	}
 	var all []byte
 	for _, f := range t.sent {
-		f.Masked = f.Masked != masked // in a trial, Masked means that the sender masks wrongly
+		f.Masked = f.Masked != masked // in a trial, Masked inverts the correct masking
 		all = append(all, f.Bytes()...)
 	}
 	return all
@@ -85,9 +85,9 @@ func (t *trial) writes(masked bool) [][]byte {
 	return [][]byte{all}
 }
 
-// matchPong searches t.pongs for the given text, and starts at the index done. It returns the index
-// after the match, and whether there was a match. It may skip pongs, because an endpoint may answer
-// only the last of several pings (RFC 6455, section 5.5.3).
+// matchPong searches t.pongs for text, starting at index done. It returns the index after the
+// match, and whether there was a match. It may skip pongs, because an endpoint may respond to only
+// the last of several pings (RFC 6455, section 5.5.3).
 func (t *trial) matchPong(text string, done int) (int, bool) {
 	i := slices.Index(t.pongs[done:], text)
 	return done + i + 1, i >= 0
