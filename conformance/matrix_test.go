@@ -53,9 +53,9 @@ func (m *matrix) markOpened(number int) {
 	}
 }
 
-// All supported cells watch one history at the same time, over sockets. Each watcher is cut
-// off after a random number of bytes, and resumes over another transport. It must receive
-// the history byte for byte, or value for value with CBOR.
+// The watchers of all supported cells watch one history at the same time, over sockets. Each
+// watcher is cut off after a random number of bytes, and resumes over another transport. It must
+// receive the history byte for byte, or value for value with CBOR.
 //
 // All watchers run regardless of -run. Each subtest reports the result of one watcher.
 func TestEveryCellDeliversTheSameHistory(t *testing.T) {

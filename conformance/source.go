@@ -234,7 +234,8 @@ func testPollAndWake(s *sourceTest) {
 		s.Errorf("Position returned %d after an event of version %d", at, dst[n-1].Version)
 	}
 	s.create("c")
-	// Wake must call its function at most once. A second call would be in calls now.
+	// Wake must call its function at most once. Therefore calls must still be empty when this event
+	// arrives.
 	again := make(chan struct{}, 8)
 	p.Wake(func() { again <- struct{}{} })
 	<-again // returns immediately, because an event is pending

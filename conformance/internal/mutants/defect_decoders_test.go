@@ -174,7 +174,6 @@ func onReceiveError(end func(error) error) func(transport.Client) transport.Clie
 // withoutErrorCodes is a client whose watchers hide the error codes of the protocol.
 type withoutErrorCodes struct{ *client.Remote }
 
-// Watch wraps the watcher.
 func (w *withoutErrorCodes) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	watcher, err := w.Remote.Watch(ctx, q)
 	return &codelessWatcher{watcher}, err

@@ -23,7 +23,7 @@ type eventChanger struct {
 // Describe returns the description of the wrapped source.
 func (e *eventChanger) Describe() listwatch.Description { return listwatch.Describe(e.Source) }
 
-// Watch wraps the watcher.
+// Watch opens a watch whose events are replaced.
 func (e *eventChanger) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := e.Source.Watch(ctx, q)
 	if err != nil {

@@ -96,7 +96,7 @@ type hastyWatcher struct {
 	seen int
 }
 
-// Next replaces the watch with one that starts at the version of the second event.
+// After the second event, Next replaces the watch with a watch from the version of that event.
 func (h *hastyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	n, err := h.Watcher.Next(ctx, dst[:1])
 	if h.seen++; h.seen == 2 && err == nil {

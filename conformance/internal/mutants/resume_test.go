@@ -118,7 +118,7 @@ var resumeMutants = []mutant{
 	},
 }
 
-// lenient is a source that treats an expired version as the newest one.
+// lenient is a source that treats an expired version as the newest version.
 type lenient struct{ listwatch.Source }
 
 // Describe returns the description of the wrapped source.

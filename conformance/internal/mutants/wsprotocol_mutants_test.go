@@ -212,8 +212,8 @@ const (
 	reserved byte = 0x70
 )
 
-// closesWith returns a function that replaces the code if p, the data of one write, is a close
-// frame.
+// closesWith returns a function that replaces the code of a close frame. p is the data of one
+// write. Other frames stay unchanged.
 func closesWith(code uint16) func(p []byte) []byte {
 	return func(p []byte) []byte {
 		if len(p) < 2 || p[0] != bitFinal|opClose {

@@ -37,7 +37,7 @@ type trial struct {
 	sent []frame
 	// If raw is not nil, it is sent instead of the frames in sent.
 	raw []byte
-	// byteByByte sends each byte with a write of its own.
+	// byteByByte sends each byte in a separate write.
 	byteByByte bool
 
 	// pongs are the payloads of the expected pongs, in order. All but the last may be

@@ -52,8 +52,8 @@ type deflateWatch struct {
 	history  string
 }
 
-// offerDeflate opens a watch by hand and offers the given WebSocket extensions. The server may
-// accept no extension except permessage-deflate.
+// offerDeflate opens a watch with a raw request and offers the given WebSocket extensions. The
+// server may accept no extension except permessage-deflate.
 func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflateWatch {
 	e.Helper()
 	a := e.WatchRaw(harness.From(start), harness.WebSocketExtensions, offer)
@@ -66,8 +66,8 @@ func offerDeflate(e *harness.Env, start listwatch.Version, offer string) *deflat
 	return &deflateWatch{Response: a, offer: offer, accepted: len(got) > 0, takeover: takeover}
 }
 
-// event reads a message and inflates it if RSV1 marks it as compressed. RSV1 is allowed on
-// the first frame of a message only, and only after the server accepted the offer.
+// event reads a message and inflates it if RSV1 marks it as compressed. RSV1 is allowed only on the
+// first frame of a message, and only if the server has accepted the offer.
 func (d *deflateWatch) event() (text string, compressed bool) {
 	d.Helper()
 	var payload []byte

@@ -161,7 +161,7 @@ func wantNextPage(r listResponse) {
 	r.wantItems(p, want)
 }
 
-// wantBadRequest expects 400, for a continue token together with a version.
+// wantBadRequest expects 400, the response to a continue token together with a version.
 func wantBadRequest(r listResponse) {
 	r.Helper()
 	r.WantRefused(http.StatusBadRequest, "BadRequest")
