@@ -47,7 +47,7 @@ func TestCollectionWithoutNamespaces(t *testing.T) {
 	collectiontest.Run(t, remote, "v1", "")
 }
 
-// The collection behaves like its server.
+// A collection in this process must pass the same tests as a collection behind a URL.
 func TestCollectionInThisProcess(t *testing.T) {
 	collectiontest.Run(t, newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true}), "v1", "default")
 }

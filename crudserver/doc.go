@@ -19,7 +19,7 @@
 //
 // An object is JSON. A write of an object with metadata.resourceVersion, or with the ETag of the
 // object in If-Match, fails if another writer was faster. [store.Collection] has all rules for
-// objects. The client of these verbs is client.Remote, with Go values through package typed.
+// objects. client.Remote is a client for these verbs, and package typed adds Go values.
 //
 // For the paths of Kubernetes, patches, kubectl and client-go, use package kubeapi.
 //

@@ -17,13 +17,13 @@ import (
 // first request, and do not copy it.
 //
 // The gate of Server admits each request, and identifies its user. Any user may read and write. To
-// restrict that, wrap the Handler in a handler that refuses requests. All methods except
-// GET, HEAD and OPTIONS write.
+// restrict that, wrap the Handler in a handler that refuses requests. All methods except GET, HEAD
+// and OPTIONS are writes.
 type Handler struct {
 	// Path is the path of the collection in URLs, without escapes, such as "/flags". If empty,
 	// "/" is used.
 	Path string
-	// Collection holds the objects. [store.CollectionOf] returns the one that memory.New has made.
+	// Collection holds the objects. For the result of memory.New, [store.CollectionOf] returns it.
 	Collection *store.Collection
 	// Server serves the lists and watches, with its limits. Its Source is not used, so several
 	// Handlers can share a Server and its Drain. Writes from web pages of other origins are refused

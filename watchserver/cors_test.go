@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Conformance case cors/simple: a cache must not give a page the response to a request without
-// Origin.
+// Conformance case cors/simple: a cache must not serve the response to a request without an Origin
+// to a page.
 func TestCORSResponsesVaryByOrigin(t *testing.T) {
 	h := watchserver.CORS(http.NotFoundHandler(), []string{"https://app.example.com"})
 	for _, origin := range []string{"", "https://app.example.com", "https://evil.example"} {

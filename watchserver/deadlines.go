@@ -53,7 +53,7 @@ func (s *stream) nextBookmark(now timers.Time) timers.Time {
 // sent a bookmark within a segment could not use the rest of the segment.
 const maxBookmarkDelay = 10 * time.Second
 
-// scheduleBookmark sets the time of the next bookmark after one that was sent now.
+// scheduleBookmark sets the time of the next bookmark, after a bookmark was sent at now.
 func (s *stream) scheduleBookmark(now timers.Time) {
 	s.bookmarkAt, s.bookmarkDeferred = s.nextBookmark(now), false
 }

@@ -17,7 +17,7 @@
 //   - serve.go: the entrance, behind the gate of internal/apihttp. request.go reads the parameters
 //     with the parsers of params.go. list.go answers a list, and watch.go opens a watch.
 //   - stream.go: the state of a stream. step.go, output.go and deadlines.go decide what it sends
-//     and when, for all transports. run.go drives it, and poller.go adapts Watchers that are no
+//     and when, for all transports. run.go drives it, and poller.go adapts Watchers that are not
 //     Pollers. ending.go ends it from outside.
 //   - watches.go: the open watches, and their limits. operate.go lists and ends them.
 //   - trace.go: the hooks.

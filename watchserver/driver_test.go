@@ -66,7 +66,7 @@ func TestIdleWatchTakesOneGoroutineAtMost(t *testing.T) {
 	}
 }
 
-// A steppedServer is a transport whose streams run their driver only in the method step.
+// A steppedServer is a transport whose streams run their driver only when the test calls step.
 type steppedServer struct {
 	transport.Server
 	*steps

@@ -55,7 +55,7 @@ func (s *stream) dueFailure() *failure {
 	return nil
 }
 
-// drain makes s end at time t.
+// drain makes s end cleanly at t.
 func (s *stream) drain(t timers.Time) {
 	s.drainAt.Store(int64(t))
 	s.wake()

@@ -25,7 +25,7 @@ type Endpoint struct {
 	Fields listwatch.FieldSelector
 	// Until is the time until which the client may use the endpoint, such as the expiry of its
 	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests are
-	// refused with the same error. If zero, there is no such time.
+	// refused with the same error. If zero, the endpoint does not expire.
 	//
 	// To end a watch early, cancel the context of its request, preferably with a
 	// *listwatch.Error as the cause, or call [Server.End].

@@ -59,7 +59,7 @@ func (p pollServer) Accept(w http.ResponseWriter, r *http.Request, o transport.O
 }
 
 // onEachPoll is like onEachTransport, but each transport is a pollServer, and it serves the result
-// of the function source.
+// of source.
 func onEachPoll(t *testing.T, source func(listwatch.Source) listwatch.Source, test func(f *fixture, c transport.Client, p *progress)) {
 	var p *progress
 	configure := func(s *watchserver.Server) {

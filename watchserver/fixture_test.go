@@ -69,7 +69,7 @@ func onEachTransport(t *testing.T, configure func(*watchserver.Server), test fun
 	}
 }
 
-// put creates a flag. If the flag exists, put inverts its field Enabled and replaces its labels.
+// put creates a flag. If the flag exists, put inverts Enabled and replaces the labels.
 func (f *fixture) put(name string, labels map[string]string) *Flag {
 	f.Helper()
 	flag, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{Name: name, Labels: labels}})

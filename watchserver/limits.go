@@ -20,9 +20,9 @@ type Limits struct {
 	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
 	// Requests is the maximum number of seats. A list, a read or a write takes one seat while it is
-	// served. A list takes one more for each MiB, up to ten in all. One client may take half of the
-	// seats. Further requests are refused with status 429. The default is [DefaultRequests], as in
-	// kube-apiserver.
+	// served. A list takes one more for each MiB, up to ten seats in total. One client may take
+	// half of the seats. Further requests are refused with status 429. The default is
+	// [DefaultRequests], as in kube-apiserver.
 	Requests int
 	// Writes is the maximum number of writes being executed. One client may take half of them.
 	// Further writes are refused with status 429. The default is [DefaultWrites], as in
@@ -114,7 +114,8 @@ type Usage struct {
 	StoredBytes, HistoryBytes int64
 }
 
-// errTooManyWatches refuses a watch because owner has reached the limit called name.
+// errTooManyWatches returns the error for one more watch when owner has reached the limit called
+// name.
 func errTooManyWatches(name, owner string, limit int) error {
 	return &apihttp.LimitError{Name: name, Err: &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
@@ -123,7 +124,7 @@ func errTooManyWatches(name, owner string, limit int) error {
 	}}
 }
 
-// errShuttingDown refuses a watch because the server drains.
+// errShuttingDown returns the error for a watch that is requested during a drain.
 func errShuttingDown() error {
 	return &listwatch.Error{
 		Code: listwatch.Unavailable, Message: "the server is shutting down; retry shortly, or use another server",
@@ -131,7 +132,7 @@ func errShuttingDown() error {
 	}
 }
 
-// errListTimeout ends a list that took longer than its timeoutSeconds.
+// errListTimeout returns the error for a list that took longer than its timeoutSeconds.
 func errListTimeout(d time.Duration) error {
 	return &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusGatewayTimeout, Reason: "Timeout",

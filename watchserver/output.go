@@ -19,7 +19,7 @@ type batch struct {
 	refs   [64]frames.Ref // the caches of events
 	polled int            // the number of events
 
-	// What the next write sends.
+	// The content of the next write.
 	frames [][]byte
 	bytes  int
 	count  int // the number of events among frames

@@ -14,8 +14,9 @@ import (
 )
 
 // A framePoller is a Poller that also returns the caches for the frames of its events: refs[i] for
-// dst[i]. The cursors of internal/history are framePollers. A Source that wraps such a cursor and
-// changes its events is none, so it cannot send a frame of the unchanged event.
+// dst[i]. The cursors of internal/history are framePollers. A watcher that wraps such a cursor and
+// changes its events is not a framePoller, so its stream never sends the frame of an unchanged
+// event.
 type framePoller interface {
 	listwatch.Poller
 	PollFrames(dst []listwatch.Event, refs []frames.Ref) (int, error)
@@ -99,7 +100,7 @@ func (p *bufferedPoller) read(ctx context.Context) {
 	}
 }
 
-// put buffers events, followed by err if it is not nil, and wakes the caller of Poll.
+// put buffers events, followed by err if it is not nil, and calls the function registered by Wake.
 func (p *bufferedPoller) put(events []listwatch.Event, err error) {
 	p.mu.Lock()
 	p.buffer = append(p.buffer, events...)

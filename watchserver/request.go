@@ -181,7 +181,7 @@ func unsupportedCause(field, value string, supported ...string) listwatch.Cause 
 	}
 }
 
-// errInvalidOptions refuses a combination of parameters, with status 422.
+// errInvalidOptions returns the error of status 422 for a combination of parameters.
 func errInvalidOptions(causes []listwatch.Cause) error {
 	message := "ListOptions is invalid"
 	for _, c := range causes {

@@ -102,8 +102,7 @@ func (s *stream) advance() (more bool) {
 	return !s.state.CompareAndSwap(driverRunning, driverIdle)
 }
 
-// On its first call, open calls Trace.Opened and sends the opening of the framing. Later calls have
-// no effect.
+// open calls Trace.Opened and sends the opening of the framing. Only the first call has an effect.
 func (s *stream) open() error {
 	if s.started {
 		return nil
@@ -155,7 +154,7 @@ func (s *stream) arm(wakeAt, now timers.Time) {
 
 var errClientGone = errors.New("the client has disconnected")
 
-// endFor returns the [transport.End] of a stream that ends with err. It is Finished also if the
+// endFor returns the [transport.End] of a stream that ends with err. It is Finished even if the
 // client has received err as an ERROR event.
 func endFor(err error) transport.End {
 	if _, ok := errors.AsType[*sendError](err); ok || err == errClientGone {
@@ -198,8 +197,8 @@ func (s *stream) logPanic(p any) {
 		"path", s.origin.Value().request.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
-// reason returns the error for Trace.Closed. The parameter cause is the reason for which the driver
-// has ended the stream.
+// reason returns the error for Trace.Closed. cause is the error with which the driver has ended the
+// stream.
 func (s *stream) reason(cause error) error {
 	// net/http cancels the context of a client that disconnects, and also after a write timeout
 	// over HTTP/2.

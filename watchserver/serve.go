@@ -43,8 +43,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 
 // Gate returns a handler that passes a request on to next only if s admits it: if its URL, its
 // headers and its origin are acceptable, and if Access.Authenticator accepts its credentials. Use
-// it for handlers at other paths of the same server, such as ones that write. They get the user
-// from [UserOf]. Serve has the gate built in, and repeats no check if the request has passed it.
+// it for handlers at other paths of the same server, such as handlers that write. They get the user
+// from [UserOf]. Serve includes the gate, and repeats no check if the request has passed it.
 func (s *Server) Gate(next http.Handler) http.Handler { return s.entrance().Handler(next) }
 
 // entrance returns the gate of s.

@@ -51,7 +51,7 @@ type Server struct {
 	Timing Timing
 	// Detach lets the handler return while a watch on a hijacked connection continues, which saves
 	// the memory of the request and of a goroutine with a larger stack (docs/performance.md). Set
-	// it only if no middleware must know about the watches: middleware then sees a request that
+	// it only if no middleware needs to know about the watches: middleware then sees a request that
 	// ends at once, and the end of the request's context does not end the watch.
 	Detach bool
 	// Trace, if not nil, receives events for logging and metrics.

@@ -8,12 +8,13 @@ import (
 
 // SharedCompression selects the watches of a collection whose events are compressed with the
 // history of the events before them, which makes them several times smaller (docs/performance.md).
-// It has an effect on clients that accept gzip, if at least two of them watch the same selection.
+// It affects clients that accept gzip, or permessage-deflate with context takeover, if at least two
+// of them watch the same selection in the same wire form.
 //
-// Whoever can write objects into a watch, and can see the length of its encrypted frames, can find
-// out secrets in other objects of the watch: text that repeats an earlier event takes fewer bytes
-// (the BREACH attack; see docs/protocol.md). Use it where all objects of a watch have one owner, or
-// where no object is confidential. The kind Secret of API version v1 is always excluded.
+// An attacker who can write objects into a watch, and can see the length of its encrypted frames,
+// can learn secrets in other objects of the watch: text that repeats an earlier event takes fewer
+// bytes (the BREACH attack; see docs/protocol.md). Use it where all objects of a watch have one
+// owner, or where no object is confidential. The kind Secret of API version v1 is always excluded.
 type SharedCompression uint8
 
 // The values of [SharedCompression].

@@ -55,7 +55,7 @@ type origin struct {
 }
 
 // An attachment connects a stream to its request, its handler and its transport. Most detached
-// streams need none of its fields, and share the variable named detached.
+// streams need none of its fields, and share the variable detached.
 type attachment struct {
 	// ctx has the values of the request. It ends with the request, unless the stream is detached.
 	ctx       context.Context
@@ -99,14 +99,14 @@ type deadlines struct {
 // A driver takes the steps of a stream.
 type driver struct {
 	state atomic.Int32 // a driverState
-	// driveFunc is the method drive of the stream, or driveScheduled if its sender is a
-	// transport.Scheduler. It is evaluated once, because each evaluation allocates.
+	// driveFunc is stream.drive, or stream.driveScheduled if the sender is a transport.Scheduler.
+	// It is evaluated once, because each evaluation allocates.
 	driveFunc    func()
 	disconnected atomic.Bool // the transport has called the function passed to OnDone
 	ownsConn     bool        // the transport reads the connection; immutable
 
 	// Owned by the driver.
-	started      bool // the method open was called
+	started      bool // open was called
 	reportedSync bool // Stream.Progress was called with a version
 }
 

@@ -196,7 +196,7 @@ const (
 	EndDrained EndReason = "drained"
 	// EndExpired means that the history that the watch needs was dropped: status 410.
 	EndExpired EndReason = "expired"
-	// EndRefused means that the watch was accepted, but ended because the client may no longer have
+	// EndRefused means that the watch was accepted, but ended because its user lost the right to
 	// it. The status is 401, for example when Endpoint.Until has passed, or 403.
 	EndRefused EndReason = "refused"
 	// EndCanceled means that the program ended the watch with another error: the request's context

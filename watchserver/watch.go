@@ -95,7 +95,7 @@ func (s *Server) open(
 	return st, out, nil
 }
 
-// attach returns the attachment of the stream out, which keeps the request only if that is needed.
+// attach returns the attachment of the stream out. It keeps the request only if that is necessary.
 func (s *Server) attach(r *http.Request, e Endpoint, out *transport.Stream) *attachment {
 	keepsRequest := s.Trace != nil || e.Authorize != nil || UserOf(r.Context()).Recheck != nil
 	if out.Detached && !keepsRequest && out.Finish == nil && out.Progress == nil {

@@ -61,7 +61,7 @@ func (w *watchSet) reserve(client string, l Limits) error {
 	return nil
 }
 
-// release gives back a reservation of client.
+// release undoes reserve.
 func (w *watchSet) release(client string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

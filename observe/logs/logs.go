@@ -19,9 +19,9 @@ const DefaultPerSecond = 20
 
 // Watches returns hooks that log a line when a watch ends. The line contains the client, the path,
 // the duration, the numbers of events and bytes, and the reason for the end. The hooks write at
-// most perSecond lines in a second, so that an attacker cannot fill the disk; the next line has the
-// number of lines left out. If perSecond is zero, DefaultPerSecond is used. A negative value means
-// no limit.
+// most perSecond lines in a second, so that an attacker cannot fill the disk; the next line
+// contains the number of omitted lines. If perSecond is zero, DefaultPerSecond is used. A negative
+// value means no limit.
 func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
 	l := limiter{max: cmp.Or(perSecond, DefaultPerSecond)}
 	return &watchserver.Trace{Closed: func(ctx context.Context, w watchserver.Watch, reason watchserver.EndReason,

@@ -8,9 +8,9 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// MaxResources is the number of resources that have series of their own. All further resources
-// share the series of a resource named "other", so that a server of thousands of resources does not
-// overload Prometheus.
+// MaxResources is the maximum number of resources with their own series. All further resources
+// share the series of a resource named "other", so that a server with thousands of resources does
+// not overload Prometheus.
 const MaxResources = 50
 
 // maxWatchSeries is the maximum number of series of the gauge of open watches. The gauge needs a
@@ -27,7 +27,7 @@ type labelSet struct {
 	known map[watchserver.Resource]bool
 }
 
-// The method of returns r itself, or the resource [other] if too many resources were seen before r.
+// of returns r itself, or [other] if too many resources were seen before r.
 func (l *labelSet) of(r watchserver.Resource) watchserver.Resource {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ type gauge struct {
 	kind prometheus.ValueType
 	// hasLabels is false if there is only one series.
 	hasLabels bool
-	// max is true if, of several values with the same labels, the greatest counts, and not their
+	// max is true if values with the same labels are combined into their maximum instead of their
 	// sum.
 	max bool
 }

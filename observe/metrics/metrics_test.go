@@ -67,7 +67,7 @@ func (f *fixture) request(ctx context.Context, target string, resource watchserv
 
 type resourceKey struct{}
 
-// serve serves a request that the method request has returned.
+// serve serves r, which must come from f.request.
 func (f *fixture) serve(w http.ResponseWriter, r *http.Request) {
 	resource := r.Context().Value(resourceKey{}).(watchserver.Resource)
 	f.server.Serve(w, r, watchserver.Endpoint{Source: f.server.Source, Resource: resource})
@@ -87,7 +87,7 @@ func (f *fixture) watch(r *http.Request) {
 	<-f.opened
 }
 
-// A recorder takes some time for each write.
+// A recorder is a ResponseWriter whose writes take writeTime.
 type recorder struct {
 	*httptest.ResponseRecorder
 	writeTime time.Duration

@@ -36,7 +36,7 @@ func (s *scrape) set(g *gauge, v float64, labels ...string) {
 }
 
 // send sends all samples. If the gauge of open watches has more than maxWatchSeries samples, send
-// sends only the greatest samples of the gauge, and the sum of the others as one more sample.
+// sends only the greatest samples of the gauge, and one more sample with the sum of the rest.
 func (s *scrape) send(out chan<- prometheus.Metric) {
 	s.limit(openWatches, maxWatchSeries)
 	for key, v := range s.values {

@@ -7,8 +7,8 @@
 // A watch may last for hours, and a span is exported when it ends. So a watch has two spans, which
 // are linked: "watch open" when it has been accepted, and "watch" when it has ended.
 //
-// The package shares a module with the metrics: the API of OpenTelemetry adds four small modules,
-// and a program that does not import the package does not build them.
+// The package is in the same module as the metrics, because the API of OpenTelemetry adds only four
+// small modules, and a program that does not import the package does not build them.
 package spans
 
 import (
