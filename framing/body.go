@@ -55,8 +55,8 @@ func (w WatchEvent) check() error {
 	return nil
 }
 
-// lenient accepts what encoding/json accepts: a name may occur twice, and an escape may be half of
-// a surrogate pair.
+// lenient accepts the same JSON as encoding/json: a name may occur twice, and an escape may be half
+// of a surrogate pair.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // A bodyReader converts the JSON text of an event to a WatchEvent.
@@ -127,8 +127,8 @@ func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	if source.err != nil {
 		return WatchEvent{}, source.err
 	}
-	// The decoder has read further than the event. The rest is still in the buffer of in, unless
-	// the fault began in an earlier part.
+	// The decoder may have read beyond the event. Return the rest to in. After a syntax error the
+	// rest may begin in an earlier buffer of in, which is lost.
 	in.untake(min(in.used-start-int(end), in.pos))
 	if err != nil {
 		return WatchEvent{}, err

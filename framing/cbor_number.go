@@ -39,7 +39,7 @@ func appendRoundedNumber(dst, text []byte) ([]byte, error) {
 		}
 		return appendHead(dst, cborUint, uint64(n)), nil
 	}
-	f, _ := strconv.ParseFloat(string(text), 64) // the only possible error is an infinity
+	f, _ := strconv.ParseFloat(string(text), 64) // fails only if f is an infinity
 	return binary.BigEndian.AppendUint64(append(dst, cborSimple<<5|infoUint64), math.Float64bits(f)), nil
 }
 
@@ -99,7 +99,7 @@ func appendDecimal(dst, text []byte) ([]byte, error) {
 	return appendInteger(dst, d.negative, d.digits)
 }
 
-// parseDecimal parses a JSON number. The parameter digits is a buffer for the digits of d.
+// parseDecimal parses a JSON number. digits is a buffer for the digits of d.
 func parseDecimal(digits, text []byte) (d decimal, err error) {
 	mantissa, exponent := text, []byte("0")
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {

@@ -102,7 +102,7 @@ var ErrTooLarge = errors.New("the JSON exceeds the limit")
 // AppendCBOR appends a JSON object as CBOR for Kubernetes' clients (KEP-4222), in the form of
 // k8s.io/apimachinery/pkg/runtime/serializer/cbor but without [CBORSelfDescribed]:
 //
-//   - A string, also the name of a member, is a byte string. If the Go field has the type []byte,
+//   - Strings, including member names, are byte strings. If the Go field has the type []byte,
 //     these clients decode the string as base64.
 //   - A number without a point and an exponent is an integer if it fits into 64 bits with a sign.
 //     Any other number is the nearest float64, because these clients refuse bignums. A number

@@ -73,8 +73,7 @@ type Heartbeater interface {
 	// AppendOpening appends the bytes at the start of a stream.
 	AppendOpening(dst []byte) []byte
 	// AppendHeartbeat appends the bytes that are sent on an idle stream to show that it is alive.
-	// The parameter at is a version that the client may resume from, or zero if no such version is
-	// known.
+	// at is a version that the client may resume from, or zero if no such version is known.
 	AppendHeartbeat(dst []byte, at listwatch.Version) []byte
 }
 

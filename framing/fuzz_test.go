@@ -44,8 +44,8 @@ func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 	})
 }
 
-// faultOf returns the text of err without the rejected input, of which a decoder that reads byte by
-// byte has only the beginning.
+// faultOf returns the text of err without the rejected input. A decoder that reads byte by byte
+// quotes only the beginning of that input.
 func faultOf(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "of the event: invalid")
 	return text

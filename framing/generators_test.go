@@ -175,8 +175,7 @@ func decodeAll(d Decoder) (events []WatchEvent, err error) {
 	}
 }
 
-// checkSame fails the test if the event got cannot be the result of sending the event want through
-// the framing f.
+// checkSame fails the test unless got can be the result of sending want through f.
 func checkSame(tb testing.TB, f Framer, want, got WatchEvent) {
 	tb.Helper()
 	if got.Type != want.Type {

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// bufferSize is the size of the read buffer at first. A client may have many idle streams.
+	// bufferSize is the initial size of the read buffer. It is small, because a client may have
+	// many idle streams.
 	bufferSize = 8 << 10
 	// burstSize is the size of the read buffer after a read has filled it. The events of a read
 	// become one batch, and an informer that receives larger batches wakes its goroutines less
@@ -58,8 +59,8 @@ func (i *input) take(n int) {
 	i.used += n
 }
 
-// untake gives back the last n bytes taken. They are still in the buffer if available was not
-// called since they were taken.
+// untake undoes take for the last n bytes. They must still be in the buffer, so available must not
+// have been called since they were taken.
 func (i *input) untake(n int) {
 	i.pos -= n
 	i.used -= n

@@ -135,7 +135,7 @@ func TestDepthIsLimited(t *testing.T) {
 		return []byte(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}")
 	}
 	eachFramer(t, func(t *testing.T, f Framer) {
-		deepest := WatchEvent{Type: "ADDED", Object: nested(maxDepth - 1)} // and the event
+		deepest := WatchEvent{Type: "ADDED", Object: nested(maxDepth - 1)} // the event adds one
 		stream, _ := encode(t, f, deepest)
 		got, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode()
 		if err != nil {

@@ -83,8 +83,7 @@ func appendID(dst []byte, v listwatch.Version) []byte {
 	return append(dst, '\n')
 }
 
-// AppendOpening implements [Heartbeater]. It asks browsers to wait one second before they
-// reconnect.
+// AppendOpening implements [Heartbeater]. It makes browsers wait one second before they reconnect.
 func (SSE) AppendOpening(dst []byte) []byte { return append(dst, "retry: "+retryMillis+"\n\n"...) }
 
 // AppendHeartbeat implements [Heartbeater]. It appends a comment and, if at is not zero, an id. A

@@ -180,8 +180,8 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 	})
 }
 
-// minBytesToDecode returns the number of bytes of a stream that suffice to decode the event whose
-// end is at the offset end. A JSON object is complete before its newline.
+// minBytesToDecode returns the number of bytes of a stream that suffice to decode the event that
+// ends at offset end. A JSON object is complete before its newline.
 func minBytesToDecode(f Framer, end int) int {
 	switch f.(type) {
 	case JSON, JSONSeq:

@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/internal/httpbody"
 )
 
-// An Admitted describes a request that has passed a [Gate]: who sent it, what it addresses, and
-// what it has taken from the limits. Everything that it has taken is given back when the handler of
-// the gate returns. It must be used by one goroutine only.
+// An Admitted describes a request that has passed a [Gate]: its sender, its resource, and how much
+// of the limits it uses. The gate returns that amount when its handler returns. It must be used by
+// one goroutine only.
 type Admitted struct {
 	// User is the name of the user, or empty if the user is unknown. Client is the name of the
 	// client whose share of the limits the request uses.
@@ -56,8 +56,8 @@ func (a *Admitted) Outdated() bool { return a.gate.rechecks.Load() != a.rechecks
 type Change struct {
 	// Verb is the verb of Kubernetes.
 	Verb string
-	// Key and Version are those of the object in the response. Version and the name are empty after
-	// a deletecollection.
+	// Key and Version identify the object in the response. After a deletecollection, Version is
+	// zero and the name is empty.
 	Key     listwatch.Key
 	Version listwatch.Version
 	// DryRun is true if the write was only checked.
@@ -71,7 +71,7 @@ func (a *Admitted) Changed(r *http.Request, c Change) { a.gate.Changed(r, a, c) 
 
 func (a *Admitted) release() { a.gate.budget.Return(a.Client, a.taken) }
 
-// take takes resources from the budget of the server.
+// take takes more from the budget of the server, until the request is released.
 func (a *Admitted) take(more budget.Amount) error {
 	limits := a.gate.Limits()
 	stored := int64(0)
@@ -87,7 +87,7 @@ func (a *Admitted) take(more budget.Amount) error {
 	return nil
 }
 
-// Begin takes a seat, without which a request must not read or write a collection. An error has
+// Begin takes a seat. A request must call it before it reads or writes a collection. An error has
 // status 429.
 func (a *Admitted) Begin() error { return a.take(budget.Amount{Requests: 1}) }
 
@@ -97,7 +97,7 @@ const (
 	// listBytes is the memory that a list takes for its buffers and its compressor.
 	listBytes = 1 << 20
 	// A request takes one seat of Limits.Requests. A list takes one more for each seatBytes, up to
-	// maxSeats in all, as a list of many objects does in kube-apiserver.
+	// maxSeats in total, as a list of many objects does in kube-apiserver.
 	seatBytes = 1 << 20
 	maxSeats  = 10
 )
@@ -116,7 +116,7 @@ func (a *Admitted) TakeList(items []*listwatch.Object) error {
 // and a client that takes longer than 30 s with status 400. A negative limit means no limit. A
 // drain shortens the 30 s. The body counts against Limits.Memory and, when it has arrived, the
 // write against Limits.Writes. If one of these limits is exceeded, the error has status 429. If
-// stored data fills its part of the memory, the error has status 507, except for the method DELETE.
+// stored data fills its part of the memory, the error has status 507, except for a DELETE.
 func (a *Admitted) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := a.gate.checkStored(r); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (a *Admitted) GrowBody(more int) error {
 
 type entryKey struct{}
 
-// An entry is the value that the context of a request has for gates.
+// An entry is the value that gates keep in the context of a request.
 type entry struct {
 	admitted *Admitted // nil in front of the first gate
 	open     bool      // the next gate requires no credentials

@@ -74,8 +74,8 @@ func wantsPretty(r *http.Request) bool {
 }
 
 // A deadlineWriter limits the duration of each write and not of the whole response, so that it only
-// disconnects clients that stop reading. It counts the bytes written. While it writes, it gives
-// back the turn of the request (see [budget.Turns]), because a write may block.
+// disconnects clients that stop reading. It counts the bytes written. During a write it ends the
+// turn of the request (see [budget.Turns]), because the write may block.
 type deadlineWriter struct {
 	http.ResponseWriter
 	rc      *http.ResponseController

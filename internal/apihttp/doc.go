@@ -4,6 +4,6 @@
 // receive the result, an [Admitted], and respond with the functions of this package.
 //
 // gate.go is the entrance, and limits.go and origin.go are its checks. admitted.go and parsed.go
-// are the value that it hands down. negotiate.go chooses the form of a response, and response.go,
-// list.go and body.go write it.
+// define Admitted. negotiate.go chooses the form of a response, and response.go, list.go and
+// body.go write it.
 package apihttp

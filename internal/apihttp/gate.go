@@ -42,17 +42,17 @@ type Gate struct {
 	stored   storedMemory
 }
 
-// WithoutCredentials returns a copy of r that the next gate admits without credentials, such as a
-// health probe.
+// WithoutCredentials returns a copy of r that the next gate admits without credentials, for
+// requests such as health probes.
 func WithoutCredentials(r *http.Request) *http.Request {
 	e := entryOf(r)
 	e.open = true
 	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 }
 
-// Handler returns a handler that passes admitted requests on to next, and refuses the others. A
-// request may pass several handlers of one gate, for example one in front of a router that needs no
-// credentials, and one in front of a path that does. Each check happens once.
+// Handler returns a handler that passes admitted requests on to next, and refuses all other
+// requests. A request may pass several handlers of one gate, for example one in front of a router
+// that needs no credentials, and one in front of a path that does. Each check happens once.
 func (g *Gate) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := entryOf(r)
@@ -70,7 +70,7 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 			a.identified = err == nil
 		}
 		client := a.Client
-		if a.taken == (budget.Amount{}) { // otherwise a.Client has to give it back
+		if a.taken == (budget.Amount{}) { // otherwise release must return it for the same a.Client
 			a.User, a.Client = g.Sender(r)
 		}
 		if err != nil {
@@ -133,8 +133,9 @@ func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.Refuse(w, r, err)
 }
 
-// ContextError returns the reason for which ctx, the context of a request, has ended: its cause if
-// that is a *listwatch.Error, status 504 after its deadline, and otherwise status 503.
+// ContextError returns the error for a request whose context ctx has ended. It is the cause of ctx
+// if that is a *listwatch.Error. Otherwise it has status 504 if the deadline of ctx has passed, and
+// status 503 if not.
 func ContextError(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*listwatch.Error](cause); ok {
@@ -149,7 +150,7 @@ func ContextError(ctx context.Context) error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
 }
 
-// Refuse responds to r with err, like [WriteError], and reports that.
+// Refuse responds to r with err, like [WriteError], and then calls Gate.Refused.
 func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	defer a.gate.Refused(r, a, err)
 	WriteError(w, r, err)

@@ -13,7 +13,7 @@ import (
 
 type userKey struct{}
 
-// A recorder records what a gate asks of its server.
+// A recorder records how a gate uses the hooks of its server.
 type recorder struct {
 	authenticated int
 	refused       []string // the user and the error of each refusal
@@ -103,7 +103,7 @@ func TestEachCheckHappensOnce(t *testing.T) {
 		return &listwatch.Error{Code: listwatch.NotFound, Message: "missing"}
 	})
 	inner := g.Handler(keep)
-	// The path of a router that needs no credentials, and below it one that does.
+	// The router has a path that needs no credentials, and a path that does.
 	router := g.Handler(HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *Admitted) error {
 		if r.URL.Path == "/open" {
 			return keep(w, r, a)

@@ -14,9 +14,9 @@ import (
 type Limits struct {
 	// URLBytes and HeaderBytes limit the sizes of the URL and of the headers.
 	URLBytes, HeaderBytes int
-	// Requests is the number of seats, and Writes the number of writes being executed.
+	// Requests is the maximum number of seats in use, and Writes of writes being executed.
 	Requests, Writes int64
-	// Memory is the number of bytes for stored data and for requests.
+	// Memory is the maximum number of bytes for stored data and for requests together.
 	Memory int64
 	// Stored are the collections whose objects and history count against Memory.
 	Stored []Sized
@@ -101,7 +101,7 @@ func (e *LimitError) Limit() string { return e.Name }
 // Unwrap returns e.Err.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// errBusy refuses a request because the limit called name is reached.
+// errBusy returns the error for a request that would exceed the limit called name.
 func errBusy(name string) error {
 	return &LimitError{name, &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",

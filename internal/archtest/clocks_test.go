@@ -10,8 +10,8 @@ var wallClock = map[string]bool{"Unix": true, "UnixMilli": true, "UnixMicro": tr
 
 // checkClocks returns the places where a time loses its monotonic clock reading (package time,
 // "Monotonic Clocks"). A duration measured from such a time changes when the system clock is set,
-// so streams would end early, late or never. The function time.Unix is allowed, because it is only
-// used for deadlines in the far past.
+// so streams would end early, late or never. time.Unix is allowed, because it is only used for
+// deadlines in the far past.
 func checkClocks(r *repository) []string {
 	var bad []string
 	for _, p := range r.packages {

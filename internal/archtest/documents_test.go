@@ -103,10 +103,10 @@ func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 	return names
 }
 
-// undocumentedMethods returns the methods of i without a comment. The parameter text is the comment
-// of the interface, which also documents the method of an interface with only one. A method also
-// counts as documented if text, or the comment of another method, names it. The methods of a
-// constraint need no comments.
+// undocumentedMethods returns the methods of i without a comment. text is the comment of the
+// interface. It also documents the method of an interface that has only one. A method also counts
+// as documented if text, or the comment of another method, names it. The methods of a constraint
+// need no comments.
 func undocumentedMethods(i *ast.InterfaceType, text string) []*ast.Ident {
 	var names []*ast.Ident
 	if text != "" && i.Methods.NumFields() == 1 || isConstraint(i) {

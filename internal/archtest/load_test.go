@@ -103,7 +103,7 @@ func newLoader() *loader {
 	return &loader{fset: token.NewFileSet(), byPath: map[string]*sourcePackage{}}
 }
 
-// add parses one file. The path rel is relative to the root of the repository.
+// add parses one file. rel is its path, relative to the root of the repository.
 func (l *loader) add(rel, text string) error {
 	dir := path.Dir(rel)
 	switch path.Base(rel) {

@@ -77,7 +77,7 @@ func checkModules(r *repository) []string {
 	return bad
 }
 
-// check returns the requirements of m that the r forbids.
+// check returns the requirements of m that r forbids.
 func (r moduleRule) check(m *module) []string {
 	if r.anything {
 		return nil

@@ -1,3 +1,3 @@
-// Package browsertest opens pages in a headless browser. Tests find the browser in the variable
-// LISTWATCH_BROWSER or on the path.
+// Package browsertest opens pages in a headless browser. The environment variable LISTWATCH_BROWSER
+// names the browser. Without it, the tests look for Chromium or Chrome in PATH.
 package browsertest

@@ -19,9 +19,9 @@ func (a Amount) minus(b Amount) Amount {
 	return Amount{a.Requests - b.Requests, a.Writes - b.Writes, a.Bytes - b.Bytes}
 }
 
-// exceeded returns the name of the first limit that a exceeds, or "" if it exceeds none. The
-// parameter more is the part of a that a new request wants to take. exceeded ignores the limits of
-// resources that the new request does not use.
+// exceeded returns the name of the first limit that a exceeds, or "" if it exceeds none. more is
+// the part of a that a new request wants to take. exceeded ignores the limits of resources that the
+// new request does not use.
 func (a Amount) exceeded(limit, more Amount) string {
 	switch {
 	case limit.Requests > 0 && more.Requests > 0 && a.Requests > limit.Requests:

@@ -37,8 +37,9 @@ const Large = 64 << 10
 
 // BeginTurn waits for a turn if ctx comes from [WithTurns] and the work is [Large]. size is the
 // length of the data, such as a body to parse or an object to patch. There is a turn for each
-// processor but one. The caller must call end, unless there is an error, which is always the error
-// of ctx. During its turn, the caller must not wait for input, for output, or for another turn.
+// processor except one, but at least one turn. The caller must call end, unless there is an error,
+// which is always the error of ctx. During its turn, the caller must not wait for input, for
+// output, or for another turn.
 func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 	c, ok := ctx.Value(claimKey{}).(claim)
 	if !ok || size < Large {
@@ -50,9 +51,9 @@ func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 	return c.turns.end, nil
 }
 
-// begin waits until the client gets a turn, or until ctx ends. The parameter limit is the number of
-// turns that can be taken at the same time. The caller must call end unless there is an error,
-// which is always the error of ctx.
+// begin waits until the client gets a turn, or until ctx ends. limit is the number of turns that
+// can be taken at the same time. The caller must call end unless there is an error, which is always
+// the error of ctx.
 func (t *Turns) begin(ctx context.Context, client string, limit int) error {
 	t.mu.Lock()
 	if t.taken < limit && len(t.next) == 0 {

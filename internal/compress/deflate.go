@@ -77,8 +77,8 @@ type inflater struct {
 var inflaters = sync.Pool{New: func() any { return &inflater{z: flate.NewReader(nil)} }}
 
 // Inflate decompresses blocks, a result of [AppendDeflate], into dst. It stops after limit+1 bytes,
-// so that the caller can detect a longer text. It may append to blocks. The blocks may refer to
-// history, the text before them.
+// so that the caller can detect a longer text. It may overwrite the memory between the length and
+// the capacity of blocks. The blocks may refer to history, the text before them.
 func Inflate(dst *bytes.Buffer, blocks, history []byte, limit int64) error {
 	f := inflaters.Get().(*inflater)
 	defer inflaters.Put(f)
@@ -95,7 +95,7 @@ func Inflate(dst *bytes.Buffer, blocks, history []byte, limit int64) error {
 const segmentLevel = 6
 
 // A SegmentDeflater compresses events whose blocks may refer to earlier events. It takes about a
-// megabyte. It is not safe for concurrent use.
+// megabyte of memory. It is not safe for concurrent use.
 type SegmentDeflater struct {
 	w   *flate.Writer
 	out appendWriter
@@ -113,7 +113,7 @@ func GetSegmentDeflater() *SegmentDeflater { return segmentDeflaters.Get().(*Seg
 // PutSegmentDeflater makes d available to other callers of GetSegmentDeflater.
 func PutSegmentDeflater(d *SegmentDeflater) { segmentDeflaters.Put(d) }
 
-// Reset makes d forget all data, so that the next blocks do not refer to data before them.
+// Reset discards the history, so that later blocks do not refer to earlier data.
 func (d *SegmentDeflater) Reset() { d.w.Reset(&d.out) }
 
 // AppendFlushed appends p like [AppendDeflate], but its blocks may refer to the data since Reset.

@@ -1,7 +1,8 @@
 // Package compress compresses streams of events in such a way that each event is compressed
 // only once for all streams, and decompresses such streams.
 //
-// transport/coding.go chooses the coding of a stream, and internal/apihttp/body.go that of a list.
+// transport/coding.go chooses the coding of a stream, and internal/apihttp/body.go the coding of a
+// list.
 //
 // Usually each event is compressed without reference to earlier events. Therefore the result is the
 // same in every stream, and a stream needs no compressor of its own. A [SegmentDeflater] makes

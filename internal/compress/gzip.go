@@ -6,7 +6,7 @@ import (
 )
 
 // GzipHeader is the header of a member: deflate, no name, no time, the fastest level, an unknown
-// system (RFC 1952, section 2.3).
+// operating system (RFC 1952, section 2.3).
 const GzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 
 // A Checksum is the CRC-32 and the length of a gzip member that is sent in parts.

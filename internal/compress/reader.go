@@ -25,8 +25,8 @@ type Reader struct {
 	in      countingReader
 	buf     *bufio.Reader
 	decoder io.Reader
-	// complete is the result of the method decoded at the last position where the coding was
-	// complete, or where the decoder has returned data.
+	// complete is the value of decoded() at the last position where the coding was complete or the
+	// decoder returned data.
 	complete int64
 }
 

@@ -28,7 +28,7 @@ import (
 )
 
 // NewClient returns a client over n that opens each WebSocket on an HTTP/2 connection of its own.
-// The function newClient returns a client for HTTP/1.1.
+// newClient returns a client for HTTP/1.1.
 func NewClient(n transport.Network, newClient func(transport.Network) transport.Client) transport.Client {
 	return &client{n, newClient}
 }
@@ -191,5 +191,5 @@ type requestBody struct {
 	client *memnet.Conn
 }
 
-// Close interrupts Read: otherwise the stream would not end before the client sends something.
+// Close interrupts Read. Otherwise the stream would stay open until the client sends something.
 func (b requestBody) Close() error { return b.client.SetReadDeadline(longAgo) }

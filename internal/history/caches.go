@@ -13,7 +13,8 @@ type caches struct {
 	initial initialFrames
 }
 
-// newCaches returns caches with limit bytes for records, and as much again for initial events.
+// newCaches returns caches with limit bytes for records, and another limit bytes for initial
+// events.
 func newCaches(limit int64) caches {
 	return caches{records: frames.NewBudget(limit), initial: initialFrames{budget: frames.NewBudget(limit)}}
 }
@@ -24,8 +25,9 @@ func (c *caches) bytes() int64 { return c.records.Used() + c.initial.budget.Used
 // built returns the number of frames that were ever cached.
 func (c *caches) built() uint64 { return c.records.Added() + c.initial.budget.Added() }
 
-// initialFrames caches the frames of initial events. It has an entry for each object that a watcher
-// has shown since the object was written, until the record that replaced the object is dropped.
+// initialFrames caches the frames of initial events. An object gets an entry when a watcher first
+// reads it as an initial event. The entry is dropped together with the record that replaced the
+// object.
 type initialFrames struct {
 	budget *frames.Budget // immutable
 
@@ -34,8 +36,8 @@ type initialFrames struct {
 	byObject map[*listwatch.Object]*frames.Frames
 }
 
-// lookup sets refs to the frames of events, which are initial events. It returns false if an event
-// has no entry.
+// lookup sets refs to the frames of events, which must be initial events. It returns false if an
+// event has no entry.
 func (i *initialFrames) lookup(events []listwatch.Event, refs []frames.Ref) (complete bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

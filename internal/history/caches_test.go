@@ -35,7 +35,7 @@ func TestCursorsShareFramesOfInitialEvents(t *testing.T) {
 	if first[0] == second[0] {
 		t.Error("two versions of an object have one cache")
 	}
-	// No other cursor can show the old version of b, so its cache would never be dropped.
+	// The old version of b must not get a cache, because nothing would drop it.
 	late := make([]frames.Ref, 1)
 	if n, err := slow.PollFrames(make([]listwatch.Event, 1), late); n != 1 || err != nil || late[0].Frames != nil {
 		t.Errorf("got %d events, %v, and the cache %v for a replaced object, want none", n, err, late[0].Frames)

@@ -85,7 +85,7 @@ func (b batch) from(n int) batch {
 	return batch{b.events[n:], b.refs}
 }
 
-// put sets the element i of b.
+// put sets element i of b.
 func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
 	b.events[i] = e
 	if b.refs != nil {

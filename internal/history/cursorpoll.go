@@ -15,7 +15,7 @@ func newStartWait(r *Revision, v listwatch.Version) *startWait {
 }
 
 // addStartWait registers the startWait of c so that CloseWithError ends it. If the log is already
-// closed, addStartWait ends it. l.mu must be held.
+// closed, addStartWait ends the wait at once. l.mu must be held.
 func (l *Log) addStartWait(c *Cursor) {
 	if l.closedWith() != nil {
 		c.start.wait.cancel()
@@ -66,8 +66,8 @@ func (w *startWait) cancel() func() {
 	return w.setOver()
 }
 
-// If the wait for the start version has ended, pollStartWait moves c to its next phase or makes
-// c fail.
+// pollStartWait does nothing while c waits for its start version. After the wait it moves c to the
+// next phase, or makes c fail.
 func (c *Cursor) pollStartWait() {
 	wait := c.start.wait
 	if !wait.isOver() {
@@ -112,7 +112,7 @@ func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	return n
 }
 
-// initialRefs sets refs to the frames of events, which are initial events.
+// initialRefs sets refs to the frames of events, which must be initial events.
 func (l *Log) initialRefs(events []listwatch.Event, refs []frames.Ref) {
 	if l.caches.initial.lookup(events, refs) {
 		return

@@ -37,7 +37,7 @@
 //     retained. So a watch that starts at the floor or later receives every event.
 //   - The tree is the state after the last record. A snapshot is a copy-on-write copy of the tree
 //     and never changes.
-//   - The floor of a chain is the newest of its nodes that retention has dropped, or the
+//   - The floor of a chain is the newest node that retention has dropped, or the
 //     empty node that the chain started with. The nodes after it are exactly the retained
 //     records that concern the selection and are newer than the start of the feed.
 //   - A cursor has returned every event up to its node and none after it. When the floor

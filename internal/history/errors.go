@@ -50,7 +50,7 @@ func continueExpired(from ContinueToken) error {
 	}
 }
 
-// fellBehind is the error of a cursor if its next record was dropped.
+// fellBehind is the error of a cursor whose next record was dropped.
 func fellBehind(floor listwatch.Version) error {
 	return &listwatch.Error{
 		Code:    listwatch.Expired,

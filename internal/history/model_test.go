@@ -78,7 +78,7 @@ type walker struct {
 	selection selection
 	want      []seen // expected events that the watcher has not received yet
 	initial   int    // number of initial events in want, including the bookmark
-	scanned   int    // number of records of the model whose events were added to the field want
+	scanned   int    // number of records of the model whose events were added to want
 }
 
 // expectNewRecords adds the events of the records written since the last call to the

@@ -38,13 +38,13 @@ func (l *Log) trimBytes() {
 	}
 }
 
-// Compact drops all records up to the Revision: after that, a watch that starts before it expires.
-// Open watches that have read every event continue.
+// Compact drops all records up to the Revision. A watch that starts at an earlier version then
+// expires. Open watches that have read every event continue.
 func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
 
-// CompactTo drops the records up to v. The state at v can still be listed, and a watch may
-// start at v. If v is greater than the Revision, the Revision is used: a record that is newer is
-// kept, so that a watch can start at the Revision.
+// CompactTo drops the records up to v. The state at v can still be listed, and a watch may start at
+// v. If v is greater than the Revision, the Revision is used. Newer records are kept, so that a
+// watch can start at the Revision.
 func (l *Log) CompactTo(v listwatch.Version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

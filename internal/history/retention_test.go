@@ -19,7 +19,7 @@ func TestRecordsAreDroppedByAge(t *testing.T) {
 			put(l, listwatch.Key{Name: "a"}, nil)
 			time.Sleep(10 * time.Second)
 		}
-		// A record whose age is exactly MaxAge is retained.
+		// A record whose age is exactly Retention.Age is retained.
 		if s := l.Stats(); l.records.len != 7 || s.Oldest != 3 {
 			t.Errorf("%d records, floor %d; want 7 and 3", l.records.len, s.Oldest)
 		}
@@ -61,7 +61,7 @@ func TestStalledReaderKeepsNoDroppedRecords(t *testing.T) {
 	}
 }
 
-// Frames of initial events do not count toward MaxBytes, so records must not be dropped
+// Frames of initial events do not count toward Retention.Bytes, so records must not be dropped
 // because of them.
 func TestInitialEventFramesDropNoRecords(t *testing.T) {
 	l := New(Options{Retention: listwatch.Retention{Bytes: 1 << 20, FrameCacheBytes: -1}})

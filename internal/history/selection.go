@@ -16,8 +16,8 @@ type selectionKey struct{ namespace, name, labels, fields string }
 
 func newSelection(q listwatch.Query) selection {
 	s := selection{q.Namespace, q.Name, q.Labels, q.Fields}
-	// A field selector for the namespace or the name narrows the scope of the query. The method
-	// matches applies the field selector as well, so that a contradiction selects no object.
+	// A field selector for the namespace or the name narrows the scope of the query. matches
+	// applies the field selector as well, so that a contradiction selects no object.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
 		s.namespace = v
 	}
@@ -59,9 +59,9 @@ func (s *selection) transition(r *record) transition {
 }
 
 // scan calls f with the objects of t in the namespace of s, in key order, until f returns false. It
-// skips all keys up to and including the argument after. If s has a namespace and a name, it only
-// visits the object with that name. It does not apply selectors. Its cost depends on the size of
-// the namespace, not of t.
+// skips the keys that are not greater than after. If s has a namespace and a name, it only visits
+// the object with that name. It does not apply selectors. Its cost depends on the size of the
+// namespace, not of t.
 func (s *selection) scan(t tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
 	first := listwatch.Key{Namespace: s.namespace}
 	if s.namespace != "" {
@@ -78,8 +78,7 @@ func (s *selection) scan(t tree, after listwatch.Key, f func(o *listwatch.Object
 	})
 }
 
-// A term is a property that every object of a selection has, such as a label. Feeds are
-// indexed by terms.
+// A term is a property of objects, such as a label. Feeds are indexed by terms.
 type term struct {
 	kind       termKind
 	key, value string

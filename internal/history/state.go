@@ -96,8 +96,8 @@ func (s *state) checkpoint(next uint64) {
 	}
 }
 
-// drop advances base past r, the oldest record, which is being dropped. After that, the oldest
-// record has the number first.
+// drop advances base past r, the oldest record, which is being dropped. first is the number of the
+// record after r.
 func (s *state) drop(r *record, first uint64) {
 	if len(s.checkpoints) > 0 && s.checkpoints[0].number == first {
 		// Use the tree of the checkpoint, because it shares more nodes with the current

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A wakeList holds the cursors that wait for the next event of a feed. The method take removes
-// all of them at once. This ends a round, and the next round begins.
+// A wakeList holds the cursors that wait for the next event of a feed. take removes all of them at
+// once, and starts the next round.
 //
 // Lock order: Log.mu before the mutexes of wakeList, waker and startWait. While one of
 // these three is held, no other mutex is acquired. Wake functions are called without any

@@ -30,9 +30,9 @@ func New(o Options) *Log {
 }
 
 // Append adds records, which become visible in one step. The records must be in key order and have
-// the same version, which must be greater than the version of any earlier record. Append sets the
-// field At of each record to the current time. Calls must be in version order. If Options.Revision
-// was set, the caller must advance it after Append returns.
+// the same version, which must be greater than the version of any earlier record. Append sets At of
+// each record to the current time. Calls must be in version order. If Options.Revision was set, the
+// caller must advance it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {

@@ -1,6 +1,6 @@
-// Package httpbody reads the bodies of requests, and prevents a client from occupying an HTTP/1.1
-// connection with a body that it does not finish: before net/http sends a response, it reads the
-// rest of the body, without a deadline.
+// Package httpbody reads the bodies of requests. It also prevents a client from occupying an
+// HTTP/1.1 connection with a body that never ends, because net/http reads the rest of the body
+// before it sends a response, without a deadline.
 package httpbody
 
 import (
@@ -51,8 +51,8 @@ func Guard(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Settle discards the rest of a body, if it has arrived or arrives at once, so that the connection
-// can serve further requests. Otherwise the response closes the connection. Call it before the
+// Settle discards the rest of a body, if it arrives within a second, so that the connection can
+// serve further requests. Otherwise the response closes the connection. Call it before the
 // response.
 func Settle(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 || !hasBody(r) || !setReadDeadline(w, settleTimeout) {

@@ -13,9 +13,9 @@ import (
 // identity and every coding on offer.
 //
 // The coding with the greatest weight wins. If weights are equal, the first coding in offer wins,
-// and every coding wins over identity. Identity that the request does not mention is used only if
-// nothing else matches, because a client that lists codings prefers one of them. A missing or empty
-// header selects identity. The wildcard matches only identity and the first coding of offer,
+// and every coding wins over identity. If the request does not mention identity, identity is used
+// only if no coding matches, because a client that lists codings prefers one of them. A missing or
+// empty header selects identity. The wildcard matches only identity and the first coding of offer,
 // because a client that sends a wildcard does not say which codings it supports. Malformed elements
 // are ignored.
 func ChooseEncoding(acceptEncoding []string, offer ...string) (name string, ok bool) {

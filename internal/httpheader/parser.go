@@ -48,8 +48,8 @@ func (p *Parser) Parameter() (name, value string, err error) {
 	return strings.ToLower(name), value, err
 }
 
-// Token skips white space and parses a token (RFC 9110 5.6.2). The parameter what describes the
-// token in an error.
+// Token skips white space and parses a token (RFC 9110 5.6.2). what describes the token in an
+// error.
 func (p *Parser) Token(what string) (string, error) {
 	p.AtEnd()
 	n := 0

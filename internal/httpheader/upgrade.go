@@ -15,7 +15,7 @@ func RequestsWebSocket(r *http.Request) bool {
 }
 
 // HasToken reports whether the named header, a comma-separated list, contains the given token. It
-// ignores upper and lower case.
+// ignores case.
 func HasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for t := range strings.SplitSeq(line, ",") {

@@ -17,9 +17,8 @@ import (
 )
 
 // timeout is the time that goroutines have to end after the last test. Goroutines often end some
-// time after the test has closed their connection. Some first wait for seconds until the peer
-// answers, and only a leak takes all of this time. The function wait counts this time in checks and
-// not by the clock.
+// time after the test has closed their connection. Some wait seconds for the peer first. Only a
+// leak takes the whole timeout. wait measures it in checks, not by the clock.
 const timeout = time.Minute
 
 // interval is the time between two checks of the goroutines.
@@ -54,10 +53,11 @@ func fuzzing() bool {
 }
 
 // wait waits until no goroutine is left and returns nil. If some are still left when the time limit
-// has passed, it returns their stacks. The limit is converted to a number of checks, an interval
-// apart. While a busy machine does not run this process, its goroutines cannot end, so that time
-// must not count. Before each check it closes the idle connections of the default client, because a
-// connection whose request was canceled during the dial becomes idle later.
+// has passed, it returns their stacks. It converts the limit to a number of checks, an interval
+// apart. On a busy machine this process may not run for a while, and that time must not count,
+// because its goroutines cannot end. Before each check, wait closes the idle connections of the
+// default client, because a connection whose request was canceled during the dial becomes idle
+// later.
 func wait(limit time.Duration) []string {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

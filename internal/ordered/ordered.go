@@ -18,7 +18,7 @@ type Set[E any] interface {
 	// Ascend calls f with each element from the given one on, in order, until f returns false. The
 	// given element need not be in the set.
 	Ascend(from E, f func(E) bool)
-	// Put adds e, replacing the element that is equal to it in the order of the set.
+	// Put adds e, and replaces an element that is equal to e.
 	Put(e E)
 	// Delete removes the element that is equal to e, if there is one.
 	Delete(e E)

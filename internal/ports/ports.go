@@ -60,8 +60,8 @@ func Address(t testing.TB) string {
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// usedPort returns the highest port of the n ports from the given one on that another program uses,
-// or 0 if all are free.
+// usedPort returns the highest of the n ports starting at port that another program uses, or 0 if
+// all are free.
 func usedPort(port, n int) int {
 	for p := port + n - 1; p >= port; p-- {
 		l, err := net.Listen("tcp", address(p))

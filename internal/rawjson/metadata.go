@@ -15,8 +15,8 @@ type Metadata struct {
 
 var errNoMetadata = errors.New("the object has no metadata")
 
-// ReadMetadata reads doc, a compact JSON object. The function newMap returns an empty map for the
-// labels. If it returns nil, ReadMetadata creates a map.
+// ReadMetadata reads doc, a compact JSON object. newMap returns an empty map for the labels. If it
+// returns nil, ReadMetadata creates a map.
 func ReadMetadata(doc []byte, newMap func() map[string]string) (m Metadata, err error) {
 	span, err := Find(doc, "metadata")
 	if err != nil {

@@ -28,13 +28,13 @@ func (s Span) Of(doc []byte) []byte { return doc[s.Start:s.End:s.End] }
 // Shift converts s, a span of a part that starts at n, to a span of the whole document.
 func (s Span) Shift(n int) Span { return Span{s.Start + n, s.End + n} }
 
-// lenient accepts what encoding/json accepts: a name may occur twice, and an escape may be half of
-// a surrogate pair. Strings and numbers stay as they are written.
+// lenient accepts the same JSON as encoding/json: a name may occur twice, and an escape may be half
+// of a surrogate pair. Strings and numbers stay as they are written.
 var lenient = json.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true),
 )
 
-// ErrIncomplete is returned for the beginning of a JSON text.
+// ErrIncomplete is the error for JSON text that ends too early.
 var ErrIncomplete = errors.New("incomplete JSON")
 
 // Compact returns a copy of src without insignificant space. If src is not valid JSON, the

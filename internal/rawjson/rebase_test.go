@@ -32,7 +32,7 @@ func TestRebaseAppliesOnlyTheChanges(t *testing.T) {
 }
 
 // FuzzRebase passes the same document as doc and as before, like a writer that knows all members.
-// The result must then equal the argument after.
+// The result must then equal after.
 func FuzzRebase(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1},"c":[1]}`), []byte(`{"a":{"d":1},"c":[2]}`))
 	f.Fuzz(func(t *testing.T, before, after []byte) {

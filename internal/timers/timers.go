@@ -67,8 +67,8 @@ func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 // An Entry calls a function once each time it is set. An Entry must not be copied, and must always
 // be used with the same Queue.
 type Entry struct {
-	// Call is the function. It must return quickly and must not block, because it delays others.
-	// Set it before the first use of the Entry.
+	// Call is the function. It must return quickly and must not block, because it delays the calls
+	// of other entries. Set it before the first use of the Entry.
 	Call func()
 
 	at   Time // written by Set with Queue.mu held; At reads it without the mutex

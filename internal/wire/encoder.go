@@ -2,8 +2,8 @@
 // look; this package adds the representation of objects, shares frames between streams, and keeps
 // track of the segments that a stream may send.
 //
-// Package [frames] below it holds the caches, which internal/history attaches to its records. So a
-// log does not depend on framings and compression.
+// Package [frames] holds the caches, which internal/history attaches to its records, so that a log
+// does not depend on framings and compression.
 package wire
 
 import (
@@ -26,7 +26,7 @@ import (
 type StreamEncoder struct {
 	form          frames.Form // the form of the next event
 	later         frames.Form // the form of all events after the first
-	*segmentation             // nil if the stream has no segments, so that most Encoders are small
+	*segmentation             // nil without segments, so that most StreamEncoders are small
 }
 
 // NewStreamEncoder returns a StreamEncoder for the frames of out. If r is not nil, it represents
@@ -64,8 +64,8 @@ func (e *StreamEncoder) Encode(ev listwatch.Event, ref frames.Ref) ([]byte, erro
 }
 
 // BeforeSegment returns the frame of ev, an event that only this stream receives, such as a
-// bookmark. The frame must be sent before the frame that Encode returned last. The latter must be
-// the first frame of a segment; see StartsSegment.
+// bookmark. The frame must be sent before the frame that Encode returned last. That last frame must
+// be the first one of a segment; see StartsSegment.
 func (e *StreamEncoder) BeforeSegment(ev listwatch.Event) ([]byte, error) {
 	return formOf(e.form).private().build(ev)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// NewSegmenter returns a Segmenter with at most limit compressors of deflate at a time, or any
-// number if limit is negative.
+// NewSegmenter returns a Segmenter with at most limit deflate compressors at a time, or any number
+// if limit is negative.
 func NewSegmenter(limit int) *frames.Segmenter {
 	return frames.NewSegmenter(limit,
 		func() frames.Compressor { return compress.GetSegmentDeflater() },

@@ -32,7 +32,7 @@ type Frames struct {
 
 	// building is held while a frame is built, so that concurrent callers build the frame once.
 	building sync.Mutex
-	head     atomic.Pointer[frame] // the newest frame of a list, or the variable dropped
+	head     atomic.Pointer[frame] // the newest frame of a list, or dropped
 }
 
 type frame struct {

@@ -11,12 +11,12 @@ const (
 	// maxSegment is the number of events after which a segment ends.
 	maxSegment = 64
 	// minSegment is the number of events after which a segment ends if a stream waits for the next
-	// one. Shorter segments would save traffic for the waiting stream, but cause more traffic for
-	// all other streams.
+	// segment. Shorter segments would save traffic for the waiting stream, but cause more traffic
+	// for all other streams.
 	minSegment = 16
 )
 
-// A Ref refers to the frames of one event. The zero Ref is that of an event whose frames are not
+// A Ref refers to the frames of one event. The zero Ref belongs to an event whose frames are not
 // cached.
 type Ref struct {
 	// Frames holds the frames that can be sent anywhere in a stream.
@@ -190,8 +190,8 @@ func (s *Sequence) Leave() {
 // Place calls build with a compressor of c. build must compress the text of n with this compressor,
 // unless it returns an error.
 //
-// Place returns nil if n cannot be part of a segment. The reason is that another stream is ahead of
-// n, that c has no compressor to lend, or that only one stream needs the frame.
+// Place returns nil if n cannot be part of a segment: another stream is ahead of n, c has no
+// compressor to lend, or only one stream needs the frame.
 func (s *Sequence) Place(n *Node, c *Segmenter, build func(c Compressor) ([]byte, error)) (*Place, error) {
 	if p := n.place(s.form); p != nil {
 		return p, nil

@@ -8,13 +8,13 @@ import (
 // A Compressor compresses the events of a segment. A result may refer to the text of all earlier
 // calls since Reset.
 type Compressor interface {
-	// Reset makes the Compressor forget all text.
+	// Reset discards the history, so that later results do not refer to earlier text.
 	Reset()
 	// AppendFlushed appends p, compressed so that a decoder can return all of it at once.
 	AppendFlushed(dst, p []byte) []byte
 }
 
-// A borrower has a compressor of a Segmenter.
+// A borrower holds a compressor that a Segmenter has lent.
 type borrower interface {
 	// idleTime returns the time since the compressor was used last.
 	idleTime(now time.Time) time.Duration
@@ -49,7 +49,7 @@ const (
 // NewSegmenter returns a Segmenter that lends at most limit compressors at a time, or any number if
 // limit is negative. A feed takes a compressor for each [Form] that two or more of its streams
 // have. If no compressor is free, the events of the feed are compressed separately. The Segmenter
-// calls get for each compressor that it lends, and put for each compressor that comes back.
+// calls get for each compressor that it lends, and put for each compressor that is returned.
 func NewSegmenter(limit int, get func() Compressor, put func(Compressor)) *Segmenter {
 	return &Segmenter{max: limit, get: get, put: put, users: make(map[borrower]struct{})}
 }
@@ -93,7 +93,7 @@ func (s *Segmenter) reserve(b borrower, now time.Time) (victim borrower, ok bool
 	return victim, false
 }
 
-// giveBack takes the compressor lent back from b.
+// giveBack ends the loan of a compressor to b.
 func (s *Segmenter) giveBack(b borrower, lent Compressor) {
 	s.mu.Lock()
 	delete(s.users, b)
