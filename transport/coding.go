@@ -26,15 +26,15 @@ type contentCoding struct {
 }
 
 // contentCodings are the codings that servers offer, the preferred one first. gzip wins if the
-// client prefers both equally: it compresses as well as zstd, and all decoders support it. A zstd
-// stream, however, is a sequence of zstd frames. Some decoders, such as the one in Node.js, stop at
-// the end of a zstd frame if more frames follow in the same read.
+// client prefers both equally, because its frames are as small as zstd's and all decoders read its
+// streams. A zstd stream is a sequence of zstd frames. Some decoders, such as the one in Node.js,
+// stop at the end of a zstd frame if more frames follow in the same read.
 var contentCodings = []*contentCoding{
 	{name: compress.Gzip, compress: compress.AppendDeflate, checksummed: true, sharesHistory: true},
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
-// appendChecksum appends the checksum of text, with which a frame of the coding c starts. It
+// appendChecksum appends the checksum of text, the first part of a frame in the coding c. It
 // appends nothing if the coding has no checksum.
 func (c *contentCoding) appendChecksum(dst, text []byte) []byte {
 	if c == nil || !c.checksummed {

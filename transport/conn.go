@@ -7,14 +7,15 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A Link is the end of a stream that a [Conn] writes to. It determines the bytes of its transport,
-// and nothing else: Conn calls only one of its methods at a time, except for Interrupt.
+// A Link is the end of a stream that a [Conn] writes to. It only determines the bytes that its
+// transport writes. The Conn calls one of its methods at a time, except that it may call Interrupt
+// at any time.
 type Link interface {
 	// WriteFrames writes and flushes frames in order. It may overwrite the slice, but not the
 	// frames. It fails if the peer accepts no byte within the write timeout.
 	WriteFrames(frames [][]byte) error
 	// Interrupt makes a write in progress and all later writes fail at once. Any goroutine may call
-	// it, several times. An error means that the link has no way to do that.
+	// it, several times. An error means that the link cannot be interrupted.
 	Interrupt() error
 	// End ends the stream. If end is Abort, a write has failed or Interrupt was called before.
 	// Otherwise End writes trailer, the end of the content coding, and then the end of the stream.
@@ -34,7 +35,7 @@ type Conn struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	changed   *sync.Cond // nil if nobody has waited yet
+	changed   *sync.Cond // nil before the first wait
 	turn      uint32     // the number of the write in progress, or of the next one
 	lastTurn  uint32     // the number that the next caller of begin will get
 	lifecycle lifecycle
@@ -55,7 +56,7 @@ const (
 var _ Sender = (*Conn)(nil)
 
 // Init prepares c for a stream that is encoded by e. The zero Encoder is for streams without a
-// content coding. The timeout is the time for which Close waits for a Send in progress. A negative
+// content coding. timeout limits the time that Close waits for a Send in progress. A negative
 // timeout means no limit.
 func (c *Conn) Init(link Link, timeout time.Duration, e Encoder) {
 	c.link, c.timeout, c.coding = link, timeout, e.NewStreamCoding()
@@ -113,7 +114,8 @@ func (c *Conn) finish(err error) error {
 	}
 	c.isBroken = true
 	if c.lifecycle == connOpen {
-		// After the next turn, which may be that of Close, the link must not be used.
+		// Interrupt the link now: the next turn may belong to Close, and after Close the link must
+		// not be used.
 		c.mu.Unlock()
 		_ = c.link.Interrupt() // Close returns the error
 		c.setDone()
@@ -160,9 +162,9 @@ func (c *Conn) Wait() error {
 	return c.err
 }
 
-// Disconnect notes that the connection has ended, or is about to be closed by the caller because of
-// something that the peer has sent. It returns false if the stream was closed before; then the
-// connection must stay open until Wait has returned.
+// Disconnect records that the connection has ended, or that the caller is about to close it because
+// of something that the peer has sent. It returns false if the stream was closed before. In that
+// case the connection must stay open until Wait has returned.
 func (c *Conn) Disconnect() bool {
 	isFirst := c.close()
 	if isFirst {
@@ -204,7 +206,7 @@ func (c *Conn) awaitTurn(timeout time.Duration) bool {
 	return c.turn == c.lastTurn
 }
 
-// end notes that nobody will use the link anymore, and that err is the result of Close.
+// end records that the link is no longer used, and that err is the result of Close.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +228,7 @@ func (c *Conn) signal() {
 	}
 }
 
-// setDone calls the function that OnDone has registered, on its first call.
+// setDone calls the function that OnDone has registered. Only the first call has an effect.
 func (c *Conn) setDone() {
 	c.mu.Lock()
 	f := c.onDone
@@ -237,7 +239,7 @@ func (c *Conn) setDone() {
 	}
 }
 
-// OnDone is [Stream].OnDone.
+// OnDone implements the field OnDone of a [Stream].
 func (c *Conn) OnDone(f func()) {
 	c.mu.Lock()
 	isDone := c.isDone

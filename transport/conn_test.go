@@ -32,7 +32,7 @@ func newScriptedLink(timeout time.Duration) *scriptedLink {
 	return l
 }
 
-// use notes an exclusive use of the link. It fails if another use is in progress.
+// use records an exclusive use of the link. It fails if another use is in progress.
 func (l *scriptedLink) use(what string, f func() error) error {
 	l.mu.Lock()
 	if l.inUse {

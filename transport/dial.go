@@ -30,7 +30,7 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 		DialContext: dial, TLSClientConfig: withProtocols(n.TLS, protocols), TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: 30 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 		IdleConnTimeout: 90 * time.Second, DisableCompression: true, Protocols: protocols,
-		// The default of 4 KiB bounds the number of events that a watch receives in one batch.
+		// With the default, 4 KiB, a watch would receive fewer events in one batch.
 		ReadBufferSize: 32 << 10,
 	}
 	if n.TLSConfig != nil {
@@ -142,11 +142,11 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// Do uses the client c to send r, whose response is a stream or a WebSocket. c may be configured
-// for short requests, so Do differs from c.Do where c.Do would harm a stream:
+// Do sends r with c. The response is a stream or a WebSocket. c may be configured for short
+// requests, so Do differs from c.Do where c.Do would harm a stream:
 //   - c.Timeout limits only the time until the headers of the response.
-//   - If c.CheckRedirect is nil, redirects are followed as by [HTTPClient].
-//   - The transport of c does not request compression that r does not request.
+//   - If c.CheckRedirect is nil, Do follows redirects as [HTTPClient] does.
+//   - The transport of c does not add a request for compression.
 //
 // The caller must close the body of the response, which releases the resources of c.Timeout.
 func Do(c *http.Client, r *http.Request) (*http.Response, error) {
@@ -205,7 +205,7 @@ func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser 
 	return c
 }
 
-// DialHTTP opens a stream by a GET request, which it sends with [Do] and c. A [Client] over
+// DialHTTP opens a stream with a GET request, which it sends with [Do] and c. A [Client] over
 // net/http can implement Dial with it. The response must have the given major version of HTTP. If
 // major is zero, any version is accepted.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {

@@ -28,8 +28,8 @@ type Envelope struct {
 // A MessageHistory describes how messages enter the history of a client's decompressor, as with
 // permessage-deflate (rfc7692#section-7.2.2). Its functions are safe for concurrent use.
 type MessageHistory struct {
-	// Wrap is like Envelope.Wrap, but its payload is already compressed: it consists of blocks of
-	// deflate that end with an empty stored block. Wrap must mark the message as compressed.
+	// Wrap is like Envelope.Wrap, but its payload is already compressed: it consists of deflate
+	// blocks that end with an empty stored block. Wrap must mark the message as compressed.
 	Wrap func(dst, blocks []byte, binary bool) []byte
 	// Entered reports whether frame, a result of Envelope.Wrap, is marked as compressed. The text
 	// of such a frame enters the history.
@@ -61,8 +61,8 @@ func EncoderFor(f framing.Framer, envelope *Envelope) (Encoder, error) {
 	return Encoder{Framer: f, envelope: envelope}, nil
 }
 
-// WithEnvelope returns the Encoder that differs from e only in the envelope. Both envelopes must
-// have the same value of Messages.
+// WithEnvelope returns a copy of e with another envelope. Both envelopes must have the same value
+// of Messages.
 func (e Encoder) WithEnvelope(envelope *Envelope) Encoder {
 	e.envelope = envelope
 	return e
@@ -77,8 +77,7 @@ func (e Encoder) Compression() string {
 	return e.envelope.Compression
 }
 
-// History returns the history of the client's decompressor that messages enter. It is nil unless
-// the envelope compresses with a history.
+// History returns the MessageHistory of the envelope, or nil if the envelope has none.
 func (e Encoder) History() *MessageHistory { return e.envelope.History }
 
 // SharesHistory reports whether a frame may refer to the text of earlier frames; see
@@ -99,8 +98,8 @@ func (e Encoder) Frame(w framing.WatchEvent) ([]byte, error) {
 	return e.wrap(text), nil
 }
 
-// SegmentFrame is like [Encoder.Frame], but compresses with the function compress, whose results
-// may refer to earlier text. It must append blocks of deflate that end with an empty stored block.
+// SegmentFrame is like [Encoder.Frame], but compresses with compress, whose results may refer to
+// earlier text. compress must append deflate blocks that end with an empty stored block.
 // SharesHistory must be true.
 func (e Encoder) SegmentFrame(w framing.WatchEvent, compress func(dst, text []byte) []byte) ([]byte, error) {
 	text, err := e.text(w)

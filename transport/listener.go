@@ -7,8 +7,9 @@ import (
 )
 
 // A LimitedListener counts the open connections that a listener has accepted. While Max of them are
-// open, it closes each new connection at once, so that clients cannot take all open files of the
-// process. It is safe for concurrent use. Its fields must not be changed after the first Accept.
+// open, it closes each new connection at once, so that clients cannot use up the file descriptors
+// of the process. It is safe for concurrent use. Its fields must not be changed after the first
+// Accept.
 type LimitedListener struct {
 	net.Listener
 	// Max is the maximum number of open connections. If zero or negative, there is no limit.

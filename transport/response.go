@@ -21,11 +21,11 @@ const (
 	maxRetryAfter = 1 << 31 // seconds
 )
 
-// ResponseError reads and closes a response that is not a stream, and converts it to an
-// error. If the body is a Kubernetes Status, the error is made from it. Otherwise the error
-// has the HTTP status and one line of the body. Retry-After may be a number of seconds or a
-// date (RFC 9110, section 10.2.3). If the Status has retryAfterSeconds too, the longer time
-// is used. Both the size of the body and the time to read it are limited.
+// ResponseError reads and closes a response that is not a stream, and converts it to an error. If
+// the body is a Kubernetes Status, ResponseError converts it. Otherwise the error has the HTTP
+// status and one line of the body. Retry-After may be a number of seconds or a date (RFC 9110,
+// section 10.2.3). If the Status has retryAfterSeconds too, the longer time is used. Both the size
+// of the body and the time to read it are limited.
 func ResponseError(resp *http.Response) *listwatch.Error {
 	timeout := time.AfterFunc(maxErrorWait, func() { resp.Body.Close() })
 	body, _ := io.ReadAll(io.LimitReader(decodedBody(resp), maxErrorBody))

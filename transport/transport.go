@@ -113,20 +113,20 @@ type Stream struct {
 	// Sender.Close, because it waits for the peer to acknowledge the end of the stream.
 	Serve func()
 	// Detached is true if the stream continues after the handler has returned, and does not end
-	// with the context of the request. The reason is that the stream spans several requests, or
-	// that [Options].Detach was set. If Detached is false, the handler must call Sender.Close
-	// before it returns. If Close(Abort) returns an error, the handler must panic with
-	// http.ErrAbortHandler. It may panic after every Abort.
+	// with the context of the request. This is so if the stream spans several requests, or if
+	// [Options].Detach was set. If Detached is false, the handler must call Sender.Close before it
+	// returns. If Close(Abort) returns an error, the handler must panic with http.ErrAbortHandler.
+	// It may panic after every Abort.
 	Detached bool
 	// Segments is true if Options.Segments is true and the client decompresses all frames of the
 	// stream with one history; see [Encoder.SegmentFrame].
 	Segments bool
 	// Finish, if not nil, is closed by a transport that wants to complete the stream, such as a
 	// long poll that has something to return. The handler then sends a last bookmark, if the client
-	// allows bookmarks, and calls Sender.Close(Finished). It may send pending events before, but
+	// allows bookmarks, and calls Sender.Close(Finished). It may first send pending events, but
 	// does not wait for the end of the initial events. So the transport should close Finish only
-	// after that end (see Progress), because a client that has not received all initial events has
-	// to start again.
+	// after they have ended (see Progress), because a client that has not received all initial
+	// events has to start again.
 	Finish <-chan struct{}
 	// Progress, if not nil, is called after events of the watch were passed to Send, and at the end
 	// of the initial events even if none were sent. The first argument is the number of events
@@ -157,8 +157,8 @@ func (s *Stream) Done() <-chan struct{} {
 // goroutine may call Close.
 type Sender interface {
 	// Send writes and flushes frames in order, in one write if possible. It may overwrite the
-	// slice, but does not modify the frames. The frames must not change afterwards: within a
-	// function of Scheduler.Go, Send keeps the bytes that it cannot write yet. After an error the
+	// slice, but does not modify the frames. The frames must not change afterwards: in a function
+	// passed to Scheduler.Go, Send keeps the bytes that it cannot write yet. After an error the
 	// stream is broken, and only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded]
 	// if the peer accepted no byte within the write timeout.
 	Send(frames [][]byte) error

@@ -37,7 +37,8 @@ type Config struct {
 //   - HTTP/1.1 and HTTP/2 on one port, in clear text and over TLS.
 //   - At most 250 streams per connection with NetHTTP, where the cost of a frame grows with their
 //     number, and 1,000 without.
-//   - Small buffers for received data, and a small table for the compression of sent headers.
+//   - With NetHTTP, small buffers for received data. Without, a small table for the compression of
+//     sent headers.
 //   - A ping after c.PingInterval without traffic.
 //   - A connection ends if it accepts no byte for c.WriteTimeout. Otherwise a stalled connection
 //     would block its handlers forever.

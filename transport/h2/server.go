@@ -35,7 +35,7 @@ func (Server) Claims(r *http.Request) bool {
 // [transport.Scheduler]. The client must accept a byte of pending data within the write timeout;
 // otherwise the stream is reset.
 //
-// For any other w, such as one of a middleware or of net/http, Accept uses
+// For any other w, such as a writer of middleware or of net/http, Accept uses
 // [transport.OpenResponse], whose rules then apply to the stream. With net/http, partial progress
 // does not count: the client must accept each piece of up to 64 KiB within the write timeout.
 func (Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {

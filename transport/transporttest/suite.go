@@ -89,8 +89,9 @@ func Run(t *testing.T, p Pair) {
 	}
 }
 
-// networks holds the networks of the tests. A test that needs no bubble runs once with TLS and once
-// over sockets, where a server may write several buffers at once.
+// networks holds the networks of the tests. A test that needs a bubble runs in memory, with and
+// without TLS. Any other test runs in memory with TLS, and over sockets, where a server may write
+// several buffers at once.
 var networks = []struct {
 	name         string
 	TLS, Sockets bool

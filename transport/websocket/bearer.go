@@ -20,8 +20,8 @@ const bearerPrefix = "base64url.bearer.authorization.k8s.io."
 // is false if there is no token. If there are several tokens, or the token cannot be decoded,
 // the error has code Unauthorized.
 //
-// The browser must also offer a subprotocol that the server can choose: the one of a framing, or
-// "v1" as Kubernetes clients do, which leaves the choice of the framing to the Accept header.
+// The browser must also offer a subprotocol that the server can choose: the subprotocol of a
+// framing, or "v1", as Kubernetes clients do. With "v1" the Accept header selects the framing.
 func BearerToken(r *http.Request) (token string, ok bool, err error) {
 	for _, name := range wswatch.OfferedSubprotocols(r.Header) {
 		encoded, isToken := strings.CutPrefix(name, bearerPrefix)

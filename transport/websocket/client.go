@@ -26,7 +26,7 @@ type Client struct {
 	transport.Network
 	// HTTPClient sends the handshakes. If it is set, Network is not used. The RoundTripper must
 	// support upgrades over HTTP/1.1, as an http.Transport does. A RoundTripper that wraps another
-	// one must pass on the context of the request, and a response body that can be written.
+	// one must pass on the context of the request, and return the response body as an io.Writer.
 	// Otherwise Dial returns an error of code Unsupported.
 	HTTPClient *http.Client
 }

@@ -54,7 +54,8 @@ func (h *messageHistory) add(text []byte) {
 }
 
 // inflate decompresses a message into dst. The message may refer to history. The error is a
-// *wswatch.Violation. inflate may append to message.
+// *wswatch.Violation. inflate may overwrite the memory between the length and the capacity of
+// message.
 func inflate(dst *bytes.Buffer, message, history []byte, limit int64) error {
 	// Append the marker that the message omits: rfc7692#section-7.2.2.
 	message = append(message, compress.SyncMarker...)

@@ -124,8 +124,8 @@ func TestServerIgnoresCompressedMessages(t *testing.T) {
 func TestServerRejectsInvalidCompressedFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for first, want := range map[byte]int{
-			// rfc7692#section-6: only the first frame of a message may have RSV1, and none
-			// RSV2.
+			// rfc7692#section-6: only the first frame of a message may have RSV1, and no frame may
+			// have RSV2.
 			bitFin | bitRSV1 | opPing:         closeProtocol,
 			bitFin | bitRSV1 | opContinuation: closeProtocol,
 			bitFin | 0x20 | opText:            closeProtocol,

@@ -11,7 +11,7 @@ import (
 // bytes are needed.
 type part struct {
 	op         byte   // opText or opBinary, or the opcode of a control frame
-	payload    []byte // valid until the next call of the method next
+	payload    []byte // valid until the next call of next
 	final      bool   // this is the last part of its message
 	compressed bool   // the message is compressed
 	frameSize  int64  // in the first part of a data frame, the size of the frame; otherwise 0

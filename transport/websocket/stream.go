@@ -52,7 +52,7 @@ func newStream(c net.Conn, early []byte, deflate bool, o transport.Options) *str
 	timeout := o.WriteTimeoutOrDefault()
 	s := &stream{conn: c, early: early, deflate: deflate, writer: connio.NewFrameWriter(c, timeout)}
 	s.tunnel, _ = c.(connio.Tunnel)
-	// All watchers share the compressed messages, so a connection has no state of compression.
+	// All watchers share the compressed messages, so a connection has no compression state.
 	s.Init(s, timeout, transport.Encoder{})
 	return s
 }
@@ -92,8 +92,8 @@ func (s *stream) Interrupt() error {
 }
 
 // End implements [transport.Link]. A clean end is a close frame, after which nothing else is
-// written (rfc6455#section-5.5.1). The caller of serve waits for the answer of the client and
-// closes the connection.
+// written (rfc6455#section-5.5.1). serve waits for the answer of the client and closes the
+// connection.
 func (s *stream) End(end transport.End, _ []byte) error {
 	if f := s.reply.Load(); f != nil {
 		// serve has set a deadline for the write, and closes the connection.

@@ -39,9 +39,9 @@ const MaxWrite = 64 << 10
 
 var batches = sync.Pool{New: func() any { return new([MaxWrite]byte) }}
 
-// WriteBatched passes the frames in order to the function write, in pieces of at most
-// [MaxWrite] bytes. It copies small frames into one buffer. A single frame is not copied.
-// write must not keep its argument. WriteBatched stops at the first error.
+// WriteBatched passes the frames in order to write, in pieces of at most [MaxWrite] bytes. It
+// copies small frames into one buffer. A single frame is not copied. write must not keep its
+// argument. WriteBatched stops at the first error.
 func WriteBatched(frames [][]byte, write func(p []byte) error) error {
 	if len(frames) == 1 {
 		return writePieces(frames[0], write)

@@ -16,8 +16,8 @@ const (
 	// maxVector is the maximum number of frames in one writev. The runtime keeps the vector, 16
 	// bytes per frame, for the lifetime of the connection.
 	maxVector = 16
-	// maxRecord is the maximum size of a TLS record. The package crypto/tls writes each record on
-	// its own, so smaller writes cost nothing.
+	// maxRecord is the maximum size of a TLS record. Package crypto/tls writes each record
+	// separately, so writes of this size cost nothing extra.
 	maxRecord = 16 << 10
 )
 

@@ -30,8 +30,9 @@ type Tunnel interface {
 	net.Conn
 	// Go calls f when the tunnel may send. See transport.Scheduler.
 	Go(f func())
-	// WriteFrames writes frames, which must never change again. It keeps those that its peer does
-	// not accept yet, without copying them. A write fails if it has not finished by the deadline.
+	// WriteFrames writes frames, which must never change again. It keeps the frames that the peer
+	// does not accept yet, without copying them. A write fails if it has not finished by the
+	// deadline.
 	WriteFrames(frames [][]byte) error
 	// Abort resets the stream.
 	Abort()

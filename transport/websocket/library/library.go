@@ -1,10 +1,10 @@
 // Package library carries watches over WebSocket through a WebSocket library. The packages gorilla
-// and nhooyr adapt one library each; an adapter of another library needs exported names only.
+// and nhooyr adapt one library each. An adapter for another library needs only exported names.
 //
 // An adapter is a type that implements [Library]. [Server] and [Client] with this type are the two
-// ends of the transport. The protocol is that of package websocket, but a server with a library
-// writes each message separately, takes more memory for each watch, and does not compress, because
-// it would compress each message again for each watcher.
+// ends of the transport. The protocol is the same as in package websocket, but a server with a
+// library writes each message separately, takes more memory for each watch, and does not compress,
+// because it would compress each message again for each watcher.
 package library
 
 import (
@@ -19,14 +19,14 @@ import (
 
 // A Library opens WebSockets. Its zero value is used.
 type Library interface {
-	// Upgrade accepts the handshake r, which was checked before. The response must have the headers
-	// of w and, unless it is empty, the subprotocol. ServerConn.Write writes binary messages if
-	// isBinary is true, and text messages otherwise. The library must reject messages of the client
-	// with more than [MaxMessage] bytes. If Upgrade returns an error, what it has written to w is
-	// discarded.
+	// Upgrade accepts the handshake r, which has already been checked. The response must have the
+	// headers of w, and the subprotocol unless it is empty. ServerConn.Write writes binary messages
+	// if isBinary is true, and text messages otherwise. The library must reject messages of the
+	// client with more than [MaxMessage] bytes. If Upgrade returns an error, the response that it
+	// has written to w is discarded.
 	Upgrade(w http.ResponseWriter, r *http.Request, subprotocol string, isBinary bool) (ServerConn, error)
-	// Dial opens a WebSocket. It returns the response to the handshake, also with an error if the
-	// server has responded. It must not follow redirects.
+	// Dial opens a WebSocket. If the server has responded to the handshake, Dial returns the
+	// response, even together with an error. It must not follow redirects.
 	Dial(ctx context.Context, h *Handshake) (ClientConn, *http.Response, error)
 }
 
@@ -47,19 +47,19 @@ type ServerConn interface {
 	Ping(timeout time.Duration) bool
 	// WriteClose writes a close frame. It may wait for the answer for a few seconds.
 	WriteClose(code int, reason string, timeout time.Duration) error
-	// Close releases the resources of the library. The connection is closed before.
+	// Close releases the resources of the library. The connection has already been closed.
 	Close()
 }
 
 // A ClientConn is a client's end of a WebSocket. One goroutine reads. Any goroutine may call
 // WriteClose and Close.
 type ClientConn interface {
-	// Next waits for the next message and passes it to read. It answers pings and close frames.
-	// The error is that of read, or the result of [Closed] if the server has sent a close frame.
+	// Next waits for the next message and passes it to read. It answers pings and close frames. The
+	// error is the error of read, or the result of [Closed] if the server has sent a close frame.
 	Next(read func(message io.Reader) error) (isBinary bool, err error)
 	// WriteClose writes a close frame within about a second.
 	WriteClose(code int, reason string)
-	// Close releases the resources of the library. The connection is closed before.
+	// Close releases the resources of the library. The connection has already been closed.
 	Close()
 }
 

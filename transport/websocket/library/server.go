@@ -68,8 +68,8 @@ func (s *Server[L]) Accept(w http.ResponseWriter, r *http.Request, o transport.O
 // closeWait is the time that a client has to answer a close frame, or to read it.
 const closeWait = 5 * time.Second
 
-// A stream is a watch being served. Of this package, only the goroutine that calls serve belongs to
-// it.
+// A stream is a watch being served. This package starts no goroutine for it: serve runs on the
+// goroutine of its caller.
 type stream struct {
 	transport.Conn
 	// Immutable after construction.
@@ -95,8 +95,8 @@ func (s *stream) Interrupt() error {
 	return nil
 }
 
-// End implements [transport.Link]. It does not wait for the client. The caller of serve waits for
-// the answer to the close frame and closes the connection.
+// End implements [transport.Link]. It does not wait for the client: serve waits for the answer to
+// the close frame and closes the connection.
 func (s *stream) End(end transport.End, _ []byte) error {
 	code := wswatch.CloseNormal
 	switch end {

@@ -12,7 +12,8 @@ import (
 type budget struct {
 	used     int
 	refilled time.Time
-	// explained is the number of frames that will be free, because streams and data explain them.
+	// explained is the number of further frames that cost nothing, because the streams and data so
+	// far explain them.
 	explained int64
 }
 
@@ -28,8 +29,8 @@ const (
 	// freeContinuations is the number of CONTINUATION frames of a header block that cost nothing.
 	freeContinuations = 8
 	// bytesPerUnit is the number of decoded bytes of a header block that cost one unit. HPACK can
-	// expand one byte to the size of its table. Twice the encoded bytes and freeBytes are free: a
-	// request refers to an entry of the table only once.
+	// expand one byte to the size of its table. Twice the encoded bytes plus freeBytes are free.
+	// That is enough for honest requests, which refer to each entry of the table only once.
 	bytesPerUnit = 8 << 10
 	freeBytes    = 16 << 10
 )
@@ -49,16 +50,17 @@ func (b *budget) charge(n int) error {
 	return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that do nothing"}
 }
 
-// The numbers of frames that an honest client may send besides its requests.
+// The numbers of frames that an honest client may send in addition to its requests.
 const (
-	// framesPerStream are, for each stream, its priority, changes of the priority, its window, a
-	// reset that crosses the end of the response, and a PING by which some clients then test the
+	// framesPerStream allows, for each stream: its priority, changes of the priority, its window, a
+	// reset that crosses the end of the response, and a PING with which some clients then test the
 	// connection.
 	framesPerStream = 6
-	// framesPerData are, for each DATA frame that the server sends, a WINDOW_UPDATE for the stream
-	// and one for the connection, and a PING by which gRPC measures the round-trip time.
+	// framesPerData allows, for each DATA frame that the server sends: a WINDOW_UPDATE for the
+	// stream, one for the connection, and a PING with which gRPC measures the round-trip time.
 	framesPerData = 3
-	// bytesPerFrame: for large DATA frames, a client sends a WINDOW_UPDATE for every 2 KiB or more.
+	// bytesPerFrame allows one more frame for this number of bytes of DATA. Clients send a
+	// WINDOW_UPDATE for every 2 KiB or more.
 	bytesPerFrame = 256
 	// maxExplained bounds the frames that a client can save up.
 	maxExplained = 64 << 10

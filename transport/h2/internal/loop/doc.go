@@ -12,7 +12,8 @@
 // Each file uses those above it in this list:
 //
 //   - errors.go, settings.go: errors, and the limits and timeouts of a connection.
-//   - budget.go, late.go: what a peer may cost the server, and what may be under way from it.
+//   - budget.go, late.go: the work that a peer may cause, and the frames that may still arrive from
+//     it.
 //   - pseudo.go, headers.go: header blocks. output.go: the bytes of the next write.
 //   - state.go: the state of connections, streams and exchanges, and who owns it. streams.go: lists
 //     of streams.

@@ -125,8 +125,8 @@ func (c *conn) dispatch(f http2.Frame, blockComplete bool) error {
 	case *http2.PushPromiseFrame:
 		return connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
 	default:
-		// PRIORITY_UPDATE, GOAWAY, after which the client closes the connection, or an unknown
-		// frame, which must be ignored. Browsers send some unknown frames on purpose.
+		// The frame is a PRIORITY_UPDATE, a GOAWAY (the client then closes the connection), or
+		// unknown. An unknown frame must be ignored. Browsers send some unknown frames on purpose.
 		return c.budget.chargeUnexplained()
 	}
 }

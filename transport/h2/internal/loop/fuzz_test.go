@@ -125,8 +125,8 @@ func (c *conn) check(t *testing.T) {
 }
 
 // FuzzHeaderBlock decodes a header block after another one, which may have filled HPACK's table,
-// and makes a request of it. Whatever the block contains, the memory that this allocates is limited
-// by the configured size of a header list and by the length of the block.
+// and makes a request from it. Whatever the block contains, the memory that this allocates is
+// limited by the configured size of a header list and by the length of the block.
 func FuzzHeaderBlock(f *testing.F) {
 	f.Add([]byte{}, repeated(2_000, "cookie", "ab"))
 	f.Add(repeated(1, "x", strings.Repeat("x", 3_900)), bytes.Repeat([]byte{0x80 | 62}, 1_000))

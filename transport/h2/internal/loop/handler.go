@@ -107,7 +107,8 @@ func (e *exchange) ended() bool {
 	return e.st.err != nil
 }
 
-// failed resets the stream after the handler has panicked with p, or ended its goroutine.
+// failed resets the stream after the handler has panicked with p or, if p is nil, called
+// runtime.Goexit.
 func (e *exchange) failed(p any) {
 	c := e.st.c
 	c.mu.Lock()

@@ -69,8 +69,8 @@ func (b *headerBlock) add(fragment []byte, last bool) error {
 	return nil
 }
 
-// cost returns the units of the budget that the block costs in addition to those it has cost
-// before.
+// cost returns the units of the budget to charge for the block, without the units that were already
+// charged.
 func (b *headerBlock) cost() int {
 	cost := 0
 	if b.continuations > freeContinuations {
@@ -99,9 +99,9 @@ func (b *headerBlock) emit(f hpack.HeaderField) {
 }
 
 // check returns an error if f violates RFC 9113, section 8.2. Spaces around a value are accepted,
-// although section 8.2.1 forbids them, because net/http's client sends them as they are. So does
-// its server, whose decoder this is: like ours, it refuses a second change of the table size in one
-// block, which RFC 7541, section 4.2, permits, but no client is known to send.
+// although section 8.2.1 forbids them, because net/http's client sends them and its server accepts
+// them. The decoder, which net/http's server uses too, refuses a second change of the table size in
+// one block. RFC 7541, section 4.2, permits that change, but no client is known to send it.
 func (b *headerBlock) check(f hpack.HeaderField) error {
 	if !httpguts.ValidHeaderFieldValue(f.Value) {
 		return errFieldValue

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
-// Clients that do nothing wrong must never meet the budget, at any rate. In these tests the clock
+// Honest clients must never exceed the budget, however fast they send. In these tests the clock
 // stands still, so the budget regains nothing.
 func TestHonestClientsMeetNoBudget(t *testing.T) {
 	early := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
@@ -142,7 +142,7 @@ func TestLateStreamsSurviveGoAway(t *testing.T) {
 	})
 }
 
-// A client that has ended its stream knows that nothing may follow.
+// A client that has ended its stream must send no further frames on it.
 func TestFramesBehindTheClientsEndAreErrors(t *testing.T) {
 	end := map[string]func(p *h2peer.Peer) error{
 		"RST_STREAM": func(p *h2peer.Peer) error { return p.Framer.WriteRSTStream(1, http2.ErrCodeCancel) },

@@ -49,12 +49,12 @@ type cutStream struct {
 //
 // Frames that cannot have been under way are errors: DATA beyond the stream's window, and frames
 // that follow the END_STREAM or RST_STREAM of the client itself. RFC 9113, section 5.1, lets a
-// server ignore the latter after it has reset the stream. They get STREAM_CLOSED nevertheless, as
-// on any other stream, because the client has lost track of its own streams.
+// server ignore frames of the second kind after it has reset the stream. They still get
+// STREAM_CLOSED, as on any other stream, because the client has lost track of its own streams.
 //
-// A client has at most SETTINGS_MAX_CONCURRENT_STREAMS streams open. It learns that streams were
-// closed in the order in which they were, so the frames that are under way can belong only to the
-// last ones. The zero value is empty.
+// A client has at most SETTINGS_MAX_CONCURRENT_STREAMS streams open. It learns of closed streams in
+// the order in which they were closed. So frames under way can belong only to the streams that were
+// closed last. The zero value is empty.
 type cutStreams struct {
 	list []cutStream
 	next int // the index of the oldest stream, once the list is full

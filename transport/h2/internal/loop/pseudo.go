@@ -54,7 +54,7 @@ func (p *pseudoHeaders) set(f hpack.HeaderField) error {
 	return nil
 }
 
-// setTarget sets the URL of r, which has the method and the path of p.
+// setTarget sets the URL of r, whose method and RequestURI come from p.
 func (p *pseudoHeaders) setTarget(r *http.Request, extendedConnect bool) (err error) {
 	isConnect := p.method == http.MethodConnect
 	switch {

@@ -92,7 +92,7 @@ func (c *conn) newRequest(b *headerBlock) (*http.Request, error) {
 		Host: p.authority, RequestURI: p.path, RemoteAddr: c.remote, TLS: c.tls,
 	}
 	if b.tooLarge {
-		return r, nil // the handler responds without a look at the request
+		return r, nil // the handler responds without looking at the request
 	}
 	if err := p.setTarget(r, c.settings.extendedConnect); err != nil {
 		return nil, err

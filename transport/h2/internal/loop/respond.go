@@ -58,8 +58,8 @@ func (e *exchange) setLength(h http.Header, sample []byte, complete bool) {
 	_, set := h["Content-Length"]
 	switch {
 	case !bodyAllowed(r.status):
-		// For status 304 it would be optional (RFC 9110, section 8.6), but net/http's client then
-		// takes the body for lost.
+		// For status 304 it would be optional (RFC 9110, section 8.6), but net/http's client would
+		// then report a missing body.
 		delete(h, "Content-Length")
 	case set || !complete || len(r.trailers) > 0:
 	case e.head:

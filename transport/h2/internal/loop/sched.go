@@ -25,8 +25,8 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// block makes st wait until its window and the connection's window are open. The time until st is
-// reset continues if st could not use a window that was open in the meantime.
+// block makes st wait until its window and the connection's window are open. If st was blocked
+// before and has not sent anything since, the earlier time of its reset still applies.
 func (c *conn) block(st *stream) {
 	s, ok := c.stalled[st]
 	if timeout := st.timeout(); !ok && timeout > 0 {
@@ -46,7 +46,7 @@ func (c *conn) setStall(st *stream, s stall) {
 	}
 }
 
-// endStall is called when st could send, and when it has ended.
+// endStall ends the stall of st, after st has sent something or has ended.
 func (c *conn) endStall(st *stream) {
 	if c.stalled == nil {
 		return
@@ -68,7 +68,8 @@ func (c *conn) unblock(st *stream) {
 }
 
 // unblockAll enqueues the blocked streams in a random order, so that each gets its share of small
-// windows. The order of a map would not do: a key behind a gap comes first more often.
+// windows. The order of a map is not random enough: a key that follows a gap in the table comes
+// first more often.
 func (c *conn) unblockAll() {
 	all := slices.Collect(maps.Keys(c.stalled))
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -54,8 +54,8 @@ func (s *stream) sendLocked(frames [][]byte, end, wait, shared bool) error {
 	return s.err
 }
 
-// emit moves data to the output until a window, the output or the quantum is exhausted. It reports
-// whether nothing of o is left; END_STREAM has then been sent too.
+// emit moves data to the output until a window, the output or the quantum is exhausted. It returns
+// true if everything was moved, including END_STREAM if o.end is true.
 func (s *stream) emit(o *outgoing) bool {
 	c := s.c
 	left := 0

@@ -27,8 +27,8 @@ func (s *Server) Register(hs *http.Server) {
 	if hs.TLSNextProto == nil {
 		hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	}
-	// Both keys are needed. Without "h2", net/http replaces both functions by its own. Without the
-	// other one, it serves no HTTP/2 in clear text.
+	// Both keys are needed. Without "h2", net/http replaces both functions with its own. Without
+	// the other key, it serves no HTTP/2 in clear text.
 	hs.TLSNextProto["h2"] = s.serve
 	hs.TLSNextProto["unencrypted_http2"] = s.serve
 	hs.RegisterOnShutdown(s.shutdown)

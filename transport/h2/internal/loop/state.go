@@ -14,8 +14,8 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A conn is a connection. One goroutine reads it. Another one runs the method write while there is
-// something to write. Its parts say who owns them.
+// A conn is a connection. One goroutine reads it. Another one runs write while there is something
+// to write. The comments of its parts say who owns them.
 type conn struct {
 	endpoint
 	readState
@@ -30,7 +30,7 @@ type conn struct {
 	handlerState
 }
 
-// An endpoint does not change after construction, but for the state of its timer.
+// An endpoint does not change after construction, except for the state of its timer.
 type endpoint struct {
 	hs       *http.Server
 	handler  http.Handler
@@ -159,7 +159,7 @@ type outgoing struct {
 	done   chan struct{} // closed when nothing is left or the stream has failed; may be nil
 }
 
-// A stall is the time in which a stream could not send, because a window was empty.
+// A stall describes a stream that has had to wait because a window was empty.
 type stall struct {
 	until   time.Time // when the stream is reset; zero means never
 	blocked bool      // the window is still empty; otherwise the stream waits for its turn

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// tick does what is due, and sets the timer for the next time at which something is due.
+// tick performs the actions that are due, and sets the timer for the next one.
 func (c *conn) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -148,7 +148,7 @@ func (t *tunnel) Close() error {
 	return nil
 }
 
-// CloseWrite is like Close: the client need not send anything more either.
+// CloseWrite is the same as Close, because the server expects no more bytes from the client.
 func (t *tunnel) CloseWrite() error { return t.Close() }
 
 // Abort implements connio.Tunnel. It sends RST_STREAM.

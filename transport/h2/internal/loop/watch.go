@@ -15,7 +15,7 @@ func (w Watch) IsValid() bool { return w.st != nil }
 // TakeOver turns the response of w into a watch. It sends status 200, the header of w and the bytes
 // of opening. It returns the zero Watch if w does not come from this package, was used already, or
 // responds to a HEAD request. If detached is true, the watch continues after the handler has
-// returned. The timeout is the time after which the stream is reset if the client keeps its window
+// returned. timeout is the time after which the stream is reset if the client keeps its window
 // empty. A negative timeout means no limit.
 func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, opening []byte) Watch {
 	x, ok := w.(*exchange)

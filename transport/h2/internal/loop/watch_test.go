@@ -237,7 +237,8 @@ func TestAStalledStreamIsReset(t *testing.T) {
 	})
 }
 
-// Bytes for the connection must prolong the timeout of only those streams that get them.
+// A WINDOW_UPDATE for the connection must extend the timeout only of the streams that can then
+// send.
 func TestStalledStreamsAreResetDespiteTrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100

@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Dial implements Dial of a [transport.Client]. The function dial opens the connection and returns
-// the headers of the response.
+// Dial implements Dial of a [transport.Client]. dial opens the connection and returns the headers
+// of the response.
 func Dial(
 	ctx context.Context, r *transport.Request, dial func(context.Context, *Request) (Conn, http.Header, error),
 ) (transport.Receiver, error) {

@@ -15,7 +15,7 @@ const MaxInbound = 64 << 10
 // closes the connection with code 1008 after more.
 const MaxControls = 12_000
 
-// An Inbound counts what a client sends. It is not safe for concurrent use.
+// An Inbound counts the messages, pings and pongs of a client. It is not safe for concurrent use.
 type Inbound struct {
 	minute   time.Time // the start of the current minute
 	bytes    int64     // the bytes since the start of the current minute
@@ -51,8 +51,8 @@ func (i *Inbound) advance() {
 	}
 }
 
-// StartPings calls ping after each interval until ping returns false or the timer is stopped. If
-// interval is negative, StartPings never calls ping.
+// StartPings calls ping after each interval until ping returns false or the returned timer is
+// stopped. If interval is negative, StartPings never calls ping.
 func StartPings(interval time.Duration, ping func() bool) *time.Timer {
 	var t *time.Timer
 	t = time.AfterFunc(time.Hour, func() {
