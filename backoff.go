@@ -7,9 +7,9 @@ import (
 )
 
 // Backoff configures the delay between reconnect attempts. Each delay is random, so that clients
-// that were disconnected together do not reconnect together. The upper bound of the delay is Min at
-// first and doubles with each failure, up to Max. After a clean end of the stream the bound is Min
-// again. If the server sent Retry-After, that time is added to the delay.
+// that were disconnected together do not reconnect together. The upper bound of the delay is Min
+// at first and doubles with each failure, up to Max. For the delay after a clean end of the
+// stream, the bound is Min. If the server sent Retry-After, that time is added to the delay.
 type Backoff struct {
 	// Min is the first upper bound. If zero, 800 ms is used. A negative value means that the first
 	// attempt to reconnect follows at once.

@@ -96,8 +96,7 @@ func ExampleStatusOf() {
 	// Output: 410 Expired version 7 is too old: list again
 }
 
-// The code in the package comment uses packages that cannot be imported here. So the test
-// only parses it.
+// The code in the package comment starts a server, so the test only parses it.
 func TestPackageCommentHasValidGo(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	if err != nil {

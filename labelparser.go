@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ParseLabelSelector parses a label selector. A syntax error, or a key or value that no label
-// can have, is an error of code [Invalid], whose message contains the position and the expected
-// token.
+// ParseLabelSelector parses a label selector. If s has a syntax error, or a key or value that no
+// label can have, the error has code [Invalid]. For a syntax error, the message contains the
+// position and the expected token.
 func ParseLabelSelector(s string) (LabelSelector, error) {
 	p := labelParser{text: s}
 	p.next()

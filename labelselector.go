@@ -84,9 +84,9 @@ func (s LabelSelector) Equality() (key string, values []string, ok bool) {
 	return s.terms[best].key, s.terms[best].values, true
 }
 
-// LabelEquals returns a selector of the objects that have a label with the given key and value. The
-// value is not parsed as a part of a selector, so it may come from user input, such as the name of
-// a tenant. A key or value that no label can have is an error of code [Invalid].
+// LabelEquals returns a selector of the objects that have a label with the given key and value.
+// The value is not parsed as a part of a selector, so it may come from user input, such as the
+// name of a tenant. If no label can have this key or value, the error has code [Invalid].
 func LabelEquals(key, value string) (LabelSelector, error) {
 	err := checkLabelKey(key)
 	if err == nil {

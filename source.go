@@ -173,7 +173,7 @@ func CheckVersion(s Source, v Version) error {
 	}
 }
 
-// A Query holds the parameters of a list or a watch. The zero Query asks for all objects at the
+// A Query holds the parameters of a list or a watch. The zero Query requests all objects at the
 // newest version.
 type Query struct {
 	// Namespace selects the objects of one namespace. If empty, all namespaces are selected.
@@ -194,7 +194,7 @@ type Query struct {
 	// InitialEvents controls whether a watch starts with the current state, as Added events in
 	// key order.
 	InitialEvents InitialEvents
-	// Bookmarks asks for [Synced] after the initial events, and allows [Bookmark] at any time.
+	// Bookmarks requests [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool
 
 	// Limit is the maximum number of objects in a page of a list. Zero or a negative value means no

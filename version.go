@@ -10,9 +10,9 @@ import (
 // resourceVersion; Kubernetes allows clients to compare resourceVersions since KEP-5504.
 type Version uint64
 
-// ParseVersion parses a decimal resourceVersion. The empty string and "0" are zero. Anything else
-// that is not a decimal number below 2^64, such as a sign, a space or a leading zero, is an error
-// of code [Invalid].
+// ParseVersion parses a decimal resourceVersion. The empty string and "0" are zero. For anything
+// other than a decimal number below 2^64, without a sign, a space or a leading zero, the error
+// has code [Invalid].
 func ParseVersion(s string) (Version, error) {
 	if s == "" || s == "0" {
 		return 0, nil

@@ -147,7 +147,8 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 	}
 }
 
-// Tokens of six seconds must not keep the watch closed for half of the time.
+// Even if tokens expire after six seconds, backoff must not keep the watch closed half of the
+// time.
 func TestShortCredentialsCostNoBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lifetime = 6 * time.Second

@@ -52,7 +52,8 @@ func TestCompressionKeepsEvents(t *testing.T) {
 				t.Fatalf("event %d: got %.80s, want %.80s", i, e.Object.Data, want[i].Object.Data)
 			}
 		}
-		// The server may call the hook for a lost watch after the client has received all events.
+		// The server may still have to call Trace.Opened for a watch when the client has received
+		// all events.
 		synctest.Wait()
 		if n := compressed.Load(); n < 2 {
 			t.Errorf("%d responses were compressed, want at least 2", n)
@@ -64,8 +65,8 @@ func TestCompressionKeepsEvents(t *testing.T) {
 	})
 }
 
-// respondCompressed responds to every list with the given body, compressed by gzip. The
-// parameter coding is the Content-Encoding of the response.
+// respondCompressed responds to every list with the given body, compressed by gzip. coding is the
+// Content-Encoding of the response.
 func respondCompressed(coding, body string) func(int) listResponse {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

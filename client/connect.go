@@ -13,19 +13,19 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// Connect returns the Source of single connections to r, for a program that reconnects itself.
-// The informers and relays of this module follow it in place of r, so that one loop recovers from
-// failures, and not two.
+// Connect returns a Source whose watches are single connections, for a program that has its own
+// loop to reconnect. The informers and relays of this module follow it in place of r, so that
+// only one loop recovers from failures.
 //
-// Its lists are those of r. A watch is one response of the server: the Watcher ends when the
-// response does, also with io.EOF, and the program resumes with another watch. The watch must
-// begin with initial events or at a version. The error has the code [listwatch.Expired] if the
-// epoch of the server differs from the epoch of the previous list or watch, unless the watch begins
-// with initial events. When the context of Next ends, the connection is closed.
+// Its List is the List of r. A watch is one response of the server: the Watcher ends when the
+// response ends, with io.EOF if the end was clean, and the program resumes with another watch.
+// The watch must begin with initial events or at a version. Watch fails with [listwatch.Expired]
+// if the epoch of the server differs from the epoch of the previous list or watch, unless the
+// watch begins with initial events. When the context of Next ends, the connection is closed.
 //
 // If timeout is not zero, the server is asked to end each watch after that time, in seconds, and
-// the watches are not reported to Trace. Otherwise Trace.Opened is called; Trace.Lost is a matter
-// of the program.
+// the watches are not reported to Trace. Otherwise each watch calls Trace.Opened. The program
+// must call Trace.Lost itself.
 func (r *Remote) Connect(timeout time.Duration) listwatch.Source {
 	r.init()
 	c := &connections{remote: r, trace: r.Trace, epoch: r.epoch()}
@@ -40,7 +40,7 @@ type connections struct {
 	// Immutable after construction.
 	remote         *Remote
 	trace          *Trace
-	timeoutSeconds string // overrides the parameter of the URL unless it is empty
+	timeoutSeconds string // if not empty, overrides the parameter in the URL
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -49,7 +49,8 @@ type connections struct {
 	epoch string
 	// refresh is true if the next request needs fresh credentials.
 	refresh bool
-	// unproductive is the number of consecutive responses without an event.
+	// unproductive is the number of consecutive responses without an event that failed or ended
+	// at once.
 	unproductive int
 }
 
@@ -59,7 +60,7 @@ func (c *connections) Describe() listwatch.Description { return c.remote.Describ
 // Unwrap returns the Remote.
 func (c *connections) Unwrap() listwatch.Source { return c.remote }
 
-// Policy returns what the Remote knows about failures; see [reflector.Direct].
+// Policy returns the policy by which a Reflector recovers from failures; see [reflector.Direct].
 func (c *connections) Policy() reflector.Policy {
 	return reflector.Policy{
 		Decide: c.decide, MayRefuseWatchList: mayRefuseWatchList,
@@ -152,7 +153,7 @@ func (c *connections) dial(ctx context.Context, resp *response, u *url.URL) erro
 }
 
 // checkEpoch returns an error if the epoch in the header h is not the epoch of the version to
-// resume from. A watch with initial events resumes from no version.
+// resume from. A watch with initial events does not resume, so its epoch may differ.
 func (c *connections) checkEpoch(h http.Header, initial bool) error {
 	epoch := h.Get(transport.EpochHeader)
 	c.mu.Lock()
@@ -198,6 +199,6 @@ func (c *connections) ended(resp *response, err error) {
 	}
 }
 
-// maxUnproductive is the number of consecutive responses without an event after which a
-// transport is demoted.
+// maxUnproductive is the number of consecutive unproductive responses after which a transport is
+// demoted.
 const maxUnproductive = 2

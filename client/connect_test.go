@@ -82,7 +82,7 @@ func TestConnectTimeoutIsSentAndNotTraced(t *testing.T) {
 	})
 }
 
-// The reader of a connection is its only user, so its context ends the connection.
+// A connection has only one reader, so the end of that reader's context ends the connection.
 func TestEndOfContextClosesTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := newRemote(always(sends(synced(5)))).Connect(0).Watch(t.Context(), stateQuery)
@@ -131,7 +131,8 @@ type filter struct {
 	_ []string // makes the type incomparable
 }
 
-// An unwrapping wrapper may be looked through for a description, but not for events.
+// unwrapping has a method Unwrap, which serves to find a description. Its events must still be
+// read through the wrapper.
 type unwrapping struct{ listwatch.Source }
 
 func (u unwrapping) Unwrap() listwatch.Source { return u.Source }

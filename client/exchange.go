@@ -150,9 +150,9 @@ func (r *Remote) newRequest(
 }
 
 // checkMethod returns an error if the response does not belong to the request: net/http follows
-// some redirects of a write with a GET. The result of that GET, even an error, tells nothing about
-// the write: a server may respond with 303 after a POST that it has performed, and with 302 to a
-// request that must log in first.
+// some redirects of a write with a GET. The result of that GET, even an error, does not show
+// whether the write was performed: a server may respond with 303 after a POST that it has
+// performed, and with 302 to a request that must log in first.
 func checkMethod(resp *http.Response, method string) error {
 	if resp.Request == nil || resp.Request.Method == method {
 		return nil

@@ -38,9 +38,9 @@ func (r *Remote) defaultTransports() []transport.Client {
 	return h1
 }
 
-// An anyVersion opens watches in the version of HTTP that an http.Client and the server agree on.
-// A RoundTripper offers no way to choose the version, so the client is one candidate, not one for
-// each version.
+// An anyVersion opens watches over the version of HTTP that an http.Client and the server agree
+// on. A RoundTripper offers no way to choose the version, so the client is one candidate, not one
+// for each version.
 type anyVersion struct{ *http.Client }
 
 // Name implements [transport.Client].

@@ -52,7 +52,7 @@ type recordedServer struct {
 	things  *store.Collection
 	watches map[string]*atomic.Int32 // number of watches, by the result of transportOf
 	lists   atomic.Int32
-	// If tokens is not nil, the server accepts only these credentials.
+	// If tokens holds a token, the server accepts only requests with this token.
 	tokens atomic.Pointer[string]
 	// If upgrades is true, the server accepts only watches over WebSocket.
 	upgrades bool

@@ -24,7 +24,7 @@ func (r *Remote) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	return page, err
 }
 
-// list is like List and also returns the epoch that the server named.
+// list is like List and also returns the epoch that the server reported.
 func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Page, epoch string, err error) {
 	if err := checkQuery(q, false); err != nil {
 		return page, "", err

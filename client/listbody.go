@@ -82,7 +82,7 @@ func (l *listBody) member(name json.Token) error {
 		}
 		var ok bool
 		// A list of kind "List" may hold objects of any kind, each with its own kind member.
-		// b.itemKind is then empty.
+		// l.itemKind is then empty.
 		if l.itemKind, ok = strings.CutSuffix(kind, "List"); !ok {
 			return &listwatch.Error{
 				Code:    listwatch.Unsupported,

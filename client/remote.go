@@ -21,10 +21,10 @@ import (
 // and it must not be copied.
 type Remote struct {
 	// URL is the http or https URL of the collection. In a Kubernetes API it names all objects or
-	// those of one namespace. Every request contains the query parameters of this URL, except for
-	// the parameters that come from a Query, such as watch and limit. Selectors in the URL are
-	// combined with the selectors of a Query, and do not apply to single objects. The parameter
-	// timeoutSeconds limits how long the server keeps a watch open.
+	// the objects of one namespace. Every request contains the query parameters of this URL,
+	// except for the parameters that come from a Query, such as watch and limit. Selectors in the
+	// URL are combined with the selectors of a Query, and do not apply to single objects. The
+	// parameter timeoutSeconds limits how long the server keeps a watch open.
 	URL string
 	// PlainPaths controls the paths of objects. If it is false and the path of URL ends like a
 	// collection of a Kubernetes API (/api/VERSION/PLURAL or /apis/GROUP/VERSION/PLURAL), objects
@@ -35,10 +35,10 @@ type Remote struct {
 	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
 	// over Network are used, which detect a dead server by the pings of HTTP/2 and use no proxy.
 	//
-	// WebSocket needs a RoundTripper that supports upgrades, and is not used with others; see the
-	// HTTPClient of the client in package transport/websocket. The Timeout of HTTPClient limits the
-	// whole duration of a list or a write. For a watch it only limits the time until the response
-	// begins.
+	// WebSocket needs a RoundTripper that supports upgrades, and is not used with other
+	// RoundTrippers; see the HTTPClient of the client in package transport/websocket. The Timeout
+	// of HTTPClient limits the whole duration of a list or a write. For a watch it only limits
+	// the time until the response begins.
 	HTTPClient *http.Client
 	// Network connects to the server for lists and writes if HTTPClient is nil, and for watches if
 	// Transports is nil, too.
@@ -183,9 +183,9 @@ func (r *Remote) learnEpoch(epoch string) {
 	r.state.description.Epoch = epoch
 }
 
-// authorized calls the function try with the headers that r.Header returns. After a 401 it
-// requests fresh headers and calls the function once more. If refresh is true, the first
-// headers are already fresh, and there is no second call.
+// authorized calls try with the headers that r.Header returns. After a 401 it requests fresh
+// headers and calls try once more. If refresh is true, the first headers are already fresh, and
+// there is no second call.
 func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Header) error) error {
 	for {
 		var h http.Header

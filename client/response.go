@@ -29,8 +29,8 @@ type response struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	closed bool
-	// detach undoes that the end of the reader's context closes the connection. It is nil before
-	// the first call of Next.
+	// detach undoes attach: the end of the reader's context no longer closes the connection. It
+	// is nil before the first call of Next.
 	detach func() bool
 }
 

@@ -41,8 +41,8 @@ func (w WatchEnd) HasLived() bool { return w.Lived >= briefLife }
 // error of a connection that broke during the dial may wrap io.EOF.
 func (w WatchEnd) IsClean() bool { return w.Err == io.EOF }
 
-// isExpiry reports whether the credentials of the watch have expired after it was open for a while.
-// The server is well, so this is no failure.
+// isExpiry reports whether the credentials of the watch have expired after it was open for a
+// while. The server works, so this does not count as a failure.
 func (e WatchEnd) isExpiry() bool {
 	return e.HasLived() && listwatch.CodeOf(e.Err) == listwatch.Unauthorized
 }
@@ -52,7 +52,7 @@ type backoff struct {
 	failures int
 }
 
-// delay returns the time to wait before the next watch, given how the last one ended.
+// delay returns the time to wait before the next watch. end describes the end of the last watch.
 func (b *backoff) delay(c listwatch.Backoff, end WatchEnd) time.Duration {
 	if end.Opened && end.Lived >= cmp.Or(c.Healthy, 2*time.Minute) {
 		b.failures = 0

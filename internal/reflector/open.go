@@ -55,8 +55,8 @@ func (r *Reflector) watchList() *WatchListSupport {
 	return r.Policy.WatchList
 }
 
-// listAndWatch passes the state to the sink page by page, and opens a watch of the changes
-// after it.
+// listAndWatch passes the state to the sink page by page, and opens a watch of the changes after
+// that state.
 func (r *Reflector) listAndWatch(ctx context.Context) error {
 	limit := r.PageSize
 	if limit == 0 {

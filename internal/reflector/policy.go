@@ -35,9 +35,9 @@ const (
 	Stop
 )
 
-// A Policy is what a Source knows about the failures of its watches. A Reflector with the zero
-// Policy applies the rules for any Source: it relists if the history has expired, or if an event
-// was malformed or rejected by the Sink.
+// A Policy decides how a Reflector continues after a watch of a Source has failed. A Reflector
+// with the zero Policy applies the rules for any Source: it relists if the history has expired,
+// or if an event was malformed or rejected by the Sink.
 type Policy struct {
 	// Decide returns the next action after the end of a watch, which the WatchEnd describes. The
 	// ResumePoint is the position at which the next watch would resume. Decide is not called if the
@@ -57,13 +57,13 @@ type Policy struct {
 
 // Direct returns the Source that a Reflector should follow in place of s, and its Policy. For a
 // client.Remote, which reconnects itself, it returns a Source whose watchers are single
-// connections. So one loop recovers from their failures, and events pass one queue less. For any
-// other Source it returns s and the zero Policy.
+// connections. So only one loop recovers from their failures, and events pass through one queue
+// less. For any other Source it returns s and the zero Policy.
 //
-// The Remote is recognized by its method Connect, whose result has a Policy and unwraps to s. A
-// wrapper is never replaced by what it wraps, because it may change requests and events: Direct
-// does not look through Unwrap, and a wrapper that embeds a Remote, and so inherits Connect, is not
-// what the result of Connect unwraps to.
+// The Remote is recognized by its method Connect, whose result has a Policy and unwraps to s.
+// Direct never replaces a wrapper with the Source that it wraps, because the wrapper may change
+// requests and events. It does not call Unwrap of s. If a wrapper embeds a Remote, and so
+// inherits Connect, the result of Connect unwraps to the Remote and not to the wrapper.
 func Direct(s listwatch.Source) (listwatch.Source, Policy) {
 	if remote, ok := s.(connector); ok {
 		if c, ok := remote.Connect(0).(connections); ok && c.Unwrap() == s {
@@ -73,7 +73,7 @@ func Direct(s listwatch.Source) (listwatch.Source, Policy) {
 	return s, Policy{}
 }
 
-// A connector is a client.Remote. If the timeout is zero, it does not limit the connections.
+// A connector is a client.Remote. A timeout of zero does not limit the connections.
 type connector interface {
 	Connect(timeout time.Duration) listwatch.Source
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// retryCorruptOnce resumes once after a malformed event, and otherwise knows only that connections
-// may be lost.
+// retryCorruptOnce retries once after a malformed event, and always after a lost connection. It
+// leaves all other failures to the default rules.
 func retryCorruptOnce(end WatchEnd, _ *ResumePoint) Action {
 	switch listwatch.CodeOf(end.Err) {
 	case listwatch.Unavailable:

@@ -31,14 +31,14 @@ type Releaser interface {
 	Release(events []listwatch.Event)
 }
 
-// A Reflector passes the events of a Source to a Sink. Fields must not be changed while it
-// runs, and it runs once.
+// A Reflector passes the events of a Source to a Sink. Run may be called only once, and the
+// fields must not be changed while it runs.
 type Reflector struct {
 	// Source and Sink must be set.
 	Source listwatch.Source
 	Sink   Sink
-	// Query selects objects by its Namespace, Name, Labels and Fields, and the first state that is
-	// requested by its Start and Version. Its other fields are ignored.
+	// Query selects objects by its Namespace, Name, Labels and Fields. Its Start and Version
+	// determine the first state that is requested. Its other fields are ignored.
 	Query listwatch.Query
 	// Resume is the position at which the first watch continues. If zero, the watch begins
 	// with the state.
@@ -53,16 +53,16 @@ type Reflector struct {
 	Backoff listwatch.Backoff
 	// Policy is the Policy of the Source; see [Direct].
 	Policy Policy
-	// Lost is called before each delay, unless Policy.Lost is called and the next watch resumes.
-	// err is the reason why the watch ended or could not be opened, or io.EOF after a clean end.
-	// relist is true if the state will be requested again. Lost may be nil.
+	// Lost is called before each delay, unless Policy.Lost is set and Policy.Decide has chosen to
+	// resume. err is the reason why the watch ended or could not be opened, or io.EOF after a
+	// clean end. relist is true if the state will be requested again. Lost may be nil.
 	Lost func(err error, wait time.Duration, relist bool)
-	// Restart is set if the events have a reader who must handle some failures. It is called before
-	// the state is requested again. The ResumePoint is the position up to which the Sink has
-	// received events. The new state replaces these events. If Restart returns an error, Run
-	// returns that error. The initial events are then not checked: a change among them is passed to
-	// the Sink, and a clean end before Synced is no failure. If Restart is nil, Run ends only with
-	// its context.
+	// Restart is set if the events have a reader who must handle some failures. It is called
+	// before the state is requested again. The ResumePoint is the position up to which the Sink
+	// has received events. The new state replaces these events. If Restart returns an error, Run
+	// returns that error. If Restart is set, the initial events are not checked: a change among
+	// them is passed to the Sink, and a clean end before Synced is not a failure. If Restart is
+	// nil, Run ends only with its context.
 	Restart func(cause error, at *ResumePoint) error
 
 	// watcher is the watch that Open has opened and Run has not read yet. It is nil if there is no

@@ -202,7 +202,7 @@ func TestAcceptedEventsAreReleasedOnce(t *testing.T) {
 	}
 }
 
-// runFor runs r for the duration d.
+// runFor runs r for d.
 func runFor(t *testing.T, r *Reflector, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

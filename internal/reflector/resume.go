@@ -30,7 +30,7 @@ type ResumePoint struct {
 	// group is the version of the newest events. It is zero if no more events of that version can
 	// follow.
 	group listwatch.Version
-	// first is the key of the first event at the version group. rest holds the keys of the other
+	// first is the key of the first event of that version. rest holds the keys of its other
 	// events.
 	first listwatch.Key
 	rest  map[listwatch.Key]struct{}

@@ -127,7 +127,7 @@ func format(e listwatch.Event) string {
 	return map[listwatch.EventType]string{listwatch.Added: "+", listwatch.Modified: "*", listwatch.Deleted: "-"}[e.Type] + e.Object.Key.Name + at
 }
 
-// parseEvents parses events in the notation of the function format, separated by spaces.
+// parseEvents parses events in the notation of format, separated by spaces.
 func parseEvents(t testing.TB, text string) (all []listwatch.Event) {
 	t.Helper()
 	types := map[byte]listwatch.EventType{'+': listwatch.Added, '*': listwatch.Modified, '-': listwatch.Deleted, '(': listwatch.Added}

@@ -9,9 +9,9 @@ const (
 	// WatchListRetryInterval is the time for which the reflector lists a source that could not
 	// stream its state. After that, the reflector tries streaming again.
 	WatchListRetryInterval = time.Hour
-	// maxTruncated is the number of consecutive watches that end cleanly within the initial events
-	// after which the reflector lists the source: the source may be unable to mark the end of its
-	// initial events.
+	// After maxTruncated consecutive watches that ended cleanly within the initial events, the
+	// reflector lists the source, because the source may be unable to mark the end of its initial
+	// events.
 	maxTruncated = 3
 )
 
