@@ -33,8 +33,8 @@ type Options struct {
 	Failed func(key listwatch.Key, err error, delay time.Duration)
 }
 
-// Reconcile calls the function f with the key of each object of i, and again whenever the object
-// changes, until ctx ends. The caller must run i.
+// Reconcile calls f with the key of each object of i, and again whenever the object changes,
+// until ctx ends. The caller must run i.
 //
 //   - The calls start when i has synced, so f finds the complete state in i.
 //   - No two calls have the same key at the same time. If an object changes during a call, f is
@@ -76,8 +76,7 @@ func Reconcile[T any](
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "reconcile", Message: "the informer's Run has returned"}
 }
 
-// work calls f for one key after the other until the context starts has ended. Each call receives
-// the context calls.
+// work calls f for one key after another until starts has ended. It passes calls as the context.
 func (o *Options) work(starts, calls context.Context, f func(context.Context, listwatch.Key) error) {
 	for {
 		key, err := o.Queue.Get(starts)
@@ -97,9 +96,9 @@ func (o *Options) work(starts, calls context.Context, f func(context.Context, li
 // handler needs microseconds for a change, so in practice the informer never waits.
 const maxPending = 1024
 
-// Enqueue calls the function keys with each object of i that changes, as it was before and as it is
-// after the change, and adds the results to q. So a controller of apps can reconcile an app when
-// one of its instances changes, and both apps when an instance moves from one to the other.
+// When an object of i changes, Enqueue calls keys with its state before the change and with its
+// state after the change, and adds the results to q. So a controller of apps can reconcile an app
+// when one of its instances changes, and both apps when an instance moves from one to the other.
 //
 // Unlike a handler with the default options, Enqueue sees every state that the local store of i has
 // held. A slow call of keys therefore delays i.

@@ -29,8 +29,7 @@ type App struct {
 
 func keyOf(name string) listwatch.Key { return listwatch.Key{Name: name} }
 
-// A fixture holds a store, an informer of the store, and a log of calls. The method run starts the
-// informer.
+// A fixture holds a store, an informer of the store, and a log of calls. run starts the informer.
 type fixture struct {
 	*testing.T
 	store typed.Collection[App]

@@ -154,8 +154,8 @@ func (i *initialList) update() {
 }
 
 // sync queues the known state of key again, as a DeltaSync. A DeltaSync contains no change, so it
-// must not hold back [DeltaFIFO.Version]. Therefore the field oldest of its entry is greater than
-// every version received.
+// must not hold back [DeltaFIFO.Version]. Therefore oldest of its entry is greater than every
+// version received.
 func (d *DeltaFIFO[T]) sync(key listwatch.Key) {
 	if d.closed || d.queue.get(key) != nil {
 		return

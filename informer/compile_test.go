@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
-// A package that uses an informer and a store must not compile the B-tree again, see
+// A package that uses an informer and a store must not compile the B-tree again; see
 // internal/ordered.
 func TestUsersDoNotCompileTheBTree(t *testing.T) {
 	for path, want := range map[string]bool{"internal/ordered": false, "informer": true, "examples/controller": false} {

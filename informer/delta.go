@@ -48,8 +48,8 @@ type Delta[T any] struct {
 	// FinalStateUnknown is true for a DeltaDeleted that was inferred from a list. Then Item
 	// is the last state that was received, at its own version.
 	FinalStateUnknown bool
-	// Initial is true if the key belongs to the first list and this is the first delta of
-	// the key since that list.
+	// Initial is true if the key belongs to the first list and has not been popped since that
+	// list.
 	Initial bool
 }
 

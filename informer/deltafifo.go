@@ -43,7 +43,7 @@ type DeltaFIFO[T any] struct {
 	// busy is true while a consumer handles an entry.
 	busy   bool
 	closed bool
-	// ready holds a token when a blocked consumer should look again. It is nil until a consumer
+	// ready holds a token when a blocked consumer should try again. It is nil until a consumer
 	// blocks.
 	ready chan struct{}
 	// replaces is the number of calls of Replace.
@@ -65,7 +65,8 @@ type initialList struct {
 
 // queueVersions holds the versions that the queue keeps track of.
 type queueVersions struct {
-	// received is the newest version that was passed to any method.
+	// received is the newest version that was passed to the last Replace or, since then, to
+	// another method.
 	received listwatch.Version
 	// complete is the newest version up to which everything was received, according to
 	// lists and bookmarks. A change that is not newer is a duplicate.

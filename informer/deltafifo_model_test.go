@@ -77,9 +77,8 @@ func (s *database) restart(keep []listwatch.Key) {
 	}
 }
 
-// mayBe reports whether the object with the given key has version v in some state of s that is not
-// older than the version in since. If v is zero, it reports whether the object is missing in such a
-// state.
+// mayBe reports whether the object with the given key has version v in some state of s that is
+// not older than since. If v is zero, it reports whether the object is missing in such a state.
 func (s *database) mayBe(key listwatch.Key, v, since listwatch.Version) bool {
 	var state listwatch.Version
 	for i, d := range s.log {

@@ -13,8 +13,8 @@ type entry[T any] struct {
 	finalStateUnknown bool
 	// initial is true if the key belongs to the first Replace.
 	initial bool
-	// fromSlab is true if the entry was allocated together with others. Such an entry is
-	// not reused, because it would keep all the others in memory.
+	// fromSlab is true if the entry was allocated together with others. Such an entry is not
+	// reused, because it would keep the whole slab in memory.
 	fromSlab bool
 	// lastReplace is the number of the last Replace that contained the key.
 	lastReplace uint32
@@ -51,15 +51,15 @@ type entryQueue[T any] struct {
 	entries    map[listwatch.Key]*entry[T]
 	// peak is the largest number of entries since the map was made.
 	peak int
-	// freeList is the first of the entries kept for reuse, which are linked by their field next.
+	// freeList is the head of a list of entries that are kept for reuse. next links the list.
 	freeList  *entry[T]
 	freeCount int
 }
 
 const (
 	maxFreeEntries = 64
-	// maxKeptMap is the maximum number of entries that a map may have held to be kept for reuse
-	// after it was emptied. A larger map is dropped, because maps never shrink.
+	// maxKeptMap is the size up to which an emptied map or slice is kept for reuse. A larger one
+	// is dropped, because its memory never shrinks.
 	maxKeptMap = 1024
 )
 

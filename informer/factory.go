@@ -34,13 +34,13 @@ type shareKey struct {
 	value     reflect.Type
 }
 
-// Shared returns the factory's informer of T for a selection of source. The first call creates the
-// informer and, if configure is not nil, lets configure set the other fields of the informer. The
-// function configure must not use the factory. An informer that is created while the factory runs
-// is started at once.
+// Shared returns the factory's informer of T for a selection of source. The first call creates
+// the informer and, if configure is not nil, lets configure set the other fields of the informer.
+// configure must not use the factory. An informer that is created while the factory runs is
+// started at once.
 //
-// Two sources are the same if they are equal (==), so a source should be a pointer. A
-// source of a type that cannot be compared is an error of code Invalid.
+// Two sources are the same if they are equal (==), so a source should be a pointer. If source has
+// a type that cannot be compared, the error has code Invalid.
 func Shared[T any](
 	f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T]),
 ) (*Informer[T], error) {

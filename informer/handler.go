@@ -31,7 +31,7 @@ type Handler[T any] struct {
 	// OnAdd is called for an object that is new to the handler. initial is true if the
 	// object belongs to the state that the handler started with.
 	OnAdd func(value T, initial bool)
-	// OnUpdate is called with the state that the handler saw last and the current one. At a
+	// OnUpdate is called with the state that the handler saw last and the current state. At a
 	// resync both are the same.
 	OnUpdate func(old, value T)
 	// OnDelete is called for an object that was deleted or no longer matches the query.

@@ -223,8 +223,8 @@ func (n *notification[T]) changes(yield func(Change[T]) bool) bool {
 	return yield(c)
 }
 
-// deletion returns the change that reports that n.old, the object that the handler knows, was
-// deleted. The final state of that object is in last.
+// deletion returns the change that reports the deletion of n.old, the object that the handler
+// knows. last is the final state of that object.
 func (n *notification[T]) deletion(last *Item[T]) Change[T] {
 	return Change[T]{
 		Type: ChangeDeleted, Key: n.key, Version: n.deletedAt, Old: n.old.Value, New: last.Value,

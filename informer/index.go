@@ -142,9 +142,9 @@ func (s *searchKey) release() {
 }
 
 // A hashIndex finds items by the hash of their key. A lookup takes a few hundred nanoseconds. A
-// lookup in a tree of 100,000 items takes more than a thousand, because the inner nodes are not in
-// the CPU cache. A map by key would take twice the memory. If two keys have the same hash, the
-// hashIndex holds only one of the items; see the field complete.
+// lookup in a tree of 100,000 items takes more than a thousand, because the inner nodes are not
+// in the CPU cache. A map by key would take twice the memory. If two keys have the same hash, the
+// hashIndex holds only one of the items; see complete.
 type hashIndex[T any] struct {
 	items map[uint64]*Item[T]
 	seed  maphash.Seed

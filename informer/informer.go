@@ -50,7 +50,7 @@ type Informer[T any] struct {
 	state informerState[T]
 }
 
-// An informerState is what Run, the handlers and waiting callers share.
+// An informerState holds the state that Run, the handlers and waiting callers share.
 type informerState[T any] struct {
 	once    sync.Once
 	fifo    DeltaFIFO[T]

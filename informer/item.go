@@ -19,12 +19,12 @@ type Item[T any] struct {
 	// version of the deletion.
 	Key     listwatch.Key
 	Version listwatch.Version
-	// Value is the decoded object after Transform, if there is one.
+	// Value is the decoded object, after Transform if that is set.
 	Value T
 
-	// labels is nil if GetLabels of Value returns a new copy on each call; Labels then calls it.
-	// Otherwise it is the label map of Value if that equals the object's labels, or else the
-	// object's own map.
+	// labels is nil if GetLabels of Value returns a new copy on each call; Labels then calls
+	// GetLabels. Otherwise labels is the map of Value or, if Value has other labels than the
+	// object, the map of the object.
 	labels map[string]string
 }
 

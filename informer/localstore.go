@@ -72,11 +72,11 @@ func (l *localStore[T]) Version() listwatch.Version {
 	return l.version
 }
 
-// List returns the objects that q selects, in key order, from one snapshot. Namespace, Name
-// and Labels have their usual meaning; Fields may name only metadata.name and
-// metadata.namespace. Newest and Any both mean the state in memory. A query that memory
-// cannot answer (other fields, versions, limits, continue tokens, initial events) is an
-// error of code [listwatch.Invalid] that names an alternative.
+// List returns the objects that q selects, in key order, from one snapshot. Namespace, Name and
+// Labels have their usual meaning; Fields may name only metadata.name and metadata.namespace.
+// StartNewest and StartAny both mean the state in memory. If memory cannot answer q (other
+// fields, versions, limits, continue tokens, initial events), the error has code
+// [listwatch.Invalid] and names an alternative.
 func (l *localStore[T]) List(q listwatch.Query) ([]T, error) {
 	sel, err := newListFilter(q)
 	if err != nil {
@@ -99,8 +99,8 @@ func (l *localStore[T]) List(q listwatch.Query) ([]T, error) {
 }
 
 // ByIndex returns the objects that the named index holds under the given value, in key order. All
-// of them are from the same snapshot. An unknown index is an error of code [listwatch.NotFound]
-// that lists the existing indexes.
+// of them are from the same snapshot. For an unknown index, the error has code
+// [listwatch.NotFound] and lists the existing indexes.
 func (l *localStore[T]) ByIndex(name, value string) ([]T, error) {
 	if found, complete, err := l.fewByIndex(name, value); complete || err != nil {
 		return found, err
@@ -136,7 +136,7 @@ func (l *localStore[T]) fewByIndex(name, value string) (found []T, complete bool
 	return found, complete, nil
 }
 
-// IndexValues returns the values of an index, sorted. An unknown index is an error of code
+// IndexValues returns the values of an index, sorted. For an unknown index, the error has code
 // [listwatch.NotFound].
 func (l *localStore[T]) IndexValues(name string) ([]string, error) {
 	return l.Snapshot().IndexValues(name)

@@ -17,8 +17,8 @@ type Snapshot[T any] struct {
 	contents contents[T]
 }
 
-// contents holds the objects by key and their indexes. The contents of a Snapshot never
-// change: the Indexer copies on write.
+// contents holds the objects by key and their indexes. The contents of a Snapshot never change,
+// because localStore copies on write.
 type contents[T any] struct {
 	items   ordered.Set[keyed] // holds *Item[T]; nil means empty
 	indexes []index[T]
@@ -69,8 +69,8 @@ func (s *Snapshot[T]) Select(q listwatch.Query) (iter.Seq2[listwatch.Key, T], er
 	return pairs(func(yield func(*Item[T]) bool) { s.contents.scan(sel, yield) }), nil
 }
 
-// ByIndex returns an iterator over the objects that the named index holds under the given value, in
-// key order. An unknown index is an error of code [listwatch.NotFound].
+// ByIndex returns an iterator over the objects that the named index holds under the given value,
+// in key order. For an unknown index, the error has code [listwatch.NotFound].
 func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], error) {
 	x, err := s.contents.index(name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Snapshot[T]) ByIndex(name, value string) (iter.Seq2[listwatch.Key, T], 
 	return pairs(func(yield func(*Item[T]) bool) { x.scan(value, yield) }), nil
 }
 
-// IndexValues returns the values of an index, sorted. An unknown index is an error of code
+// IndexValues returns the values of an index, sorted. For an unknown index, the error has code
 // [listwatch.NotFound].
 func (s *Snapshot[T]) IndexValues(name string) ([]string, error) {
 	x, err := s.contents.index(name)

@@ -13,8 +13,8 @@ type waiter struct {
 	reached chan struct{}
 }
 
-// notify reports whether w need not wait any longer: the store has synced and has reached the
-// version that w waits for. If so, it closes w.reached. version is the version of the store.
+// notify reports whether the store has synced and has reached the version that w waits for. If
+// so, it closes w.reached. version is the version of the store.
 func (w *waiter) notify(version listwatch.Version, synced bool) bool {
 	if !synced || version < w.version {
 		return false

@@ -1,6 +1,6 @@
-// Package listwatchtest has a Source for tests that fails on command: it cuts watches, drops its
-// history, refuses requests and responds late. So a test can verify what a program does when its
-// connection breaks, without a network.
+// Package listwatchtest has a Source whose faults a test controls: it cuts watches, drops its
+// history, refuses requests and responds late. So a test can verify without a network what a
+// program does when its connection breaks.
 //
 //	flags := memory.New[Flag]()          // the test writes here
 //	source := listwatchtest.New(flags)   // the program reads here
@@ -22,10 +22,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Source passes the lists and watches of another Source on, with the faults that a test orders.
-// Without faults it has the guarantees of the other Source. Like the watchers of a client.Remote,
-// its watchers are not [listwatch.Poller]s, so a watch server over it sends only the bookmarks of
-// the other Source. A Source is safe for concurrent use.
+// A Source passes lists and watches on to another Source, and adds the faults that a test
+// requests. Without faults it has the guarantees of the other Source. Like the watchers of a
+// client.Remote, its watchers are not [listwatch.Poller]s, so a watch server over it sends only
+// the bookmarks of the other Source. A Source is safe for concurrent use.
 type Source struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -105,23 +105,23 @@ func (s *Source) Delay(d time.Duration) {
 	s.delay = d
 }
 
-// Replace makes another Source answer the requests from now on, as after a restart with other data.
-// Open watches still read from the previous one until [Source.Cut] ends them. An earlier Expire
-// does not limit from which versions of the new Source a watch can resume.
+// Replace makes another Source serve all requests from now on, as after a restart with other
+// data. Open watches still read from the previous Source until [Source.Cut] ends them. Watches
+// can then resume from every version that the new Source retains, even after an earlier Expire.
 func (s *Source) Replace(by listwatch.Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.source, s.floor = by, 0
 }
 
-// Lists returns the queries of all lists so far, including the ones that failed.
+// Lists returns the queries of all lists so far, including failed lists.
 func (s *Source) Lists() []listwatch.Query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.lists)
 }
 
-// Watches returns the queries of all watches so far, including the ones that failed.
+// Watches returns the queries of all watches so far, including failed watches.
 func (s *Source) Watches() []listwatch.Query {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func (s *Source) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 }
 
 // begin appends q to the given log of requests, waits for the delay, and returns the Source that
-// answers the request.
+// serves the request, or the error of [Source.Fail].
 func (s *Source) begin(ctx context.Context, log *[]listwatch.Query, q listwatch.Query) (listwatch.Source, error) {
 	s.mu.Lock()
 	*log = append(*log, q)
@@ -69,7 +69,7 @@ func (s *Source) begin(ctx context.Context, log *[]listwatch.Query, q listwatch.
 	return s.source, s.failure
 }
 
-// pause waits for the delay, or until ctx ends or the channel ended is closed.
+// pause waits for the delay, or until ctx ends or ended is closed.
 func (s *Source) pause(ctx context.Context, ended <-chan struct{}) {
 	s.mu.Lock()
 	d := s.delay
@@ -94,7 +94,7 @@ type watcher struct {
 	err               error         // why the watch has ended; set before ended is closed
 }
 
-// end makes Next return err. It is called once at most, by a holder of source.mu.
+// end makes Next return err. It must be called at most once. The caller must hold source.mu.
 func (w *watcher) end(err error) {
 	w.err = err
 	close(w.ended)

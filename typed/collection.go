@@ -19,10 +19,10 @@ import (
 // T is any type that encoding/json can encode and decode, with the metadata of Kubernetes in the
 // member "metadata": a struct that embeds [listwatch.Metadata] with the tag `json:"metadata"`, a
 // type of Kubernetes, or [encoding/json.RawMessage]. Kubernetes requires kind and apiVersion in
-// custom resources, so a T for the server of a cluster must have these members, too.
+// custom resources, so for a Kubernetes API server T must have these members, too.
 //
-// Methods return the errors of Store and of the context unchanged. An object that cannot be decoded
-// is an error of code Corrupt, and a value that cannot be encoded one of code Invalid.
+// Methods return the errors of Store and of the context unchanged. If an object cannot be
+// decoded, the error has code Corrupt. If a value cannot be encoded, the error has code Invalid.
 type Collection[T any] struct {
 	// Store holds the objects, for example a store.Collection or a client.Remote.
 	Store listwatch.Store
@@ -122,7 +122,8 @@ func (c Collection[T]) Delete(ctx context.Context, key listwatch.Key, version li
 	return decode[T](o, err)
 }
 
-// maxUpdateTries limits the retries at a server that reports a conflict for every write.
+// maxUpdateTries limits the attempts of Update, in case the server reports a conflict for every
+// write.
 const maxUpdateTries = 100
 
 // Update reads the value at key, calls change, which modifies the value, and writes the result. If
@@ -149,8 +150,8 @@ func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change fun
 			return decode[T](o, err)
 		}
 		// The first retry does not wait. Later retries wait a random time, so that writers that
-		// conflicted do not meet again. The time fits a store in this process at first, and a
-		// busy server in the end.
+		// conflicted do not meet again. The bound is short at first, for a store in this process,
+		// and grows to a second, for a busy server.
 		longest := min(time.Second, 100*time.Microsecond<<min(try, 14))
 		if try > 1 && !reflector.Sleep(ctx, rand.N(longest)) {
 			return decode[T](nil, ctx.Err())

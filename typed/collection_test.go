@@ -96,8 +96,8 @@ func TestZeroValueIsReturnedWithAnError(t *testing.T) {
 	}
 }
 
-// After a rollback to a type without a new member, the objects keep this member, and the metadata
-// that listwatch.Metadata does not have.
+// After a program is rolled back to a type that lacks a new member, Update keeps this member, and
+// the metadata that listwatch.Metadata lacks.
 func TestUpdateKeepsMembersThatTypeLacks(t *testing.T) {
 	flags, c := newFlags(t)
 	const owners = `"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"t","uid":"u"}]`
@@ -119,7 +119,7 @@ func TestUpdateKeepsMembersThatTypeLacks(t *testing.T) {
 	}
 }
 
-// A function may assign a whole value, with the metadata of another object.
+// The function passed to Update may assign a whole value, with the metadata of another object.
 func TestUpdateIgnoresChangesOfTheIdentity(t *testing.T) {
 	flags, _ := newFlags(t)
 	var all []flag
@@ -136,7 +136,7 @@ func TestUpdateIgnoresChangesOfTheIdentity(t *testing.T) {
 	}
 }
 
-// An owned has a member of the metadata that listwatch.Metadata lacks.
+// owned has metadata with a member that listwatch.Metadata lacks.
 type owned struct {
 	ownedMetadata `json:"metadata"`
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // ReadOnly returns s as a Store whose writes fail with an error of code Unsupported. With it a
-// [Collection] reads from a watchcache.Cache, a relay, or any other Source. Get lists the one
-// object.
+// [Collection] reads from a watchcache.Cache, a relay, or any other Source. Its Get is a list of
+// one object.
 func ReadOnly(s listwatch.Source) listwatch.Store { return readOnly{s} }
 
 type readOnly struct{ listwatch.Source }

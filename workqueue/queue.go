@@ -74,7 +74,7 @@ type retries[K comparable] struct {
 	limit    limiter
 }
 
-// A delayedKey is a pending delay of a key. The timer adds the key to the queue at the time due.
+// A delayedKey is a pending delay of a key. The timer adds the key to the queue at due.
 type delayedKey struct {
 	due   time.Time
 	timer *time.Timer
@@ -114,9 +114,9 @@ func (q *Queue[K]) push(key K) {
 	q.wake.Signal()
 }
 
-// AddAfter adds key after the delay d, or at once if d is zero or negative. If the key has a delay
-// already, only the delay that ends first counts. Add does not cancel a delay: the key is then
-// added now and again when the delay ends.
+// AddAfter adds key after the delay d, or at once if d is zero or negative. If the key has a
+// delay already, only the delay that ends first counts. Add does not cancel a delay: the key is
+// added now, and again when the delay ends.
 func (q *Queue[K]) AddAfter(key K, d time.Duration) {
 	q.lock()
 	defer q.mu.Unlock()

@@ -219,7 +219,7 @@ func (f *fixture) delete() {
 	if err != nil {
 		f.Error(err)
 	}
-	// The servers of Kubernetes' API respond with a Status instead of the object.
+	// Kubernetes API servers may respond with a Status instead of the object.
 	if last.Name != "" && (last.Version() <= newer.Version() || last.Data["a"] != "2") {
 		f.Errorf("the delete returned %+v, want the last state at the version of the delete", last)
 	}
