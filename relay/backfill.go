@@ -16,7 +16,8 @@ import (
 // it. That would take a second watch for every version that clients resume from, and only a
 // bookmark would show where the fetched history ends.
 //
-// If the previous backfill expired, refused is the version at which it started, and zero otherwise.
+// refused is the version at which the previous backfill started, or zero if that backfill did not
+// expire.
 func (u *upstream) backfill(
 	ctx context.Context, w *upstreamWatcher, q listwatch.Query, refused listwatch.Version,
 ) target {
@@ -120,8 +121,8 @@ func (b *backfillSearch) oldest(ctx context.Context, limit listwatch.Version) *b
 	return best
 }
 
-// searchMax returns the greatest number up to limit for which the function ok returns true, or
-// zero. If ok returns true for a number, it must return true for all lower numbers.
+// searchMax returns the greatest number up to limit for which ok returns true, or zero. If ok
+// returns true for a number, it must return true for all lower numbers.
 func searchMax(limit listwatch.Version, ok func(listwatch.Version) bool) listwatch.Version {
 	low, high := listwatch.Version(0), limit+1
 	for try := limit; low+1 < high; try = low + (high-low)/2 {
@@ -158,8 +159,8 @@ func (b *backfillSearch) watch(ctx context.Context, v listwatch.Version) *backfi
 }
 
 // readFirst reads the first events of a watch. It returns false if the watch fails within the
-// timeout. After the timeout the read continues, because its end would close the connection of a
-// client.
+// timeout. After the timeout the read continues, because canceling it would close the connection
+// of a client.Remote.
 func (b *backfillSearch) readFirst(start *backfillStart) bool {
 	events := make([]listwatch.Event, reflector.DefaultPageSize)
 	if p, ok := start.watcher.(listwatch.Poller); ok {

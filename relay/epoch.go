@@ -13,8 +13,8 @@ type epochCache struct {
 
 	// Immutable after construction.
 	name string // the epoch in the description
-	// ctx ends when another epoch replaces this one. It is a field because no call has that
-	// lifetime: reads of any reader, and probes, end with the epoch that they read.
+	// ctx ends when another epoch replaces this one. It is a field because it outlives every
+	// call: when the epoch ends, all reads and probes of the epoch end.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -27,8 +27,8 @@ func (e *epochCache) close(err error) {
 
 func (e *epochCache) isOver() bool { return e.ctx.Err() != nil }
 
-// epochs holds the epochCache that readers use and the one that receives events. They differ
-// while the relay catches up with an upstream whose versions have started over. It is safe
+// epochs holds the epochCache that readers use and the epochCache that receives events. They
+// differ while the relay catches up with an upstream whose versions have started over. It is safe
 // for concurrent use.
 type epochs struct {
 	mu sync.Mutex

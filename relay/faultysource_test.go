@@ -22,7 +22,7 @@ type faultySource struct {
 	lateErrs   int // the number of watches that return badErr only after errDelay
 }
 
-// errDelay is longer than a relay waits for the error of a watch.
+// errDelay is longer than the time that a relay waits for the error of a watch.
 const errDelay = 2 * time.Second
 
 func newFaultySource(s listwatch.Source) *faultySource {

@@ -9,8 +9,8 @@ import (
 
 // Health is the condition of a Relay at some time.
 type Health struct {
-	// Ready is true once the relay has a state. It remains true; the command listwatch relay also
-	// compares the lag.
+	// Ready is true once the relay has a state, and then remains true, whatever the lag is. The
+	// readiness check of the command listwatch relay also considers the lag.
 	Ready bool
 	// Following is true while a watch of the upstream is open. It is false while the relay
 	// reconnects.

@@ -17,7 +17,7 @@ type logWriter struct {
 	// Owned by the Reflector.
 	state      []*listwatch.Object // the initial events so far
 	changes    []watchcache.Change // reused by append
-	newest     listwatch.Version   // the version of the newest event in the log
+	newest     listwatch.Version   // the version of the newest state or event in the log
 	incomplete bool                // the log lacks changes of its newest version
 }
 
@@ -203,7 +203,7 @@ func change(ep *epochCache, e listwatch.Event) (watchcache.Change, error) {
 	return watchcache.Change{Version: e.Version, Object: e.Object}, nil
 }
 
-// check returns an error if the bookmark e has an annotation with another epoch.
+// check returns an error if bookmark has an annotation with another epoch.
 func (e *epochCache) check(bookmark listwatch.Event) error {
 	was, is := e.name, annotatedEpoch(bookmark)
 	if was == "" || is == "" || was == is {

@@ -14,8 +14,8 @@ type monitor struct {
 	// Guarded by mu.
 	lastHeard time.Time
 	failure   error
-	// caughtUp is a time. The relay has every write that was acknowledged before caughtUp. It is
-	// zero if not known.
+	// The relay has every write that was acknowledged before caughtUp. caughtUp is zero if not
+	// known.
 	caughtUp time.Time
 	oldest   reading // the oldest reading not reached yet; its epoch is nil if there is none
 	last     reading // the newest reading; its epoch is nil if there is none
@@ -65,8 +65,10 @@ func (m *monitor) add(r reading) {
 	m.settle()
 }
 
-// settle sets caughtUp to the time of the newest reading, of oldest and last, whose version the
-// relay has reached. It drops oldest if the relay has reached it. The caller must hold m.mu.
+// settle checks whether the relay has reached the versions of oldest and last. It sets caughtUp
+// to the time of the newest reading that the relay has reached. If the relay has reached oldest,
+// settle replaces oldest with last, or with the zero reading if the relay has reached last as
+// well. The caller must hold m.mu.
 func (m *monitor) settle() {
 	for _, r := range [...]reading{m.oldest, m.last} {
 		if r.epoch != nil && r.epoch.Version() >= r.version {

@@ -71,8 +71,8 @@ func (p *prober) request(ep *epochCache, v listwatch.Version) {
 	}
 }
 
-// next returns the pending request. If there is none, it returns false, and run must
-// return.
+// next returns the pending request. If the request has been fulfilled or no reader waits for it
+// any longer, next returns false, and run must return.
 func (p *prober) next(ctx context.Context) (probeRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +122,8 @@ func (p *prober) probe(ctx context.Context, r probeRequest) {
 	}
 }
 
-// advance advances the epoch of r to the versions of the watcher's bookmarks. The watch started at
-// the version in seen.
+// advance advances the epoch of r to the versions of the watcher's bookmarks. seen is the version
+// at which the watch started.
 func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, seen listwatch.Version) error {
 	for e, err := range listwatch.All(ctx, watcher) {
 		if err != nil {

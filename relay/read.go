@@ -51,9 +51,9 @@ func (r *Relay) Get(ctx context.Context, key listwatch.Key) (o *listwatch.Object
 	return o, err
 }
 
-// Compact drops the history: after that, a watch from a version before the relay's newest one fails
-// with [listwatch.Expired]. Open watches that have read all events continue. Compact waits like a
-// List of the newest state.
+// Compact drops the history: after that, a watch from a version before the relay's newest version
+// fails with [listwatch.Expired]. Open watches that have read all events continue. Compact waits
+// like a List of the newest state.
 func (r *Relay) Compact(ctx context.Context) error {
 	return r.read(ctx, func(ep *epochCache) error {
 		_, err := ep.List(ctx, listwatch.Query{Limit: 1})

@@ -7,8 +7,8 @@ import (
 
 // tasks runs the goroutines of a Relay until stop is called. It is safe for concurrent use.
 type tasks struct {
-	// Immutable after construction. ctx is passed to all goroutines. It is a field because it is
-	// the lifetime of the Relay, which no caller bounds: it ends in stop.
+	// Immutable after construction. ctx is passed to all goroutines. It is a field because the
+	// goroutines outlive the call that starts them. stop cancels it.
 	ctx    context.Context
 	cancel context.CancelFunc
 

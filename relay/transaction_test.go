@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// A foreign writer may change several keys at one version. The changes are a batch for the relay if
-// they arrive together.
+// Another program may change several keys at one version. If these changes arrive together, the
+// relay handles them as one batch.
 func TestChangesOfOneVersionStayTogether(t *testing.T) {
 	for _, transport := range []string{"chunked", "h2", "websocket"} {
 		for _, f := range []framing.Framer{framing.JSON{}, framing.CBORSeq{}} {

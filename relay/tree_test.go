@@ -110,9 +110,9 @@ func (t *tree) kill(name string) {
 	t.relays[name].upstream.Close()
 }
 
-// startWatchers starts watchers. Half of them are spread over the relays, and each of these keeps
-// to its relay. The others use any relay that is running. In each half, every second watcher uses
-// HTTP/2 and shares connections.
+// startWatchers starts watchers. Half of them are spread over the relays, and each stays with its
+// relay. The other half may use any relay that is running. In each half, every second watcher
+// uses HTTP/2 and shares connections.
 func (t *tree) startWatchers(count int) {
 	t.Helper()
 	var ready sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 type upstream struct {
 	// Immutable after construction.
 
-	// Source is followed. Only the Reflector uses it, because a client's connections remember the
-	// epoch of their last list.
+	// Source is the Source that the Reflector follows. Other goroutines must not list or watch
+	// it, because a client's connections remember the epoch of their last list.
 	listwatch.Source
 	origin           listwatch.Source // the given Source, for consistent reads
 	tasks            *tasks
@@ -86,7 +86,7 @@ func (u *upstream) watch(ctx context.Context, w *upstreamWatcher, q listwatch.Qu
 	return nil
 }
 
-// failed decides how the watch after a failed one begins, if the backfill is not complete.
+// failed decides how the next watch begins if a watch has failed before the backfill is complete.
 func (u *upstream) failed(err error) {
 	if u.progress.end == 0 {
 		return
@@ -115,7 +115,7 @@ func (u *upstream) isOpen() bool {
 }
 
 // nextBackfill reports whether the next watch may begin with a backfill. The backfill must start
-// after the version refused, which is zero if the previous backfill did not expire.
+// after version refused, which is zero if the previous backfill did not expire.
 func (u *upstream) nextBackfill() (refused listwatch.Version, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

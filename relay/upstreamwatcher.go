@@ -12,7 +12,7 @@ type upstreamWatcher struct {
 	// Immutable once the watch is open.
 	listwatch.Watcher
 	upstream *upstream
-	poller   listwatch.Poller // the Watcher as a Poller; nil if the Watcher is no Poller
+	poller   listwatch.Poller // the Watcher as a Poller; nil if it is not a Poller
 	signal   chan struct{}    // capacity 1; holds a token when the Poller must be polled
 	onWake   func()           // calls wake; allocated once
 

@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // A Cache is a Source that its owner feeds. Its watchers are [listwatch.Poller]s. It is safe for
-// concurrent use, and its methods never keep a lock while they call Options.Newest or a watcher.
+// concurrent use, and its methods hold no lock while they call Options.Newest or a watcher.
 //
 // Until the first call of Replace, readers wait up to 3 seconds and then fail with
 // [listwatch.Unavailable].
@@ -40,7 +40,7 @@ type Cache struct {
 	newest      batchread.Reader[listwatch.Version]
 	revision    *history.Revision
 	ready       chan struct{}           // closed when log is set
-	failed      context.Context         // ends when the cache fails, and with it all waiting reads
+	failed      context.Context         // ends when the cache fails; waiting reads then return
 	fail        context.CancelCauseFunc // ends failed
 
 	log *history.Log // immutable once ready is closed
@@ -98,8 +98,8 @@ func (c *Cache) Lookup(key listwatch.Key) *listwatch.Object {
 	return c.log.Get(key)
 }
 
-// Compact drops the history: after that, a watch from a version before the newest one fails with
-// [listwatch.Expired]. Open watches that have read all events continue.
+// Compact drops the history: after that, a watch from a version before the newest version fails
+// with [listwatch.Expired]. Open watches that have read all events continue.
 func (c *Cache) Compact() {
 	if c.isReady() {
 		c.log.Compact()

@@ -13,9 +13,9 @@ import (
 
 // A Change is one write of one object.
 type Change struct {
-	// Version is the version of the write. It may be zero if Object is set, whose version is used.
+	// Version is the version of the write. If zero, the version of Object is used.
 	Version listwatch.Version
-	// Key is the key of the object. It may be zero if Object is set, whose key is used.
+	// Key is the key of the object. If zero, the key of Object is used.
 	Key listwatch.Key
 	// Object is the object after the write. If nil, the write deleted the object.
 	Object *listwatch.Object
@@ -35,8 +35,7 @@ type write struct {
 	history.Record
 }
 
-// check converts changes to writes. Their versions must be in order, and greater than the argument
-// reached.
+// check converts changes to writes. Their versions must be in order, and greater than reached.
 func check(changes []Change, reached listwatch.Version, convert func(Change) (write, error)) ([]write, error) {
 	writes := make([]write, len(changes))
 	for i, change := range changes {

@@ -10,11 +10,11 @@ import (
 // changes: it drops the history, and ends every watch with [listwatch.Expired], because clients
 // must list again.
 //
-// past holds the changes, in order, that led to the state from an earlier version, which the owner
-// chooses. Watches can resume from that version, as if the cache had existed at that time. If the
-// first Change has only a Version, that is the earlier version. Otherwise it is the version before
-// the first change. A change of an object that existed before must have Old. An owner that does not
-// know the past passes none. A later call of Replace ignores past.
+// past holds the changes, in order, that led to the state from an earlier version, which the
+// owner chooses. Watches can resume from that version, as if the cache had existed at that time.
+// If the first Change has only a Version, that is the earlier version. Otherwise it is the
+// version before the first change. A change of an object that existed before must have Old. An
+// owner that does not know the past passes no changes. A later call of Replace ignores past.
 //
 // An error has the code [listwatch.Invalid] if v is zero or less than [Cache.Version], or if an
 // object occurs twice, has no name or version, or has a version above v. It has the same code if a

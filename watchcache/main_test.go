@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var things = listwatch.Description{APIVersion: "example.com/v1", Kind: "Thing", Fields: []string{"spec.color"}}
 
-// thing returns an object with the given color as a label and as a field.
+// thing returns an object with the given color as a label and in spec.color.
 func thing(name, color string, v listwatch.Version) *listwatch.Object {
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"resourceVersion":"%d","labels":{"color":%q}},"spec":{"color":%[3]q}}`, name, v, color)
 	o, err := listwatch.ParseObject(data)

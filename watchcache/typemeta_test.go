@@ -26,7 +26,7 @@ func TestObjectsGetTheDescribedType(t *testing.T) {
 	}
 }
 
-// A past and the state of an owner that writes kind and apiVersion itself stay as they are.
+// The cache keeps the kind and apiVersion of an object, even if the description has others.
 func TestTypeOfTheOwnerIsKept(t *testing.T) {
 	f := open(t, watchcache.Options{})
 	o, err := listwatch.ParseObject([]byte(`{"apiVersion":"other/v2","metadata":{"name":"c","resourceVersion":"11"},"kind":"Other"}`))
