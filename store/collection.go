@@ -9,11 +9,11 @@ import (
 // A Collection is a set of objects of one kind that can be written, listed and watched. It is
 // a [listwatch.Source], and safe for concurrent use.
 //
-// Objects are written as JSON and kept compact, on one line. Their members, numbers and
-// strings keep the order and the spelling of the writer. The collection sets metadata.uid,
-// resourceVersion, generation and creationTimestamp, and fills in kind and apiVersion. It
-// refuses an object with a duplicate member, and one whose metadata does not have the types
-// of Kubernetes' ObjectMeta.
+// Objects are written as JSON and kept compact, on one line. Their members, numbers and strings
+// keep the order and the spelling of the writer. The collection sets metadata.uid,
+// resourceVersion, generation and creationTimestamp, and fills in kind and apiVersion. It refuses
+// an object with a duplicate member, and an object whose metadata does not have the types of
+// Kubernetes' ObjectMeta.
 //
 // Errors are [*listwatch.Error] with the codes and texts of Kubernetes: Invalid (status 400
 // if the object cannot be read, 422 with causes if it breaks rules), NotFound, AlreadyExists
@@ -65,8 +65,8 @@ func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 	return c.backend.Watch(ctx, q)
 }
 
-// Stats returns the current sizes of the collection. If the backend has no method Stats and wraps
-// none that has, all sizes are zero.
+// Stats returns the current sizes of the collection. If neither the backend nor a backend that it
+// wraps has a method Stats, all sizes are zero.
 func (c *Collection) Stats() listwatch.Stats {
 	if b, ok := listwatch.As[sized](c.backend); ok {
 		return b.Stats()
@@ -88,17 +88,17 @@ func (c *Collection) Quota() (objects int, bytes int64) {
 	return max(c.spec.MaxObjects, 0), max(c.spec.MaxBytes, 0)
 }
 
-// DryRun returns a view of c that applies all rules to writes but does not write. A write
-// returns the object that a write to c would return, except for its version: an update keeps the
-// version of the existing object, and a created object has none. Reads return the content of c.
+// DryRun returns a view of c that applies all rules to writes but does not write. A write returns
+// the object that a write to c would return, except for its version: an update keeps the version
+// of the existing object, and a created object has no version. Reads return the content of c.
 func (c *Collection) DryRun() *Collection {
 	return &Collection{spec: c.spec, backend: c.backend, dryRun: true, quota: c.quota}
 }
 
-// WithDryRun returns c, or c.DryRun() if stages has the value "All". The argument stages holds the
-// values of the parameter dryRun of the Kubernetes API, where "All" is the only stage. For any
-// other value, even an empty one, WithDryRun returns an error of code Invalid, because a client
-// that sets the parameter does not want a normal write.
+// WithDryRun returns c, or c.DryRun() if stages contains "All". stages holds the values of the
+// query parameter dryRun of the Kubernetes API, where "All" is the only stage. For any other
+// value, even an empty one, WithDryRun returns an error of code Invalid, because a client that
+// sets the query parameter does not want a normal write.
 func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
 	for _, stage := range stages {
 		switch stage {

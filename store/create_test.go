@@ -270,7 +270,7 @@ func TestCollectionSpecDefaults(t *testing.T) {
 func FuzzCreate(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"a":"b"}},"spec":{"nodeName":"x"},"a":[1e400]}`))
 	f.Add([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"uid":1,"generateName":"x","namespace":"n"}}`))
-	// empty labels count as none
+	// empty labels count as absent
 	f.Add([]byte(`{"metadata":{"name":"0","namespace":"0","labels":{}}}`))
 	f.Add([]byte(`{"metadata":{"":0,"resourceVersion":[{}],"name":"a","namespace":"n"},"":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -4,7 +4,8 @@
 // are backends.
 //
 // A program declares each collection by a [CollectionSpec] and writes JSON to it. Package typed
-// reads and writes values of a Go type. Both are a [listwatch.Source], so they can be served.
+// reads and writes values of a Go type. A Collection of either package is a [listwatch.Source],
+// so it can be served.
 //
 // # Writing a backend
 //
@@ -17,6 +18,6 @@
 //
 //   - spec.go, names.go, rules.go, metadatatypes.go: the rules, without a backend.
 //   - submission.go, document.go: an object as a writer sent it.
-//   - prepare.go, finalizers.go, quota.go: what becomes of it: metadata, deletes, limits.
+//   - prepare.go, finalizers.go, quota.go: the metadata that the server sets, deletes, limits.
 //   - backend.go, collection.go, write.go: the backend, and the verbs with their retries.
 package store

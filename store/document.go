@@ -14,7 +14,7 @@ import (
 type document struct {
 	members  []rawjson.Member // the members of the object
 	metadata []rawjson.Member // the members of its metadata
-	size     int              // an upper bound of the rendered bytes
+	size     int              // an upper bound on the length of the rendered JSON
 }
 
 // maxDepth is the greatest nesting depth of an object. The strictest parser of a known client
@@ -149,8 +149,8 @@ func (d *document) dropMetadata(name string) {
 	d.metadata = slices.DeleteFunc(d.metadata, func(m rawjson.Member) bool { return m.Name == name })
 }
 
-// normalizeMap replaces null values in a map of strings in the metadata by empty strings, and drops
-// an empty map. Kubernetes does the same when it decodes an object into its Go types.
+// normalizeMap replaces null values in a map of strings in the metadata with empty strings, and
+// drops an empty map. Kubernetes does the same when it decodes an object into its Go types.
 func (d *document) normalizeMap(name string) error {
 	m := findMember(d.metadata, name)
 	if m == nil {

@@ -58,7 +58,7 @@ func (d *document) keepDeletionMarks(old *document) {
 }
 
 // checkDeletionMarks returns an error if sub sets a deletion mark, which only a delete may do. If
-// old has a deletionTimestamp, the one in sub is ignored, as in Kubernetes.
+// old has a deletionTimestamp, the deletionTimestamp of sub is ignored, as in Kubernetes.
 func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error {
 	for _, name := range deletionMarks {
 		m, before := findMember(sub.doc.metadata, name), findMember(old.metadata, name)

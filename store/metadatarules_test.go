@@ -105,7 +105,7 @@ func TestDeletionMarksCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Two objects of different namespaces would have the same key.
+// If the namespace were dropped, objects of different namespaces would have the same key.
 func TestNamespaceIsRefusedWhereNoneExists(t *testing.T) {
 	nodes, _ := newCollection(store.CollectionSpec{Kind: "Node"})
 	a := mustCreate(t, nodes, `{"metadata":{"name":"a"}}`)

@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// parseSubmission parses data and checks the rules. The parameter want holds the required key of
-// the object; an empty namespace or name in it means that any is accepted.
+// parseSubmission parses data and checks the rules. want is the required key of the object. If
+// its namespace or name is empty, any namespace or name is accepted.
 func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submission, error) {
 	doc, err := parseDocument(data)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	return sub, nil
 }
 
-// checkKey returns an error if the name or namespace in got differs from the one in want. It
-// accepts any value where want is empty, and a submission without a namespace.
+// checkKey returns an error if got and want have different names or namespaces. It accepts any
+// value where want is empty, and a submission without a namespace.
 func checkKey(got, want listwatch.Key) error {
 	if want.Name != "" && got.Name != want.Name {
 		return badRequest("the name of the object (%s) does not match the name of the request (%s)",
@@ -102,7 +102,8 @@ func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) 
 	return true
 }
 
-// equalMembers reports whether a and b have the same members, except for the ignored ones.
+// equalMembers reports whether a and b have the same members, apart from the members named in
+// ignored.
 func equalMembers(a, b []rawjson.Member, ignored ...string) bool {
 	relevant := func(members []rawjson.Member) []rawjson.Member {
 		return slices.DeleteFunc(slices.Clone(members), func(m rawjson.Member) bool {

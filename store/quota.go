@@ -69,8 +69,8 @@ func (q *quota) reserve(s CollectionSpec, b Backend, change Change) (release fun
 	}, nil
 }
 
-// checkQuota returns an error if the sum of used and more exceeds limit. The collection has the
-// amount in used, and the write would add the amount in more.
+// checkQuota returns an error if the sum of used and more exceeds limit. used is the amount in
+// the collection, and more is the amount that the write would add.
 func (s CollectionSpec) checkQuota(name string, more, used, limit int64, key listwatch.Key) error {
 	if limit <= 0 || more <= 0 || used+more <= limit {
 		return nil

@@ -89,7 +89,7 @@ func TestQuotaOfBytesAllowsSmallerObjects(t *testing.T) {
 	}
 }
 
-// A wrapper validates writes, or limits them to a tenant.
+// A wrapper stands for a Backend that validates writes, or limits them to a tenant.
 type wrapper struct{ store.Backend }
 
 func (w wrapper) Unwrap() listwatch.Source { return w.Backend }

@@ -61,7 +61,7 @@ func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	}
 }
 
-// maskHyphen returns a name that is checked instead of prefix, which is a generateName. As in
+// maskHyphen returns the name to check in place of prefix, which is a generateName. As in
 // Kubernetes, a hyphen at the end and the character before it become an "a", so that "web-" is
 // valid.
 func maskHyphen(prefix string) string {

@@ -20,7 +20,7 @@ type CollectionSpec struct {
 	// Plural is the name of the collection in messages and paths. If empty, Kind in lower
 	// case with an "s" is used.
 	Plural string
-	// Namespaced is true if every object has a namespace, and false if none has.
+	// Namespaced is true if every object has a namespace, and false if no object has a namespace.
 	Namespaced bool
 	// DropNamespace removes metadata.namespace from an object in a collection without namespaces,
 	// as Kubernetes does. If false, such an object is refused.
@@ -29,10 +29,10 @@ type CollectionSpec struct {
 	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the
 	// value of a number or boolean its JSON. Everything else counts as absent.
 	Fields []string
-	// CheckName returns an error, which is shown to the writer, if an object may not have
-	// the name. Names that cannot be one segment of a URL path are refused before CheckName
-	// is called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
-	// subdomains that Kubernetes demands of most kinds.
+	// CheckName returns an error, which is shown to the writer, if an object may not have the
+	// name. Names that cannot be one segment of a URL path are refused before CheckName is
+	// called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
+	// subdomains that Kubernetes requires for most kinds.
 	CheckName func(name string) error
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
 	// the maximum total length of their JSON. A write that would exceed a quota is refused with a

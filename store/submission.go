@@ -93,7 +93,7 @@ func (s CollectionSpec) draft(sub *submission) *Draft {
 
 func quoteTime(t time.Time) []byte { return quote(t.UTC().Format(time.RFC3339)) }
 
-// generationOf returns metadata.generation, or 0 if it is absent or no integer.
+// generationOf returns metadata.generation, or 0 if it is absent or not an integer.
 func generationOf(d *document) int64 {
 	m := findMember(d.metadata, "generation")
 	if m == nil {

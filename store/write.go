@@ -59,9 +59,9 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 	}
 }
 
-// Update replaces the object at key with the result of the function change. The result must have
-// the same name. The resourceVersion of the result is ignored. If another writer changes the object
-// in between, Update calls change again with the newer state. It returns Conflict after a hundred
+// Update replaces the object at key with the result of change. The result must have the same
+// name. The resourceVersion of the result is ignored. If another writer changes the object in
+// between, Update calls change again with the newer state. It returns Conflict after a hundred
 // tries, or after one if Preconditions.Version is set. If the result differs at most in the order
 // of members, nothing is written and the old object is returned.
 //
@@ -207,7 +207,8 @@ type callerError struct{ err error }
 
 func (e callerError) Error() string { return e.err.Error() }
 
-// maxWriteTries limits the retries for a backend that reports a conflict for every write.
+// maxWriteTries limits the attempts of retry, in case the backend reports a conflict for every
+// write.
 const maxWriteTries = 100
 
 // retry calls write with the newest object at key. It repeats this each time that write returns

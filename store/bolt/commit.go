@@ -32,8 +32,8 @@ func (db *DB) commitLoop() {
 }
 
 // The committer waits for more writers for 1/gatherFraction of the duration of the last
-// transaction, but at most maxGather. Without that limit, one slow transaction, such as one that
-// has waited for [DB.Shrink], would delay the next one.
+// transaction, but at most maxGather. Without that limit, a slow transaction, for example after a
+// wait for [DB.Shrink], would delay the next transaction.
 const (
 	gatherFraction = 8
 	maxGather      = 20 * time.Millisecond

@@ -25,8 +25,8 @@ type txHook struct {
 	count   int
 }
 
-// blockTransactions makes each transaction of t send to the channel entered, and then wait until
-// it receives from the channel proceed.
+// blockTransactions makes each transaction of t send to entered, and then wait until it receives
+// from proceed.
 func (t *testDB) blockTransactions() *txHook {
 	h := &txHook{entered: make(chan struct{}), proceed: make(chan struct{})}
 	bolt.WrapTransactions(t.db, func(transact func() error) error {
@@ -37,7 +37,7 @@ func (t *testDB) blockTransactions() *txHook {
 	return h
 }
 
-// wrapTransactions lets the function outcome determine the result of each transaction of t.
+// wrapTransactions lets outcome determine the result of each transaction of t.
 func (t *testDB) wrapTransactions(outcome func(transact func() error) error) *txHook {
 	h := &txHook{outcome: outcome}
 	bolt.WrapTransactions(t.db, h.transact)

@@ -45,8 +45,8 @@ func (c recordCount) write(tx *bbolt.Tx, collection string) error {
 	return tx.Bucket(headerBucket).Put(countKey(collection), binary.BigEndian.AppendUint64(stored, c.sum))
 }
 
-// updateCount passes the stored record count of a collection to the function change and stores the
-// changed count.
+// updateCount passes the stored record count of a collection to change and stores the changed
+// count.
 func updateCount(tx *bbolt.Tx, collection string, change func(*recordCount)) error {
 	c, err := readCount(tx, collection)
 	if err != nil {

@@ -36,9 +36,9 @@ func catchPanic(f func() error) (err error) {
 	return f()
 }
 
-// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of
-// a file. Most of these have no exported name, so the function excludes all other errors:
-// system errors, the lock timeout, and reports of damage.
+// markUnreadable adds errUnreadable to err if it is an error of bbolt about the content of a
+// file. Most of these have no exported name, so markUnreadable excludes all other errors: system
+// errors, the lock timeout, and reports of damage.
 func markUnreadable(err error) error {
 	_, system := errors.AsType[syscall.Errno](err)
 	_, damaged := errors.AsType[damagedError](err)

@@ -50,7 +50,7 @@ func (f *file) fingerprint() (p fingerprint, err error) {
 }
 
 // Update performs a transaction. All transactions that write must use it, because isOverwritten
-// takes any other write for a write of another program.
+// attributes every other write to another program.
 func (f *file) Update(do func(*bbolt.Tx) error) error {
 	defer f.remember() // also after a failure or a panic, which may have written a part
 	return f.DB.Update(do)

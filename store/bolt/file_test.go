@@ -213,7 +213,7 @@ func usedBytes(t testing.TB, data []byte) (n int) {
 	return n
 }
 
-// A collection that has lost its records must not be opened as an empty one. Records that
+// A collection that has lost its records must not be opened as an empty collection. Records that
 // have lost their declaration must not be used.
 func TestMissingCollectionIsCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(tx *bbolt.Tx) error{
@@ -249,8 +249,8 @@ func TestMissingRecordIsCorrupt(t *testing.T) {
 	}
 }
 
-// A changed part of the file is either detected or has no effect. The test does not change
-// the two meta pages, because without the newest one bbolt uses the previous transaction.
+// A changed part of the file is either detected or has no effect. The test does not change the
+// two meta pages, because bbolt uses the previous transaction if the newest meta page is invalid.
 func TestDamageIsNeverServed(t *testing.T) {
 	data, content, start := filledFile(t)
 	meta := 2 * os.Getpagesize()
@@ -280,7 +280,7 @@ func TestDamageIsNeverServed(t *testing.T) {
 			t.Fatalf("%d bytes at %d (-want +got):\n%s", n, at, diff)
 		}
 	}
-	// About 58 % of the damages are detected. The probability of fewer than 30 is below 1e-20.
+	// About 58 % of the changes are detected. The probability of fewer than 30 is below 1e-20.
 	if detected < 30 {
 		t.Errorf("%d of 150 damages were detected, want at least 30", detected)
 	}

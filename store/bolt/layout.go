@@ -18,7 +18,7 @@ import (
 //	  last               version: the newest version assigned to a write
 //	  probe              a known text as the Transformer stores it
 //	  resource/name      JSON: the declaration of the collection
-//	  floor/name         version: records up to it are state, later ones are history
+//	  floor/name         version: records up to it are state, later records are history
 //	  tally/name         the number of records, and the sum of their versions modulo 2^64;
 //	                     8 bytes each, big endian
 //	collection/name    version → record

@@ -19,11 +19,11 @@ import (
 // It must be more than the number of writes made since the backup.
 const restoreGap = 1 << 32
 
-// startNewEpoch gives a restored database another epoch, drops its history and raises its version.
-// The new version is the wall clock, which is the parameter now. If the clock is behind the old
-// version, the version grows by restoreGap instead. Clients that support epochs list again because
-// the epoch has changed. All other clients list again because their versions are older than the
-// history.
+// startNewEpoch gives a restored database another epoch, drops its history and raises its
+// version. now is the wall clock, which becomes the new version. If the clock is behind the old
+// version, the version grows by restoreGap instead. Clients that support epochs list again
+// because the epoch has changed. All other clients list again because their versions are older
+// than the history.
 func (db *DB) startNewEpoch(now listwatch.Version) error {
 	epoch, last := rand.Text(), now
 	if last <= db.last {

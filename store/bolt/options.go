@@ -8,8 +8,8 @@ import (
 
 // Options configure a database. The zero value is ready to use.
 type Options struct {
-	// History limits the history of each collection in memory. The history in the file takes a few
-	// per cent more.
+	// History limits the history of each collection in memory. In the file, the history is a few
+	// percent larger.
 	History listwatch.Retention
 	// StartVersion is the version of a database that Open creates; the first write has the next
 	// version. If zero, the wall clock in microseconds is used. If a file is deleted and created

@@ -51,7 +51,7 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	if c.New == nil {
 		return c.Old.At(listwatch.Version(revision)), nil
 	}
-	// Decode the bytes stored in etcd, so that the writer gets the same bytes as the
+	// Decode the JSON that was encoded for etcd, so that the writer gets the same bytes as the
 	// watchers of all servers.
 	return decode(b.spec, c.Key, plain, listwatch.Version(revision))
 }

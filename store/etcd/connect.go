@@ -98,7 +98,7 @@ func (o Options) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithTransportCredentials(currentTLS{credentials.NewTLS(o.TLSConfig()), o.TLSConfig})}
 }
 
-// currentTLS are credentials of gRPC whose configuration may change.
+// currentTLS holds gRPC credentials whose configuration may change.
 type currentTLS struct {
 	credentials.TransportCredentials
 	config func() *tls.Config

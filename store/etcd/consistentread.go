@@ -47,7 +47,7 @@ func (b *backend) reach(ctx context.Context, v listwatch.Version) error {
 	return b.applied.Wait(ctx, v)
 }
 
-// notReached returns the error for a caller whose context is ctx, if err has ended its wait.
+// notReached converts err, the result of a wait, to the error for a caller whose context is ctx.
 func (b *backend) notReached(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

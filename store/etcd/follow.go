@@ -19,8 +19,8 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// run follows etcd until ctx ends. After any failure it resumes at the revision after the
-// last one applied. It loads the collection again only if events were lost.
+// run follows etcd until ctx ends. After any failure it resumes at the revision after the last
+// applied revision. It loads the collection again only if events were lost.
 func (b *backend) run(ctx context.Context) {
 	trace := b.db.options.Trace
 	var reconnect, reload backoff
@@ -73,7 +73,7 @@ func (b *backoff) wait(ctx context.Context) {
 	b.delay, b.last = min(2*b.delay, maxDelay), time.Now()
 }
 
-// follow watches etcd from the revision after the last one applied. It returns the reason
+// follow watches etcd from the revision after the last applied revision. It returns the reason
 // why the watch ended, which is a *gapError if the watch cannot be resumed.
 func (b *backend) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -149,11 +149,11 @@ func canceled(got *pb.WatchResponse) error {
 	return cancelReason(got.CancelReason)
 }
 
-// checkResumed checks that etcd still has revision s.from-1, which is the newest one that the log
-// has applied. Otherwise s may lack an event even if etcd accepts s.from: a watch from exactly the
+// checkResumed checks that etcd still has revision s.from-1, the newest revision that the log has
+// applied. Otherwise s may lack an event even if etcd accepts s.from: a watch from exactly the
 // compacted revision may lack a delete of that revision (etcd-io/etcd#18089, #19179). The check
-// runs after the watch was created: if revision s.from-1 exists now, it also existed when the watch
-// started.
+// runs after the watch was created: if revision s.from-1 exists now, it also existed when the
+// watch started.
 func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	_, err := b.db.get(ctx, b.db.options.Timeout, b.keys.dir, clientv3.WithRev(s.from-1), clientv3.WithCountOnly())
 	switch {

@@ -125,7 +125,8 @@ func (db *DB) Ready(ctx context.Context) error {
 func (db *DB) Compact() {
 	for _, b := range db.all() {
 		// First read all events so far from etcd, because events that arrived after Compact would
-		// be new history. If etcd is unreachable, Compact still drops the history that it can.
+		// be new history. If etcd is unreachable, Compact still drops the history that the log
+		// has received.
 		_ = b.catchUp(db.lifetime)
 		b.Compact()
 	}

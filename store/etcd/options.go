@@ -33,8 +33,8 @@ type Options struct {
 	// Layout returns the path of a collection below the prefix. If nil, [DefaultLayout] is
 	// used.
 	Layout func(store.CollectionSpec) string
-	// Transformer changes values on their way to etcd and back, for example to encrypt them.
-	// All servers must use the same one. If nil, values are stored unchanged.
+	// Transformer changes values on their way to etcd and back, for example to encrypt them. All
+	// servers must use the same Transformer. If nil, values are stored unchanged.
 	Transformer Transformer
 	// ReadOnly makes the database refuse all writes.
 	ReadOnly bool
@@ -50,9 +50,9 @@ type Options struct {
 	// History limits the history of each collection in memory.
 	History listwatch.Retention
 
-	// Timeout limits each request to etcd, and connecting in Open. A page of the state may take
-	// twice as long; some small reads have shorter limits. If zero or negative, DefaultTimeout is
-	// used.
+	// Timeout limits each request to etcd, and the connection attempt of Open. A page of the
+	// state may take twice as long; some small reads have shorter limits. If zero or negative,
+	// DefaultTimeout is used.
 	Timeout time.Duration
 	// Trace receives events of the connection to etcd. If nil, they are dropped.
 	Trace *Trace
@@ -66,19 +66,19 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// A Trace has hooks for events between a database and etcd. A hook may be nil. Hooks are
-// called from many goroutines and must return quickly. The parameter collection is a
-// qualified name such as "deployments.apps".
+// A Trace has hooks for events between a database and etcd. A hook may be nil. Hooks are called
+// from many goroutines and must return quickly. collection is a qualified name such as
+// "deployments.apps".
 type Trace struct {
 	// Loading is called while the objects of a collection are read, with the number read so
 	// far and the total.
 	Loading func(collection string, done, total int64)
-	// Replaying is called every few seconds while a collection, whose objects have been read at an
-	// older revision, receives the events since then. The collection is loaded when the parameter
-	// revision, which it has reached, is the newest one.
+	// Replaying is called every few seconds after the objects of a collection have been read at
+	// an older revision, while the collection receives the events since then. revision is the
+	// revision that the collection has reached. The collection is loaded when it reaches newest.
 	Replaying func(collection string, revision, newest int64)
-	// Loaded is called when a collection can be served. The parameter version is the version of
-	// its state, and floor is the oldest version at which a watch can start.
+	// Loaded is called when a collection can be served. version is the version of its state, and
+	// floor is the oldest version at which a watch can start.
 	Loaded func(collection string, objects int, floor, version int64, took time.Duration)
 	// WatchLost is called when a watch of etcd has ended or could not be opened. The
 	// database then opens it again at the next revision.

@@ -27,8 +27,8 @@ var errSilent = &listwatch.Error{
 }
 
 // requestProgress sends progress requests to etcd until s ends: at regular intervals, and at once
-// when a reader starts to wait for a version. The channel answered receives a value after each
-// response without events, because it may be the answer to a progress request.
+// when a reader starts to wait for a version. answered receives a value after each response
+// without events, because that response may be the answer to a progress request.
 func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 	timer := time.NewTimer(idleProgressInterval)
 	defer timer.Stop()

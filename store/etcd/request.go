@@ -16,8 +16,8 @@ import (
 // be repeated, and so can writes, because their transactions cannot succeed twice.
 const tryTimeout = 2 * time.Second
 
-// get performs a linearized read. It tries one member after the other until a member responds, ctx
-// ends, or the time in limit has passed.
+// get performs a linearized read. It tries one member after another until a member responds, ctx
+// ends, or limit has passed.
 func (db *DB) get(ctx context.Context, limit time.Duration, key string,
 	o ...clientv3.OpOption,
 ) (*clientv3.GetResponse, error) {
@@ -65,10 +65,10 @@ func (c *clusterState) minRevision() int64 {
 	return max(c.revision, 1)
 }
 
-// checkHeader returns an error if etcd was replaced by another cluster or by a restored backup. The
-// state in memory is then no longer valid, and etcd will assign the same versions to other states.
-// For a linearized request, minRevision is what clusterState.minRevision returned before the
-// request was sent. For other responses it is 0.
+// checkHeader returns an error if etcd was replaced by another cluster or by a restored backup.
+// The state in memory is then no longer valid, and etcd will assign the same versions to other
+// states. For a linearized request, minRevision is the result of clusterState.minRevision before
+// the request was sent. For other responses it is 0.
 func (db *DB) checkHeader(h *pb.ResponseHeader, minRevision int64) error {
 	c := &db.cluster
 	c.mu.Lock()

@@ -39,7 +39,7 @@ func (b *backend) awaitContinue(ctx context.Context, token string) error {
 
 // CompactTo drops the history up to v in memory, as [history.Log.CompactTo] does.
 func (b *backend) CompactTo(v listwatch.Version) {
-	// If etcd is unreachable, CompactTo still drops what it can.
+	// If etcd is unreachable, CompactTo still drops the history that the log has received.
 	_ = b.reach(b.db.lifetime, v)
 	b.Log.CompactTo(v)
 }

@@ -29,8 +29,8 @@ type watchStream struct {
 	lastMessage atomic.Int64 // the time of the last message, in nanoseconds since 1970
 }
 
-// openStream opens a watch of the keys in r that starts at the revision in from. The watch ends
-// with ctx.
+// openStream opens a watch of the keys in r that starts at revision from. The watch ends with
+// ctx.
 func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStream, error) {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	s := &watchStream{ctx: ctx, cancel: cancel, from: from}
