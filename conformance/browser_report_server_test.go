@@ -111,7 +111,7 @@ func (r *resettableListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// reset resets all connections.
+// reset closes all connections with a TCP reset.
 func (r *resettableListener) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -94,8 +94,8 @@ type receivedEvent struct {
 	object    []byte
 }
 
-// verify compares a received event with the event that a watcher with selector s must receive for
-// r. It compares JSON values if byValue is true, and bytes otherwise.
+// verify compares a, a received event, with the event that a watcher with selector s must receive
+// for r. It compares JSON values if byValue is true, and bytes otherwise.
 func (r *recordedWrite) verify(a receivedEvent, s selector, byValue bool) error {
 	eventType, object := r.expectedEvent(s)
 	if eventType == "" {

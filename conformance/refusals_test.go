@@ -19,10 +19,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// An unsupported combination must fail with an error that tells the client to request
-// something else. It must not open a stream, hang, or fail with an error on which the
-// client retries. The test covers a port that speaks HTTP/1.1 and HTTP/2 but serves one
-// transport, and a port that speaks only one protocol.
+// An unsupported combination must fail with an error that tells the client to request something
+// else. It must not open a stream, hang, or fail with an error after which the client retries. The
+// test covers a port that speaks HTTP/1.1 and HTTP/2 but serves one transport, and a port that
+// speaks only one protocol.
 func TestUnsupportedCellsAreRefused(t *testing.T) {
 	things := newCollection(t)
 	for _, port := range []string{"shared", "own"} {

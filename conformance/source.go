@@ -17,14 +17,14 @@ import (
 type Database = reference.Database
 
 // TestSource tests a store. It tests the contract of [listwatch.Source] and [listwatch.Watcher]
-// directly. Then it runs every conformance case for servers against this module's server, which
-// serves the store over HTTP/1.1.
+// directly. Then it runs every conformance case, except the cases for clients, against this
+// module's server, which serves the store over HTTP/1.1.
 //
 // open is called for each test. It returns a new, empty database, or fails t. The database must
 // keep at most historyBytes of history; zero means the default of the database. open registers a
 // t.Cleanup that closes the database.
 //
-// TestSource skips the cases in except, which the store cannot satisfy.
+// except lists the cases that the store cannot satisfy, by ID, with the reasons for skipping them.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	target := reference.NewWithDatabase("source",
 		func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})

@@ -120,7 +120,7 @@ type exitedError struct{}
 func (exitedError) Error() string        { return "it has exited" }
 func (exitedError) Is(target error) bool { return target == os.ErrProcessDone }
 
-// failure returns the reason why no more replies can arrive.
+// failure returns the reason why no more replies can arrive, or nil if they can.
 func (h *hookProcess) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,8 +29,8 @@ type object struct {
 	Metadata struct{ Name, Namespace, ResourceVersion string }
 }
 
-// Put creates or replaces an object. A replacement contains the previous version, which
-// servers require for custom resources.
+// Put creates or replaces an object. A replacement contains the current version, which servers
+// require for custom resources.
 func (k *kubeStore) Put(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
 	body, err := k.body(key, data)
 	if err != nil {
@@ -141,8 +141,8 @@ func (k *kubeStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.Ve
 	return k.deletedAt(ctx, key.Name, before)
 }
 
-// deletedAt returns the version at which an object was deleted. The parameter before is an older
-// version of the object.
+// deletedAt returns the version at which an object was deleted. before is an older version of the
+// object.
 func (k *kubeStore) deletedAt(ctx context.Context, name, before string) (listwatch.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -38,7 +38,7 @@ func (r resource) path(namespace string) string {
 	return r.apiPath() + "/namespaces/" + namespace + "/" + r.plural
 }
 
-// String returns "PLURAL.GROUP", or the plural alone for the core group.
+// String returns "PLURAL.GROUP", or only the plural for the core group.
 func (r resource) String() string {
 	if r.group == "" {
 		return r.plural

@@ -79,7 +79,7 @@ func cachedSimulation(seed uint64) *History {
 
 var simulations sync.Map
 
-// clone returns a copy of h with events, items and times that can be modified.
+// clone returns a copy of h whose events, items and times may be modified.
 func clone(h *History) *History {
 	c := *h
 	c.Writes, c.Sessions = slices.Clone(h.Writes), nil

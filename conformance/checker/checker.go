@@ -6,9 +6,9 @@ type checker struct {
 	history       *History
 	writes        *writeLog
 	maxViolations int
-	// certainFloor maps a time to the floor of the history (the version up to which it was
-	// compacted) that was certainly in effect then. possibleFloor maps a time to the highest floor
-	// that may have been in effect.
+	// The floor is the version up to which the history was compacted. certainFloor maps a time to
+	// the floor that had certainly been reached by then. possibleFloor maps a time to the highest
+	// floor that may have been reached.
 	certainFloor, possibleFloor versionsByTime
 
 	projections map[Selection]*projection

@@ -12,8 +12,9 @@ func (c *checker) startsBelowFloor(s *Session) bool {
 	return s.Request.Version < c.certainFloor.before(s.Opened)
 }
 
-// verifyServedBelowFloor reports a session that received events after a compaction had dropped
-// the history that it needed, if Meta.MustExpire requires that such a session ends with Expired.
+// verifyServedBelowFloor reports a session that received events although a compaction had dropped
+// the history that it needed. It does so only if Meta.MustExpire requires that such a session ends
+// with Expired.
 func (c *checker) verifyServedBelowFloor(w *verifier) {
 	if c.history.Meta.MustExpire && w.eventIndex >= 0 && c.startsBelowFloor(w.session) {
 		w.report(ExpiryJustified, fmt.Sprintf("Expired, because the history before version %d was discarded",

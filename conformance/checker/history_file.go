@@ -36,7 +36,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// each passes every entry of the file, except the header, to the function add.
+// each passes every entry of the file, except the header, to add.
 func (h *History) each(add func(Entry) error) error {
 	var first error
 	put := func(e Entry) {

@@ -169,8 +169,7 @@ func versionMayContinue(p eventRef) bool {
 	return !ok || n.event().Version == p.event().Version
 }
 
-// newestEventUpTo returns the newest change of the selection v that is not newer than the given
-// version.
+// newestEventUpTo returns the newest change of selection v up to the given version.
 func newestEventUpTo(m *mutator, v simSelection, version listwatch.Version) (f ReceivedEvent, ok bool) {
 	for _, s := range m.history.Sessions {
 		if s.Request.Selection != v.selection {
@@ -347,8 +346,8 @@ func (m *mutator) olderWrite(v simSelection, key Key, limit listwatch.Version) *
 	})
 }
 
-// deletedWrite returns a write of an object that was in the selection v after the write, but is no
-// longer in v at a given later version.
+// deletedWrite returns a write whose object was in selection v after the write, but is no longer in
+// v at version now.
 func (m *mutator) deletedWrite(v simSelection, now listwatch.Version) *Write {
 	last := make(map[Key]*Write)
 	for i := range m.history.Writes {

@@ -82,7 +82,7 @@ func endsInitialEvents(s *Session) bool {
 	return slices.ContainsFunc(s.Events, func(f ReceivedEvent) bool { return f.Type == Synced })
 }
 
-// pickEvent returns a random one of the events for which the function fits returns true.
+// pickEvent returns a random event for which fits returns true.
 func (m *mutator) pickEvent(fits func(eventRef) bool) (eventRef, bool) {
 	var all []eventRef
 	for _, s := range m.history.Sessions {
@@ -111,8 +111,7 @@ func pickFrom[T any](m *mutator, all []T, fits func(*T) bool) *T {
 	return found[m.rand.IntN(len(found))]
 }
 
-// pickSession returns a random one of the sessions for which the function fits returns true, and
-// the number of that session.
+// pickSession returns a random session for which fits returns true, and its number.
 func (m *mutator) pickSession(fits func(n int, s *Session) bool) (n int, s *Session) {
 	var all []int
 	for n, s := range m.history.Sessions {
@@ -138,7 +137,7 @@ func (m *mutator) writesAt(v listwatch.Version) []Write {
 	return all
 }
 
-// unusedVersion returns a version after the given one that no write has, or zero.
+// unusedVersion returns a version after the given version that belongs to no write, or zero.
 func (m *mutator) unusedVersion(after listwatch.Version) listwatch.Version {
 	for v := after + 1; v < m.history.Writes[len(m.history.Writes)-1].Version; v++ {
 		if len(m.writesAt(v)) == 0 {

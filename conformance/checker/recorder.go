@@ -46,8 +46,8 @@ func (r *Recorder) fingerprint(data []byte) Fingerprint {
 	return FingerprintOf(data)
 }
 
-// History returns a copy of what was recorded so far. To check it, wait until all writes
-// and watches have ended: events in flight would be reported as missing.
+// History returns a copy of the history recorded so far. To check it, wait until all writes and
+// watches have ended: events in flight would be reported as missing.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,9 +74,9 @@ func (r *Recorder) ObjectState(o *listwatch.Object) *ObjectState {
 	return &ObjectState{Labels: o.Labels, Fields: o.Fields, Fingerprint: r.fingerprint(o.Data)}
 }
 
-// DeletedState returns the state of o as a DELETED event shows it after a write of version
-// v: the same object with that version. If o.Data contains the old version more than once,
-// the fingerprint remains zero, which means unknown.
+// DeletedState returns the state of o as a DELETED event shows it after a write of version v: the
+// same object with that version. Unless o.Data contains the old version exactly once, the
+// fingerprint remains zero, which means unknown.
 func (r *Recorder) DeletedState(o *listwatch.Object, v listwatch.Version) *ObjectState {
 	s := &ObjectState{Labels: o.Labels, Fields: o.Fields}
 	was, is := versionText(o.Version), versionText(v)
@@ -134,8 +134,8 @@ func (r *Recorder) RecordFault(f Fault) {
 	r.history.Faults = append(r.history.Faults, f)
 }
 
-// RecordCompaction calls the function compact, which must discard the store's history, and records
-// the compaction. The function version must return the newest version of the store.
+// RecordCompaction calls compact, which must discard the store's history, and records the
+// compaction. version must return the newest version of the store.
 func (r *Recorder) RecordCompaction(version func() listwatch.Version, compact func()) {
 	f := Compaction{Began: r.Elapsed(), Low: version()}
 	compact()

@@ -363,8 +363,8 @@ func (s *simulation) deliver(c *simClient, events ...ReceivedEvent) {
 	}
 }
 
-// follow delivers events up to some version, possibly in the middle of a transaction, and
-// sometimes a bookmark.
+// follow delivers the events up to some version, and sometimes a bookmark. If a compaction has
+// dropped the next events, the session expires.
 func (s *simulation) follow(c *simClient) {
 	to := s.version
 	if s.rand.IntN(3) == 0 {

@@ -24,7 +24,7 @@ type verifier struct {
 	convergence convergence
 }
 
-// A sessionState is what a verifier knows of the current session of its watcher.
+// A sessionState is the verifier's state for the current session of its watcher.
 type sessionState struct {
 	session        *Session
 	sessionNumber  int
@@ -56,7 +56,7 @@ const (
 type gap struct {
 	from, to            int
 	late                map[int]bool
-	violation           Violation // what to report if a position is missing
+	violation           Violation // reported if a position is missing
 	startsWithinVersion bool      // the gap starts within a transaction
 }
 
@@ -85,8 +85,8 @@ func (v *verifier) beginSession(number int) {
 	v.seenBefore, v.firstPosition = v.newestSeen, 0
 }
 
-// begin starts the verification of a session: at the first event, or, if the session has a known
-// starting point but no events, when it ends.
+// begin starts the verification of a session. It is called at the first event. If a session has a
+// known starting point but no events, begin is called at its end.
 func (v *verifier) begin() {
 	request := v.session.Request
 	switch {
@@ -258,8 +258,8 @@ func (v *verifier) fillGap(position int, e *ReceivedEvent) bool {
 	return false
 }
 
-// guaranteeForLate returns the guarantee that a late event e breaks. withinVersion reports
-// that e belongs to a transaction of which an event had already arrived.
+// guaranteeForLate returns the guarantee that a late event e breaks. withinVersion reports whether
+// another event of e's transaction arrived before e.
 func (v *verifier) guaranteeForLate(e *ReceivedEvent, withinVersion bool) Guarantee {
 	switch {
 	case withinVersion || e.Version == v.lastChange:

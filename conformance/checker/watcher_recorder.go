@@ -114,7 +114,7 @@ func (s *SessionRecorder) Ready() {
 	s.session.Ready = s.recorder.Elapsed()
 }
 
-// Event records an event.
+// Event records that the session has received e now.
 func (s *SessionRecorder) Event(e listwatch.Event) {
 	f := ReceivedEvent{Type: EventType(e.Type), Key: Key(e.Object.Key), Version: e.Version, Initial: e.Initial}
 	if f.Type == Bookmark || f.Type == Synced {

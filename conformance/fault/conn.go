@@ -123,7 +123,7 @@ func (p *proxiedConn) current() (active Fault, changed chan struct{}, closed boo
 	return p.active, p.changed, p.closed
 }
 
-// forward writes p to dst as the active fault allows. It returns false if the connection is
+// forward writes data to dst as the active fault allows. It returns false if the connection is
 // closed.
 func (p *proxiedConn) forward(dst net.Conn, data []byte, fromServer bool) bool {
 	for len(data) > 0 {
@@ -245,8 +245,8 @@ func (p *proxiedConn) startLocked(f Fault) bool {
 	return true
 }
 
-// takeEffect closes the connections or reports f, if f is a fault that does so as soon as it is
-// active.
+// takeEffect performs the immediate effect of f: Reset and Cut close the connections. It reports
+// these faults and HalfOpen as injections. All other faults are reported when they delay data.
 func (p *proxiedConn) takeEffect(f Fault) {
 	switch f.Kind {
 	case Reset, Cut:

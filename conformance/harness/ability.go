@@ -42,7 +42,8 @@ const (
 	InProcess
 )
 
-// OwnCollection is what most cases of a server need: an empty collection that only the case writes.
+// OwnCollection is the set that most cases of a server need: an empty collection that only the case
+// writes to.
 const OwnCollection = Writes | SoleWriter
 
 var abilityNames = []string{
@@ -70,7 +71,7 @@ var lackTexts = map[Ability]string{
 
 // MissingReason returns the reasons for skipping a case on a target that lacks the abilities in the
 // set. If the set contains InProcess or Writes, MissingReason returns only the reason for that
-// ability, because a target without it lacks the others as well.
+// ability, because a target without it also lacks most other abilities.
 func (a Ability) MissingReason() string {
 	switch {
 	case a&InProcess != 0:

@@ -102,7 +102,7 @@ const (
 // Letters returns the letters that lists of cases show for m, such as "fr" for BothTimes.
 func (m Mode) Letters() string { return [...]string{"r", "f", "fr", "x"}[m] }
 
-// RunsIn reports whether c runs with the real or the fake clock.
+// RunsIn reports whether c runs in mode m. A case of mode BothTimes runs in RealTime and FakeTime.
 func (c Case) RunsIn(m Mode) bool {
 	return c.Mode == m || c.Mode == BothTimes && (m == RealTime || m == FakeTime)
 }

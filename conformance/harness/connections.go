@@ -183,8 +183,8 @@ func (c *Connection) EndStall() {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// WrapDial returns a dial function that wraps each connection in a SplitConn. The function change
-// configures each SplitConn.
+// WrapDial returns a dial function that wraps each connection in a SplitConn. change configures
+// each SplitConn.
 func WrapDial(dial dialFunc, change func(*SplitConn)) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -228,8 +228,8 @@ func (s *SplitConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// HeldBytes delays the bytes after the first event until their number reaches the field Enough, so
-// that many small writes reach the client in one read.
+// HeldBytes delays the bytes after the first event until Enough bytes have arrived, so that many
+// small writes reach the client in one read.
 type HeldBytes struct {
 	Enough int
 

@@ -108,8 +108,7 @@ func (e *Env) PutMany(n int) {
 	}
 }
 
-// PutLabelled writes an object with size bytes of padding. The parameter to is the value of its
-// label "to".
+// PutLabelled writes an object with size bytes of padding and a label "to" with the given value.
 func (e *Env) PutLabelled(name, to string, size int) {
 	e.Helper()
 	if _, err := e.TryPutSpec(name, map[string]string{"to": to},
@@ -141,9 +140,9 @@ func (e *Env) WriteEvery(pause time.Duration) (stop func()) {
 	})
 }
 
-// Repeat yields 0, 1, 2 and so on. It stops after eight seconds, but the number of values is never
-// less than the first limit (least) and never more than the second (most). A case that gains
-// certainty by repetition uses Repeat to stay within its time limit on a slow machine.
+// Repeat yields 0, 1, 2 and so on for eight seconds, but at least as many values as the first
+// argument and at most as many as the second. A case that gains certainty by repetition uses Repeat
+// to stay within its time limit on a slow machine.
 func Repeat(least, most int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := time.Now()

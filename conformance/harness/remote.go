@@ -11,7 +11,7 @@ import (
 )
 
 // Remote returns the client under test for the collection at s. The client tries the transport
-// client of s first, and then the further transport clients as fallbacks.
+// client of s first, and others as fallbacks.
 func (e *Env) Remote(s *Route, others ...transport.Client) listwatch.Source {
 	return e.RemoteWith(s, func(*client.Remote) {}, others...)
 }
@@ -21,8 +21,8 @@ func (e *Env) RemoteTraced(s *Route, trace *client.Trace, others ...transport.Cl
 	return e.RemoteWith(s, func(r *client.Remote) { r.Trace = trace }, others...)
 }
 
-// RemoteWith is like Remote with a configuration function. In a case that runs in real time,
-// not in fake time, the client retries without a backoff.
+// RemoteWith is like Remote with a configuration function. In real time, the client retries without
+// a backoff.
 func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...transport.Client) listwatch.Source {
 	r := &client.Remote{
 		URL: s.WatchURL("").String(), Network: s.Network, Transports: append([]transport.Client{s.Client}, others...),

@@ -162,9 +162,9 @@ func (d *deadlineConn) Write(p []byte) (int, error) {
 	return d.Conn.Write(p)
 }
 
-// Connect opens a connection to the server. If the variant opens WebSockets over HTTP/2, Connect
-// opens a connection to a gateway instead, which does this. If the server uses TLS, the TLS
-// handshake offers the given protocols.
+// Connect opens a connection to the server. If the variant opens WebSockets over HTTP/2, the
+// connection leads to a gateway that does so. If the server uses TLS, the TLS handshake offers the
+// given protocols.
 func (e *Env) Connect(protocols ...string) net.Conn {
 	e.Helper()
 	if e.OpensOverHTTP2() {

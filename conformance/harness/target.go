@@ -17,7 +17,7 @@ type Target struct {
 	// server supports. If Variants is nil, all variants are tested, except that the variants that
 	// need this module's server are tested only if the target has the ability [InProcess].
 	Variants []string
-	// Abilities are the capabilities of the target. Cases that need others are skipped.
+	// Abilities are the capabilities of the target. Cases that need other abilities are skipped.
 	Abilities Ability
 	// Open starts an instance for one case, or fails t. It registers cleanup with
 	// t.Cleanup.
@@ -26,12 +26,11 @@ type Target struct {
 	// ends if the target stays unreachable for Patience, or at once if the error is
 	// os.ErrProcessDone. If Ping is nil, no failure ends the run.
 	Ping func(ctx context.Context) error
-	// Notes are shown in the report, for example the reason for which a variant is not
-	// tested.
+	// Notes are shown in the report, for example the reason why a variant is not tested.
 	Notes []string
 	// TransportClient, if not nil, replaces this module's client of a transport. Client, if not
-	// nil, replaces the client that resumes watches; the function Client returns nil if the target
-	// has no such client.
+	// nil, replaces the client that resumes watches. It returns nil if the target has no such
+	// client.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
 	// Informer, if not nil, returns an informer for a source, which replaces this module's

@@ -22,7 +22,7 @@ type timeline struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	lines   [timelineLines]timelineEntry // line n of the case is at n % timelineLines
-	noted   int                          // number of lines so far, of which the latest are kept
+	noted   int                          // number of lines so far; only the latest are kept
 	conns   int
 	secrets []string // values that must not be printed
 }

@@ -81,8 +81,8 @@ func TransportOf(name string) string {
 	return ""
 }
 
-// ProbeVariants opens a watch of s in each variant. It returns the names of the variants
-// that work, and the errors of the others.
+// ProbeVariants opens a watch of s in each variant. It returns the names of the variants that work,
+// and the errors of the variants that do not.
 func ProbeVariants(ctx context.Context, s *Instance) (served []string, refused map[string]error) {
 	refused = map[string]error{}
 	for _, w := range AllVariants {

@@ -114,8 +114,7 @@ func (w *Watch) Next() listwatch.Event {
 	return w.expect("an event")
 }
 
-// expect returns the next event. The parameter what describes the expected event in failure
-// messages.
+// expect returns the next event. what describes the expected event in failure messages.
 func (w *Watch) expect(what string) listwatch.Event {
 	w.Helper()
 	event, err := w.Receive()

@@ -59,9 +59,9 @@ func New(name string, w Interceptors) harness.Target {
 	}, w)
 }
 
-// NewWithDatabase is like [New], but gets the Database of each case from the function open. That
-// function must limit the history of collections to Setup.HistoryBytes, which means the same as in
-// [memory.Options], and must fail t if it cannot create a Database.
+// NewWithDatabase is like [New], but calls open for the Database of each case. open must limit the
+// history of collections to Setup.HistoryBytes, which has the meaning of Bytes in
+// [listwatch.Retention], and must fail t if it cannot create a Database.
 func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Database, w Interceptors) harness.Target {
 	return newTarget(name, ^harness.Ability(0), w, func(t harness.T, s harness.Setup) collection {
 		t.Helper()
@@ -106,10 +106,10 @@ func (o outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.
 	return o.Put(ctx, key, nil)
 }
 
-// NewReadOnly returns the reference server over collections that other programs write. Each case
-// gets a new one from the function open. That function must limit the history to
-// Setup.HistoryBytes, and must fail t if it cannot open a collection. The server has no paths for
-// single objects, and its versions need not be consecutive.
+// NewReadOnly returns the reference server over collections that other programs write. It calls
+// open for a new collection for each case. open must limit the history to Setup.HistoryBytes, and
+// must fail t if it cannot open a collection. The server has no paths for single objects, and its
+// versions need not be consecutive.
 func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, w Interceptors) harness.Target {
 	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w,
 		func(t harness.T, s harness.Setup) collection {
@@ -231,7 +231,7 @@ func (r *referenceServer) serve() *harness.Instance {
 }
 
 // startInstance starts an HTTP server that calls the given handler until the end of the case. Then
-// it calls the function drain to close the watches that the case has left open.
+// it calls drain to close the watches that the case has left open.
 func (r *referenceServer) startInstance(
 	handler http.Handler, source listwatch.Source, drain func(context.Context) error,
 ) *harness.Instance {
@@ -244,7 +244,7 @@ func (r *referenceServer) startInstance(
 		}
 	}, r.wrap.HTTP)
 	if r.setup.Access.RequireUser {
-		// the other path of the collection, /things, requires no credentials
+		// The other path of the collection, /things, requires no credentials.
 		s.URL.Path = collectionPath
 	}
 	s.IssueCertificate = func(user string) tls.Certificate { return certs.Trusted().Issue(certs.ForUser(user)) }

@@ -17,7 +17,8 @@ type Progress struct {
 // NewProgress returns a Progress that writes to out.
 func NewProgress(out io.Writer) *Progress { return &Progress{out: out} }
 
-// Add adds an outcome. The first outcome of the next case completes the line of a case.
+// Add adds an outcome. Progress writes the line of a case when the first outcome of the next case
+// is added.
 func (p *Progress) Add(o conformance.Outcome) {
 	if len(p.current) > 0 && p.current[0].ID != o.ID {
 		p.flush()

@@ -15,7 +15,7 @@ import (
 // all lines.
 const maxShownLines = 20
 
-// Text writes r as text: findings, skipped cases and figures.
+// Text writes r as text: findings, known failures, skipped cases and figures.
 func Text(w io.Writer, r *conformance.Report) error {
 	out := bufio.NewWriter(w)
 	for _, f := range Findings(r) {

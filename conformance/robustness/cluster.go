@@ -27,7 +27,7 @@ type cluster struct {
 	things   *store.Collection
 	recorder *checker.Recorder
 	server   *server
-	proxies  []*fault.Proxy
+	proxies  []*fault.Proxy // guarded by mu
 
 	// targetVersion is the version that all watchers must reach. It is zero until the
 	// faults have ended.

@@ -12,8 +12,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/checker"
 )
 
-// A defectiveSource is a source with one defect. If n is the value of the field interval, the
-// defect occurs in every n-th call of isDue.
+// A defectiveSource is a source with one defect, which occurs in every interval-th call of isDue.
 type defectiveSource struct {
 	listwatch.Source
 	count    atomic.Int64
@@ -70,8 +69,8 @@ func (d *defectiveWatcher) Next(ctx context.Context, dst []listwatch.Event) (int
 
 func isChange(e listwatch.Event) bool { return !e.Initial && e.Type <= listwatch.Deleted }
 
-// onChanges returns a function for the field changeEvent. Whenever the defect is due, that function
-// replaces a change by the events that f returns.
+// onChanges returns a changeEvent function. Whenever the defect is due, this function replaces a
+// change with the events that f returns.
 func onChanges(
 	f func(e listwatch.Event) []listwatch.Event,
 ) func(*defectiveSource, listwatch.Event, *[]listwatch.Event) {

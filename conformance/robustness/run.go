@@ -91,7 +91,7 @@ var socketTimings = timings{
 	idleTimeout: 700 * time.Millisecond, connectionFault: 300 * time.Millisecond,
 }
 
-// minimumRequirements are the smallest counts with which a run proves something.
+// minimumRequirements are the minimum counts that make a run meaningful.
 var minimumRequirements = checker.Requirements{
 	Writes: 500, Events: 2000, Bookmarks: 100, Lists: 3, Resumes: 20, Expired: 5, Relists: 5,
 	Faults:                  map[string]int{"stall": 3, "drip": 3, "latency": 3},

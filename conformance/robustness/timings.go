@@ -6,8 +6,8 @@ import (
 
 // timings contains the durations and intervals of a cluster.
 type timings struct {
-	// duration is the time during which faults are injected. If a run hangs, it is canceled when
-	// maxOvertime has passed after that.
+	// duration is the time during which faults are injected. A run that hangs is canceled
+	// maxOvertime later.
 	duration          time.Duration
 	maxOvertime       time.Duration
 	pause             time.Duration // typical length of the pauses of writers and watchers

@@ -163,8 +163,8 @@ func (w *watcher) watchUntilTarget(ctx context.Context) error {
 	return nil
 }
 
-// watchOnce starts one watch and reads it to its end. If w.position is zero, the watch sends
-// initial events first, or watchOnce sends a list request before it.
+// watchOnce starts one watch and reads it to its end. If w.position is zero, watchOnce requests
+// initial events, or sends a list request before the watch.
 func (w *watcher) watchOnce(ctx context.Context, source listwatch.Source) error {
 	q := w.query
 	if w.position == 0 && w.rand.IntN(3) == 0 {

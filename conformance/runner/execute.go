@@ -11,10 +11,10 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// Execute runs c on the target, one variant after another, and passes each outcome to the function
-// report. It passes the name of each run, ID/VARIANT, to the function wants, and skips the run,
-// without an outcome, if wants returns false. If ctx ends, the remaining runs have the verdict
-// NotRun. If c hangs or panics, the run fails, and Execute continues with the next variant.
+// Execute runs c on the target, one variant after another, and passes each outcome to report. It
+// calls wants with the name of each run, ID/VARIANT. If wants returns false, Execute skips the run
+// and reports no outcome for it. If ctx ends, the remaining runs have the verdict NotRun. If c
+// hangs or panics, the run fails, and Execute continues with the next variant.
 //
 // Execute skips cases that need a fake clock: only [Test] can run them.
 func Execute(

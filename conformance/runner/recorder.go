@@ -95,7 +95,7 @@ func (r *recorder) record(fails bool, text string) {
 // Name returns the name of the run.
 func (r *recorder) Name() string { return r.name }
 
-// Context returns a context that ends when the case times out.
+// Context returns a context that ends when the case ends or times out.
 func (r *recorder) Context() context.Context { return r.ctx }
 
 // Cleanup registers f to be called at the end of the case. The function registered last is called

@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// TestVariants is like [Test]. After each completed run, it calls the function tested, unless that
-// is nil, with the name of the variant and the abilities that the case used. If the run used a fake
-// clock, the name ends with "/fake".
+// TestVariants is like [Test]. After each completed run, it calls tested with the name of the
+// variant and the abilities that the case used, unless tested is nil. If the run used a fake clock,
+// the name ends with "/fake".
 func TestVariants(t *testing.T, c harness.Case, target harness.Target, tested func(name string, used harness.Ability)) {
 	if c.Run == nil {
 		t.Skip(c.CoveredBy)
