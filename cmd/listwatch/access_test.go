@@ -7,7 +7,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// policyLine returns one line of a policy file. The parameter holds the members of the spec as
+// policyLine returns one line of a policy file. spec holds the members of the policy's spec as
 // JSON.
 func policyLine(spec string) string {
 	return `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{` + spec + "}}\n"

@@ -77,7 +77,7 @@ func runAttacker(name string) {
 	os.Exit(0)
 }
 
-// count counts a response.
+// count adds one to the number of responses with the given status.
 func (a *attacker) count(status string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,8 +117,8 @@ func (a *attacker) dial(ctx context.Context) net.Conn {
 	return c
 }
 
-// send sends a request, and drops the body of the response. The parameter header holds alternating
-// names and values.
+// send sends a request, and drops the body of the response. header holds alternating names and
+// values.
 func (a *attacker) send(ctx context.Context, method, path, body string, header ...string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, method, a.url+path, strings.NewReader(body))
 	if err != nil {

@@ -124,7 +124,7 @@ func jsonPatch(inserts int) string {
 	return "[" + strings.Repeat(`{"op":"add","path":"/list/0","value":0},`, inserts) + `{"op":"remove","path":"/list/0"}]`
 }
 
-// patch sends the given patches repeatedly, each as often as the others.
+// patch sends the given patches in turn, repeatedly.
 func (a *attacker) patch(ctx context.Context, mediaType string, patches ...string) {
 	var i atomic.Int64
 	parallel(ctx, 16, func() {
@@ -150,8 +150,8 @@ func yamlBombs(ctx context.Context, a *attacker) {
 	})
 }
 
-// unfinishedBodies sends requests whose bodies never end. The server would accept some of these
-// requests, it refuses others, and for some it has no handler. Some have a method without a body.
+// unfinishedBodies sends requests whose bodies never end. The server accepts some of these
+// requests, refuses others, and has no handler for the rest. Some use a method without a body.
 func unfinishedBodies(ctx context.Context, a *attacker) {
 	lines := []string{"POST " + podsPath, "POST " + podsPath + "?dryRun=None", "PUT /nothing", "DELETE " + podsPath + "/none", "GET " + podsPath, "GET /js/listwatch.js"}
 	var i atomic.Int64

@@ -78,9 +78,9 @@ func forbiddenRequests(ctx context.Context, a *attacker) {
 	})
 }
 
-// debugRequests sends requests to the debug address as a page of another site could. The server
-// must refuse them. Without such headers, the attacker may read /debug/watches, which must show no
-// queries.
+// debugRequests sends requests to the debug address with the headers of a page of another site. The
+// server must refuse them. Without these headers, the attacker may read /debug/watches, which must
+// show no queries.
 func debugRequests(ctx context.Context, a *attacker) {
 	api := a.url
 	a.url = a.debug

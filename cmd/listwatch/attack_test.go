@@ -21,12 +21,12 @@ import (
 )
 
 // attackTimeEnv is the environment variable that holds the duration of each attack, such as 10s.
-// The attack target of the Makefile sets it. If it is not set, the attacks are skipped, because
-// they need an otherwise idle machine and a server built without the race detector.
+// make attack sets it. If it is not set, the attacks are skipped, because they need an otherwise
+// idle machine and a server built without the race detector.
 const attackTimeEnv = "LISTWATCH_ATTACK_TIME"
 
 const (
-	// maxAttackMemory limits the growth of the server's memory since the time before the first
+	// maxAttackMemory limits the growth of the server's memory above its size before the first
 	// attack.
 	maxAttackMemory  = 256 << 20
 	maxInnocentDelay = 500 * time.Millisecond
@@ -177,8 +177,8 @@ func await(t *testing.T, w listwatch.Watcher, mark string) {
 	}
 }
 
-// update writes the object of the innocent client. It repeats refused writes, and the time for the
-// repetitions counts as delay.
+// update writes the object of the innocent client. It retries refused writes, and the time for the
+// retries counts as delay.
 func (s *attackedServer) update(t *testing.T, mark string) {
 	t.Helper()
 	for deadline := time.Now().Add(testTimeout); ; {

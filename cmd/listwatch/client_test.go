@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/internal/ports"
 )
 
-// runCommand runs a command to its end and returns its output. It fails the test if the command
-// exits with a different code than the given one.
+// runCommand runs a command to its end and returns its output. It fails the test if the exit code
+// differs from code.
 func runCommand(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := start(t, args...)

@@ -60,8 +60,8 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 }
 
-// asAcknowledged returns o in the form in which acknowledgements are recorded. The
-// acknowledgement of a delete has no version, and its data is only the uid.
+// asAcknowledged returns o as an acknowledgement records it. The acknowledgement of a delete has no
+// version, and its data is only the UID.
 func (o observedChange) asAcknowledged() observedChange {
 	if o.kind == listwatch.Deleted {
 		o.version, o.data = 0, string(rawjson.Lookup([]byte(o.data), "metadata", "uid"))

@@ -93,8 +93,8 @@ func TestUnservableDataIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program declares pods as namespaced. This declaration, which is not namespaced, conflicts
-	// with that.
+	// The program declares pods as namespaced. This declaration conflicts with that, because it is
+	// not namespaced.
 	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod"})
 	if err != nil {
 		t.Fatal(err)

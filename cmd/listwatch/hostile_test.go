@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver/echo"
 )
 
-// A client without credentials must not delay the end of the server.
+// A client without credentials must not delay the shutdown of the server.
 func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
 	// The timeout is longer than a busy machine needs to shut down, and shorter than the 30 s for
 	// which the server waits for a body.
@@ -26,7 +26,7 @@ func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", line)
-		if strings.HasPrefix(line, "GET") { // the others may still wait for the body
+		if strings.HasPrefix(line, "GET") { // other methods may still wait for the body
 			if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
 				t.Fatal(err)
 			}

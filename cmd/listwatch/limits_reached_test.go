@@ -19,7 +19,7 @@ func startLimited(t *testing.T, args ...string) *runningServer {
 	return startServer(t, append(args, "--debug-addr", "127.0.0.1:0", "--token-file", writeFile(t, accessTokens))...)
 }
 
-// requireMetric waits until the metrics have a line.
+// requireMetric waits until the metrics contain the given line.
 func requireMetric(t *testing.T, s *runningServer, line string) {
 	t.Helper()
 	for late := time.After(testTimeout); ; {

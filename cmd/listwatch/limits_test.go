@@ -77,7 +77,7 @@ func TestDrainSpreadAppliesToShutdown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close() // ends the watches for which the test does not wait
+		defer res.Body.Close() // ends the watches that the test does not wait for
 	}
 	s.interrupt()
 	s.stderr.await(t, "that watches ended at different times", s.ended, func(text string) bool {

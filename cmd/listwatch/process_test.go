@@ -32,7 +32,7 @@ func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, a
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the method exit returns the exit code
+		_ = p.cmd.Wait() // exit returns the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p

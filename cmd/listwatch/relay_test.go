@@ -33,9 +33,9 @@ func startRelay(t *testing.T, args ...string) *runningServer {
 	return r
 }
 
-// requireStatus sends a request, requires a status code, and returns the body. It repeats a request
-// to which the response is 503 or 504. A relay sends such a response if its upstream needs more
-// than three seconds, as on a busy machine.
+// requireStatus sends a request, requires a status code, and returns the body. It repeats the
+// request after 503 and 504, which a relay returns if its upstream needs more than three seconds,
+// as on a busy machine.
 func requireStatus(t *testing.T, code int, method, url string, header ...string) string {
 	t.Helper()
 	for late := time.Now().Add(testTimeout); ; {

@@ -74,9 +74,8 @@ func (g *watchGroup) do(t *testing.T, method, url, body string) *http.Response {
 	return res
 }
 
-// open opens n watches. It sends "NAME CODE" to the channel events for each error, "NAME after" for
-// each event of the object "after", and "NAME end" for each end of a watch. NAME is the name of the
-// group.
+// open opens n watches. It sends "NAME CODE" to events for each error, "NAME after" for each event
+// of the object "after", and "NAME end" for each end of a watch. NAME is the name of the group.
 func (g *watchGroup) open(t *testing.T, n int, url string, readers *sync.WaitGroup, events chan<- string) {
 	t.Helper()
 	for range n {

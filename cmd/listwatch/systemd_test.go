@@ -27,7 +27,7 @@ func startUnit(t *testing.T, socket *os.File, notify string, args ...string) *pr
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the method exit returns the exit code
+		_ = p.cmd.Wait() // exit returns the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p

@@ -109,7 +109,8 @@ func (o *options) report(results []*Result, url string, out io.Writer) error {
 	return writeTable(out, results)
 }
 
-// verdict returns an error if a watcher did not receive exactly the events that it should have.
+// verdict returns an error if events were missed, repeated or out of order, or if a watch or a
+// write failed.
 func verdict(results []*Result) error {
 	for _, r := range results {
 		switch {

@@ -39,8 +39,7 @@ func (s faultySource) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	return &faultyWatcher{Watcher: w, change: s.change}, err
 }
 
-// A faultyWatcher collects four updates, passes them to the function change, and returns its
-// result.
+// A faultyWatcher collects four updates, passes them to change, and returns the result.
 type faultyWatcher struct {
 	listwatch.Watcher
 	change  func([]listwatch.Event) []listwatch.Event
@@ -62,8 +61,8 @@ func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 	}
 }
 
-// runBench runs the command against a server. The function change, unless it is nil, changes the
-// events of watches.
+// runBench runs the command against a server. If change is not nil, it changes the events of
+// watches.
 func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	flags := memory.New[flag]()

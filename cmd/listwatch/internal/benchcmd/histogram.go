@@ -9,8 +9,8 @@ import (
 // maxLatency.
 const maxLatency = 10 * time.Minute
 
-// halfBucket is the number of equal parts into which the histogram divides each power of two. It
-// determines the precision: 0.1 percent.
+// halfBucket is the number of equal parts into which the histogram divides the range between two
+// powers of two. It determines the precision: 0.1 percent.
 const halfBucket = 1 << 10
 
 // A histogram counts durations in microseconds. The zero histogram is empty.
@@ -19,7 +19,7 @@ type histogram struct {
 	total  int64
 }
 
-// record counts d.
+// record adds d to the histogram.
 func (h *histogram) record(d time.Duration) {
 	i := bucketOf(min(max(d, time.Microsecond), maxLatency).Microseconds())
 	if h.counts == nil {
@@ -34,8 +34,7 @@ func (h *histogram) reset() {
 	h.total = 0
 }
 
-// bucketOf returns the index of the bucket of v. Values below 2*halfBucket have buckets of their
-// own.
+// bucketOf returns the index of the bucket of v. Each value below 2*halfBucket has its own bucket.
 func bucketOf(v int64) int {
 	shift := max(0, bits.Len64(uint64(v))-bits.Len(2*halfBucket-1))
 	return shift*halfBucket + int(v>>shift)

@@ -146,11 +146,11 @@ func (r *run) settle(f *fleet) error {
 		defer r.recorder.mu.Unlock()
 		return r.recorder.received, r.recorder.received >= want, nil
 	})
-	return err // the method result counts the missing events
+	return err // result counts the missing events
 }
 
-// poll calls step until step reports done. It returns false if the progress that step reports does
-// not change for the timeout.
+// poll calls step until step reports done. It returns false if the reported progress does not
+// change within the timeout.
 func poll(ctx context.Context, timeout time.Duration,
 	step func() (progress int64, done bool, err error),
 ) (bool, error) {

@@ -8,14 +8,14 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// lineInterval is the interval at which progress is written if the output is no terminal.
+// lineInterval is the interval at which progress is written if the output is not a terminal.
 const lineInterval = 5 * time.Second
 
 // A progress shows the state of a run. On a terminal, it overwrites one line. Otherwise, it writes
 // a new line from time to time.
 type progress struct {
 	out   io.Writer
-	width int // zero if out is no terminal
+	width int // zero if out is not a terminal
 	last  time.Time
 }
 
@@ -27,7 +27,7 @@ func newProgress(out io.Writer) *progress {
 // phase shows that a part of the run begins.
 func (p *progress) phase(format string, args ...any) { p.show(true, format, args...) }
 
-// set shows a new state. If the output is no terminal, most states are left out.
+// set shows a new state. If the output is not a terminal, it skips most states.
 func (p *progress) set(format string, args ...any) {
 	p.show(time.Since(p.last) >= lineInterval, format, args...)
 }

@@ -42,7 +42,7 @@ type recorder struct {
 	previousBytes       int64
 }
 
-// update calls the function do with the lock held.
+// update calls do with the lock held.
 func (r *recorder) update(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,8 +57,8 @@ func (r *recorder) start(now time.Time, bytes int64) {
 	})
 }
 
-// sample ends the current interval and returns its measurements. The parameter begin is the start
-// of the writes.
+// sample ends the current interval and returns its measurements. begin is the time at which the
+// writes started.
 func (r *recorder) sample(now, begin time.Time, bytes int64) Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()

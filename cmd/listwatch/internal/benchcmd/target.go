@@ -47,7 +47,8 @@ func (o *options) locate(argument string, f *pflag.FlagSet) (target, error) {
 	return target{base.JoinPath(r.Path(namespace)).String(), namespace}, nil
 }
 
-// locateURL takes the namespace from the URL, unless a flag has set it.
+// locateURL returns the target at a URL. If the URL contains a namespace, it is the namespace of
+// the target. changed reports whether --namespace is set.
 func (o *options) locateURL(text string, changed bool) (target, error) {
 	u, err := remote.ParseURL(text)
 	if err != nil {

@@ -186,7 +186,7 @@ func (f *fleet) await(ctx context.Context, n int, timeout time.Duration) error {
 	return err
 }
 
-// firstError returns the error with which a watch has ended, if any.
+// firstError returns the error that ended a watch, or nil if no watch has ended.
 func (f *fleet) firstError() error {
 	for _, w := range f.watchers {
 		w.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A wrong order of locks would make the test hang.
+// The test hangs if the locks are taken in the wrong order.
 func TestWatchersReceiveWhileTheyAreAwaited(t *testing.T) {
 	r := new(recorder)
 	f := &fleet{watchers: []*watcher{{recorder: r}, {recorder: r}}}

@@ -173,7 +173,7 @@ func quote(s string) json.RawMessage {
 // write updates n objects over and over, at the given rate, until ctx ends. Each object is written
 // by only one goroutine, so that writes do not conflict. The first object is written even if ctx
 // has ended, because a measurement without any write has no results. write returns an error if no
-// write has succeeded for the timeout.
+// write succeeds within the timeout.
 func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -209,7 +209,7 @@ func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 	return <-failures
 }
 
-// update writes one object. A write that has begun is finished even if ctx ends. It returns an
+// update writes one object. It finishes a write that has begun even if ctx ends. It returns an
 // error if no write has succeeded for the timeout.
 func (w *writer) update(ctx context.Context, key listwatch.Key) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.timeout)

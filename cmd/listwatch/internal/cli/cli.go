@@ -41,13 +41,13 @@ func (e *ExitError) Error() string { return fmt.Sprint(e.Err) }
 // Unwrap returns e.Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// WithCode returns an [ExitError].
+// WithCode returns err as an [ExitError] with the given exit code.
 func WithCode(code int, err error) error { return &ExitError{code, err} }
 
 // UsageError returns an error for an invalid command line.
 func UsageError(err error) error { return WithCode(ExitUsage, err) }
 
-// Usagef returns an error for an invalid command line.
+// Usagef is like [UsageError] with a formatted message.
 func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
 
 // Execute runs a command line until the command or ctx ends, and returns the exit code.

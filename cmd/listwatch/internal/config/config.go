@@ -1,4 +1,4 @@
-// Package config reads the flags of a command from a YAML file, and prints them as one.
+// Package config reads the flags of a command from a YAML file, and prints flags as such a file.
 package config
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// An Options contains the flags --config and --print-config, which a file cannot contain.
+// Options contains the flags --config and --print-config, which a file cannot contain.
 type Options struct {
 	file  string
 	print bool
 }
 
-// AddFlags adds the flags.
+// AddFlags adds the flags to f.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.file, "config", "",
 		"YAML `file` with flags, such as addr: 127.0.0.1:8080; the command line overrides it")
 	f.BoolVar(&o.print, "print-config", false, "print all flags as a file for --config, and exit")
 }
 
-// Apply sets the flags of f from the file, and prints all flags if --print-config is set. done is
-// true if the command must then end.
+// Apply sets the flags of f from the file, and prints all flags if --print-config is set. If done
+// is true, the command must exit.
 func (o *Options) Apply(f *pflag.FlagSet, out io.Writer) (done bool, err error) {
 	if o.file != "" {
 		data, err := os.ReadFile(o.file)
@@ -115,8 +115,7 @@ func set(f *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	return f.Set(flag.Name, value.Value)
 }
 
-// suggest returns advice for an unknown key. The advice names the most similar flags, if there
-// are similar ones.
+// suggest returns advice for an unknown key: the names of similar flags, or how to list all flags.
 func suggest(key string, f *pflag.FlagSet) string {
 	names := &cobra.Command{}
 	f.VisitAll(func(flag *pflag.Flag) {

@@ -1,7 +1,7 @@
 // Package console serves a page for operators on the debug address: the open watches, the rate and
 // the lag of events, limits, stores and relays. The page reads GET /metrics and GET /debug/watches
-// of its own address, which never serves objects. It asks the API for objects, with credentials
-// that the user enters.
+// of its own address, which never serves objects. It requests objects from the API, with
+// credentials that the user enters.
 package console
 
 import (
@@ -17,8 +17,8 @@ import (
 //go:embed page
 var files embed.FS
 
-// AddTo adds the page to mux, below /console/. The function api returns the URLs of the API's
-// listeners, which the page may ask for objects.
+// AddTo adds the page to mux, below /console/. api returns the URLs of the API's listeners, from
+// which the page may request objects.
 func AddTo(mux *http.ServeMux, api func() []string) {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -33,7 +33,7 @@ func AddTo(mux *http.ServeMux, api func() []string) {
 	mux.HandleFunc("GET /console/", func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-cache")
-		// With this policy, a text that a client of the server chose, such as a path, cannot run as
+		// This policy keeps text that a client of the server chose, such as a path, from running as
 		// a script in the page.
 		h.Set("Content-Security-Policy",
 			"default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; "+

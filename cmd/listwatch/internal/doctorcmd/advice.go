@@ -9,11 +9,11 @@ type remedy struct {
 // proxies are the names of the proxies whose settings are known.
 var proxies = []string{"nginx", "HAProxy", "Caddy", "Envoy", "Traefik"}
 
-// untested marks settings that no test of this project runs.
+// untested marks settings that the tests of this project do not cover.
 const untested = " (from its documentation, not tested here)"
 
 // Each list holds the settings that solve one problem. It has one element for each proxy, in the
-// order of the list proxies.
+// order of proxies.
 var (
 	noBuffering = []string{
 		"proxy_buffering off; and no proxy_ignore_headers X-Accel-Buffering;",

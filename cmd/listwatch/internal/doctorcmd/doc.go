@@ -1,3 +1,3 @@
-// Package doctorcmd implements the command doctor, which finds out what proxies between a client
-// and a server do to watches.
+// Package doctorcmd implements the command doctor, which finds out how the proxies between a client
+// and a server affect watches.
 package doctorcmd

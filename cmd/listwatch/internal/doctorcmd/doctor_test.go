@@ -219,8 +219,8 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	}
 }
 
-// A short stall delays the parts of one response, as a proxy that buffers does, but not the parts
-// of the next.
+// A short stall delays the parts of one response, as a buffering proxy does, but does not delay the
+// parts of the next response.
 func TestStallIsNotReportedAsBuffering(t *testing.T) {
 	t.Parallel()
 	handler := newHandler(t)

@@ -21,8 +21,8 @@ type answer struct {
 	asked, received time.Time
 }
 
-// checkPath reports the protocols and the proxies between doctor and the server, as the echo of the
-// server shows them. It returns nil if the request failed.
+// checkPath reports the protocols and the proxies between doctor and the server, according to the
+// echo handler. It returns nil if the request failed.
 func (e *examination) checkPath(ctx context.Context) *answer {
 	asked := time.Now()
 	seen, response, err := e.askEcho(ctx, e.negotiated, e.echo, e.header())
@@ -46,8 +46,8 @@ func (e *examination) checkPath(ctx context.Context) *answer {
 	return &answer{seen, asked, time.Now()}
 }
 
-// maxSkew is the largest difference of two clocks that does no harm, because the times of tokens
-// and certificates have a margin.
+// maxSkew is the largest harmless difference between two clocks: the times in tokens and
+// certificates have a margin.
 const maxSkew = 5 * time.Second
 
 func (e *examination) checkClock(a *answer) {
@@ -110,8 +110,8 @@ func (e *examination) checkCompression(ctx context.Context) {
 	e.report.add(f)
 }
 
-// stream requests a response of several reports; the parameter ticks is their number. The server
-// sends one report at a time. The caller must close the body.
+// stream requests a response with the given number of reports (ticks), which the server sends one
+// at a time. The caller must close the body.
 func (e *examination) stream(ctx context.Context, h http.Header, ticks int) (*http.Response, error) {
 	response, err := e.get(ctx, e.negotiated, withQuery(e.echo, "ticks", strconv.Itoa(ticks)), h)
 	if err == nil && response.StatusCode != http.StatusOK {

@@ -83,7 +83,7 @@ func (e *examination) askEcho(ctx context.Context, t *http.Transport, u *url.URL
 	return &r, response, nil
 }
 
-// withQuery returns a copy of u in which the parameter name has the given value.
+// withQuery returns a copy of u with a query parameter set to the given value.
 func withQuery(u *url.URL, name, value string) *url.URL {
 	c := *u
 	q := c.Query()

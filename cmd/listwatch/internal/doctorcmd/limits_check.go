@@ -10,8 +10,9 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 )
 
-// The sizes that are tried, in bytes. The servers of this module accept 64 KiB of headers and
-// 16 KiB of path and query. Tokens and certificates in headers reach 8 KiB, long selectors more.
+// The sizes that doctor tries, in bytes. This module's servers accept 64 KiB of headers and 16 KiB
+// of path and query. Tokens and certificates in headers take up to 8 KiB, and long selectors take
+// more.
 var (
 	headerSizes = []int{4 << 10, 8 << 10, 16 << 10, 32 << 10}
 	querySizes  = []int{2 << 10, 4 << 10, 8 << 10, 15 << 10}

@@ -49,8 +49,8 @@ type fields struct {
 
 // A Config is the content of a kubeconfig file.
 type Config struct {
-	// Server is the URL of the server that the current context names. TLS and Header are what a
-	// client needs to be accepted by it.
+	// Server is the URL of the server that the current context names. TLS and Header hold the CAs
+	// and credentials for that server.
 	Server string
 	TLS    *tls.Config
 	Header http.Header

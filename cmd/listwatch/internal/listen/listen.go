@@ -27,7 +27,7 @@ type endpointPlan struct {
 	access     endpointAccess
 }
 
-// Listen opens all endpoints. If an endpoint cannot be opened, Listen closes the others.
+// Listen opens all endpoints. If it cannot open an endpoint, it closes those that are already open.
 func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	defer func() {
 		if err != nil {
@@ -61,7 +61,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	return a.writeCertificate()
 }
 
-// plan returns the endpoints that the flags ask for. The endpoints of the API use the handler api.
+// plan returns the endpoints that the flags request. The endpoints of the API serve api.
 func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpointPlan, err error) {
 	switch {
 	case o.addr == "" && o.tlsAddr == "":
@@ -102,7 +102,7 @@ func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpoin
 // open opens the endpoint that p describes.
 func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error) {
 	l, err := openListener(p.flag, p.addr, func(addr string) error {
-		// Metrics name no users and no objects, so they need no credentials anywhere.
+		// Metrics contain no names of users or objects, so they need no credentials on any address.
 		return a.checkAddress(p.flag, addr, p.access.needsCredentials || p.access.metrics)
 	})
 	if err != nil {
@@ -125,8 +125,8 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 	}), nil
 }
 
-// admit returns the handler of l with an additional path, which the command doctor requests. It
-// lets no request pass that the gate of the server refuses, even if its path needs no credentials.
+// admit returns l.Handler behind the server's gate, which requires no credentials here. It also
+// serves the path that the command doctor requests.
 func (l *Listeners) admit() http.Handler {
 	answer := &echo.Handler{Server: l.WatchServer}
 	gate := l.WatchServer.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,7 +154,7 @@ func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Conf
 	return e
 }
 
-// withGuard is for handlers without a gate.
+// withGuard calls [httpbody.Guard] for requests to next, a handler without a gate.
 func withGuard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpbody.Guard(w, r)

@@ -25,8 +25,8 @@ type Options struct {
 	limits                   limitOptions
 }
 
-// AddFlags adds the flags. The parameter addr is the default of --addr. The parameter debug is an
-// endpoint, such as "GET /debug/relays", that the help text of --debug-addr mentions.
+// AddFlags adds the flags to f. addr is the default of --addr. debug is an endpoint that the help
+// text of --debug-addr mentions, such as "GET /debug/relays".
 func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 	o.Config.AddFlags(f)
 	f.StringVar(&o.addr, "addr", addr,

@@ -197,7 +197,7 @@ func loopbackIPs() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6lo
 
 // closeDistrusted closes connections whose client certificate was signed by a CA that is no longer
 // trusted, so that clients with a new certificate open a new connection. It passes the current
-// request to the handler next, which refuses it.
+// request to next, which refuses it.
 func (a *Auth) closeDistrusted(next http.Handler) http.Handler {
 	if a.cas == nil {
 		return next

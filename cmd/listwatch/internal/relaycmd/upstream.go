@@ -55,7 +55,7 @@ type upstream struct {
 }
 
 // connect returns the upstream that the flags describe. It adds the files with CAs and credentials
-// to the parameter files, except the file of --upstream-token-file, which is read for each request.
+// to files, except the file of --upstream-token-file, which is read for each request.
 func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	switch {
 	case (o.url == "") == (o.kubeconfig == ""):

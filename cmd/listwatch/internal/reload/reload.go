@@ -19,8 +19,8 @@ const (
 	// interval is the time between two checks of the files. Files are compared by their content,
 	// so that a symbolic link that is swapped counts as a change.
 	interval = 10 * time.Second
-	// settle is the time for which a changed file must stay the same before it is used, because
-	// its writer may have written only half of it.
+	// settle is the time that a changed file must stay the same before it is used, because its
+	// writer may have written only half of it.
 	settle = time.Second
 )
 
@@ -31,7 +31,7 @@ type File struct{ Flag, Name string }
 // zero Files contains no files.
 type Files struct{ sets []*set }
 
-// A set is a number of files that are used together, such as a certificate and its key.
+// A set is a group of files that are used together, such as a certificate and its key.
 type set struct {
 	name    string // identifies the set in messages
 	read    func() ([][]byte, error)
@@ -51,7 +51,7 @@ func (f *Files) Add(apply func(contents [][]byte) error, files ...File) error {
 	return f.AddFunc(strings.Join(names, ", "), func() ([][]byte, error) { return readAll(files) }, apply)
 }
 
-// AddFunc is like Add, but the function read returns the contents. Messages contain the name.
+// AddFunc is like Add, but read returns the contents. name identifies them in messages.
 func (f *Files) AddFunc(name string, read func() ([][]byte, error), apply func(contents [][]byte) error) error {
 	s := &set{name: name, read: read, apply: apply}
 	contents, err := read()

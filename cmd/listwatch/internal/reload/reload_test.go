@@ -151,7 +151,7 @@ func TestFileThatIsBeingWrittenIsNotUsed(t *testing.T) {
 
 func TestSwappedSymbolicLinkIsNoticed(t *testing.T) {
 	run(t, func(f *fixture) {
-		// Kubernetes swaps ..data, through which the links of a secrets volume lead.
+		// The links in a secret volume lead through the link ..data, which Kubernetes swaps.
 		link := filepath.Join(f.dir, "..data")
 		for _, version := range []string{"2", "3"} {
 			if err := os.Mkdir(filepath.Join(f.dir, version), 0o700); err != nil {

@@ -78,8 +78,8 @@ func (o *etcdOptions) check() error {
 	return nil
 }
 
-// open connects to etcd. The context limits the time to connect. The log of f receives messages
-// about the connection, also after open has returned.
+// open connects to etcd. ctx limits the time to connect. f.Log receives messages about the
+// connection, even after open has returned.
 func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Duration, bytes int64) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable,
@@ -112,7 +112,7 @@ func etcdStats(h etcd.Health) metrics.StoreStats {
 }
 
 // tls returns a function for etcd.Options.TLSConfig, or nil if no flag configures TLS. It adds the
-// files with certificates to the parameter files.
+// certificate files to files.
 func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
 	if o.caFile == "" && o.cert == "" {
 		return nil, nil
@@ -122,7 +122,7 @@ func (o *etcdOptions) tls(files *reload.Files) (func() *tls.Config, error) {
 }
 
 // password returns a function for etcd.Options.PasswordFunc, or nil if there is no password. It
-// adds the file with the password to the parameter files.
+// adds the password file to files.
 func (o *etcdOptions) password(files *reload.Files) (func() string, error) {
 	if o.passwordFile == "" {
 		return nil, nil

@@ -68,9 +68,9 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 }
 
 // withClient adds the JavaScript client to api, so that a page needs no build to use the server. It
-// uses no http.ServeMux, which would redirect requests whose path has an empty segment. Requests
-// below /js/ with other methods than GET and HEAD also go to api, because api refuses such requests
-// without waiting for their bodies.
+// does not use http.ServeMux, which would redirect requests whose path has an empty segment.
+// Requests below /js/ with methods other than GET and HEAD also go to api, because api refuses such
+// requests without waiting for their bodies.
 func withClient(api http.Handler) http.Handler {
 	const prefix = "/js/"
 	client := http.StripPrefix(prefix, js.Handler())

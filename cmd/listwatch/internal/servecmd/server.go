@@ -19,7 +19,7 @@ type server struct {
 	api *kubeapi.Handler
 }
 
-// every calls f at intervals until ctx ends, for the first time after one interval.
+// every calls f at intervals until ctx ends. The first call is after one interval.
 func every(ctx context.Context, interval time.Duration, f func()) {
 	t := time.NewTicker(interval)
 	defer t.Stop()
