@@ -124,7 +124,7 @@ type podServer struct {
 	random *rand.Rand
 
 	mu sync.Mutex
-	// Guarded by mu. Benchmarks read the field bytes without mu while no event is in transit.
+	// Guarded by mu. Benchmarks read bytes without mu while no event is in transit.
 	cond          *sync.Cond
 	events, bytes int
 }
@@ -171,8 +171,8 @@ func (p *podServer) Publish() {
 	p.log.Append(history.Record{Version: p.version, Old: p.log.Get(key), New: podOf(p.random, key, p.version)})
 }
 
-// podText is the part of a pod that is the same for all pods of a workload, except for random
-// identifiers, which hardly compress. podOf inserts them in place of the formatting verbs.
+// podText is the part of a pod that all pods of a workload have in common. podOf replaces the
+// formatting verbs with random identifiers, which hardly compress.
 const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,` +
 	`"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}}],"defaultMode":420}}],` +
 	`"containers":[{"name":"web","image":"registry.example.com/shop/web@sha256:%[2]s","ports":[{"containerPort":8080,"protocol":"TCP"}],` +

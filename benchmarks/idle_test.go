@@ -43,8 +43,8 @@ func BenchmarkIdle(b *testing.B) {
 }
 
 // BenchmarkIdleStreams measures the memory of idle HTTP/2 watches, 100 on each connection. Then it
-// measures the time from a write until this process knows that the write's only watcher has the
-// event; the load process reports it over a pipe. A million watches need 10,000 connections
+// measures the time from a write until the only watcher of the written object has received the
+// event. The load process reports this over a pipe. A million watches need 10,000 connections
 // (twice as many files as usual limits allow) and up to 3 GiB for both processes.
 func BenchmarkIdleStreams(b *testing.B) {
 	const events = 1000

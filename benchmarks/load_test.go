@@ -31,7 +31,7 @@ type loadSpec struct {
 
 // clients describes the clients of a load process. Its fields are exported for encoding.
 type clients struct {
-	// Kind is a key of the map requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
+	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
 	// frameReader. A suffix such as "+gzip" requests a compression.
 	Kind string
 	TLS  bool
@@ -152,8 +152,8 @@ func serveLoad(spec string) error {
 	}
 }
 
-// counter counts the events that all clients together have received. Each event contains the byte
-// mark once.
+// counter counts the events that all clients together have received. It recognizes an event by the
+// byte mark.
 type counter struct {
 	mu    sync.Mutex
 	cond  sync.Cond

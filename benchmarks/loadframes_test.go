@@ -11,8 +11,8 @@ import (
 )
 
 // A frameReader is a lean HTTP/2 client with many watches on one connection. It sends all window
-// updates that are due after a read in one write, where the client of net/http makes a write for
-// each.
+// updates that are due after a read in one write. The client of net/http writes each of them
+// separately.
 type frameReader struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -24,7 +24,7 @@ type frameReader struct {
 }
 
 // openFrames opens the watches of one connection with a frameReader. The watches have consecutive
-// numbers, and the parameter first is the lowest of them.
+// numbers, starting with first.
 func (l loadSpec) openFrames(first int, c *counter) error {
 	r, err := l.newFrameReader(first, c)
 	if err != nil {

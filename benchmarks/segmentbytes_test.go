@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// maxSharedPercent is the maximum of the bytes on the wire, as a percentage of the objects' JSON.
-// It applies to pods with five or more events a second.
+// maxSharedPercent limits the bytes on the wire, as a percentage of the objects' JSON. It applies
+// to pods with five or more events a second.
 const maxSharedPercent = 13
 
 var allRows = flag.Bool("all", false, "measure shared history with all datasets and rates, and 1,000 watchers")

@@ -16,9 +16,9 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A dataset describes objects that keep most of their content when they change. The field size is
-// the approximate length of an object's JSON in bytes. The JSON consists of text that all objects
-// have in common, random text of each object, and padding.
+// A dataset describes objects that keep most of their content when they change. size is the
+// approximate length of an object's JSON in bytes. The JSON consists of text that all objects have
+// in common, random text of each object, and padding.
 type dataset struct {
 	name        string
 	size        int

@@ -29,7 +29,6 @@ type variant struct {
 	start   func(tb testing.TB, l net.Listener) publisher
 }
 
-// serve starts the server.
 func (v variant) serve(tb testing.TB) publisher { return v.start(tb, listen(tb, v.clients.TLS)) }
 
 // publisher is a running server.
@@ -142,9 +141,8 @@ func (s *server) Publish() {
 	s.n++
 }
 
-// bareTCP shows the least that fanout can cost: an event wakes one goroutine per
-// connection, which writes the same bytes to the socket, with the same write deadlines, and
-// does nothing else.
+// bareTCP shows the lowest possible cost of fanout. An event wakes one goroutine per connection,
+// which writes the same bytes to the socket, with the same write deadlines, and does nothing else.
 type bareTCP struct {
 	addr  string
 	frame []byte

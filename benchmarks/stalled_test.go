@@ -36,8 +36,8 @@ func BenchmarkStalledStream(b *testing.B) {
 	benchmarkStalled(b, newStreamReader(b, 0), newStreamReader(b, 1))
 }
 
-// benchmarkStalled compares the latencies of two readers. The method run publishes n events, one at
-// a time, and returns their latencies.
+// benchmarkStalled compares the latencies of two readers. run publishes n events, one at a time,
+// and returns their latencies.
 func benchmarkStalled(b *testing.B, without, with interface{ run(n int) samples }) {
 	var pairs, spread []float64
 	var all samples
@@ -61,7 +61,7 @@ func benchmarkStalled(b *testing.B, without, with interface{ run(n int) samples 
 	all.report(b, "event")
 }
 
-// A healthyReader is the one client that still reads; all other clients of its server have stopped
+// A healthyReader is the only client of its server that still reads. All other clients have stopped
 // reading. The server runs in the same process.
 type healthyReader struct {
 	testing.TB
@@ -110,8 +110,8 @@ type streamReader struct {
 	count  *counter
 }
 
-// newStreamReader returns a streamReader. If the parameter stalled is not zero, it is the ID of a
-// stream that has stalled.
+// newStreamReader returns a streamReader. If stalled is not zero, the window of the stream with
+// this ID is never refreshed.
 func newStreamReader(tb testing.TB, stalled uint32) *streamReader {
 	s := &streamReader{TB: tb, publisher: startServer(tb, listen(tb, false), h2.Server{}, false), count: newCounter()}
 	l := loadSpec{Clients: clients{Streams: 99, Refresh: 4 << 10}, Addr: s.Addr()}

@@ -1,9 +1,8 @@
 // Command lint runs the analyzers of go vet and of staticcheck over packages and their tests, in
 // one pass, because loading and type-checking takes most of the time of either.
 //
-// It analyzes no other packages. The program staticcheck also analyzes all dependencies. That takes
-// seven times as long and adds only the uses of deprecated names, so only the target long-analyze
-// of the Makefile does it.
+// It analyzes no other packages. staticcheck itself also analyzes all dependencies, which takes
+// seven times as long and adds only the uses of deprecated names. Only make long-analyze does that.
 package main
 
 import (

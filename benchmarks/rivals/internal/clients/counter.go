@@ -73,7 +73,7 @@ func read(r io.Reader, add func([]time.Duration)) {
 }
 
 // scan returns the ages of the time stamps in data, and the incomplete time stamp at the end of
-// data. The parameter now is the current time.
+// data. now is the current time.
 func scan(data []byte, now time.Time) (ages []time.Duration, rest []byte) {
 	for {
 		i := bytes.IndexByte(data, event.Mark)

@@ -19,12 +19,12 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A Target tells a load process where and how to open watches.
+// A Target specifies where and how a load process opens watches.
 type Target struct {
 	// Client is the kind of clients: tcp, http1, websocket, centrifuge, h2, h2-tls or grpc.
 	Client string
 	Addr   string
-	// Path is the path and query of a watch, and Token a bearer token for it, which may be empty.
+	// Path is the path and query of a watch. Token is an optional bearer token.
 	Path, Token string
 }
 

@@ -24,14 +24,14 @@ type Received struct {
 
 // Stalled describes the result of a watcher that did not read for a while.
 type Stalled struct {
-	// Events is the number of events that the watcher has received nevertheless.
+	// Events is the number of events that the watcher has received in total.
 	Events int
 	// Closed reports that the server has ended the watch.
 	Closed bool
 }
 
-// Load is the main function of a load process. It executes the commands of its standard input
-// until that ends, and answers each with a line of JSON: true, a Received or a Stalled.
+// Load is the main function of a load process. It executes the commands on its standard input until
+// end of file, and answers each with a line of JSON: true, a Received or a Stalled.
 //
 //	open N     open N watches that read, and answer true
 //	wait N     wait until these watches have received N events in total, and answer Received
@@ -63,7 +63,7 @@ type load struct {
 	stalled *stalledWatch
 }
 
-// A stalledWatch receives the first events of a watch and does not read on until it is resumed.
+// A stalledWatch receives the first events of a watch and then does not read until it is resumed.
 type stalledWatch struct {
 	events   chan int      // the number of events of each block that was read
 	closed   chan struct{} // closed when the server has ended the watch

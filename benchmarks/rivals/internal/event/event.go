@@ -31,7 +31,7 @@ type Object struct {
 	JSON []byte
 }
 
-// New returns an object. The parameter at is its time stamp. If version is zero, the object has no
+// New returns an object. at is its time stamp. If version is zero, the object has no
 // resourceVersion.
 func (k Kind) New(name string, version uint64, at time.Time) Object {
 	rv := ""
@@ -60,8 +60,8 @@ func Patch(at time.Time) []byte {
 	return fmt.Appendf(nil, `{"at":"%c%0*d"}`, Mark, StampLen, at.UnixNano())
 }
 
-// A Generator changes a number of objects in turn: each call of Next makes a new version of the
-// next object. It is not safe for concurrent use.
+// A Generator changes its objects in turn: each call of Next makes a new version of the next
+// object. It is not safe for concurrent use.
 type Generator struct {
 	Kind    Kind
 	objects int // the number of objects, which Next changes in turn

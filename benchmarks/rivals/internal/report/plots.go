@@ -79,8 +79,8 @@ func save(p *plot.Plot, width, height vg.Length, file string) error {
 	return os.WriteFile(file, svg, 0o644)
 }
 
-// addBars adds the bars of s to p. The series s has the index i, and the plot has n series. A
-// metric that was not measured has an empty bar.
+// addBars adds the bars of s to p. s is the series with index i of n series. A metric that was not
+// measured has an empty bar.
 func (r Report) addBars(p *plot.Plot, s series, i, n int) error {
 	var values plotter.Values
 	for _, rival := range r.backwards() {

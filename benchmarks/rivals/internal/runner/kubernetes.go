@@ -48,8 +48,7 @@ type kubernetesServer struct {
 // kubernetesServers maps the servers of rivals to values of KubernetesEnv.
 var kubernetesServers = map[string]string{"kubernetes": "library", "kubernetes-h2": "h2"}
 
-// startKubernetes starts the test binary of interop/rivals. The parameter http2 is the value of
-// KubernetesEnv.
+// startKubernetes starts the test binary of interop/rivals. http2 is the value of KubernetesEnv.
 func startKubernetes(binary, http2 string, objects int) (server, error) {
 	if binary == "" {
 		return nil, errors.New("the Kubernetes API server needs -kubernetes; make rivals builds it")

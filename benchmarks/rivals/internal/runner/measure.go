@@ -10,8 +10,8 @@ import (
 
 // Work is the work that every rival does. The fields are numbers of watchers, events, and so on.
 type Work struct {
-	// Watchers is the number of watchers. They first receive single events (Singles is their
-	// number), and then bursts (Bursts is their number, and Burst the number of events in a burst).
+	// Watchers is the number of watchers. They first receive Singles single events, and then Bursts
+	// bursts of Burst events each.
 	Watchers, Singles, Bursts, Burst int
 	// Paced is the number of events that a reader receives without other watchers. StallEvents is
 	// the number of events that it then receives next to a watcher that does not read.
@@ -191,7 +191,7 @@ func (r *run) deliver(p *pair, bursts, size int) (cpu, p99 float64, err error) {
 	return microseconds(end.CPU-begin.CPU) / float64(bursts*size*r.Watchers), Median(latencies), err
 }
 
-// initialState measures the initial state.
+// initialState measures the CPU time and the duration of sending the initial state to a watcher.
 func (r *run) initialState() error {
 	p, err := r.start(r.Objects)
 	if err != nil {

@@ -15,7 +15,7 @@ const writeTimeout = 10 * time.Second
 // floorBuffer is the number of events that may be pending for one connection.
 const floorBuffer = 256
 
-// A floorServer shows the least that the work can cost with a goroutine for each connection: an
+// A floorServer shows the lowest possible cost of a server with a goroutine for each connection: an
 // event wakes the goroutine, which writes it to the socket.
 type floorServer struct {
 	hub   hub[[]byte]

@@ -9,9 +9,9 @@ import (
 )
 
 // A goSSEServer uses the default provider of tmaxmax/go-sse. The provider sends to one client at a
-// time. Therefore ServeHTTP sends the initial state itself, all but the last object, and then
-// subscribes the client. The provider sends the last object, so that a client with the whole state
-// is certainly subscribed.
+// time. Therefore ServeHTTP itself sends the initial state, except for the last object, and then
+// subscribes the client. The provider sends the last object, so a client that has the whole state
+// is subscribed.
 type goSSEServer struct {
 	provider sse.Joe
 	state    []event.Object

@@ -14,8 +14,8 @@ import (
 
 const grpcBuffer = 256
 
-// A grpcServer has one method with a stream of responses. A message is encoded once for all
-// streams, as [grpc.PreparedMsg].
+// A grpcServer has one method with a stream of responses. It encodes a message once for all
+// streams, as a [grpc.PreparedMsg].
 type grpcServer struct {
 	hub   hub[*grpcMessage]
 	state []event.Object

@@ -15,11 +15,11 @@ import (
 )
 
 // Serve is the main function of a server process. It runs the named server with a number of
-// objects, prints "ready ADDRESS", and executes the commands of its standard input until that
-// ends:
+// objects, prints "ready ADDRESS", and executes the commands on its standard input until end of
+// file:
 //
 //	publish N MICROSECONDS    publish N changes at this interval, and print "ok"
-//	usage                     print what the process has used, as JSON
+//	usage                     print the resources that the process has used, as JSON
 func Serve(name string, objects int, in io.Reader, out io.Writer) error {
 	start, ok := All[name]
 	if !ok {
