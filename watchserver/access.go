@@ -98,7 +98,7 @@ func UserOf(ctx context.Context) User {
 }
 
 // sender returns the names of the user and of the client of r. The client is the user or, if the
-// user is unknown, an IP address.
+// user is unknown or unauthenticated, an IP address.
 func (a *Access) sender(r *http.Request) (user, client string) {
 	u := UserOf(r.Context())
 	if u.Name != "" && !slices.Contains(u.Groups, "system:unauthenticated") {

@@ -48,8 +48,8 @@ type Endpoint struct {
 	Resource Resource
 }
 
-// admit checks that the user of r may use e, and returns e with the time at which the user's
-// credentials expire.
+// admit checks that the user of r may use e. It returns e, with Until moved to the expiry of the
+// user's credentials if that is earlier.
 func (e Endpoint) admit(r *http.Request) (Endpoint, error) {
 	user := UserOf(r.Context())
 	if expires := user.Expires; !expires.IsZero() && (e.Until.IsZero() || expires.Before(e.Until)) {

@@ -81,8 +81,8 @@ func callAll(traces []*Trace, has func(*Trace) bool, call func(*Trace)) {
 
 // A Request describes a request.
 type Request struct {
-	// Client is the name of the client for the limits of one client: the user's name or, if that is
-	// unknown, the IP address.
+	// Client is the name of the client for the limits of one client: the user's name or, if the
+	// user is unknown or unauthenticated, the IP address.
 	Client string `json:"client"`
 	// User is the name of the user whom Access.Authenticator or [WithUser] has identified. It is
 	// empty if the user is unknown.

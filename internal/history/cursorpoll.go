@@ -172,9 +172,8 @@ func groupFits(records []*record, room int) bool {
 	return len(records) <= room || records[room].Version != records[0].Version
 }
 
-// versionBefore returns the version up to which a cursor has seen everything once it has
-// read all records before the given number. It returns 0 if the record with that number was
-// dropped.
+// versionBefore returns the version up to which a cursor has seen everything once it has read all
+// records before the given number. It returns 0 if no record with that number is retained.
 func (l *Log) versionBefore(number uint64) listwatch.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -75,8 +75,8 @@ type Entry struct {
 	slot int  // guarded by Queue.mu: the index in Queue.set plus one; zero if the Entry is not set
 }
 
-// At returns the time of the last call of Set, or zero before the first call. It must not be called
-// during Set.
+// At returns the time that was passed to the last call of Set, or zero before the first call. It
+// must not be called during Set.
 func (e *Entry) At() Time { return e.at }
 
 // Set makes e call its function at the given time, on any goroutine, and replaces an earlier time

@@ -39,9 +39,9 @@ func Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Header returns a function for the field Header of client.Remote that adds the trace context of
-// the call to the headers that next returns. If next is nil, there are no other headers. The
-// requests of a watch belong to the trace of the call that has opened it.
+// Header returns a function for client.Remote.Header that adds the trace context of the call to the
+// headers that next returns. If next is nil, it returns no other headers. The requests of a watch
+// belong to the trace of the call that has opened it.
 func Header(next func(ctx context.Context,
 	refresh bool) (http.Header, error),
 ) func(ctx context.Context, refresh bool) (http.Header, error) {
