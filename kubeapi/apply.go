@@ -24,14 +24,14 @@ func (c call) track(old, next []byte, manager string) ([]byte, error) {
 		return next, nil
 	}
 	// Another program may have stored a number that Kubernetes' code cannot decode. If next has
-	// such a number, it gets no managedFields. If old has one, treat all of next as new.
+	// such a number, do not update its managedFields. If old has one, treat all of next as new.
 	switch {
 	case outOfRangeNumber(next) != "":
 		return next, nil
 	case outOfRangeNumber(old) != "":
 		old = nil
 	}
-	// Kubernetes stores no empty maps and lists of the metadata, so no manager may own them.
+	// Kubernetes does not store empty maps and lists in the metadata, so no manager may own them.
 	for _, name := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
 		if value := string(rawjson.Lookup(next, "metadata", name)); value != "{}" && value != "[]" && value != "null" {
 			continue
@@ -172,7 +172,7 @@ func (c call) scaleConfiguration(scale []byte) ([]byte, error) {
 	}
 	config = append(config, "}}"...)
 	if rawjson.Lookup(scale, "spec", "replicas") == nil {
-		return config, nil // replicas stay, unless this manager has applied them before
+		return config, nil // no change, unless this manager has applied the replicas before
 	}
 	return patch.Merge(config, c.scale.object(replicas))
 }
@@ -204,7 +204,7 @@ func (c call) applyTo(r *http.Request, to *store.Collection, o options.Write,
 			}
 			if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil &&
 				c.scale.defaultReplicas == noReplicas {
-				// As in Kubernetes, the replicas become zero if no manager applies it.
+				// As in Kubernetes, the replicas become zero if no manager applies them.
 				if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
 					return nil, err
 				}

@@ -75,7 +75,7 @@ func TestApplyCreatesAndMerges(t *testing.T) {
 	if !strings.Contains(merged, `"name":"a"`) || !strings.Contains(merged, `"name":"b"`) {
 		t.Errorf("got %s, want both containers", merged)
 	}
-	// A field that its manager leaves out is removed.
+	// A field is removed when its manager no longer applies it.
 	removed := a.applied(t, 200, path, "one", strings.Replace(webConfig, "labels: {app: web}", "annotations: {n: x}", 1))
 	if strings.Contains(removed, `"labels"`) || !strings.Contains(removed, `"annotations":{"n":"x"}`) {
 		t.Errorf("got %s, want the annotation instead of the label", removed)
@@ -214,7 +214,7 @@ func TestApplyToScaleOwnsReplicas(t *testing.T) {
 	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "hpa Update scale", "one Apply")
 }
 
-// Another program, or an earlier write, may have stored fields that the schema does not have, and
+// Another program, or an earlier write, may have stored fields that are not in the schema, and
 // elements that are not unique.
 func TestStoredOdditiesDoNotHinderApply(t *testing.T) {
 	a := startServer(t, nil)

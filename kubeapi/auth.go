@@ -159,8 +159,8 @@ func (h *Handler) serveReviews(w http.ResponseWriter, r *http.Request, a *apihtt
 	return false, nil
 }
 
-// review serves a POST of a review, which every user may send. respond returns the review with its
-// result, which is the response.
+// review serves a POST of a review, which every user may send. respond returns the response, which
+// is the review with its result.
 func (h *Handler) review(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, reviews Resource,
 	respond func(context.Context, User, *accessreview.Review) (any, error),
 ) error {

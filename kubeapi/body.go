@@ -82,7 +82,7 @@ func (h *Handler) toJSON(
 }
 
 // yamlToJSON converts a YAML body to JSON. It returns an error if the JSON would be larger than
-// about the number of bytes in limit.
+// about limit bytes.
 func (h *Handler) yamlToJSON(ctx context.Context, data []byte, limit int64) ([]byte, error) {
 	yamlLimit := cmp.Or(h.MaxYAMLBytes, DefaultMaxYAMLBytes)
 	out, err := yamlbody.ToJSON(ctx, data, yamlbody.Limits{JSON: limit, YAML: yamlLimit})
@@ -162,8 +162,8 @@ func compact(body []byte) ([]byte, error) {
 	return rawjson.Compact(body)
 }
 
-// outOfRangeNumber returns the first number of doc, which is compact JSON, that exceeds the
-// range of float64. It returns "" if there is none.
+// outOfRangeNumber returns the first number in doc that exceeds the range of float64, or "" if
+// there is none. doc is compact JSON.
 func outOfRangeNumber(doc []byte) string {
 	for i := 0; i < len(doc); {
 		end := i + 1
@@ -213,8 +213,8 @@ func checkNumbers(body []byte) error {
 
 // applyFieldValidation checks the numbers of body, which is compact JSON, and removes duplicate
 // members except the last one. If validation is Warn, it also adds a warning for each duplicate to
-// the header of w. If validation is Strict, it returns the error that the function reject makes of
-// the problems (Kubernetes API concepts, "Field validation").
+// the header of w. If validation is Strict, it returns the error that reject returns for the
+// duplicates (Kubernetes API concepts, "Field validation").
 func applyFieldValidation(w http.ResponseWriter, validation string, body []byte,
 	reject func(problems string) error,
 ) ([]byte, error) {
@@ -255,7 +255,7 @@ func (c call) strictPatchError(problems string) error {
 	return patch.InvalidResult(errors.New(problems))
 }
 
-// unknownFields returns a message for each field in data that neither the schema nor old has.
+// unknownFields returns messages about the fields in data that neither the schema nor old has.
 // Objects without a schema have no unknown fields.
 func (c call) unknownFields(old, data []byte) []string {
 	if c.subresource == "scale" {
@@ -310,7 +310,7 @@ func dropRepeatedOwners(w http.ResponseWriter, data []byte) []byte {
 	return jsonvalue.SetMetadata(data, "ownerReferences", append(out, ']'))
 }
 
-// warn adds a warning to the header of w, once.
+// warn adds a warning to the header of w, unless the header already contains it.
 func warn(w http.ResponseWriter, text string) {
 	if value := warningHeader(text); !slices.Contains(w.Header()["Warning"], value) {
 		w.Header().Add("Warning", value)

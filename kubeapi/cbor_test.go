@@ -137,7 +137,7 @@ func TestInvalidCBORIsRefused(t *testing.T) {
 	}
 }
 
-// In Kubernetes, too, the Table has no form in CBOR, and the discovery of custom resources is JSON.
+// As in Kubernetes, tables and the discovery of custom resources are never sent in CBOR.
 func TestTablesAndDiscoveryStayJSON(t *testing.T) {
 	a := startServer(t, nil)
 	const table = ";as=Table;v=v1;g=meta.k8s.io"

@@ -73,8 +73,8 @@ func eventResource() Resource {
 	}
 }
 
-// accessReviews and rulesReviews are the resources with which clients ask what their user may do.
-// They have no collections.
+// accessReviews and rulesReviews are the resources for reviews, from which clients learn what their
+// user may do. They have no collections.
 var (
 	accessReviews = reviewResource("selfsubjectaccessreview", accessreview.Kind)
 	rulesReviews  = reviewResource("selfsubjectrulesreview", accessreview.RulesKind)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// readDelete reads the options of a delete. It also returns the collection to delete from.
+// readDelete reads the options of a delete, and returns them with the collection to delete from.
 func (h *Handler) readDelete(
 	w http.ResponseWriter, r *http.Request, c call,
 	read func(url.Values, []byte) (metav1.DeleteOptions, error),
@@ -76,8 +76,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 }
 
 // markedStatus returns the HTTP status of the response to a delete that finalizers delay. As in
-// Kubernetes, only clients that use the old option orphanDependents learn of the delay from the
-// status.
+// Kubernetes, the status is 202 only for clients that set the old option orphanDependents to false.
 func markedStatus(o metav1.DeleteOptions) int {
 	//lint:ignore SA1019 old clients still use the option
 	if o.OrphanDependents != nil && !*o.OrphanDependents {
@@ -87,8 +86,8 @@ func markedStatus(o metav1.DeleteOptions) int {
 }
 
 // conditions converts the preconditions of a delete to preconditions of the store. Every member
-// that is present is a condition, even an empty one. If old, which is the stored object, does not
-// fulfill them, conditions returns an error.
+// that is present is a condition, even if it is empty. conditions returns an error if old, the
+// stored object, does not meet them.
 func (c call) conditions(old *listwatch.Object,
 	o *metav1.Preconditions,
 ) (p listwatch.Preconditions, err error) {
@@ -107,8 +106,8 @@ func (c call) conditions(old *listwatch.Object,
 	return p, nil
 }
 
-// preconditionFailed returns the error of a delete with a precondition that does not hold. Its
-// details have the kind and not the plural, as in Kubernetes.
+// preconditionFailed returns the error of a delete with a precondition that does not hold. As in
+// Kubernetes, the error's details contain the kind instead of the plural.
 func (c call) preconditionFailed(old *listwatch.Object, what, want, got string) error {
 	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, old.Key.Name,
 		fmt.Errorf(
@@ -177,8 +176,8 @@ func (c call) selection(r *http.Request) (q listwatch.Query, err error) {
 	return q, c.checkSelectedFields(q.Fields)
 }
 
-// checkSelectedFields returns an error if Kubernetes would refuse s: if s uses the namespace of
-// objects that have none, or if the path names an object and s does not select its name.
+// checkSelectedFields returns an error if Kubernetes would reject s: if s selects by namespace
+// although the objects have none, or if the path names an object and s does not select that name.
 func (c call) checkSelectedFields(s listwatch.FieldSelector) error {
 	if len(s.Paths()) == 0 {
 		return nil

@@ -25,17 +25,17 @@ type Handler struct {
 	// Authorize decides whether the user is allowed to make the request. If nil, everything
 	// is allowed.
 	Authorize Authorizer
-	// RulesFor returns what Authorize allows the user in a namespace, for clients that send a
-	// SelfSubjectRulesReview, such as kubectl auth can-i --list. If RulesFor returns an error, the
-	// review contains it. If RulesFor is nil and Authorize is not, reviews are marked as
+	// RulesFor returns the requests that Authorize allows to the user in a namespace, for clients
+	// that send a SelfSubjectRulesReview, such as kubectl auth can-i --list. If RulesFor returns an
+	// error, the review contains it. If RulesFor is nil and Authorize is not, reviews are marked as
 	// incomplete.
 	RulesFor func(ctx context.Context, user User, namespace string) (Rules, error)
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is
 	// used, as in kube-apiserver. A negative value disables the limit. Larger bodies are
 	// rejected with status 413.
 	MaxBodyBytes int64
-	// MaxYAMLBytes limits the size of YAML bodies that are not JSON, because parsing a YAML body
-	// takes memory of more than a hundred times its size. At most two bodies are parsed at once. If
+	// MaxYAMLBytes limits the size of YAML bodies that are not JSON, because parsing YAML takes
+	// more than a hundred times the memory of the body. At most two bodies are parsed at once. If
 	// zero, [DefaultMaxYAMLBytes] is used. If negative, only MaxBodyBytes counts. Larger bodies are
 	// rejected with status 413.
 	MaxYAMLBytes int64

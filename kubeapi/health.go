@@ -17,7 +17,7 @@ var healthPaths = []string{"/healthz", "/livez", "/readyz"}
 
 const versionPath = "/version"
 
-// isProbe reports whether path needs no credentials.
+// isProbe reports whether requests for path need no credentials.
 func isProbe(path string) bool { return path == versionPath || slices.Contains(healthPaths, path) }
 
 // serveHealth serves the paths that need no credentials.

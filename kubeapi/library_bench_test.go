@@ -23,7 +23,8 @@ const (
 	benchFields = "spec.nodeName=node-17,status.phase!=Failed"
 )
 
-// against runs the same work for our code and for the library. Both report success.
+// against benchmarks the same work done by our code and by the library. Each function returns
+// whether it succeeded.
 func against(b *testing.B, ours, library func() bool) {
 	for name, f := range map[string]func() bool{"ours": ours, "library": library} {
 		b.Run(name, func(b *testing.B) {

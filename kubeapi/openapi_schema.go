@@ -98,7 +98,8 @@ func (d *definitions) addResource(r Resource) {
 }
 
 // addKind adds the schema of the kind of r. If r declares no schema, addKind adds one with
-// apiVersion, kind, metadata, spec and status. Additional fields are always allowed.
+// apiVersion, kind, metadata, spec and status. Additional fields are always allowed, unless the
+// schema is a copy of r.Schema.OpenAPI.
 func (d *definitions) addKind(r Resource, description string) jsonMap {
 	s, there := d.all[r.schemaName()].(jsonMap)
 	switch {
@@ -130,7 +131,7 @@ func (d *definitions) addKind(r Resource, description string) jsonMap {
 	return s
 }
 
-// published returns the schema in t.OpenAPI with the members that every object has.
+// published returns the schema in t.OpenAPI, extended by the members that every object has.
 func (d *definitions) published(t *schema.Type) jsonMap {
 	s := jsonMap{}
 	if err := json.Unmarshal(t.OpenAPI, &s); err != nil {

@@ -9,8 +9,8 @@ import (
 
 const gadgets = "/apis/demo.example.com/v1/gadgets"
 
-// A refusal is a request that must fail and leave all objects as they are. Kubernetes'
-// generic API server responds with the same codes and causes.
+// A refusal is a request that must fail and leave all objects unchanged. Kubernetes' generic API
+// server responds with the same codes and causes.
 type refusal struct {
 	method, path, body string
 	mediaType          string

@@ -225,8 +225,7 @@ func (c call) checkKind(object []byte) error {
 		return nil
 	}
 	name := c.Kind
-	// As in Kubernetes, an error about a custom resource names the kind that the patched object
-	// has.
+	// As in Kubernetes, an error about a custom resource names the kind in the patched object.
 	if c.Custom {
 		name = jsonvalue.Value(object).At("kind").Text()
 	}

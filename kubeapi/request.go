@@ -47,7 +47,7 @@ func (c call) verbForMethod(r *http.Request) string {
 	case c.watch:
 		return "watch" // the watch server rejects other methods
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		// As in Kubernetes, the parameter watch has an effect only on a list.
+		// As in Kubernetes, the query parameter watch has an effect only on a list.
 		switch {
 		case c.name != "":
 			return "get"
@@ -112,7 +112,8 @@ func (s servedResource) scopeMismatch(t route) bool {
 	return t.namespace == "" && t.name != ""
 }
 
-// wrote reports the write of o, or of the whole collection if o is nil, to the hooks of the Server.
+// wrote reports a write to the hooks of the Server. o is the written object, or nil for a write to
+// the whole collection.
 func (c call) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
 	change := apihttp.Change{Verb: c.verb, Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
 	if o != nil {

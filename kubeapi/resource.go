@@ -25,8 +25,8 @@ type Resource struct {
 	// Namespaced is true if every object is in a namespace, and false if no object is.
 	Namespaced bool
 	// Custom is true for custom resources. As in Kubernetes, their objects must have kind and
-	// apiVersion, an update without metadata.resourceVersion is rejected, so that no writer
-	// overwrites changes that it has not seen, and so are strategic merge patches.
+	// apiVersion. Updates without metadata.resourceVersion are rejected, because they could
+	// overwrite changes that the writer has not seen. Strategic merge patches are rejected, too.
 	Custom bool
 	Names
 	// Fields are the paths that field selectors may use; see [store.CollectionSpec].
@@ -48,7 +48,7 @@ type Names struct {
 	Categories []string
 }
 
-// Checks are the checks of the objects of a [Resource] in writes.
+// Checks configures how the objects of a [Resource] are validated when they are written.
 type Checks struct {
 	// CheckName validates the name of an object. If nil, a name must be a DNS subdomain.
 	// See [store.CollectionSpec].

@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// get responds with one object that is at least as new as the parameter resourceVersion.
+// get responds with one object, which is at least as new as the resourceVersion in the query.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	o, err := c.readCurrent(r)
 	if err == nil && c.subresource == "scale" {
@@ -20,8 +20,9 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	return c.writeObject(w, r, http.StatusOK, o)
 }
 
-// readCurrent returns the newest object. If the request has a resourceVersion, it returns
-// an object that is not older, and for version 0 any available object.
+// readCurrent returns the newest state of the object. If the request has a resourceVersion, it may
+// return an older state, but not one older than that version. For version 0, it may return any
+// available state.
 func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 	text := apihttp.QueryOf(r).Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)

@@ -72,7 +72,7 @@ func segments(escaped string) ([]string, bool) {
 	return parts, true
 }
 
-// described returns the name of r for hooks.
+// described returns the names of r for the hooks of the Server.
 func (r Resource) described() apihttp.Resource {
 	return apihttp.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}
 }

@@ -23,7 +23,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	// Each of these functions serves some paths, and returns false for the others.
+	// Each of these functions serves some paths, and returns false for all other paths.
 	for _, serve := range []func(http.ResponseWriter, *http.Request, *apihttp.Admitted) (found bool, err error){
 		h.serveHealth, h.serveIndex, h.serveDiscovery, h.serveOpenAPI, h.serveReviews,
 	} {
@@ -90,7 +90,7 @@ func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// readOrWrite serves any other verb.
+// readOrWrite serves any verb except list and watch.
 func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c call) (err error) {
 	if err := h.authorize(r.Context(), watchserver.UserOf(r.Context()), c.attributes()); err != nil {
 		return err

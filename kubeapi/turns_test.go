@@ -27,8 +27,8 @@ func TestLargeBodiesLeaveAProcessorFree(t *testing.T) {
 	}
 }
 
-// testLargeBodies sends large bodies whose validation takes long, and a small body. It checks that
-// large bodies leave one processor free, and that the small one is not delayed.
+// testLargeBodies sends a small body while the validation of large bodies blocks. It checks that
+// the large bodies leave one processor free, and that the small body is not delayed.
 func testLargeBodies(t *testing.T, method, path, mediaType string) {
 	var running atomic.Int64
 	finish := make(chan struct{})

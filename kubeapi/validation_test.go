@@ -52,7 +52,7 @@ func TestStrictValidationRejectsDuplicates(t *testing.T) {
 		{mergePatchType, `{"spec":{"a":1,"a":2}}`, "spec.a"},
 		{strategicPatchType, `{"spec":{"a":1,"a":2}}`, "spec.a"},
 		{jsonPatchType, `[{"op":"add","path":"/spec","value":{"a":1,"a":2}}]`, "[0].value.a"},
-	} { // 422, as in kube-apiserver
+	} { // the status is 422, as in kube-apiserver
 		s := a.wantError(t, 422, "Invalid", "PATCH", pods+"/one"+strict, c.body, "Content-Type", c.mediaType)
 		if want := `strict decoding error: duplicate field "` + c.field + `"`; !strings.HasSuffix(s.Message, want) {
 			t.Errorf("%s: got %q, want %q", c.body, s.Message, want)
@@ -180,7 +180,7 @@ func TestNumbersInRangeAreStoredAsWritten(t *testing.T) {
 	}
 }
 
-// Another program that writes to the store may have stored a number that clients may not write.
+// Another program may have stored a number that the server rejects in the writes of clients.
 func TestStoredOutOfRangeNumbersAreNoObstacle(t *testing.T) {
 	a := startServer(t, nil)
 	resources := a.Resources()

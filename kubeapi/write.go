@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// withoutVersion is a merge patch that removes the version of an object. It is for writes in which
-// the version has no effect, as in Kubernetes.
+// withoutVersion is a merge patch that removes the resourceVersion of an object, for writes in
+// which it has no effect, as in Kubernetes.
 var withoutVersion = []byte(`{"metadata":{"resourceVersion":null}}`)
 
 // create handles a POST to a collection.
@@ -89,8 +89,8 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 	return err
 }
 
-// keepStatus returns data with the status in old if data has none. A writer that knows only the
-// rest of the object must not delete the status, which has its own subresource.
+// keepStatus returns data, with the status of old if data has no status. A writer that knows only
+// the rest of the object must not delete the status, which has its own subresource.
 func (c call) keepStatus(old, data []byte) ([]byte, error) {
 	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil ||
 		rawjson.Lookup(old, "status") == nil {
@@ -142,8 +142,7 @@ func (h *Handler) readWrite(
 }
 
 // requireKind returns an error if the resource is custom and the object lacks its kind or
-// apiVersion. Kubernetes requires both for custom resources, because it has no schema of its own
-// from which to take them.
+// apiVersion. As in Kubernetes, these are optional only for built-in kinds.
 func (c call) requireKind(data []byte) error {
 	if !c.Custom || c.subresource == "scale" || data[0] != '{' {
 		return nil
@@ -359,7 +358,7 @@ func (c call) conflict(old *listwatch.Object, why string) error {
 	}
 }
 
-// metadataString returns a string of the metadata, or "" if there is none.
+// metadataString returns the string with the given name in the metadata, or "" if there is none.
 func metadataString(doc []byte, name string) string {
 	value := rawjson.Lookup(doc, "metadata", name)
 	if value == nil {

@@ -281,7 +281,7 @@ func TestWritesAcceptYAML(t *testing.T) {
 	a.want(t, 200, "DELETE", pods+"/one", "kind: DeleteOptions\napiVersion: v1\n", "Content-Type", mediaType)
 }
 
-// A YAML parser needs a hundred times the memory that a JSON parser needs.
+// Parsing YAML takes more than a hundred times the memory of the body, so YAML has its own limit.
 func TestYAMLBodiesAreLimitedFurther(t *testing.T) {
 	a := startServer(t, nil)
 	long := strings.Repeat("a,", 200<<10)

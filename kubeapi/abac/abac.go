@@ -1,23 +1,23 @@
 // Package abac reads authorization policies in Kubernetes' ABAC format (Kubernetes, "Using ABAC
-// Authorization") and decides by them. [Policy.Authorize] is a [kubeapi.Authorizer], and
-// [Policy.RulesFor] lists what it allows.
+// Authorization") and evaluates them. [Policy.Authorize] is a [kubeapi.Authorizer], and
+// [Policy.RulesFor] lists the permissions of a user.
 //
 // A policy has one JSON object on each line:
 //
 //	{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy",
 //	 "spec": {"group": "writers", "namespace": "team-a", "resource": "*", "apiGroup": "*"}}
 //
-// It allows what at least one line allows, and denies everything else. The members of spec are:
+// A request is allowed if at least one line allows it. The members of spec are:
 //
 //   - user and group: the users to whom the line applies. If both are set, both must match. "*"
-//     means every authenticated user, and so does the group system:authenticated. Requests without
+//     and the group system:authenticated mean every authenticated user. Requests without
 //     credentials come from the user system:anonymous in the group system:unauthenticated.
 //   - resource, apiGroup and namespace: the plural name of the resource, such as "pods", its group,
-//     and the namespace. "*" matches everything. Without apiGroup the line matches the core group,
-//     and without namespace cluster-scoped resources and requests for all namespaces. A line about
-//     a resource also covers its subresources.
-//   - nonResourcePath: a path outside the resources, such as /version. A "*" as the last character
-//     matches any rest.
+//     and the namespace. "*" matches everything. Without apiGroup, the line matches the core
+//     group. Without namespace, it matches cluster-scoped resources and requests for all
+//     namespaces. A line about a resource also covers its subresources.
+//   - nonResourcePath: a path that is not the path of a resource, such as /version. A "*" at the
+//     end matches any suffix.
 //   - readonly: if true, the line allows only get, list and watch.
 package abac
 
@@ -58,9 +58,10 @@ type rule struct {
 	readonly                      bool
 }
 
-// Read reads a policy. It ignores empty lines and lines that start with "#". Its errors have code
-// Invalid and name the line. Unlike Kubernetes, Read accepts neither unknown or repeated members
-// nor a line that can never match, because a misspelt restriction would grant too much.
+// Read reads a policy. It ignores empty lines and lines that start with "#". The error for an
+// invalid policy has code Invalid and names the line. Unlike Kubernetes, Read accepts neither
+// unknown or repeated members nor a line that can never match, because a misspelt restriction would
+// grant too much.
 func Read(r io.Reader) (*Policy, error) {
 	p := new(Policy)
 	lines := bufio.NewScanner(r)
@@ -128,8 +129,9 @@ func parseRule(line []byte) (r rule, err error) {
 	return r, err
 }
 
-// members decodes the members of the object in data. Unlike encoding/json, it compares their names
-// exactly, and refuses unknown ones. In an error, prefix precedes the name of the member.
+// members decodes the members of the JSON object in data. to maps their names to pointers. Unlike
+// encoding/json, members compares names exactly and rejects unknown names. In errors, prefix
+// precedes the name of the member.
 func members(data []byte, prefix string, to map[string]any) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {

@@ -177,7 +177,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("a rule without a user applies to everybody: %+v", r)
 			}
 		}
-		// A line grants nothing to users whom the text does not name.
+		// A line grants nothing to users whom the policy does not name.
 		stranger := kubeapi.User{Name: "\x00", Groups: []string{"system:unauthenticated\x00"}}
 		if !strings.Contains(text, "*") && !strings.Contains(text, `\`) && !strings.Contains(text, "system:") &&
 			allowed(t, p, stranger, "get /pods - -") == nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // BenchmarkChecks measures the checks of an object of 2 KiB. Package schema checks the types and
-// names of its fields without decoding it. Kubernetes' code checks the values, which needs
-// decoding.
+// names of its fields without decoding it. Kubernetes' code checks the values of the decoded
+// object.
 func BenchmarkChecks(b *testing.B) {
 	d := parseWidgets(b)[0]
 	var parts strings.Builder

@@ -32,7 +32,7 @@ type Definition struct {
 
 // Parse returns the resources that the documents in text declare. Each document must be a
 // CustomResourceDefinition of apiextensions.k8s.io/v1 in YAML or JSON. Only its storage version is
-// served. A definition that is invalid, or that cannot be served, is an error of code Invalid.
+// served. Parse returns an error of code Invalid if a definition is invalid or cannot be served.
 func Parse(text []byte) ([]Definition, error) {
 	var all []Definition
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -59,7 +59,7 @@ func Parse(text []byte) ([]Definition, error) {
 	return all, nil
 }
 
-// isEmpty reports whether a document consists of comments.
+// isEmpty reports whether a document contains only comments and empty lines.
 func isEmpty(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
@@ -172,7 +172,7 @@ func (d *Definition) ignore(format string, args ...any) {
 	d.Ignored = append(d.Ignored, fmt.Sprintf(format, args...))
 }
 
-// addSchema adds the schema of the version.
+// addSchema sets the schema of d, and the function that validates its objects.
 func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
 	if v == nil || v.OpenAPIV3Schema == nil {
 		return fmt.Errorf("the schema of version %s is missing", d.Version)

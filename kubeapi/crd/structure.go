@@ -12,7 +12,7 @@ import (
 // objectMembers are the members that every object has, whatever its schema says.
 var objectMembers = []string{"apiVersion", "kind", "metadata"}
 
-// checkTypes returns an error if s or a schema in it has a type that does not exist.
+// checkTypes returns an error if s is not of type object, or if a schema in it has an unknown type.
 func checkTypes(s *structural.Structural) error {
 	if s.Type != "object" {
 		return fmt.Errorf("openAPIV3Schema.type: got %q, must be \"object\"", s.Type)

@@ -19,8 +19,8 @@ import (
 )
 
 // newValidator returns a function that checks the values of an object as Kubernetes checks custom
-// resources, except for CEL rules. If the parameter nulls is false, this function first calls
-// dropNulls. It is safe for concurrent use.
+// resources, except for CEL rules. If nulls is false, the returned function first removes nulls
+// with dropNulls. It is safe for concurrent use.
 func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte, nulls bool) field.ErrorList {
 	openAPI := s.ToKubeOpenAPI()
 	prepare(openAPI)
@@ -49,7 +49,7 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []
 }
 
 // dropNulls removes each member of value that is null although s does not allow null, as Kubernetes
-// does before it validates. (A cluster would set such a member to its default.) Kubernetes' own
+// does before it validates. (In a cluster, such a member then gets its default.) Kubernetes' own
 // function is not used, because it would link CEL, which adds 15 MB to the program.
 func dropNulls(value any, s *structural.Structural) {
 	if s == nil {
@@ -79,7 +79,7 @@ func dropNulls(value any, s *structural.Structural) {
 	}
 }
 
-// checkReplicas checks the number of replicas at a path of an object that has a scale.
+// checkReplicas checks the number of replicas at path in an object with a scale subresource.
 func checkReplicas(object map[string]any, path string) field.ErrorList {
 	replicas, _, err := unstructured.NestedInt64(object, memberNames(path)...)
 	switch {
@@ -93,8 +93,8 @@ func checkReplicas(object map[string]any, path string) field.ErrorList {
 	return nil
 }
 
-// checkSelector checks the label selector at the given path of an object that has a scale. If path
-// is empty, the scale has no selector.
+// checkSelector checks the label selector at path in an object with a scale subresource. If path is
+// empty, the scale has no selector.
 func checkSelector(object map[string]any, path string) field.ErrorList {
 	if path == "" {
 		return nil
@@ -158,7 +158,7 @@ func fieldError(err error) *field.Error {
 	return field.Invalid(path, value, v.Error())
 }
 
-// number returns v as an int, or -1 if it is no integer.
+// number returns v as an int, or -1 if v is not an integer.
 func number(v any) int {
 	if n, ok := v.(int64); ok {
 		return int(n)
@@ -166,7 +166,7 @@ func number(v any) int {
 	return -1
 }
 
-// texts returns values as texts: strings unchanged, others in JSON.
+// texts converts values to strings. It returns strings unchanged and other values as JSON.
 func texts(values []any) []string {
 	var all []string
 	for _, v := range values {

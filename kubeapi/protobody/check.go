@@ -17,19 +17,20 @@ import (
 // ErrTooLarge is returned if the JSON would exceed the limit.
 var ErrTooLarge = errors.New("the JSON exceeds the limit")
 
-// An unknownError describes a kind or a field that would be lost.
+// An unknownError describes an unknown kind, or an unknown field whose value would be lost.
 type unknownError string
 
 func (e unknownError) Error() string { return string(e) }
 
-// messages describes the messages that Go types are decoded from. The types' own code decodes them,
-// but skips unknown fields and needs memory for each message in an empty list.
+// messages describes the Protocol Buffers message of each Go type. The types' own decoders do not
+// suffice: they skip unknown fields, and allocate memory for each element of a list, even if it is
+// empty.
 type messages map[reflect.Type]*message
 
-// A message describes what the Go tags tell of a message.
+// A message describes a Protocol Buffers message with the information in the tags of its Go type.
 type message struct {
 	name string // such as core.v1.Pod
-	// fields are nil if the message is not decoded by fields, such as a quantity.
+	// fields is nil if the message is not decoded field by field, for example for a quantity.
 	fields map[protowire.Number]field
 }
 
@@ -44,11 +45,11 @@ type field struct {
 // envelope is the type of the message that contains an encoded object.
 var envelope = reflect.TypeFor[runtime.Unknown]()
 
-// scalarSize is the approximate memory of any value beyond the memory of its owner.
+// scalarSize is the approximate memory that each value needs in addition to field.allocated.
 const scalarSize = 32
 
-// add adds the message that t is decoded from, and the ones in it, and returns it. It returns nil
-// if a value of type t is not a message. owner is the field that has the type t, for errors.
+// add adds the message of t and the messages in it, and returns the message of t. It returns nil if
+// a value of type t is not a message. owner is the name of the field of type t, for errors.
 func (m messages) add(t reflect.Type, owner string) *message {
 	found, known := m[t]
 	switch {
@@ -112,8 +113,8 @@ func shortName(t reflect.Type) string {
 // memory is a number of bytes.
 type memory int64
 
-// check returns an error if data has a field with a value that m does not have, or if the decoded
-// message needs more memory than budget, from which check subtracts it.
+// check returns an error if data has a non-empty field that m does not have, or if the decoded
+// message needs more memory than budget. It subtracts that memory from budget.
 func (m *message) check(data []byte, budget *memory) error {
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeTag(data)

@@ -88,7 +88,8 @@ func (k *kindTable) decode(data []byte, into runtime.Object, limit int64) error 
 	return into.(interface{ Unmarshal([]byte) error }).Unmarshal(data)
 }
 
-// memoryRatio is greater than the ratio of the memory of any decoded object to its JSON.
+// memoryRatio is an upper bound on the memory of any decoded object divided by the size of its
+// JSON.
 const memoryRatio = 60
 
 var errInvalidUTF8 = errors.New("not valid UTF-8")

@@ -177,7 +177,7 @@ func TestJSONSizeIsLimited(t *testing.T) {
 	}
 }
 
-// Many small messages must not exhaust the memory, although a body of 2 bytes for each is small.
+// A body can contain a million messages of 2 bytes each, which must not exhaust the memory.
 func TestHostileBodyNeedsLittleMemory(t *testing.T) {
 	const limit = 1 << 20
 	b := body("v1", "Pod", bytesField(2, slices.Repeat(bytesField(2, ""), limit)))
@@ -193,7 +193,7 @@ func TestHostileBodyNeedsLittleMemory(t *testing.T) {
 	}
 }
 
-// Every object whose JSON is within the limit must be within the limit of memory.
+// If the JSON of an object is within the limit, the decoded object must be within the memory limit.
 func TestMemoryLimitExceedsJSONLimit(t *testing.T) {
 	goTypes := map[*message]reflect.Type{}
 	for typ, m := range kinds().messages {

@@ -70,7 +70,8 @@ func (f Field) unknown(v []byte) (paths []string) {
 	return paths
 }
 
-// find returns the description of the member with the given name. known is false if there is none.
+// find returns the description of the member with the given name. known is false if t does not
+// describe it.
 func (t *Type) find(name []byte) (f Field, known bool) {
 	if f, known = t.Fields[string(name)]; known || t.AdditionalProperties == nil {
 		return f, known
@@ -211,7 +212,7 @@ func isInteger(v []byte, bits int) bool {
 	return err == nil
 }
 
-// describe describes a value for an error message.
+// describe formats a value for an error message.
 func describe(v []byte) string {
 	const limit = 40
 	switch {

@@ -17,7 +17,7 @@ import (
 // configmaps, deployments, namespaces and events, and the types that they contain.
 func Kubernetes(name string) *Type { return kubernetes()[name] }
 
-// kinds are the Go types of the kinds.
+// kinds holds a value of the Go type of each kind that Kubernetes knows.
 var kinds = []any{
 	corev1.Pod{}, corev1.Service{}, corev1.ConfigMap{}, corev1.Namespace{}, corev1.Event{}, appsv1.Deployment{},
 }
@@ -107,9 +107,10 @@ func (g goTypes) addMembers(fields map[string]Field, t reflect.Type) {
 	}
 }
 
-// applyRules describes how a server-side apply treats some types, which it replaces as a whole, and
-// some members, whose names follow the colon. The Go types say so only in comments. A test in
-// module interop compares the result with the schema of kube-apiserver.
+// applyRules holds how a server-side apply treats some types and members. Types, which have no
+// function, are replaced as a whole. The keys of members have the form TYPE:MEMBER. The Go types
+// state these rules only in comments. A test in module interop compares the result with the schema
+// of kube-apiserver.
 var applyRules = map[string]func(f *Field){
 	"api.core.v1.ConfigMapKeySelector":                          nil,
 	"api.core.v1.EvictionResponder":                             nil,

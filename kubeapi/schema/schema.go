@@ -1,5 +1,5 @@
-// Package schema describes the fields of JSON objects with the properties that OpenAPI,
-// strategic merge patches and type checks need. [Type.Check] checks the known fields of an
+// Package schema describes the fields of JSON objects with the properties that OpenAPI, strategic
+// merge patches, server-side apply and type checks need. [Type.Check] checks the known fields of an
 // object, which may have other fields as well.
 //
 // A [Type] is declared in Go,
@@ -58,7 +58,7 @@ type Field struct {
 	// $retainKeys in every object, even without RetainKeys.
 	RetainKeys bool
 	// Keys are the members that identify the elements of a list in a server-side apply
-	// (x-kubernetes-list-map-keys). If nil, MergeKey is the only one.
+	// (x-kubernetes-list-map-keys). If nil, MergeKey is the only key.
 	Keys []string
 	// Set makes a server-side apply treat a list of scalars as a set (x-kubernetes-list-type
 	// "set"). Lists of scalars with Merge are sets, too.
@@ -105,7 +105,7 @@ const (
 	Integer Scalar = "integer"
 	Number  Scalar = "number"
 	Boolean Scalar = "boolean"
-	// Int32 is an integer of 32 bits; Integer has 64.
+	// Int32 is a 32-bit integer. Integer is a 64-bit integer.
 	Int32 Scalar = "int32"
 	// Time is a string in the format of RFC 3339. Bytes is a base64 string (RFC 4648).
 	Time  Scalar = "date-time"

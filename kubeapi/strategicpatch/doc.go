@@ -28,8 +28,8 @@
 //   - Nulls and directives are removed at any depth from the values that a patch adds, also
 //     below $patch: replace, in replaced lists and in new elements. Kubernetes adds them to
 //     the object.
-//   - If a list is in both $deleteFromPrimitiveList and the patch, the elements to delete
-//     are removed from the result, whatever the order of the two.
+//   - An element that a patch both adds to a list and deletes with $deleteFromPrimitiveList is
+//     deleted, in whatever order the patch contains the two members.
 //   - Objects in fields without a schema are merged, other values there are replaced, and
 //     elements without the key of their list are kept. An order for a list without elements
 //     is ignored. Kubernetes returns errors in these cases.

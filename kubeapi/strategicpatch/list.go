@@ -11,7 +11,7 @@ import (
 // and several elements of the patch have the key of that element.
 const maxVisits = 16
 
-// applyToList applies c to the list n, whose path is the parameter at.
+// applyToList applies c to the list n at the given path.
 func (n *node) applyToList(c *fieldPatch, f schema.Field, at fieldPath) error {
 	l := n.parseList()
 	if l.visits++; l.visits > maxVisits {

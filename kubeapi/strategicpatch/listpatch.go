@@ -6,7 +6,7 @@ import (
 
 // A listPatch is the parsed patch of a merged list.
 type listPatch struct {
-	replace  bool            // existing elements are not kept
+	replace  bool            // the existing elements are dropped
 	deleted  map[string]bool // keys of the elements to delete
 	elements []keyedElement
 }

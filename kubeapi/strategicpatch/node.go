@@ -133,8 +133,8 @@ func (o *object) remove(name string) {
 	}
 }
 
-// retain deletes all members whose names are not in names. It shrinks the slice, so the
-// total work of repeated calls is bounded by the size of the patch.
+// retain deletes all members whose names are not in names. It also shrinks the slice of members, so
+// that repeated calls take little time.
 func (o *object) retain(names map[string]bool) {
 	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.removed || !names[m.name] })
 	clear(o.index)
@@ -153,7 +153,7 @@ type list struct {
 type item struct {
 	node
 	key      string // empty if the element has no key
-	position int    // index that the first element with this key had before the patch; -1 if new
+	position int    // index of the first element with this key before the patch; -1 if new
 }
 
 func (n *node) keyOf(mergeKey string) string {

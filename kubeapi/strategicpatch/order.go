@@ -2,8 +2,7 @@ package strategicpatch
 
 import "slices"
 
-// isSubsequence reports whether all keys occur in the list order, in the same sequence. It also
-// returns true if that list is empty.
+// isSubsequence reports whether order is empty or has keys as a subsequence.
 func isSubsequence(keys, order []string) bool {
 	if len(order) == 0 {
 		return true
@@ -17,9 +16,9 @@ func isSubsequence(keys, order []string) bool {
 	return i == len(keys)
 }
 
-// reorder sorts the items whose keys occur in the list order by their positions in that list. All
-// other items keep their relative order, and stay before the sorted items that they preceded. A new
-// item is placed as early as possible, as in Kubernetes.
+// reorder moves the items whose keys are elements of order into that order. All other items keep
+// their relative order, and stay before the moved items that they preceded. A new item is placed as
+// early as possible, as in Kubernetes.
 func (l *list) reorder(order []string) {
 	rank := make(map[string]int, len(order))
 	for i, k := range order {

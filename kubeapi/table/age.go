@@ -11,8 +11,8 @@ import (
 // unknownAge is kubectl's text for a missing or invalid time.
 const unknownAge = "<unknown>"
 
-// appendAge appends an age as a JSON string: the time between the parameters then and now. The
-// value of then is a JSON string with an RFC 3339 time.
+// appendAge appends a JSON string with the time between then and now. then is a JSON string with a
+// time in the format of RFC 3339.
 func appendAge(dst []byte, then jsonvalue.Value, now time.Time) []byte {
 	t, err := time.Parse(time.RFC3339, then.Text())
 	if err != nil || t.IsZero() {

@@ -22,8 +22,8 @@ import (
 type Column struct {
 	// Name is the heading, which kubectl shows in capitals. It is required.
 	Name string
-	// Type is the type of the cells: string, integer, number, boolean or date. If empty, string
-	// is used. For a date, kubectl get shows the time since that date.
+	// Type is the type of the cells: string, integer, number, boolean or date. If empty, string is
+	// used. A date is shown as the time since that date.
 	Type string
 	// Format is an OpenAPI format that refines Type. It may be empty.
 	Format string
@@ -33,9 +33,10 @@ type Column struct {
 	// greater priority only with -o wide.
 	Priority int
 	// Path is the JSON path of the cell's value, such as ".spec.replicas",
-	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". If the
-	// value is missing or has another type, the cell is empty. If the path matches several
-	// values, a string cell joins them, and a cell of another type uses the first one.
+	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". If the value is
+	// missing or has another type, the cell is empty. An invalid date is shown as "<unknown>". If
+	// the path matches several values, a string cell joins them, and a cell of another type uses
+	// the first one.
 	Path string
 	// Cell appends the cell to dst as JSON, for cells that no Path can describe. If it is
 	// not nil, Path is ignored. object is compact JSON and must not be modified. Cell is

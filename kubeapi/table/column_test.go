@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// renderCells renders the cells of an object at noon, separated by vertical bars.
+// renderCells renders the cells of an object at noon, and joins them with vertical bars.
 func renderCells(t *testing.T, columns []Column, object string) string {
 	t.Helper()
 	doc, err := rawjson.Compact([]byte(object))

@@ -32,15 +32,15 @@ func TestCellsTakeLinearTime(t *testing.T) {
 		if got := string(c.cell(nil, newRow([]byte(c.object), noon))); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %d bytes without %s", name, len(got), c.want)
 		}
-		// Quadratic time would take minutes. The time of the processor does not depend on how busy
-		// the machine is.
+		// Quadratic time would take minutes. The CPU time does not depend on how busy the machine
+		// is.
 		if took := cpuTime(t) - start; took > 20*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
 	}
 }
 
-// cpuTime returns the time of the processor that this process has used so far.
+// cpuTime returns the CPU time that this process has used so far.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var r syscall.Rusage

@@ -128,8 +128,9 @@ func containers(member string) cellFunc {
 	}
 }
 
-// externalIP shows the external addresses of a service: the addresses of the load balancer, or
-// "<pending>" if it has none yet, and the addresses set in the spec.
+// externalIP shows the external name of a service, or the addresses of its load balancer and the
+// external IPs in its spec. If a service of type LoadBalancer has none of them, it shows
+// "<pending>".
 func externalIP(dst []byte, r *row) []byte {
 	spec := r.at("spec")
 	var all []string
@@ -234,7 +235,8 @@ func EventColumns() []Column {
 	}
 }
 
-// lastSeen shows the age of the last event of a series, or of a single event.
+// lastSeen shows the time since the event last occurred, or since it was created if no time of an
+// occurrence is recorded.
 func lastSeen(dst []byte, r *row) []byte {
 	for _, path := range [][]string{{"series", "lastObservedTime"}, {"lastTimestamp"}, {"eventTime"}} {
 		if at := r.at(path...); !at.Time().IsZero() {

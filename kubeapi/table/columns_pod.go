@@ -163,7 +163,7 @@ func (p *podSummary) addInitContainers(containers, statuses jsonvalue.Value, ini
 	return busy
 }
 
-// addContainers evaluates the regular containers.
+// addContainers evaluates the regular containers. It counts the ready ones, and sets the reason.
 func (p *podSummary) addContainers(statuses, conditions jsonvalue.Value) {
 	running := false
 	reason := ""
@@ -192,7 +192,7 @@ func (p *podSummary) addContainers(statuses, conditions jsonvalue.Value) {
 	}
 }
 
-// addRestarts adds the restarts of a container.
+// addRestarts adds the restarts of a container, and updates the time of the last restart.
 func (p *podSummary) addRestarts(c jsonvalue.Value) {
 	p.restarts += c.At("restartCount").Int()
 	if t := c.At("lastState", "terminated", "finishedAt").Time(); t.After(p.lastRestart) {
@@ -200,7 +200,7 @@ func (p *podSummary) addRestarts(c jsonvalue.Value) {
 	}
 }
 
-// terminationReason returns the reason why a container terminated.
+// terminationReason returns the reason why a container terminated, or its signal or exit code.
 func terminationReason(terminated jsonvalue.Value) string {
 	if reason := terminated.At("reason").Text(); reason != "" {
 		return reason
@@ -211,7 +211,6 @@ func terminationReason(terminated jsonvalue.Value) string {
 	return "ExitCode:" + strconv.FormatInt(terminated.At("exitCode").Int(), 10)
 }
 
-// findCondition returns the condition of the given type.
 func findCondition(conditions jsonvalue.Value, kind string) (found jsonvalue.Value) {
 	conditions.Elements(func(c jsonvalue.Value) {
 		if c.At("type").Text() == kind {

@@ -88,7 +88,7 @@ func (t tokenUsers) add(record []string) error {
 	return nil
 }
 
-// Authenticate is a kubeapi.Authenticator. It takes the token from "Authorization: Bearer" or
+// Authenticate is a [watchserver.Authenticator]. It takes the token from "Authorization: Bearer" or
 // from a WebSocket subprotocol, because browsers cannot set that header for WebSocket.
 func (t *Tokens) Authenticate(r *http.Request) (watchserver.User, error) {
 	token, ok, err := bearerToken(r)

@@ -1,5 +1,6 @@
-// Package accessreview reads and writes SelfSubjectAccessReviews and SelfSubjectRulesReviews, with
-// which a client asks what its user may do (Kubernetes, "Authorization", Checking API access).
+// Package accessreview reads and writes SelfSubjectAccessReviews and SelfSubjectRulesReviews. With
+// these, a client finds out what its user may do (Kubernetes, "Authorization", Checking API
+// access).
 package accessreview
 
 import (
@@ -65,8 +66,8 @@ func Parse(kind string, data []byte) (*Review, error) {
 	return r, nil
 }
 
-// Response returns the response to a review of one request. denied is nil if the request is
-// allowed. Otherwise it is the reason why the request is not allowed.
+// Response returns the response to a review of one request. denied is the reason why the request is
+// not allowed, or nil if it is allowed.
 func (r *Review) Response(denied error) any {
 	type status struct {
 		Allowed bool   `json:"allowed"`
@@ -86,7 +87,7 @@ func (r *Review) Response(denied error) any {
 }
 
 // parse reads an object of the given kind from JSON. If the object has the member spec, parse
-// decodes this member into the parameter spec and returns the JSON of the member.
+// decodes it into spec and returns its JSON.
 func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
 	var o struct {
 		APIVersion, Kind string
@@ -108,8 +109,8 @@ func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
 	return o.Spec, nil
 }
 
-// RulesResponse returns the answer to a review of all rules. The parameters resources and paths are
-// lists of rules; failure, which may be nil, is the reason why they are not complete.
+// RulesResponse returns the response to a review of all rules. failure is the reason why resources
+// and paths are incomplete, and may be nil.
 func RulesResponse[R, P any](resources []R, paths []P, incomplete bool, failure error) any {
 	type status struct {
 		Resources  []R    `json:"resourceRules"`

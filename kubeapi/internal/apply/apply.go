@@ -100,12 +100,12 @@ func (m *Manager) Update(subresource string, old, next []byte, manager string) (
 	return spliceManagedFields(next, result.(*unstructured.Unstructured))
 }
 
-// Apply applies patch, which is a configuration from the given manager, to old and returns the
-// result, or old itself if nothing changes. Members that do not change keep their position and
-// spelling. A list that changes is encoded again as a whole; its integers of 64 bits remain exact.
-// An apply to the status changes only the status and the managedFields of an object. old may be
-// nil. A conflict with other managers is an error of code Conflict with a cause for each field,
-// unless force is set.
+// Apply applies patch, a configuration from the given manager, to old and returns the result, or
+// old itself if nothing changes. Members that do not change keep their position and spelling. A
+// list that changes is encoded again as a whole, but its 64-bit integers remain exact. An apply to
+// the status changes only the status and the managedFields of an object. old may be nil. A conflict
+// with other managers is an error of code Conflict with a cause for each field, unless force is
+// set.
 func (m *Manager) Apply(subresource string, old, patch []byte, manager string, force bool) ([]byte, error) {
 	stored, err := m.decode(old)
 	if err != nil {
@@ -200,7 +200,7 @@ func spliceManagedFields(object []byte, u *unstructured.Unstructured) ([]byte, e
 }
 
 // equalExceptTimes reports whether a and b are equal except for the times of their managedFields.
-// An apply that changes nothing else is no write, as in Kubernetes.
+// As in Kubernetes, an apply that would change only these times writes nothing.
 func equalExceptTimes(a, b *unstructured.Unstructured) bool {
 	withoutTimes := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		u = u.DeepCopy()
@@ -214,7 +214,7 @@ func equalExceptTimes(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutTimes(a).Object, withoutTimes(b).Object)
 }
 
-// objects creates and converts the objects of one version of one kind.
+// objects creates and converts the objects of one kind in one version.
 type objects struct{ kind kubeschema.GroupVersionKind }
 
 // New implements [runtime.ObjectCreater].

@@ -29,9 +29,8 @@ const (
 	stepFilter
 )
 
-// ParsePath parses a path such as .spec.replicas,
-// .status.conditions[?(@.type=="Ready")].status or .metadata.labels['a/b']. A backslash
-// escapes a dot within a name.
+// ParsePath parses a path such as .spec.replicas, .status.conditions[?(@.type=="Ready")].status or
+// .metadata.labels['a/b']. A backslash escapes the next character of a name, such as a dot.
 func ParsePath(s string) (Path, error) {
 	var path Path
 	for rest := s; rest != ""; {
@@ -137,7 +136,7 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 	return strings.Cut(s[1:], s[:1])
 }
 
-// SplitMembers splits p after the member names at its start.
+// SplitMembers returns the member names at the start of p, and the rest of p.
 func (p Path) SplitMembers() (names []string, rest Path) {
 	for i, step := range p {
 		if step.kind != stepMember {

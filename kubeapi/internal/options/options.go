@@ -95,8 +95,8 @@ func Delete(q url.Values, body []byte) (o metav1.DeleteOptions, err error) {
 	return o, err
 }
 
-// DeleteCollection reads the options of a delete of a collection, which are also the options of a
-// list. The resourceVersion in the query belongs to the list and is not a precondition.
+// DeleteCollection reads the options of a delete of a collection. The query may also contain
+// options of a list, such as resourceVersion, which is therefore not a precondition.
 func DeleteCollection(q url.Values, body []byte) (metav1.DeleteOptions, error) {
 	if err := validateList(q); err != nil {
 		return metav1.DeleteOptions{}, err
@@ -129,8 +129,8 @@ func validateList(q url.Values) error {
 	}, true))
 }
 
-// read converts the query to options with the function convert. It passes a nil scope to this
-// function, because Kubernetes' conversions of queries do not use the scope.
+// read converts the query to options. It passes a nil scope to convert, because Kubernetes'
+// conversions of queries do not use it.
 func read[O any](q url.Values, o *O, convert func(*url.Values, *O, conversion.Scope) error) error {
 	if err := convert(&q, o, nil); err != nil {
 		return &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}

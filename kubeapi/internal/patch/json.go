@@ -97,7 +97,7 @@ func applyOperations(operations jsonpatch.Patch, doc []byte, o *jsonpatch.ApplyO
 func UnknownMembers(data []byte) (paths []string) {
 	var operations []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &operations); err != nil {
-		return nil // the function JSON reports the error
+		return nil // JSON reports the error
 	}
 	for i, o := range operations {
 		for _, name := range slices.Sorted(maps.Keys(o)) {

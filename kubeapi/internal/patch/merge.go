@@ -70,7 +70,7 @@ func NewObjectWriter(size int) *ObjectWriter {
 	return &ObjectWriter{out: append(make([]byte, 0, size), '{')}
 }
 
-// Bytes ends the object and returns it. It must be called once.
+// Bytes ends the object and returns it. It must be called only once.
 func (o *ObjectWriter) Bytes() []byte { return append(o.out, '}') }
 
 func (o *ObjectWriter) key(key []byte) {

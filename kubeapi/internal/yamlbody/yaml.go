@@ -19,8 +19,8 @@ import (
 // maxDepth limits the nesting of YAML. Kubernetes objects are not nested that deeply.
 const maxDepth = 256
 
-// decoders limits the decoders that run at once, because each needs memory of more than a hundred
-// times the size of its input.
+// decoders limits the number of decoders that run at once, because each needs more than a hundred
+// times as much memory as its input.
 var decoders = make(chan struct{}, 2)
 
 // Limits are the limits of ToJSON in bytes. Zero or a negative value means no limit.
@@ -33,7 +33,8 @@ type Limits struct {
 var ErrTooLarge = errors.New("yamlbody: the body is too large")
 
 // ToJSON converts data, which must contain a single document, to JSON. It returns JSON unchanged,
-// because JSON is YAML. It waits while two other calls decode YAML, until ctx ends.
+// because JSON is YAML. While two other calls decode YAML, ToJSON waits until one of them returns
+// or ctx ends.
 //
 // Names keep their order. Numbers that are valid JSON are copied literally, so that large numbers
 // keep all digits. Duplicate names remain in the JSON. Invalid YAML is an error of code Invalid.

@@ -64,7 +64,7 @@ func TestAtMostTwoDecodersRun(t *testing.T) {
 	decoders <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 50 { // with a free decoder, a call whose context has ended fails only sometimes
+	for range 50 { // if a decoder were free, select could still choose the ended context
 		if got, err := ToJSON(ctx, []byte("a: 1"), Limits{}); err != context.Canceled {
 			t.Fatalf("got %s, %v, want it to wait for a decoder until the context ends", got, err)
 		}
