@@ -125,7 +125,7 @@ func TestDynamicClientUsesCBOR(t *testing.T) {
 	media.want(t, map[string]int{cborType: 4, cborApplyType: 1}, map[string]int{cborType: 8, cborWatchType: 1})
 }
 
-// The generated clients of Kubernetes' own kinds send CBOR only if their configuration says so.
+// The generated clients of Kubernetes' own kinds use CBOR only if their configuration names it.
 func TestTypedClientUsesCBOR(t *testing.T) {
 	preferCBOR(t)
 	s := kubetest.Start(t, "secrets.v1=Secret")

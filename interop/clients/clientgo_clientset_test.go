@@ -75,7 +75,7 @@ func (r *requestRecorder) requests(suffix string) []*http.Request {
 	})
 }
 
-// signalFirstResponse returns a wrapper that closes the channel done after the first response.
+// signalFirstResponse returns a wrapper that closes done after the first response.
 func signalFirstResponse(done chan struct{}) transport.WrapperFunc {
 	var once sync.Once
 	return func(next http.RoundTripper) http.RoundTripper {

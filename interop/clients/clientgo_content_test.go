@@ -68,7 +68,8 @@ func TestReadsFallBackToJSON(t *testing.T) {
 	}
 }
 
-// client-go's clientset writes protobuf unless its configuration names another content type.
+// The result of a write does not depend on the content type. By default, client-go's clientset
+// writes Protocol Buffers.
 func TestWritesAreEqualInAllContentTypes(t *testing.T) {
 	preferCBOR(t)
 	all := maps.Clone(contentTypes)

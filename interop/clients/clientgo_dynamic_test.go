@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// widgetResource declares widgets to the server.
+// widgetResource declares the resource widgets for kubetest.Start.
 const widgetResource = "widgets.v1.demo.example.com=Widget"
 
 var (

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// An informer of ten thousand objects survives a restart of the server, a cut connection each
-// second for ten seconds, and the loss of the history that it needs, while a writer updates the
-// objects. At the end, the store of the informer equals a list.
+// An informer of ten thousand objects survives a restart of the server and a cut connection each
+// second for ten seconds, while a writer updates the objects. Then it survives the loss of the
+// history that it needs. At the end, the store of the informer equals a list.
 func TestLargeInformerSurvivesFaults(t *testing.T) {
 	t.Parallel()
 	s := kubetest.Start(t)

@@ -179,8 +179,8 @@ func TestConcurrentWatchersSeeTheSameOrder(t *testing.T) {
 			}()
 			s.writeRandomly(writes)
 		})
-		// Each of the other watches starts at the last version that lead returned. Some of their
-		// events are then history, and others happen during the watch.
+		// Each further watch starts at the last version that lead returned. Some of its events are
+		// then history, and others happen during the watch.
 		var order []string
 		var others []watch.Interface
 		for range writes {

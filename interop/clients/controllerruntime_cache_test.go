@@ -27,8 +27,8 @@ func podOnNode(namespace, name, app, node string) *corev1.Pod {
 	}
 }
 
-// waitForPods waits until a list returns the pods of want, which holds sorted names like "ns/name",
-// separated by spaces.
+// waitForPods waits until a list returns exactly the pods in want. want contains sorted names such
+// as "ns/name", separated by spaces.
 func waitForPods(t *testing.T, r client.Reader, want string, opts ...client.ListOption) {
 	t.Helper()
 	var got string

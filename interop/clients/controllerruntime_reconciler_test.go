@@ -105,8 +105,8 @@ func configMapOf(w *Widget) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-made"}}
 }
 
-// managerOptions returns options with which many managers can run in one process. No manager
-// listens on a port, and several controllers may have the same name.
+// managerOptions returns options that let many managers run in one process: no manager listens on a
+// port, and several controllers may have the same name.
 func managerOptions() manager.Options {
 	return manager.Options{
 		Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"},
@@ -121,8 +121,8 @@ type runningController struct {
 	stop    func()
 }
 
-// startController runs a manager with a reconciler until the test ends. It calls prepare,
-// unless nil, before the start.
+// startController runs a manager with a reconciler until the test ends. If prepare is not nil,
+// startController calls it before the start.
 func startController(t *testing.T, s *kubetest.Server, o manager.Options, prepare func(*runningController)) *runningController {
 	t.Helper()
 	m := kubetest.Must(manager.New(s.Config(kubetest.HTTP2), o))(t)

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 // waitTimeout limits the time that eventually waits. Only failing tests wait that long.
 const waitTimeout = 5 * time.Minute
 
-// eventually calls the function done repeatedly until it returns true. It fails the test if done
-// returns an error.
+// eventually calls done repeatedly until it returns true. It fails the test if done returns an
+// error.
 func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, waitTimeout, true, done); err != nil {

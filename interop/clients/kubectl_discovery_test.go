@@ -16,8 +16,8 @@ func TestKubectlDiscoversResources(t *testing.T) {
 		"selfsubjectrulesreviews authorization.k8s.io/v1 false SelfSubjectRulesReview",
 		"gadgets demo.example.com/v1 false Gadget", "widgets demo.example.com/v1 true Widget",
 	}, "api-resources")
-	// kubectl version fails, because this build of kubectl contains no version number. It prints
-	// the server's version nevertheless.
+	// kubectl version fails, because this build of kubectl contains no version number, but still
+	// prints the server's version.
 	out, _, _ := u.try("", "version", "-o", "json")
 	if !strings.Contains(out, `"serverVersion": {`) || !strings.Contains(out, "+listwatch") {
 		t.Errorf("got %s, want the server's version", out)

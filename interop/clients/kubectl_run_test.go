@@ -51,9 +51,9 @@ func newKubectlUser(t *testing.T, flags ...string) *kubectlUser {
 	return &kubectlUser{t: t, flags: flags, dir: t.TempDir()}
 }
 
-// startForKubectl starts a server in this process and returns a user of it. In addition to
-// the default resources, the server has the namespaced resource widgets and the
-// cluster-scoped resource gadgets.
+// startForKubectl starts a server in this process and returns a kubectlUser for it. In addition to
+// the default resources, the server has the namespaced resource widgets and the cluster-scoped
+// resource gadgets.
 func startForKubectl(t *testing.T) (*kubetest.Server, *kubectlUser) {
 	t.Helper()
 	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget", "gadgets.v1.demo.example.com=Gadget,cluster")

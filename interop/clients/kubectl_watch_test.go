@@ -14,7 +14,8 @@ import (
 
 const podColumns = "NAME READY STATUS RESTARTS AGE"
 
-// podWithPhase returns a pod with an empty spec. The labels are members of a JSON object.
+// podWithPhase returns a pod with an empty spec. labels contains the members of its labels, as
+// JSON.
 func podWithPhase(name, phase, labels string) string {
 	return `{"metadata":{"name":"` + name + `","labels":{` + labels + `}},"status":{"phase":"` + phase + `"}}`
 }

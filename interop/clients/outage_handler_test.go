@@ -62,8 +62,8 @@ func (e *eventChecker) OnDelete(obj any) {
 	e.versions[key], e.deleted[key] = version, true
 }
 
-// record records the version of obj and returns its key and version. For messages, the caller
-// passes the kind of the notification as how. The caller must hold mu.
+// record records the version of obj and returns its key and version. In messages, how is the kind
+// of the notification. The caller must hold mu.
 func (e *eventChecker) record(how string, obj any) (string, uint64) {
 	pod := obj.(*v1.Pod)
 	key, version := pod.Namespace+"/"+pod.Name, podVersion(pod)

@@ -117,8 +117,7 @@ func (p *podInformer) check(t *testing.T, version uint64) {
 	}
 }
 
-// checkStore compares the informer's store with a fresh list. No writes may happen
-// meanwhile.
+// checkStore compares the informer's store with a fresh list. There must be no concurrent writes.
 func (p *podInformer) checkStore(t *testing.T) {
 	t.Helper()
 	list, err := p.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})

@@ -12,7 +12,8 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 )
 
-// A rawRequest is a request for a widget, possibly one that kubectl and client-go would not send.
+// A rawRequest is a request for a widget. It may be a request that kubectl and client-go never
+// send.
 type rawRequest struct{ method, query, contentType, body string }
 
 // send sends the request and returns the code and the reason of the response.

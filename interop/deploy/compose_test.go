@@ -132,7 +132,8 @@ func TestComposeArgumentsAreAccepted(t *testing.T) {
 	}
 }
 
-// checkArguments runs listwatch with the arguments of a service, but does not start the server.
+// checkArguments checks the arguments of a service with listwatch --print-config, which does not
+// start the server.
 func checkArguments(t *testing.T, service string, args []string) {
 	t.Helper()
 	args = append(slices.Clone(args), "--print-config")
@@ -203,7 +204,7 @@ func TestComposePrometheusIsValid(t *testing.T) {
 	}
 }
 
-// TestComposeGrafanaFindsTheDashboard checks the files with which Grafana starts.
+// TestComposeGrafanaFindsTheDashboard checks the files that configure Grafana at its start.
 func TestComposeGrafanaFindsTheDashboard(t *testing.T) {
 	var c composeFile
 	readStrictly(t, "compose.yaml", &c)

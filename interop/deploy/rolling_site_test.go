@@ -26,7 +26,7 @@ type site struct {
 	token          string
 }
 
-// These are the ports of the setup in docs/operations.md, and two more at which nginx listens.
+// The ports in docs/operations.md, and two more at which nginx listens.
 const (
 	etcdPort, nginxPort, firstServerPort, firstMetricsPort = 2379, 8080, 8081, 9464
 	h2Port, controlPort                                    = 8090, 8091
@@ -88,8 +88,8 @@ func (s *site) start(i int) *process {
 func (s *site) startServer(i int) { s.servers[i] = s.start(i) }
 
 // checkRequests checks the requests in the log of nginx that started at the given time or later. It
-// fails the test if a client listed again, if it watched from the current state, or if fewer
-// watches were opened than there are watchers.
+// fails the test if a client listed again or watched from the current state, if fewer watches were
+// resumed than there are watchers, or if nginx found no server for a request.
 func (s *site) checkRequests(began time.Time, watchers int) {
 	s.t.Helper()
 	file, err := os.Open(filepath.Join(s.dir, "access.log"))

@@ -12,10 +12,10 @@ import (
 var timed = flag.Bool("timed", false, "also limit the delays of deliveries, which needs a machine with nothing else to do")
 
 // maxDelay and maxDelayPercent limit the delays of deliveries during a rolling restart if the flag
-// -timed is set. Because the machine may be busy all the same, the test adds slowness times the
-// duration of the slowest probe to both limits. A probe writes an object, opens a watch and
-// receives the write, at a server that is not restarted. The factor is needed because all watchers
-// of a server reconnect at about the same time.
+// -timed is set. To allow for a slow machine, the test adds slowness times the duration of the
+// slowest probe to both limits. A probe writes an object, opens a watch and receives the write, at
+// a server that is not restarted. slowness is greater than 1, because all watchers of a server
+// reconnect at about the same time.
 const (
 	maxDelay        = 3 * time.Second
 	maxDelayPercent = 1500 * time.Millisecond // of 99 percent of the deliveries

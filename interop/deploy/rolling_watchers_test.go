@@ -41,16 +41,15 @@ type rollingWatcher struct {
 	version    listwatch.Version
 	delays     []time.Duration
 	violations []string
-	changed    chan struct{} // closed and replaced by each change
+	changed    chan struct{} // closed and replaced after each change
 }
 
 func newRollingWatcher(name string) *rollingWatcher {
 	return &rollingWatcher{name: name, counts: make(map[string]int64), changed: make(chan struct{})}
 }
 
-// receive records that w received version v of the object with the given name. The object contains
-// the last two parameters: the number of the write (count), and the time of the write since start
-// (at).
+// receive records that w received version v of the object with the given name. count and at are the
+// number and the time of the write, which the object contains. The time is a duration since start.
 func (w *rollingWatcher) receive(name string, initial bool, v listwatch.Version, count int64, at time.Duration) {
 	delay := time.Since(start) - at
 	w.mu.Lock()

@@ -53,9 +53,9 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// reservePorts maps each port in text to a free one. The map also has the ports that the members of
-// etcd use among themselves, and those of TestRollingRestartDisturbsNoWatcher. Consecutive ports
-// are replaced by consecutive ports.
+// reservePorts maps each port in text to a free port. The map also has the ports that the members
+// of etcd use among themselves, and the ports of TestRollingRestartDisturbsNoWatcher. Consecutive
+// ports are mapped to consecutive ports.
 func reservePorts(t *testing.T, text string) map[int]int {
 	t.Helper()
 	var rest []int
@@ -174,7 +174,8 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, output, output
 	// A killed process leaves its temporary files behind, so they must be in dir.
 	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	// nginx starts child processes. In a process group of their own, all of them can be killed.
+	// nginx starts child processes. They are in the process group of the program, so that all of
+	// them can be killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func openBolt(b *testing.B) *bolt.DB {
 }
 
 // createInBbolt returns a createFunc that writes directly to bbolt. It writes as the bolt store
-// does, but keeps no history. The parameter transact is DB.Update or DB.Batch.
+// does, but keeps no history. transact is (*bbolt.DB).Update or (*bbolt.DB).Batch.
 func createInBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error) error) createFunc {
 	b.Helper()
 	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

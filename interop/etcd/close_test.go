@@ -139,8 +139,8 @@ func TestCloseEndsALoad(t *testing.T) {
 	}
 }
 
-// A server that starts receives all events since the revision at which it has read the objects. How
-// long that takes depends on etcd, so a start has no limit other than that events arrive.
+// When a store opens a collection, it replays all events since the revision at which it has read
+// the objects. The time that this takes depends on etcd, so there is no limit while events arrive.
 func TestStartWaitsWhileEventsArrive(t *testing.T) {
 	t.Parallel()
 	const writes = 4
@@ -163,7 +163,7 @@ func TestStartWaitsWhileEventsArrive(t *testing.T) {
 				one := clone(got)
 				one.Events = []*mvccpb.Event{e}
 				send(one)
-				select { // the next event arrives after the database has given up waiting once
+				select { // hold back the next event until the store has reported its progress
 				case <-replaying:
 				case <-t.Context().Done():
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// checkWrites compares the responses that writers and readers received with the records of
-// etcd. It returns the records in the form that the checker of watches expects.
+// checkWrites compares the responses that writers and readers received with the records of etcd. It
+// returns the records in the form that package checker expects.
 func (c *clientLog) checkWrites(records []writeRecord) []checker.Write {
 	// done maps each write to the indexes of its records. The key is the mark of the write (see
 	// markOf), or, for a delete, "delete " and the uid of the deleted object.
@@ -76,7 +76,7 @@ func colorOf(data []byte) string {
 }
 
 // checkAttempt compares one attempted write with the records. If the write was done, checkAttempt
-// sets the times of the write in the slice writes.
+// sets the times of the write in writes.
 func (c *clientLog) checkAttempt(a writeAttempt, done map[string][]int, records []writeRecord, writes []checker.Write) {
 	violation := func(what string) { c.violations = append(c.violations, fmt.Sprintf("%s: %+v", what, a)) }
 	if a.mark == "" {
@@ -148,9 +148,9 @@ func (c *clientLog) checkReads(records []writeRecord) {
 	}
 }
 
-// existedAt reports whether an object had version v at some time since the database reached a given
-// version (oldest). If v is 0, existedAt reports whether the object was missing at some time since
-// then. The slice records has all records of the object.
+// existedAt reports whether an object had version v at some time since the database reached version
+// oldest. If v is 0, it reports whether the object was missing at some time since then. records has
+// all records of the object.
 func existedAt(records []writeRecord, v, oldest listwatch.Version) bool {
 	if v == 0 && (len(records) == 0 || records[0].version > oldest) {
 		return true

@@ -29,9 +29,9 @@ type memberNetwork struct {
 	closed       bool
 }
 
-// A memberPair identifies the connections from one member to another. The field from is the ID of
-// the sender, or "" if the sender does not send its ID, as in requests for the version. The field
-// to is the number of the receiver.
+// A memberPair identifies the connections from one member to another. from is the ID of the sender,
+// or "" if the sender does not send its ID, as in requests for the version. to is the number of the
+// receiver.
 type memberPair struct {
 	from string
 	to   int
@@ -70,8 +70,8 @@ func (n *memberNetwork) via(i int, peer string) string {
 }
 
 // accept reads the first request on c to find out which member opened the connection. It then
-// passes the connection to the proxy for the pair of this sender and the receiver. The receiver is
-// given by its number (to) and its address (addr).
+// passes the connection to the proxy for this sender and the receiver. to and addr are the number
+// and the address of the receiver.
 func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	_ = c.SetReadDeadline(time.Now().Add(waitTimeout))
 	var consumed bytes.Buffer
@@ -89,8 +89,8 @@ func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	}
 	request := consumed.Bytes()
 	if p.from == "" {
-		// Otherwise the sender could use the connection again, for requests with its ID. Between
-		// connected members, such requests would then stall while another member is cut off.
+		// Close the connection after this request. Otherwise the sender could reuse it for requests
+		// with its ID, which would then stall while any member is cut off.
 		request = bytes.Replace(request, []byte("\r\n"), []byte("\r\nConnection: close\r\n"), 1)
 	}
 	l.accepted.deliver(&replayConn{TCPConn: c, consumed: request})
@@ -158,8 +158,8 @@ func (n *memberNetwork) cutOff(i int) {
 func (n *memberNetwork) restore(late bool) {
 	n.mu.Lock()
 	blocked := n.blockedProxiesLocked()
-	// Set this before the injection. Otherwise a connection that is opened between the two would be
-	// planned to stall, and nothing would end that.
+	// Set cutOffNumber before injecting the faults. Otherwise a connection that is opened in
+	// between would stall, and no later call would end the stall.
 	n.cutOffNumber = -1
 	n.mu.Unlock()
 	if late {

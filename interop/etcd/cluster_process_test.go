@@ -40,15 +40,14 @@ type serverProcess struct {
 	stdin   io.Closer
 
 	mu sync.Mutex
-	// The following fields are guarded by mu. The map counts has, for each word, the number of
-	// times that note was called. The slice details has a line "word: text" for each call with a
-	// text, except for the word "resumed".
+	// Guarded by mu. counts has the number of calls of note for each word. details has a line
+	// "word: text" for each call with a text, except for the word "resumed".
 	counts  map[string]int
 	details []string
 }
 
-// startServer starts a server. The connections of its clients and its connections to etcd
-// have random faults.
+// startServer starts a server. Random faults affect the connections of its clients and its
+// connections to etcd.
 func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.RandomOptions, seed uint64) *serverProcess {
 	t.Helper()
 	s := &serverProcess{t: t, name: name, counts: make(map[string]int)}
@@ -165,8 +164,7 @@ func (s *serverProcess) readOutput(out io.Reader, ready chan<- error) {
 	}
 }
 
-// note records an event of the server. The parameter word is the kind of the event, and rest is its
-// text.
+// note records an event of the server. word is the kind of the event, and rest is its text.
 func (s *serverProcess) note(word, rest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,8 +51,8 @@ func (l *clusterTest) check(start time.Time) {
 	l.save(h)
 }
 
-// checkCoverage returns an error if the run had too few reads, lost watches, refusals or other
-// results that checker.Requirements does not count.
+// checkCoverage returns an error if the run had too few results of a kind that checker.Requirements
+// does not count, such as reads of single objects or refused reads.
 func (l *clusterTest) checkCoverage() error {
 	outcomes, reads := l.clients.counts()
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func (l *clusterTest) checkCoverage() error {
 	return nil
 }
 
-// noteCount returns how often all servers together have called note with the given word.
+// noteCount returns the number of times that all servers together have called note with word.
 func (l *clusterTest) noteCount(word string) (n int) {
 	for _, s := range l.servers {
 		n += s.count(word)

@@ -41,8 +41,8 @@ type clusterTest struct {
 	compacted int64 // the revision of the last compaction
 }
 
-// clusterRequirements has the minimum number of writes, events, faults and so on for a run. Each
-// kind of fault must happen at least once.
+// clusterRequirements has the minimum numbers of writes, events, faults and other results of a run.
+// Each kind of fault must happen at least once.
 var clusterRequirements = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Faults: map[string]int{

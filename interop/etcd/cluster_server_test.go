@@ -49,8 +49,8 @@ func serverMain() {
 	os.Exit(0)
 }
 
-// The servers have short timeouts, so that a run of a few seconds covers all of them. The requests
-// of a server to etcd have the timeout requestTimeout, and clients have idleTimeout.
+// The timeouts are short, so that a run of a few seconds reaches all of them. requestTimeout limits
+// the requests of a server to etcd, and idleTimeout is the idle timeout of the clients.
 const (
 	requestTimeout    = 2 * time.Second
 	writeTimeout      = 2 * time.Second

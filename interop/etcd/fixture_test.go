@@ -182,15 +182,15 @@ func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, 
 	}
 }
 
-// position returns the last version that w has seen, and the number of times that the version of w
-// had expired.
+// position returns the last version that w has seen, and the number of times that w had to start
+// over because its version had expired.
 func (w *resumingWatcher) position() (at listwatch.Version, expired int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.version, w.expired
 }
 
-// eventually calls the function done repeatedly until it returns true.
+// eventually calls done repeatedly until it returns true.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -101,15 +101,14 @@ func (r *writeHistory) record(e *mvccpb.Event) {
 	r.writes = append(r.writes, w)
 }
 
-// acknowledge records that a write was acknowledged.
 func (r *writeHistory) acknowledge(v listwatch.Version, began, acked time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began[v], r.acked[v] = began, acked
 }
 
-// addTo waits until all writes up to the given revision are recorded. It returns the history of
-// rec, to which it adds the writes.
+// addTo waits until all writes up to the given revision are recorded, adds the writes to the
+// history of rec, and returns it.
 func (r *writeHistory) addTo(rec *checker.Recorder, revision listwatch.Version) *checker.History {
 	r.t.Helper()
 	eventually(r.t, "recorded writes", func() bool { return r.seen.Load() >= int64(revision) })

@@ -80,7 +80,7 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	front := httptest.NewServer(&watchserver.Server{Source: b})
 	remote := &client.Remote{URL: front.URL, Backoff: listwatch.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond}}
 	steady := startWatcher(t, rec, "steady", a)
-	// far switches from store b, behind remote, to store a when store b is closed.
+	// far uses store b through remote, and switches to store a when b is closed.
 	far := startWatcher(t, rec, "far", remote, a)
 
 	history := recordWrites(t, c.client, "/faults/things.example.com/", base)

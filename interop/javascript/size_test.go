@@ -22,7 +22,7 @@ const (
 	maxCompressedClient = 8 << 10
 )
 
-// esbuild runs esbuild with the arguments and returns what it printed.
+// esbuild runs esbuild with the arguments and returns its output.
 func esbuild(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer

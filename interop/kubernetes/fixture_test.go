@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 // waitTimeout limits the time that a test waits. Only failing tests wait that long.
 const waitTimeout = 2 * time.Minute
 
-// eventually calls the function done repeatedly until it returns true.
+// eventually calls done repeatedly until it returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	check := func(context.Context) (bool, error) { return done(), nil }

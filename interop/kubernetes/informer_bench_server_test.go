@@ -68,8 +68,8 @@ func runBenchServer(l linePipe, d dataset) error {
 	return updateOnRequest(l, "http://"+listener.Addr().String(), d, objects)
 }
 
-// updateOnRequest first sends the parameter line to the benchmark. Then, for every line that the
-// benchmark sends, it updates all objects and responds.
+// updateOnRequest sends line to the benchmark. Then, for every line that the benchmark sends, it
+// updates all objects and responds.
 func updateOnRequest(l linePipe, line string, d dataset, objects *store.Collection) error {
 	for round := 1; ; round++ {
 		if _, err := l.request(line); err != nil {

@@ -21,9 +21,9 @@ type usage struct {
 	Peak, Final uint64
 }
 
-// runBenchClient is the main function of a client process. It first reports the usage while it
-// receives the initial objects. On request it then reports the usage while it receives a change of
-// every object. A networkGate holds the changes back until the server has written all of them.
+// runBenchClient is the main function of a client process. It reports its usage while it receives
+// the initial objects and, on request, its usage while it receives a change of every object. A
+// networkGate holds the changes back until the server has written all of them.
 func runBenchClient(l linePipe, data, kind, url string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -118,8 +118,8 @@ func startMeter() *meter {
 	return m
 }
 
-// sample reads the size of the heap every millisecond. The heap grows by a few megabytes per
-// millisecond at most, so the measured peak is too low by that much at most.
+// sample reads the size of the heap every millisecond. In that time the heap grows by a few
+// megabytes at most, so the real peak is at most that much higher than the measured one.
 func (m *meter) sample() {
 	defer close(m.sampled)
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}

@@ -59,8 +59,8 @@ type scenario struct {
 // A scenarioServer is a server and the faults that it supports.
 type scenarioServer struct {
 	serverEndpoint
-	// restart stops the server, calls the function down, and starts the server again. If restart is
-	// nil, the scenario has no restart.
+	// restart stops the server, calls down, and starts the server again. If restart is nil, the
+	// server is not restarted.
 	restart func(down func())
 	// expire makes the server forget its history. If nil, the scenario loses no history.
 	expire func()
@@ -111,7 +111,7 @@ func (s *scenario) start() {
 	s.Cleanup(func() { stop(); <-ended })
 }
 
-// interrupt disconnects the informer for some time, and writes meanwhile.
+// interrupt disconnects the informer for some time, and writes while it is disconnected.
 func (s *scenario) interrupt() {
 	waitForAttempt := s.network.refuse()
 	if s.restart != nil {

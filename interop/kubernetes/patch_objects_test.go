@@ -29,8 +29,8 @@ func (g patchGenerator) object(t *schema.Type, depth int) jsonObject {
 	return o
 }
 
-// names returns the names of members for an object of type t. If t has more than 2*most fields,
-// names returns a random choice, whose size is approximately the parameter most.
+// names returns member names for an object of type t. If t has more than 2*most fields, names
+// chooses some of them at random, and returns about as many names as the value of most.
 func (g patchGenerator) names(t *schema.Type, most int) []string {
 	if t.AdditionalProperties != nil {
 		return g.words()

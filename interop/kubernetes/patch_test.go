@@ -35,8 +35,7 @@ type patchedKind struct {
 	goType any
 }
 
-// forEachKind calls f several times for each kind, with random numbers that the flag -seed
-// reproduces.
+// forEachKind calls f several times for each kind. The flag -seed reproduces the random numbers.
 func forEachKind(t *testing.T, f func(t *testing.T, s patchedKind, g patchGenerator)) {
 	for _, r := range kubeapi.DefaultResources() {
 		t.Run(r.Kind, func(t *testing.T) {

@@ -104,7 +104,7 @@ func compareWithApply(t *testing.T, own *schema.Type, seen map[*schema.Type]bool
 	}
 }
 
-// isAtomicList reports whether both schemas replace a list as a whole, which is the usual case and
+// isAtomicList reports whether both schemas replace a list as a whole. This is the default and
 // needs no extension.
 func isAtomicList(want smdschema.Atom, f schema.Field) bool {
 	return want.List != nil && want.List.ElementRelationship == smdschema.Atomic && f.ListExtensions() == nil

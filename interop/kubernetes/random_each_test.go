@@ -29,7 +29,7 @@ func (c *comparison) each(t *testing.T) (sequences int) {
 			t.Error("the create at the start of a sequence was answered in two ways")
 			return sequences
 		}
-		rest = rest[done-1:] // a sequence ends after a write that the servers answer differently
+		rest = rest[done-1:] // continue after the last step of the sequence that was run
 	}
 	return sequences
 }

@@ -41,7 +41,8 @@ const (
 // missingObject is a trait of requests for an object that one of the servers did not find.
 const missingObject = "missing object"
 
-// dryRunBesideBody is a trait of deletes that are a dry run only for our server.
+// dryRunBesideBody is a trait of deletes with dryRun in the query and a body. Kubernetes ignores
+// such a query, so only our server makes a dry run.
 const dryRunBesideBody = "dryRun beside a body"
 
 // exceptions explain all differences. No exception accepts that one server succeeds where the other

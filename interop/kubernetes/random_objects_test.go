@@ -42,12 +42,12 @@ func (t target) fill(text string) string {
 	return strings.NewReplacer("KEY", t.key(), "NAME", t.name, "KIND", kinds[t.plural]).Replace(text)
 }
 
-// A change changes one part of an object. In path, dots separate the names of nested members. The
-// field text is the JSON of the new value, or empty to delete the part.
+// A change changes one part of an object. In path, dots separate the names of nested members. text
+// is the JSON of the new value, or empty to delete the part.
 type change struct{ trait, path, text string }
 
-// usualChanges make valid objects; faults make objects that at least one server could refuse, or
-// that are unusual.
+// usualChanges make valid objects. faults make objects that are unusual, or that at least one
+// server could refuse.
 var (
 	usualChanges = []change{
 		{"", "metadata.labels", `{"app":"x"}`},

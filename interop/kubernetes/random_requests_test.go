@@ -56,7 +56,7 @@ func (r request) curl() string {
 // String returns the text that rapid prints.
 func (r request) String() string { return r.curl() }
 
-// admits reports whether r may get the trait. A request has one trait at most, because servers may
+// admits reports whether r may have the trait. A request has at most one trait, because servers may
 // report several faults in any order.
 func (r *request) admits(trait string) bool { return trait == "" || len(r.traits) == 0 }
 
@@ -92,7 +92,7 @@ func (t target) path() string {
 // verb returns the given verb with the subresource of t, such as get/status.
 func (t target) verb(verb string) string { return strings.TrimSuffix(verb+"/"+t.subresource, "/") }
 
-// key returns the name of t in references such as @list(gadgets), which comparedServer.resolve
+// key returns the name of t in references such as @uid(widgets/n/a), which comparedServer.resolve
 // replaces.
 func (t target) key() string {
 	return strings.Trim(t.plural+"/"+t.namespace, "/") + "/" + t.name
@@ -108,12 +108,12 @@ func collectionPath(plural, namespace string) string {
 // collectionKey returns the name of the collection at path in references; see target.key.
 func collectionKey(path string) string { return strings.TrimPrefix(path, "/apis/demo.example.com/v1/") }
 
-// A variant is one of several texts for a part of a request, such as its body or an option. An
-// empty trait marks the usual texts.
+// A variant is one of several texts for a part of a request, such as its body or an option. The
+// trait of usual texts is empty.
 type variant struct{ trait, text string }
 
-// pick returns the empty variant in the given percentage of cases (usual), and otherwise draws one
-// of the variants.
+// pick returns the empty variant with a probability of usual percent, and otherwise a random
+// element of variants.
 func pick(t *rapid.T, label string, usual int, variants ...variant) variant {
 	if len(variants) == 0 || rapid.IntRange(1, 100).Draw(t, label+"?") <= usual {
 		return variant{}
@@ -382,8 +382,8 @@ func genScale(t *rapid.T, to target) request {
 		to = target{plural: "widgets", namespace: "n", name: oneOf(t, "name", "a", "b")}
 	}
 	to.subresource = "scale"
-	// Not apply: this version of Kubernetes responds with 500 to each apply that changes the scale
-	// of a custom resource.
+	// Do not generate applies, because this version of Kubernetes responds with 500 to each apply
+	// that changes the scale of a custom resource.
 	verb := oneOf(t, "verb of scale", "get", "update", "patch")
 	r := request{verb: to.verb(verb), path: to.path()}
 	switch verb {

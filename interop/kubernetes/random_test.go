@@ -73,9 +73,9 @@ func TestRandomRequestsAreAnsweredAsInKubernetes(t *testing.T) {
 	}
 }
 
-// provoke handles each exception that has explained no difference yet. It runs sequences that end
-// with the verb and the trait of the exception, until the exception explains a difference. It
-// returns the number of sequences.
+// For each exception that has explained no difference yet, provoke runs sequences that end with its
+// verb and its trait, until the exception explains a difference. It returns the number of
+// sequences.
 func (c *comparison) provoke(t *testing.T) (sequences int) {
 	long := rapid.SliceOfN(genRequest(), 15, 30)
 	for _, e := range exceptions {
@@ -185,7 +185,7 @@ func (c *comparison) run(ctx context.Context, steps []request) (done int, err er
 
 // prepare must be called before r is sent. If r refers to the version of a list that has not been
 // requested yet, prepare requests that list. If Kubernetes may answer r from its cache, prepare
-// makes that cache as new as the data. The versions that r refers to do not become newer by that.
+// waits until the cache is up to date. It does not change the versions that r refers to.
 func (c *comparison) prepare(ctx context.Context, r request) error {
 	for _, m := range reference.FindAllStringSubmatch(r.query, -1) {
 		if m[1] != "list" || c.ours.values[m[0][1:]] != "" {

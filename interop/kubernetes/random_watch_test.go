@@ -13,8 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A watchScope describes the objects that a watch selects. With it, last creates an object that the
-// watch must report.
+// A watchScope describes the objects that a watch selects, so that last can create such an object.
 type watchScope struct {
 	target
 	labels string // the labels that the selector wants, or empty
@@ -179,7 +178,7 @@ func (s *comparedServer) endWatch(ctx context.Context, w *openWatch, scope watch
 		object, _ := v["object"].(map[string]any)
 		if v["type"] == "BOOKMARK" {
 			if !bytes.Contains(e, []byte("initial-events-end")) {
-				continue // each server sends bookmarks when it likes
+				continue // each server decides when it sends bookmarks
 			}
 			if meta, ok := object["metadata"].(map[string]any); ok {
 				meta["resourceVersion"] = ""

@@ -122,8 +122,8 @@ type relayTest struct {
 	written int                                    // the number of writes
 }
 
-// write creates, updates or deletes a widget, count times, and returns the version of the
-// last write.
+// write creates, updates or deletes a widget, count times, and returns the version of the last
+// create or update.
 func (s *relayTest) write(count int) string {
 	s.Helper()
 	widgets, last := s.direct.Namespace("default"), ""

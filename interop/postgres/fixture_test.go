@@ -46,7 +46,7 @@ func runSource(t conformance.T, pool *pgxpool.Pool, o watchcache.Options) *setti
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = s.Run(ctx) }) // Run returns only the error of ctx
+	running.Go(func() { _ = s.Run(ctx) }) // returns the error of ctx
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()

@@ -331,8 +331,9 @@ func startSharing(t *testing.T) *sharingServer {
 	return s
 }
 
-// checkBytes verifies that watches shared a compression history. For each compression, a watch must
-// have received fewer bytes per event than an event takes that is compressed separately.
+// checkBytes verifies that watches shared a compression history. With gzip and with
+// permessage-deflate, at least one watch must have received fewer bytes per event than a separately
+// compressed event has.
 func checkBytes(t *testing.T, watches []watchserver.Watch) {
 	t.Helper()
 	fewest := map[string]int64{}
@@ -354,8 +355,8 @@ func checkBytes(t *testing.T, watches []watchserver.Watch) {
 // own has at least that many bytes.
 const incompressible = 1024
 
-// write creates an object. It returns the line that the uncompressed watch prints for the object.
-// The parameter plain is the output of that watch.
+// write creates an object. It returns the line that the uncompressed watch, whose output is plain,
+// prints for the object.
 func write(t *testing.T, c *store.Collection, i int, plain *reading) string {
 	t.Helper()
 	text := ""

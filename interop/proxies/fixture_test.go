@@ -52,8 +52,7 @@ func startServer(t *testing.T) string {
 // A proxy is a program that stands between client and server.
 type proxy struct {
 	command string
-	// args returns the arguments with which the program runs in the foreground with a configuration
-	// file.
+	// args returns the arguments that run the program in the foreground with a configuration file.
 	args func(file, dir string) []string
 	// config is the configuration of the program. ADDR, PORT, SERVER and DIR are replaced by values
 	// of the test, and GLOBAL_FAULT, FRONT_FAULT and FAULT by the faults of a test case, if any.
@@ -86,7 +85,8 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 	defer log.Close()
 	cmd := exec.Command(path, p.args(file, dir)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// nginx starts child processes. In a process group of their own, all of them can be killed.
+	// nginx starts child processes. They are in the process group of the program, so that all of
+	// them can be killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	if err := cmd.Start(); err != nil {

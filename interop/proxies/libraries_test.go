@@ -102,8 +102,8 @@ func openNhooyr(mode nhooyr.CompressionMode) func(t *testing.T, address string) 
 	}
 }
 
-// openChromium watches with fetch, EventSource and WebSocket of one page. The reader returns an
-// event when all three have received it.
+// openChromium opens a page that watches with fetch, EventSource and WebSocket. The returned reader
+// contains an event when all three have received it.
 func openChromium(t *testing.T, address string) io.Reader {
 	u, err := url.Parse(address)
 	if err != nil {

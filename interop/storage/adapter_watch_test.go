@@ -95,8 +95,8 @@ func (w *watcher) sendAll(ctx context.Context, source listwatch.Watcher) error {
 	return nil
 }
 
-// next calls source.Next. If bookmarks are requested, it returns a bookmark after
-// bookmarkInterval without an event.
+// next calls source.Next. If bookmarks are requested, next returns a bookmark after
+// bookmarkInterval without an event, provided that the position of the watch has advanced.
 func (w *watcher) next(ctx context.Context, source listwatch.Watcher, batch []listwatch.Event) (int, error) {
 	if !w.bookmarks {
 		return source.Next(ctx, batch)

@@ -96,8 +96,8 @@ func (s *Storage) suggested(ctx context.Context, path string, o runtime.Object) 
 	return &baseState{stored: d.Seal(listwatch.Version(version)), object: o.DeepCopyObject()}, nil
 }
 
-// errReread makes retryOnConflict call write again with the current state. The function write
-// returns errReread if the write would change nothing, but the state may be outdated.
+// errReread makes retryOnConflict call write again with the current state. write returns errReread
+// if it would change nothing, but the state may be outdated.
 var errReread = &listwatch.Error{Code: listwatch.Conflict}
 
 // retryOnConflict calls write with st or, if st is nil, with the current state. If write returns a

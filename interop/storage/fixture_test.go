@@ -41,8 +41,8 @@ type fixture struct {
 	lags  bool              // whether the database is a laggingDatabase
 }
 
-// A laggingDatabase has collections that receive their writes independently. So, in one collection,
-// a list that accepts any version may be older than the newest write in another collection.
+// A laggingDatabase has collections that receive their writes independently. Therefore a list of
+// one collection that accepts any version may be older than the newest write to another collection.
 type laggingDatabase interface{ lags() }
 
 var podResource = store.CollectionSpec{
@@ -88,7 +88,7 @@ func (f *fixture) advance(ctx context.Context, t *testing.T) int64 {
 }
 
 // compact compacts the history before resourceVersion. It also increases the version of the
-// database, because Kubernetes' compactor writes a record of its own to etcd.
+// database, as Kubernetes' compactor does by writing a record to etcd.
 func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	v, err := listwatch.ParseVersion(resourceVersion)

@@ -143,7 +143,7 @@ func (o *options) configs(dir string) ([]*embed.Config, error) {
 }
 
 // urls returns the URLs of the members for clients and for each other. If there are several
-// members, each uses two consecutive ports, and the first member has the usual ports of etcd.
+// members, each uses two consecutive ports, starting with the port of clientURL.
 func (o *options) urls() (clients, peers []url.URL, err error) {
 	if o.members == 1 {
 		// A single member has no peers, but etcd requires the URL.

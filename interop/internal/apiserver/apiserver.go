@@ -113,8 +113,8 @@ func StartWith(t testing.TB, opts Options) *Server {
 }
 
 // Shutdown shuts the server down as kube-apiserver does after SIGTERM, and returns when it has
-// ended. Only the first call has an effect. A Server is shut down at the end of its test at the
-// latest.
+// ended. Only the first call has an effect. At the end of its test, a Server is shut down
+// automatically.
 func (s *Server) Shutdown() { s.shutdown() }
 
 // configure converts options to a configuration, without the features that need a kube-apiserver:

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// serve serves the handler of g with an http.Server that configure sets up, at the listener of g.
-// The caller must call serve after g.PrepareRun and before RunWithContext, which still decides when
-// the server shuts down. After RunWithContext has returned, the caller must call stop, which waits
-// until all requests have ended.
+// serve serves the handler of g at the listener of g, with an http.Server that configure sets up.
+// Call serve after g.PrepareRun and before RunWithContext, which still decides when the server
+// shuts down. After RunWithContext has returned, call stop, which waits until all requests have
+// ended.
 func serve(g *server.GenericAPIServer, configure func(*http.Server)) (stop func(), err error) {
 	secure := g.SecureServingInfo
 	listener, idle := secure.Listener, &idleListener{addr: secure.Listener.Addr(), closed: make(chan struct{})}

@@ -141,8 +141,8 @@ func newProcess(t testing.TB, i int) *Process {
 }
 
 // StartCluster starts an etcd of n members, each in a separate process. If n > 1, members take
-// snapshots often. Each member listens at a URL for the other members. If via is not nil, member i
-// advertises via(i, peer) to them, where peer is that URL.
+// snapshots often. If via is not nil, member i advertises the URL via(i, peer) to the other
+// members, instead of peer, the URL at which it listens for them.
 func StartCluster(t testing.TB, n int, via func(i int, peer string) string) []*Process {
 	t.Helper()
 	members := make([]*Process, n)

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Filter is called for each response of one watch. It decides which responses the client receives
-// in place of that one, and passes them to send. Only one goroutine calls it.
+// A Filter is called for each response, got, of one watch. In place of got, the client receives the
+// responses that the Filter passes to send. Only one goroutine calls it.
 type Filter func(got *pb.WatchResponse, send func(*pb.WatchResponse))
 
 // A Proxy forwards requests to etcd. It can change the responses of watches, in order to

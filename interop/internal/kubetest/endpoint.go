@@ -53,8 +53,7 @@ func (e *endpoint) listen() error {
 	return nil
 }
 
-// stop closes the listener first, so that clients cannot reconnect, and then all
-// connections.
+// stop closes the listener and then all connections, so that clients cannot reconnect.
 func (e *endpoint) stop() {
 	_ = e.listener.Close()
 	<-e.served

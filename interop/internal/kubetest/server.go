@@ -144,8 +144,8 @@ func (s *Server) CutWhile(do func()) {
 	s.clear.cut(func() { s.tls.cut(do) })
 }
 
-// Restart closes the listeners and all connections, calls the function down if it is not nil, and
-// listens at the same addresses again. It keeps the store.
+// Restart closes the listeners and all connections, calls down if it is not nil, and listens at the
+// same addresses again. It keeps the store.
 func (s *Server) Restart(down func()) {
 	s.t.Helper()
 	s.stop()
@@ -155,9 +155,9 @@ func (s *Server) Restart(down func()) {
 	s.listen()
 }
 
-// IsLostConnection reports whether a request of client-go failed with err before it got a response,
-// other than by its context. That can happen to the first request after Restart, because the client
-// may not have noticed yet that its HTTP/2 connection is closed.
+// IsLostConnection reports whether err means that a request of client-go failed before it got a
+// response, although its context had not ended. That can happen to the first request after Restart,
+// because the client may not have noticed yet that its HTTP/2 connection is closed.
 func IsLostConnection(err error) bool {
 	failed, ok := errors.AsType[*url.Error](err)
 	return ok && !errors.Is(failed, context.Canceled) && !errors.Is(failed, context.DeadlineExceeded)

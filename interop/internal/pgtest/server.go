@@ -83,8 +83,8 @@ func findBinaries(t testing.TB) string {
 	return ""
 }
 
-// unprivileged returns the user as which PostgreSQL runs, or nil if it is the current user.
-// PostgreSQL refuses to run as root.
+// unprivileged returns the user that PostgreSQL runs as, or nil for the current user. PostgreSQL
+// refuses to run as root.
 func unprivileged(t testing.TB) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
