@@ -29,8 +29,8 @@ type Instance struct {
 	App                string `json:"app"`
 }
 
-// A scaler creates and deletes instances until each app has as many as it declares. It reads
-// from informers, which costs the server nothing, and writes to the store or the server of the
+// A scaler creates and deletes instances until each app has the declared number. It reads from
+// informers, so that reads send no requests, and writes to the store or the server of the
 // instances.
 type scaler struct {
 	apps      *informer.Informer[App]
@@ -53,7 +53,8 @@ func newScaler(apps listwatch.Source, instances listwatch.Store) (*scaler, error
 	if err != nil {
 		return nil, err
 	}
-	// If somebody else deletes an instance, its app must be reconciled.
+	// Reconcile the app of each instance that changes, because another program may delete
+	// instances.
 	controller.Enqueue(s.instances, &s.queue, func(i Instance) []listwatch.Key {
 		return []listwatch.Key{{Name: i.App}}
 	})
@@ -116,7 +117,7 @@ func (s *scaler) reconcile(ctx context.Context, key listwatch.Key) error {
 	return s.instances.WaitForVersion(ctx, written)
 }
 
-// number returns n if name is "app-n", and -1 otherwise.
+// number returns n if name is app followed by "-n", and -1 otherwise.
 func number(app, name string) int {
 	text, ok := strings.CutPrefix(name, app+"-")
 	n, err := strconv.Atoi(text)

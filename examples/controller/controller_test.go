@@ -21,8 +21,8 @@ import (
 	"github.com/listwatch/listwatch/typed"
 )
 
-// The instances must match the declared replicas, whatever happens to the connections of the
-// informers.
+// The instances must match the declared replicas, however often the informers lose their
+// connections.
 func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		apps, instances := memory.New[App](), memory.New[Instance]()
@@ -70,7 +70,7 @@ func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 	})
 }
 
-// injectFault makes the source fail in a random way, or ends its failures.
+// injectFault injects a random fault into the source, ends its faults, or lets time pass.
 func injectFault(t *testing.T, source *listwatchtest.Source) {
 	switch rand.IntN(20) {
 	case 0:

@@ -1,5 +1,5 @@
-// Command controller runs the number of instances that each app declares. It shows a controller
-// with two informers for its reads and one function that is called again until it succeeds.
+// Command controller runs as many instances of each app as the app declares. It shows a controller
+// that reads from two informers and retries its reconcile function until it succeeds.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 // what the controller does, until ctx ends.
 func demo(ctx context.Context, out io.Writer) error {
 	apps, instances := memory.New[App](), memory.New[Instance]()
-	// Each of the two could also be a client.Remote: a controller takes a store and a URL alike.
+	// Both collections could also be client.Remotes, because newScaler takes a Source and a Store.
 	s, err := newScaler(apps, instances.Store)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func demo(ctx context.Context, out io.Writer) error {
 	return s.run(ctx, 2)
 }
 
-// declare calls the function set with another number of replicas every two seconds, until ctx ends.
+// declare calls set with another number of replicas every two seconds, until ctx ends.
 func declare(ctx context.Context, set func(replicas int) error) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()

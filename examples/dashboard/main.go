@@ -46,17 +46,17 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// newHandler serves the page, the JavaScript client, the flags, and the action of the buttons.
+// newHandler serves the page, the JavaScript client, the flags, and the requests of the buttons.
 func newHandler(flags typed.Collection[Flag]) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(page) // an error means that the browser has left
+		_, _ = w.Write(page) // an error means that the browser has disconnected
 	})
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
 	mux.Handle("GET /flags", &watchserver.Server{Source: flags})
 	mux.HandleFunc("POST /flags/{name}/toggle", func(w http.ResponseWriter, r *http.Request) {
-		if !transport.OriginAllowed(r, nil) { // another site must not press the buttons
+		if !transport.OriginAllowed(r, nil) { // reject requests from pages of other sites
 			http.Error(w, "requests from pages of other origins are not allowed", http.StatusForbidden)
 			return
 		}

@@ -35,8 +35,8 @@ var transports = map[string]func(transport.Network) transport.Client{
 	"longpoll":  func(n transport.Network) transport.Client { return &longpoll.Client{Network: n} },
 }
 
-// collections holds functions that create a collection with one object. They also return the
-// function write, each call of which makes 20 changes (the constant writes).
+// collections holds functions that create a collection with one object. Each call of the returned
+// function write makes 20 changes (the constant writes).
 var collections = map[string]func(t *testing.T) (source listwatch.Source, write func()){
 	"mapstore": newMapStore, "slicesource": newSliceSource,
 }
@@ -92,8 +92,8 @@ func newSliceSource(t *testing.T) (listwatch.Source, func()) {
 	}
 }
 
-// A client receives the events of every collection unchanged, whatever transport and framing
-// carry them.
+// A client receives the events of every collection unchanged, over every transport and in every
+// framing.
 func TestEveryCombination(t *testing.T) {
 	for collection, open := range collections {
 		for transport, dial := range transports {
@@ -114,7 +114,7 @@ func TestEveryCombination(t *testing.T) {
 	}
 }
 
-// serve serves source in memory, and makes remote a client of that server.
+// serve serves source on an in-memory network, and connects remote to the server.
 func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial func(transport.Network) transport.Client) {
 	t.Helper()
 	offer, err := framing.NewRegistry(framers...)
@@ -152,7 +152,7 @@ func testWatch(t *testing.T, source, remote listwatch.Source, write func()) {
 		})
 		watchers[i] = w
 	}
-	synctest.Wait() // the watches have begun
+	synctest.Wait() // until the watches have started
 	write()
 	want, got := read(t, watchers[0]), read(t, watchers[1])
 	for i, w := range want {

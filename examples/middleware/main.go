@@ -43,7 +43,7 @@ func main() {
 		defer close(stopped)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = settings.Drain(ctx) // Shutdown does not know hijacked connections
+		_ = settings.Drain(ctx) // Shutdown ignores hijacked connections
 		_ = srv.Shutdown(ctx)
 	})
 	if err := srv.ListenAndServe(); err != http.ErrServerClosed {

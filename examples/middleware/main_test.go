@@ -34,8 +34,8 @@ type service struct {
 	settings typed.Collection[Setting]
 	metrics  *prometheus.Registry
 	spans    *tracetest.SpanRecorder
-	ended    chan watchserver.Watch // receives from the Trace each watch that has ended
-	done     chan struct{}          // receives when all middleware of a watch has returned
+	ended    chan watchserver.Watch // receives each ended watch from the Trace
+	done     chan struct{}          // receives a value when all middleware of a watch has returned
 
 	mu  sync.Mutex
 	log bytes.Buffer // guarded by mu
@@ -48,7 +48,7 @@ func (s *service) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-// start starts a server with the program's router. The middleware outer wraps the router.
+// start starts a server with the program's router, wrapped in outer.
 func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*http.Server)) *service {
 	s := &service{
 		T: t, settings: memory.New[Setting](), metrics: prometheus.NewRegistry(), spans: tracetest.NewSpanRecorder(),
@@ -68,7 +68,7 @@ func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*
 	}
 	srv := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
 	configure(srv)
-	go srv.Serve(l) // Close ends it
+	go srv.Serve(l) // returns after Close
 	t.Cleanup(func() { srv.Close() })
 	s.url = "http://" + l.Addr().String()
 	return s
@@ -139,7 +139,7 @@ func TestMiddlewareSeesTheWholeWatch(t *testing.T) {
 	}
 }
 
-// When the client leaves, the handler must return normally, because middleware such as promhttp
+// If the client disconnects, the handler must return normally, because middleware such as promhttp
 // reports nothing about a handler that panics.
 func TestMiddlewareSeesThatTheClientLeaves(t *testing.T) {
 	for _, path := range paths {

@@ -116,7 +116,7 @@ func TestPollsEndWhenTheyAreUseful(t *testing.T) {
 		start := time.Now()
 		f.create("a", 0)
 		f.next()
-		synctest.Wait() // otherwise the same poll could have both events
+		synctest.Wait() // otherwise the same poll could return both events
 		f.create("b", 0)
 		f.next()
 		if waited := time.Since(start); waited > time.Millisecond {

@@ -1,10 +1,10 @@
 // Package longpoll is a transport by long polling, for clients behind proxies that buffer
 // responses until they end.
 //
-// A poll is a watch with the header "Listwatch-Poll: 1" whose response soon ends: as soon as it has
-// an event, or after [Server].Wait, but never within the initial events. The client then sends the
-// next poll, from the version of the last event or bookmark, as after the clean end of any watch.
-// So the server keeps no state between polls, and another server can answer the next one.
+// A poll is a watch with the header "Listwatch-Poll: 1". Its response ends when it contains an
+// event, or after [Server].Wait, but never before all initial events have been sent. The client
+// then resumes with the next poll, as after the clean end of any watch. The server keeps no state
+// between polls, so another server can answer the next one.
 //
 // A [client.Remote] needs a negative Backoff.Min, so that it polls again at once.
 //
@@ -31,8 +31,8 @@ const DefaultWait = 20 * time.Second
 
 // A Server is the server half of the transport. The zero value is ready to use.
 type Server struct {
-	// Wait is the time after which a poll without an event ends. If zero, DefaultWait is used. A
-	// poll whose initial events take longer ends after them.
+	// Wait is the time after which a poll without an event ends. If zero, DefaultWait is used. If
+	// sending the initial events takes longer, the poll ends after them.
 	Wait time.Duration
 }
 

@@ -1,4 +1,4 @@
-// Package mapstore is a store in a Go map. It implements [store.Backend] in the shortest way: Get
+// Package mapstore is a store in a Go map. It implements [store.Backend] as simply as possible: Get
 // reads the map, and a [slicesource.Source] serves lists and watches.
 package mapstore
 
@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// DefaultHistoryBytes is the history that a store keeps by default.
+// DefaultHistoryBytes is the default limit of a store's history.
 const DefaultHistoryBytes = 64 << 20
 
 // A Backend keeps the objects of one collection in a map.

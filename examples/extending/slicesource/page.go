@@ -20,7 +20,7 @@ type token struct {
 }
 
 func (t token) String() string {
-	data, _ := json.Marshal(t) // a token has only numbers and strings
+	data, _ := json.Marshal(t) // a token contains only numbers and strings, so there is no error
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
@@ -52,8 +52,9 @@ func page(objects []*listwatch.Object, v listwatch.Version, limit int, from toke
 	return p
 }
 
-// expiredList is the error of a list at a version before floor. If the request had a continue
-// token, the error contains another token, with which the list continues at the newest version.
+// expiredList returns the error for a list at version v, which is before floor. If the request had
+// a continue token, the error contains another token, with which the list continues at the newest
+// version.
 func expiredList(v, floor listwatch.Version, from token) error {
 	e := expired(v, floor)
 	if from.Version > 0 {

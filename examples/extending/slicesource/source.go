@@ -1,6 +1,6 @@
 // Package slicesource is a [listwatch.Source] over a slice of writes. It keeps every guarantee of a
-// Source in the shortest way: each list replays the slice, and a watcher is a position in the
-// slice. So the package suits small collections, or collections that are written once.
+// Source as simply as possible: each list replays the slice, and a watcher is a position in the
+// slice. Use it for collections that are small or are written only once.
 package slicesource
 
 import (
@@ -35,8 +35,8 @@ var (
 	_ listwatch.Describer = (*Source)(nil)
 )
 
-// New returns an empty Source. The parameter start is its version, which must not be zero. After
-// every restart d must have a new Epoch, unless the same writes are appended again.
+// New returns an empty Source whose version is start, which must not be zero. After every restart d
+// must have a new Epoch, unless the same writes are appended again.
 func New(d listwatch.Description, start listwatch.Version) *Source {
 	return &Source{description: d, floor: start, newest: start, wakers: make(map[*watcher]func())}
 }
@@ -58,8 +58,8 @@ func (s *Source) Append(w Write) {
 	}
 }
 
-// Compact replaces the writes up to v with creations of the objects that existed at v. From then
-// on, lists and watches of older versions are Expired.
+// Compact replaces the writes up to v with creations of the objects that existed at v. After that,
+// lists and watches of older versions fail with Expired.
 func (s *Source) Compact(v listwatch.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
