@@ -39,7 +39,8 @@ type watcher struct {
 
 var _ reflector.Releaser = (*watcher)(nil)
 
-// The limits of the queue. It accepts at least one batch of events, however large.
+// The limits of the queue. A batch of events is queued as a whole, so the last batch may exceed
+// them.
 const (
 	queueEvents = 256
 	queueBytes  = 1 << 20

@@ -272,8 +272,8 @@ func (d *DeltaFIFO[T]) Synced() <-chan struct{} {
 }
 
 // Version returns the version up to which everything was popped and handled. It never decreases,
-// except after a Replace at a version lower than one received before: then the versions may have
-// started over (a new epoch), and Version is zero until all of the new state is handled.
+// except after a Replace at a version lower than a version received before: then the versions may
+// have started over (a new epoch), and Version is zero until all of the new state is handled.
 func (d *DeltaFIFO[T]) Version() listwatch.Version {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -44,8 +44,8 @@ type Reflector[T any] struct {
 	Query listwatch.Query
 	// Decode converts an object to a value. If nil, the result is the same as the result of
 	// [listwatch.Decode], but decoding is faster. If T is *listwatch.Object, the value is the
-	// object itself. A Decode function may keep the object or parts of it, which prevents the
-	// source from reusing the object's memory.
+	// object itself. A Decode function may keep the object or parts of it, so the source does not
+	// reuse the object's memory if Decode is set.
 	Decode func(*listwatch.Object) (T, error)
 	// Transform changes a value before it is stored, for example to drop fields that the
 	// program does not use. It is called once for each object received. If nil, values are

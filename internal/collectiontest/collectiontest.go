@@ -32,7 +32,7 @@ type fixture struct {
 	isRemote              bool // errors come from a server
 }
 
-// Run tests a collection of the kind ConfigMap, with new objects in the namespace. Some servers
+// Run tests maps, a collection of the kind ConfigMap, with new objects in namespace. Some servers
 // require apiVersion and kind in each object; if apiVersion is empty, the objects have neither.
 func Run(t *testing.T, maps listwatch.Store, apiVersion, namespace string) {
 	_, isRemote := maps.(*client.Remote)

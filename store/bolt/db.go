@@ -72,9 +72,10 @@ func (db *DB) Path() string { return db.path }
 // RealPath returns the absolute path of the file, without symbolic links.
 func (db *DB) RealPath() string { return db.realPath }
 
-// Compact drops all history: a watch that starts at any version but the newest is Expired.
-// Open watches that have read every event continue. The history is removed from the file
-// afterwards, a few records after each write. The file does not get smaller; see [DB.Shrink].
+// Compact drops all history: a watch that starts at any version but the newest is Expired. Open
+// watches that have read every event continue. The committer then removes the history from the
+// file, a limited number of records in each transaction. The file does not get smaller; see
+// [DB.Shrink].
 func (db *DB) Compact() {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -8,10 +8,11 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// KubernetesLayout returns the path at which kube-apiserver stores a collection below its
-// prefix /registry. That is group/plural for custom resources, the plural for its own
-// resources, and an older name for a few of them. Custom resources are JSON. kube-apiserver
-// stores its own resources as Protocol Buffers by default, which this package cannot read.
+// KubernetesLayout returns the path at which kube-apiserver stores a collection below its prefix
+// /registry. That is group/plural for custom resources and for the groups apiextensions.k8s.io
+// and apiregistration.k8s.io, the plural for its other resources, and an older name for a few of
+// them. Custom resources are JSON. kube-apiserver stores its own resources as Protocol Buffers by
+// default, which this package cannot read.
 func KubernetesLayout(s store.CollectionSpec) string {
 	s = s.WithDefaults()
 	group := s.Group()
