@@ -80,9 +80,9 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	return err
 }
 
-// patchTypes returns the media types of patches for objects with the schema t. Strategic
-// merge patches need a schema, which determines the lists to merge. Without a schema they are
-// rejected, as Kubernetes does for custom resources.
+// patchTypes returns the media types of patches for objects with the schema t. Strategic merge
+// patches need a schema, which determines the lists to merge. Without a schema they are rejected,
+// as in Kubernetes for custom resources.
 func patchTypes(t *schema.Type) []string {
 	if t == nil {
 		return []string{jsonPatchType, mergePatchType, applyPatchType, applyCBORPatchType}

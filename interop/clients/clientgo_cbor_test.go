@@ -185,7 +185,7 @@ func TestInformersUseCBOR(t *testing.T) {
 	}
 }
 
-// Discovery works although the client prefers CBOR: the server describes resources in JSON.
+// The server describes resources in JSON, even to a client that prefers CBOR.
 func TestDiscoveryWorksIfClientPrefersCBOR(t *testing.T) {
 	preferCBOR(t)
 	d := kubetest.Must(discovery.NewDiscoveryClientForConfig(kubetest.Start(t).Config(kubetest.HTTP1)))(t)

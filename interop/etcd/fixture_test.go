@@ -82,9 +82,9 @@ type resumingWatcher struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	sources    []listwatch.Source // successive sessions use successive sources
-	version    listwatch.Version  // the last version seen
-	change     listwatch.Version  // the newest version of a write seen
-	expired    int                // the number of times that the version had expired
+	version    listwatch.Version  // the version of the last event or bookmark
+	change     listwatch.Version  // the version of the newest write that was seen
+	expired    int                // the number of watches that found their version expired
 	endSession context.CancelFunc
 
 	cancel context.CancelFunc // ends run

@@ -19,9 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The test gives the http.Client of client-go to our client. That http.Client adds credentials and
-// certificates in RoundTrippers that wrap each other, so our client must send all requests through
-// them.
+// Our client uses the http.Client of client-go, whose RoundTrippers add credentials and
+// certificates. Therefore our client must send all requests through them.
 func TestCollectionWritesToKubernetes(t *testing.T) {
 	server := apiserver.Start(t)
 	maps := schema.GroupVersionResource{Group: relayGroup, Version: "v1", Resource: "configmaps"}

@@ -72,6 +72,6 @@ func (p *program) start(args ...string) {
 
 // kill ends the program with SIGKILL.
 func (p *program) kill() {
-	_ = p.cmd.Process.Kill() // if it has ended already, Wait returns
-	_ = p.cmd.Wait()         // it reports that the process was killed
+	_ = p.cmd.Process.Kill() // fails only if the process has already exited
+	_ = p.cmd.Wait()         // the error is that the process was killed
 }

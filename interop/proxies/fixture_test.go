@@ -145,7 +145,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(buildFolder) // files that remain are in the folder for temporary files
+	_ = os.RemoveAll(buildFolder) // any remaining files are in the temporary directory
 	os.Exit(code)
 }
 

@@ -40,7 +40,7 @@ func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, binaries: findBinaries(t)}
 	var err error
-	// The path of a socket must be short, so t.TempDir does not suit.
+	// The path of t.TempDir may be too long for a Unix socket.
 	if s.dir, err = os.MkdirTemp("", "listwatch-pg-"); err != nil {
 		t.Fatal(err)
 	}

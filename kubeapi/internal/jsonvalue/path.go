@@ -12,7 +12,7 @@ import (
 // unions, scripts and recursion are not supported.
 type Path []pathStep
 
-// A pathStep leads from a value to one or several of its parts.
+// A pathStep selects one or several parts of a value.
 type pathStep struct {
 	kind  stepKind
 	name  string   // name of a member, or the string that a filter compares with
