@@ -133,8 +133,10 @@ const maxUpdateTries = 100
 // it read.
 //
 // Members that T does not have are kept, because Update writes the object that it read, with only
-// the modifications of change. A modified array replaces the old array as a whole.
-// metadata.resourceVersion and uid keep their values, whatever change does with them.
+// the modifications of change. A modified array replaces the old array as a whole, and an object
+// that the value no longer has, such as a nil pointer or a zero struct with the option omitzero, is
+// removed as a whole. metadata.resourceVersion and uid keep their values, whatever change does with
+// them, if the object that was read has them.
 func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	for try := 1; ; try++ {
 		old, err := c.Store.Get(ctx, key)

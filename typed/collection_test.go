@@ -119,6 +119,28 @@ func TestUpdateKeepsMembersThatTypeLacks(t *testing.T) {
 	}
 }
 
+// A struct with the option omitzero is absent from the JSON of a value in which it is zero.
+func TestUpdateKeepsMembersOfOmittedStructs(t *testing.T) {
+	_, c := newFlags(t)
+	type scaled struct {
+		listwatch.Metadata `json:"metadata"`
+		Spec               struct {
+			Replicas int `json:"replicas,omitempty"`
+		} `json:"spec,omitzero"`
+	}
+	o, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"},"spec":{"image":"nginx"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := typed.Collection[scaled]{Store: c}
+	if _, err := all.Update(t.Context(), o.Key, func(s *scaled) error { s.Spec.Replicas = 3; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if o, err = c.Get(t.Context(), o.Key); err != nil || !strings.Contains(string(o.Data), `"spec":{"image":"nginx","replicas":3}`) {
+		t.Errorf("got %s, %v, want the image and three replicas", o.Data, err)
+	}
+}
+
 // The function passed to Update may assign a whole value, with the metadata of another object.
 func TestUpdateIgnoresChangesOfTheIdentity(t *testing.T) {
 	flags, _ := newFlags(t)

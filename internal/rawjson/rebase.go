@@ -8,7 +8,8 @@ import (
 // Rebase compares two JSON documents, before and after, applies the differences to a third
 // document, doc, and returns the result. All three must be compact. It compares objects member by
 // member, and other values as a whole. Members of doc that are absent from both other documents
-// stay unchanged, including their order and spelling. Two members with the same name are an error.
+// stay unchanged, including their order and spelling. An object that only before lacks counts as an
+// empty object there. Two members with the same name are an error.
 // Rebase does not modify its arguments, but may return doc or after.
 //
 // It is for a writer that knows only some members of an object. Then doc is the complete object,
@@ -31,6 +32,9 @@ func Rebase(doc, before, after []byte) ([]byte, error) {
 	kept := members[:0]
 	for _, m := range members {
 		b, a := inBefore[m.Name], inAfter[m.Name]
+		if b == nil && m.Value[0] == '{' && a != nil {
+			b = []byte("{}") // the writer omits an object if all members that it knows are zero
+		}
 		switch {
 		case a != nil && b != nil:
 			value, err := Rebase(m.Value, b, a)

@@ -12,6 +12,8 @@ func TestRebaseAppliesOnlyTheChanges(t *testing.T) {
 		{"a member", `{"b":2,"a":1.0}`, `{"a":1}`, `{"a":3}`, `{"b":2,"a":3}`},
 		{"a new member", `{"b":2}`, `{}`, `{"a":3}`, `{"b":2,"a":3}`},
 		{"a member that the type did not show", `{"a":false,"b":2}`, `{}`, `{"a":true}`, `{"a":true,"b":2}`},
+		{"an object that the type did not show", `{"s":{"x":1,"n":0}}`, `{}`, `{"s":{"n":3,"m":4}}`, `{"s":{"x":1,"n":3,"m":4}}`},
+		{"an array that the type did not show", `{"s":[{"x":1}]}`, `{}`, `{"s":{"n":3}}`, `{"s":{"n":3}}`},
 		{"a removed member", `{"a":1,"b":2}`, `{"a":1}`, `{}`, `{"b":2}`},
 		{"the last member", `{"a":1}`, `{"a":1}`, `{}`, `{}`},
 		{"within an object", `{"s":{"x":9007199254740993,"n":1},"t":0}`, `{"s":{"n":1}}`, `{"s":{"n":2}}`, `{"s":{"x":9007199254740993,"n":2},"t":0}`},
