@@ -108,6 +108,15 @@ func (r *response) receive(wait bool) (frame framing.WatchEvent, ok bool, err er
 	return frame, ok, err
 }
 
+// JoinsEvents reports whether Next returns the events together that the server has sent together,
+// as far as they have arrived. A compressed stream and a WebSocket return many of them one by one.
+// The relay uses JoinsEvents.
+func (r *response) JoinsEvents() bool {
+	_, isBuffered := r.receiver.(framing.Buffered)
+	h := r.receiver.Header()
+	return isBuffered && h.Get("Content-Encoding") == "" && h.Get("Sec-WebSocket-Accept") == ""
+}
+
 // event converts a frame to an event.
 func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
 	e, err := frame.TrustedEvent()

@@ -286,6 +286,9 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 		"ADDED for an existing object": func(o *origin) listwatch.Event {
 			return listwatch.Event{Type: listwatch.Added, Version: o.db.Version() + 1, Object: &listwatch.Object{Key: listwatch.Key{Namespace: "default", Name: "a"}}}
 		},
+		"an object without a name": func(o *origin) listwatch.Event {
+			return listwatch.Event{Type: listwatch.Added, Version: o.db.Version() + 1, Object: &listwatch.Object{Version: o.db.Version() + 1}}
+		},
 		"a second event of a version": func(o *origin) listwatch.Event {
 			return listwatch.Event{Type: listwatch.Added, Version: o.db.Version(), Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}}
 		},

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -10,52 +12,97 @@ import (
 )
 
 // A logWriter writes the events of the upstream into the log of the newest epoch.
+//
+// Another program may change several keys in one transaction, so several events can have the same
+// version. The log must receive them together, because readers that have reached a version assume
+// that they have all its changes. But a Watcher may return them one by one, and no event says that
+// it is the last one of its version. So the logWriter holds the changes of the newest version until
+// an event or bookmark of a later version shows that they are complete, or until holdTime passes
+// without an event. It does not delay a single change if the Watcher joins events and no version
+// has had a second change so far: if a second one arrives late, the log is incomplete once, and
+// from then on every change is held.
 type logWriter struct {
 	// Immutable after construction.
 	relay *Relay
 
-	// Owned by the Reflector.
+	mu sync.Mutex
+	// Guarded by mu.
 	state      []*listwatch.Object // the initial events so far
-	changes    []watchcache.Change // reused by append
+	held       []watchcache.Change // the changes of one version that are not in the log yet
+	heldUntil  time.Time           // the time at which release writes held to the log
+	timer      *time.Timer         // calls release; nil before the first change
+	failure    error               // the error of release, which Take returns
+	shared     bool                // a version had several changes
 	newest     listwatch.Version   // the version of the newest state or event in the log
 	incomplete bool                // the log lacks changes of its newest version
 }
 
+// holdTime is the time for which the changes of one version are held after the last one. A server
+// sends these changes back to back.
+const holdTime = 2 * time.Millisecond
+
 var _ reflector.Sink = (*logWriter)(nil)
 
 // Begin implements [reflector.Sink].
-func (l *logWriter) Begin() { l.state = nil }
+func (l *logWriter) Begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The held changes may be incomplete, and the new state contains them.
+	l.drop()
+	l.state, l.failure = nil, nil
+}
 
-// Take implements [reflector.Sink]. It appends all changes of a version to the log at once.
-func (l *logWriter) Take(events []listwatch.Event) error {
+// Take implements [reflector.Sink]. It writes all changes of a version to the log at once.
+func (l *logWriter) Take(events []listwatch.Event) (err error) {
 	l.relay.monitor.heard()
-	for len(events) > 0 {
-		n := 1
-		var err error
-		switch e := events[0]; {
-		case e.Initial:
-			l.state = append(l.state, e.Object)
-		case e.Type == listwatch.Synced:
-			err = l.synced(e)
-		case e.Type == listwatch.Bookmark:
-			err = l.bookmark(e)
-		default:
-			for n < len(events) && isChange(events[n]) && events[n].Version == e.Version {
-				n++
-			}
-			err = l.append(events[:n])
-		}
-		if err != nil {
-			l.relay.upstream.skipBackfill()
-			return err
-		}
-		events = events[n:]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for err = l.failure; err == nil && len(events) > 0; events = events[1:] {
+		err = l.take(events[0])
+	}
+	if err == nil && len(l.held) == 1 && !l.shared && l.relay.upstream.joinsEvents() {
+		err = l.flush()
+	}
+	if err != nil {
+		l.drop() // a change of the same version is missing
+		l.relay.upstream.skipBackfill()
+		return err
+	}
+	if len(l.held) > 0 {
+		l.startTimer()
 	}
 	return nil
 }
 
-func isChange(e listwatch.Event) bool {
-	return e.Type != listwatch.Bookmark && e.Type != listwatch.Synced && !e.Initial
+// startTimer makes release write the held changes after holdTime. The caller must hold l.mu.
+func (l *logWriter) startTimer() {
+	l.heldUntil = time.Now().Add(holdTime)
+	if l.timer == nil {
+		l.timer = time.AfterFunc(holdTime, l.release)
+	} else {
+		l.timer.Reset(holdTime)
+	}
+}
+
+// take handles one event. The caller must hold l.mu.
+func (l *logWriter) take(e listwatch.Event) error {
+	if e.Initial {
+		l.state = append(l.state, e.Object)
+		return nil
+	}
+	isBookmark := e.Type == listwatch.Synced || e.Type == listwatch.Bookmark
+	if isBookmark || len(l.held) > 0 && l.held[0].Version != e.Version {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	switch e.Type {
+	case listwatch.Synced:
+		return l.synced(e)
+	case listwatch.Bookmark:
+		return l.bookmark(e)
+	}
+	return l.hold(e)
 }
 
 // synced applies the state that consists of the initial events in l.state. The bookmark e has ended
@@ -161,32 +208,63 @@ func (l *logWriter) bookmark(e listwatch.Event) error {
 	return nil
 }
 
-// append adds the changes of one version to the log.
-func (l *logWriter) append(events []listwatch.Event) error {
-	ep, v := l.relay.epochs.filling(), events[0].Version
-	if v <= ep.Version() {
-		// Watchers have already received other changes of version v or of a later version, or a
-		// bookmark at such a version, so these events are too late. Apply returns an error, and
-		// makes the cache refuse watches from the version that it has reached.
+// hold adds a change to the held ones, which have the same version. The caller must hold l.mu.
+func (l *logWriter) hold(e listwatch.Event) error {
+	ep := l.relay.epochs.filling()
+	if e.Version <= ep.Version() {
+		// Watchers have already received other changes of this version or of a later version, or a
+		// bookmark at such a version, so this event is too late. Apply returns an error, and makes
+		// the cache refuse watches from the version that it has reached.
 		l.incomplete = true
+		l.shared = l.shared || e.Version == l.newest
 		// Ignore that error, because the error below is clearer.
-		_ = ep.Apply(watchcache.Change{Version: v, Key: events[0].Object.Key})
-		return corrupt("changes of version %d were received after the relay had passed it", v)
+		_ = ep.Apply(watchcache.Change{Version: e.Version, Key: e.Object.Key})
+		return corrupt("changes of version %d were received after the relay had passed it", e.Version)
 	}
-	l.changes = l.changes[:0]
-	for _, e := range events {
-		change, err := change(ep, e)
-		if err != nil {
-			return err
-		}
-		l.changes = append(l.changes, change)
-	}
-	err := ep.Apply(l.changes...)
-	clear(l.changes)
+	change, err := change(ep, e)
 	if err == nil {
-		l.newest = v
+		l.held = append(l.held, change)
+		l.shared = l.shared || len(l.held) > 1
 	}
 	return err
+}
+
+// flush writes the held changes to the log. The caller must hold l.mu.
+func (l *logWriter) flush() error {
+	if len(l.held) == 0 {
+		return nil
+	}
+	v := l.held[0].Version
+	err := l.relay.epochs.filling().Apply(l.held...)
+	l.drop()
+	if err == nil {
+		l.newest = v
+	} else if listwatch.CodeOf(err) == listwatch.Corrupt {
+		l.incomplete = true
+	}
+	return err
+}
+
+// drop empties held and keeps its memory. The caller must hold l.mu.
+func (l *logWriter) drop() {
+	clear(l.held)
+	l.held = l.held[:0]
+}
+
+// release flushes if holdTime has passed since the last event. After an error, it ends the watch
+// with an error that makes the Reflector request the state again.
+func (l *logWriter) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wait := time.Until(l.heldUntil); wait > 0 {
+		l.timer.Reset(wait) // Take has held another change since the timer expired
+		return
+	}
+	if err := l.flush(); err != nil {
+		l.failure = err
+		l.relay.upstream.skipBackfill()
+		l.relay.upstream.fail(expired("a change does not fit the state: %v", err))
+	}
 }
 
 // change converts e to a change for the cache. If e does not match the state, an earlier event is

@@ -3,54 +3,72 @@ package relay_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// Another program may change several keys at one version. If these changes arrive together, the
-// relay handles them as one batch.
+// Another program may change several keys in one transaction, and so at one version. Some streams
+// return these changes one by one. The relay must write all of them into its log at once.
 func TestChangesOfOneVersionStayTogether(t *testing.T) {
-	for _, transport := range []string{"chunked", "h2", "websocket"} {
+	for _, name := range []string{"chunked", "h2", "websocket", "gorilla"} {
 		for _, f := range []framing.Framer{framing.JSON{}, framing.CBORSeq{}} {
-			t.Run(fmt.Sprintf("%s/%T", transport, f), func(t *testing.T) { changesOfOneVersion(t, transport, f) })
+			for _, compress := range []bool{false, true} {
+				for _, keys := range []int{3, 40, 100} {
+					t.Run(fmt.Sprintf("%s/%T/compress=%v/%d", name, f, compress, keys), func(t *testing.T) {
+						remote := &client.Remote{Framings: []framing.Framer{f}, Compress: compress}
+						synctest.Test(t, func(t *testing.T) { changesOfOneVersion(t, remote, name, keys) })
+					})
+				}
+			}
 		}
 	}
 }
 
-func changesOfOneVersion(t *testing.T, transport string, f framing.Framer) {
+// changesOfOneVersion changes a number of keys at each version. upstream lacks the server.
+func changesOfOneVersion(t *testing.T, upstream *client.Remote, transportName string, keys int) {
 	cache := watchcache.New(listwatch.Description{Kind: "Thing", APIVersion: "v1"}, watchcache.Options{})
 	if err := cache.Replace(nil, 1); err != nil {
 		t.Fatal(err)
 	}
 	s := servertest.Start(t, cache, servertest.Options{})
-	upstream := &client.Remote{
-		URL: s.URL("/things"), Network: s.Network, Transports: s.Clients(transport), Framings: []framing.Framer{f},
+	upstream.URL, upstream.Network = s.URL("/things"), s.Network
+	if transportName == "gorilla" {
+		upstream.Transports = []transport.Client{&gorilla.Client{Network: s.Network}}
+	} else {
+		upstream.Transports = s.Clients(transportName)
 	}
 	defer upstream.Close()
 	r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1, CheckInterval: -1}))
 	w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1})
-	for v := listwatch.Version(2); v < 50; v++ {
-		var changes []watchcache.Change
-		for i := range 3 {
-			data := fmt.Appendf(nil, `{"metadata":{"name":"thing-%d","resourceVersion":"%d"}}`, i, v)
-			o, err := listwatch.ParseObject(data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			changes = append(changes, watchcache.Change{Version: v, Object: o})
-		}
-		if err := cache.Apply(changes...); err != nil {
+	for v := listwatch.Version(2); v < 30; v++ {
+		if err := cache.Apply(changesAt(t, v, keys)...); err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range readEvents(t, w, len(changes)) {
+		for _, e := range readEvents(t, w, keys) {
 			if e.Version != v {
 				t.Fatalf("got an event of version %d, want %d", e.Version, v)
 			}
 		}
 	}
+}
+
+// changesAt returns a change of each of n keys, at version v.
+func changesAt(t *testing.T, v listwatch.Version, n int) (changes []watchcache.Change) {
+	for i := range n {
+		data := fmt.Appendf(nil, `{"metadata":{"name":"thing-%d","resourceVersion":"%d"}}`, i, v)
+		o, err := listwatch.ParseObject(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, watchcache.Change{Version: v, Object: o})
+	}
+	return changes
 }

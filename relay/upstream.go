@@ -179,6 +179,27 @@ func (u *upstream) checkEpoch() error {
 	return err
 }
 
+// joinsEvents reports whether the open watch returns events together that have arrived together.
+func (u *upstream) joinsEvents() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.open == nil {
+		return false
+	}
+	w, ok := u.open.Watcher.(interface{ JoinsEvents() bool })
+	return ok && w.JoinsEvents()
+}
+
+// fail ends the open watch with err.
+func (u *upstream) fail(err error) {
+	u.mu.Lock()
+	open := u.open
+	u.mu.Unlock()
+	if open != nil {
+		open.fail(err)
+	}
+}
+
 // wake makes the open watch check its position.
 func (u *upstream) wake() {
 	u.mu.Lock()
