@@ -129,7 +129,8 @@ func (b *headerBlock) check(f hpack.HeaderField) error {
 // release drops the fields of a block that has been handled.
 func (b *headerBlock) release() { b.fields, b.pseudo = nil, pseudoHeaders{} }
 
-// setFields sets the header of r, and the fields of r that net/http derives from the header.
+// setFields sets the header of r, and the fields of r that net/http derives from the header. It
+// leaves ContentLength as it is if the header has no length.
 func setFields(r *http.Request, fields []hpack.HeaderField) error {
 	for _, f := range fields {
 		name := http.CanonicalHeaderKey(f.Name)
@@ -148,7 +149,6 @@ func setFields(r *http.Request, fields []hpack.HeaderField) error {
 		}
 		delete(r.Header, "Host")
 	}
-	r.ContentLength = -1
 	if lengths, ok := r.Header["Content-Length"]; ok {
 		n, err := strconv.ParseUint(lengths[0], 10, 63)
 		if err != nil || len(lengths) > 1 {

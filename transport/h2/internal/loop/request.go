@@ -90,9 +90,10 @@ func (c *conn) newRequest(b *headerBlock) (*http.Request, error) {
 	r := &http.Request{
 		Method: p.method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(b.fields)),
 		Host: p.authority, RequestURI: p.path, RemoteAddr: c.remote, TLS: c.tls,
+		ContentLength: -1,
 	}
 	if b.tooLarge {
-		return r, nil // the handler responds without looking at the request
+		return r, nil // the handler responds with 431, whatever the length of the body
 	}
 	if err := p.setTarget(r, c.settings.extendedConnect); err != nil {
 		return nil, err

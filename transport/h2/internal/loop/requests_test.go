@@ -19,6 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/listwatch/listwatch/internal/h2peer"
 	"github.com/listwatch/listwatch/internal/testhttp"
 )
@@ -352,6 +354,27 @@ func TestHeadersBeyondTheLimitAreRefused(t *testing.T) {
 			p.ReadUntil(h2peer.IsHeaders(id))
 			if got, want := p.Fields[id][":status"], []string{"200", "431"}[i]; got != want {
 				t.Errorf("a field of %d bytes: got status %s, want %s", size, got, want)
+			}
+		}
+	})
+}
+
+// The body may arrive before the response of status 431 was sent.
+func TestHeadersBeyondTheLimitMayHaveABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, func(http.ResponseWriter, *http.Request) {}, false, func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
+		p := h2peer.Client(t, f.dial(t))
+		block := append(bytes.Clone(request), h2peer.HeaderBlock("x", strings.Repeat("x", 13<<10))...)
+		for id := uint32(1); id < 40; id += 2 {
+			var both bytes.Buffer
+			framer := http2.NewFramer(&both, nil)
+			p.Must(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true}))
+			p.Must(framer.WriteData(id, true, []byte("body")))
+			_, err := p.Conn.Write(both.Bytes())
+			p.Must(err)
+			first := p.ReadUntil(func(f http2.Frame) bool { return f.Header().StreamID == id })
+			if got := p.Fields[id][":status"]; got != "431" {
+				t.Errorf("stream %d: got %v with status %q, want 431", id, first, got)
 			}
 		}
 	})
