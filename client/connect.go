@@ -64,7 +64,7 @@ func (c *connections) Unwrap() listwatch.Source { return c.remote }
 func (c *connections) Policy() reflector.Policy {
 	return reflector.Policy{
 		Decide: c.decide, MayRefuseWatchList: mayRefuseWatchList,
-		WatchList: &c.remote.state.watchList, Lost: c.trace.lost,
+		WatchList: &c.remote.state.watchList, Backoff: c.remote.Backoff, Lost: c.trace.lost,
 	}
 }
 

@@ -76,7 +76,8 @@ type Remote struct {
 	// IdleTimeout is the silence after which a connection of a watch or a list is closed. If zero,
 	// [DefaultIdleTimeout] is used. A negative value disables the timeout.
 	IdleTimeout time.Duration
-	// Backoff configures the delay before a watcher reconnects.
+	// Backoff configures the delay before a watcher reconnects. Informers and relays that follow
+	// the Remote use it if they have no Backoff of their own.
 	Backoff listwatch.Backoff
 	// Trace holds hooks that observe the watchers. It may be nil.
 	Trace *Trace

@@ -69,7 +69,7 @@ func (r *Remote) follow(ctx context.Context, q listwatch.Query, w *watcher) (*re
 	source, policy := reflector.Direct(r)
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: &queueSink{w, q.Bookmarks}, Query: q,
-		PageSize: -1, Backoff: r.Backoff, Restart: w.restart,
+		PageSize: -1, Restart: w.restart,
 	}
 	switch {
 	case q.SendsInitialEvents():

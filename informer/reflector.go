@@ -54,8 +54,10 @@ type Reflector[T any] struct {
 	// PageSize is the number of objects in a page of a list. If zero, 500 is used. A
 	// negative value requests all objects in one page.
 	PageSize int
-	// Backoff configures the delay between attempts. The zero value is client-go's: 0.8 s,
-	// doubled up to 30 s.
+	// Backoff configures the delay between attempts. If zero, the Backoff of Source is used if
+	// that is a [client.Remote], and otherwise client-go's: 0.8 s, doubled up to 30 s.
+	//
+	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	Backoff listwatch.Backoff
 	// Trace is notified of connection losses and relists. It may be nil.
 	Trace *Trace

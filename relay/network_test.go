@@ -49,6 +49,30 @@ func relayOver(t *testing.T, s listwatch.Source, o relay.Options) (*relay.Relay,
 	return awaitReady(t, openRelay(t, upstream, o)), n, counter
 }
 
+func TestOutageOfARemoteIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var own, upstreamLost atomic.Int64
+		n := servertest.NewNetwork(t)
+		n.Start("origin", openOrigin(t), servertest.Options{})
+		upstream := newRemote(n, "origin")
+		upstream.Backoff = listwatch.Backoff{Min: 5 * time.Minute, Max: 10 * time.Minute}
+		upstream.Trace = &client.Trace{Lost: func(error, time.Duration) { own.Add(1) }}
+		defer upstream.Close()
+		r := awaitReady(t, openRelay(t, upstream, relay.Options{CheckInterval: -1, Trace: &relay.Trace{
+			UpstreamLost: func(error, time.Duration, bool) { upstreamLost.Add(1) },
+		}}))
+		time.Sleep(time.Minute)
+		n.Kill("origin")
+		time.Sleep(time.Hour)
+		if err := r.Health().Err; err == nil {
+			t.Error("the health has no error")
+		}
+		if n := own.Load(); n < 6 || n > 24 || n != upstreamLost.Load() {
+			t.Errorf("the hooks were called %d and %d times, want the same number, as the Backoff says", n, upstreamLost.Load())
+		}
+	})
+}
+
 func TestProbeAdvancesQuietCollection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -54,6 +55,8 @@ func (r *Relay) lost(err error, wait time.Duration, relist bool) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	r.monitor.failed(err)
+	if err != io.EOF { // a clean end is no failure
+		r.monitor.failed(err)
+	}
 	r.options.Trace.upstreamLost(err, wait, relist)
 }

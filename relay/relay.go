@@ -33,7 +33,10 @@ type Options struct {
 	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, the
 	// relay requests the version only for reads of the newest state.
 	CheckInterval time.Duration
-	// Backoff configures the delay between two watches of the upstream.
+	// Backoff configures the delay between two watches of the upstream. If zero and the upstream
+	// is a [client.Remote], the Backoff of the Remote is used.
+	//
+	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	Backoff listwatch.Backoff
 	// Trace has hooks for events that readers do not see. It may be nil.
 	Trace *Trace

@@ -12,9 +12,9 @@ type Trace struct {
 	// Replaced is called when the relay has adopted a state of the upstream: the first state, or
 	// a state that ended every watch with [listwatch.Expired].
 	Replaced func(version listwatch.Version, objects int)
-	// UpstreamLost is called when the watch of the upstream has ended or could not be opened. The
-	// next attempt starts after wait, and requests the state again if relist is true. When a
-	// client.Remote reconnects, only the Remote's own Trace is called.
+	// UpstreamLost is called when the watch of the upstream has ended or could not be opened. err
+	// is io.EOF if the upstream ended it cleanly. The next attempt starts after wait, and requests
+	// the state again if relist is true.
 	UpstreamLost func(err error, wait time.Duration, relist bool)
 	// Checked is called after each check of [Options.CheckInterval].
 	Checked func(Health)

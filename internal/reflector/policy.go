@@ -50,6 +50,8 @@ type Policy struct {
 	// WatchList remembers whether the Source can stream its state. All Reflectors of the Source
 	// may share it. If nil, the Reflector uses its own.
 	WatchList *WatchListSupport
+	// Backoff is used if the Backoff of the Reflector is zero.
+	Backoff listwatch.Backoff
 	// Lost is called before the delay after a failure, unless Run ends. err is the error of the
 	// watch, or io.EOF after a clean end. Lost may be nil.
 	Lost func(err error, wait time.Duration)

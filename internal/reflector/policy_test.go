@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,56 +28,76 @@ func retryCorruptOnce(end WatchEnd, _ *ResumePoint) Action {
 func TestPolicyResumesBeforeTheRulesRelist(t *testing.T) {
 	unavailable, corrupt := failsWith(listwatch.Unavailable), failsWith(listwatch.Corrupt)
 	for _, tt := range []struct {
-		name          string
-		watches       []scriptedWatch
-		reject        string
-		requests      string
-		reported      string // the codes with which Reflector.Lost is called
-		policyReports int    // the number of calls of Policy.Lost
+		name     string
+		watches  []scriptedWatch
+		reject   string
+		requests string
+		reported string // the codes with which both Lost hooks are called
 	}{
 		{
 			"a malformed event is requested once more",
 			[]scriptedWatch{sends(t, "=5", corrupt), {end: corrupt}, sends(t, "=6", nil)},
-			"", "state; from 5; state>=5", "corrupt", 2,
+			"", "state; from 5; state>=5", "corrupt corrupt",
 		},
 		{
 			"progress starts the count again",
 			[]scriptedWatch{sends(t, "=5", corrupt), sends(t, "+a@6 !6", corrupt), sends(t, "+b@7 !7", nil)},
-			"", "state; from 5; from 6", "", 2,
+			"", "state; from 5; from 6", "corrupt corrupt",
 		},
 		{
 			"the Policy is not asked about a rejected event",
 			[]scriptedWatch{sends(t, "=5 +a@6", nil), sends(t, "=6", nil)},
-			"+a@6", "state; state>=6", "corrupt", 1,
+			"+a@6", "state; state>=6", "corrupt",
 		},
 		{
-			"lost connections resume silently",
+			"lost connections resume",
 			[]scriptedWatch{sends(t, "=5", unavailable), {refuse: unavailable}, sends(t, "!6", nil)},
-			"", "state; from 5; from 5", "", 2,
+			"", "state; from 5; from 5", "unavailable unavailable",
 		},
 		{
 			"an unreachable source is reported until the state is complete",
 			[]scriptedWatch{{refuse: unavailable}, sends(t, "=5", nil)},
-			"", "state; state", "unavailable", 1,
+			"", "state; state", "unavailable",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := &scriptedSource{watches: tt.watches}
-				var reported []string
-				policyReports := 0
+				var reported, policyReported []string
 				runFor(t, &Reflector{
 					Source: source, Sink: &recordingSink{reject: tt.reject},
-					Policy: Policy{Decide: retryCorruptOnce, Lost: func(error, time.Duration) { policyReports++ }},
-					Lost:   func(err error, _ time.Duration, _ bool) { reported = append(reported, listwatch.CodeOf(err).Error()) },
+					Policy: Policy{Decide: retryCorruptOnce, Lost: func(err error, _ time.Duration) {
+						policyReported = append(policyReported, listwatch.CodeOf(err).Error())
+					}},
+					Lost: func(err error, _ time.Duration, _ bool) { reported = append(reported, listwatch.CodeOf(err).Error()) },
 				}, 10*time.Minute)
 				if diff := cmp.Diff(tt.requests, strings.Join(formatRequests(source.requests), "; ")); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
-				if got := strings.Join(reported, " "); got != tt.reported || policyReports != tt.policyReports {
-					t.Errorf("Lost was called with %q, and that of the Policy %d times; want %q and %d", got, policyReports, tt.reported, tt.policyReports)
+				for _, got := range [][]string{reported, policyReported} {
+					if got := strings.Join(got, " "); got != tt.reported {
+						t.Errorf("a Lost hook was called with %q, want %q", got, tt.reported)
+					}
 				}
 			})
+		})
+	}
+}
+
+func TestPolicyHasTheDefaultBackoff(t *testing.T) {
+	for _, tt := range []struct {
+		own  listwatch.Backoff
+		want int
+	}{{listwatch.Backoff{}, 1}, {listwatch.Backoff{Min: -1, Max: -1}, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &scriptedSource{watches: []scriptedWatch{{refuse: failsWith(listwatch.Unavailable)}}}
+			runFor(t, &Reflector{
+				Source: source, Sink: &recordingSink{}, Backoff: tt.own,
+				Policy: Policy{Backoff: listwatch.Backoff{Min: math.MaxInt64}},
+			}, 10*time.Minute)
+			if got := len(source.requests); got != tt.want {
+				t.Errorf("Backoff %v: %d requests, want %d", tt.own, got, tt.want)
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"time"
@@ -49,13 +50,13 @@ type Reflector struct {
 	// PageSize is the number of objects in a page when the state is listed. If zero,
 	// [DefaultPageSize] is used. A negative value requests all objects at once.
 	PageSize int
-	// Backoff configures the delay between watches.
+	// Backoff configures the delay between watches. If zero, Policy.Backoff is used.
 	Backoff listwatch.Backoff
 	// Policy is the Policy of the Source; see [Direct].
 	Policy Policy
-	// Lost is called before each delay, unless Policy.Lost is set and Policy.Decide has chosen to
-	// resume. err is the reason why the watch ended or could not be opened, or io.EOF after a
-	// clean end. relist is true if the state will be requested again. Lost may be nil.
+	// Lost is called before each delay, and so is Policy.Lost. err is the reason why the watch
+	// ended or could not be opened, or io.EOF after a clean end. relist is true if the state will
+	// be requested again. Lost may be nil.
 	Lost func(err error, wait time.Duration, relist bool)
 	// Restart is set if the events have a reader who must handle some failures. It is called
 	// before the state is requested again. The ResumePoint is the position up to which the Sink
@@ -102,27 +103,27 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		action, isPolicy := r.decide(end)
+		action := r.decide(end)
 		if action == Stop {
 			return end.Err
 		}
 		if err := r.prepare(action, end.Err); err != nil {
 			return err
 		}
-		wait := r.failures.backoff.delay(r.Backoff, end)
-		r.lost(end.Err, wait, isPolicy)
+		wait := r.failures.backoff.delay(cmp.Or(r.Backoff, r.Policy.Backoff), end)
+		r.lost(end.Err, wait)
 		Sleep(ctx, wait)
 	}
 	return ctx.Err()
 }
 
-// decide returns the action after end, and whether the Policy chose it.
-func (r *Reflector) decide(end WatchEnd) (action Action, isPolicy bool) {
+// decide returns the action after end.
+func (r *Reflector) decide(end WatchEnd) Action {
 	if r.Resume.Advanced && r.Resume.Synced {
 		r.failures.repeats, r.failures.laggingSince = 0, time.Time{}
 	}
 	r.Resume.Advanced = false
-	action = Stop
+	action := Stop
 	if r.Policy.Decide != nil && !end.Rejected {
 		action = r.Policy.Decide(end, &r.Resume)
 	}
@@ -131,14 +132,13 @@ func (r *Reflector) decide(end WatchEnd) (action Action, isPolicy bool) {
 			action = Stop
 		}
 	}
-	isPolicy = action != Stop
-	if !isPolicy && r.Restart == nil {
+	if action == Stop && r.Restart == nil {
 		action = defaultAction(end, &r.Resume)
 	}
 	if action == Retry && end.HasLived() {
 		r.failures.repeats = 0
 	}
-	return action, isPolicy
+	return action
 }
 
 // prepare makes the next watch begin as action requires. cause is the error of the last watch.
@@ -179,12 +179,9 @@ func (r *Reflector) requestState(v listwatch.Version) {
 }
 
 // lost calls the hooks before the delay.
-func (r *Reflector) lost(err error, wait time.Duration, isPolicy bool) {
+func (r *Reflector) lost(err error, wait time.Duration) {
 	if r.Policy.Lost != nil {
 		r.Policy.Lost(err, wait)
-		if isPolicy && r.Resume.Synced {
-			return
-		}
 	}
 	if r.Lost != nil {
 		r.Lost(err, wait, !r.Resume.Synced)

@@ -219,7 +219,11 @@ func (s *relayServer) trace(name string) *relay.Trace {
 			log.Info("fetched the state", "version", v, "objects", objects)
 		},
 		UpstreamLost: func(err error, wait time.Duration, again bool) {
-			log.Warn("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
+			report := log.Warn
+			if err == io.EOF { // servers end each watch after some time
+				report = log.Debug
+			}
+			report("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
 				wait.Round(time.Millisecond), "relist", again)
 		},
 		Checked: func(s relay.Health) {
