@@ -97,10 +97,10 @@ func UserOf(ctx context.Context) User {
 	return u
 }
 
-// sender returns the names of the user and of the client of r. The client is the user or, if the
-// user is unknown or unauthenticated, an IP address.
-func (a *Access) sender(r *http.Request) (user, client string) {
-	u := UserOf(r.Context())
+// sender returns the names of the user in ctx and of the client of r. The client is the user or, if
+// the user is unknown or unauthenticated, an IP address.
+func (a *Access) sender(ctx context.Context, r *http.Request) (user, client string) {
+	u := UserOf(ctx)
 	if u.Name != "" && !slices.Contains(u.Groups, "system:unauthenticated") {
 		return u.Name, u.Name
 	}

@@ -15,9 +15,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
-	s.Gate(apihttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-		return s.serve(w, r, a, e)
-	})).ServeHTTP(w, r)
+	r, a, ok := s.entrance().Enter(w, r)
+	if !ok {
+		return
+	}
+	defer a.Leave()
+	a.Respond(w, r, s.serve(w, r, a, e))
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint) error {

@@ -30,6 +30,7 @@ type Admitted struct {
 
 	gate       *Gate
 	identified bool
+	entered    int    // the number of calls of Enter without Leave
 	rechecks   uint64 // the value of gate.rechecks when the request entered
 	taken      budget.Amount
 	Parsed
@@ -69,7 +70,13 @@ type Change struct {
 // Changed reports the write r after its response.
 func (a *Admitted) Changed(r *http.Request, c Change) { a.gate.Changed(r, a, c) }
 
-func (a *Admitted) release() { a.gate.budget.Return(a.Client, a.taken) }
+// Leave returns what the request has taken from the limits, when it leaves the first gate that it
+// entered.
+func (a *Admitted) Leave() {
+	if a.entered--; a.entered == 0 {
+		a.gate.budget.Return(a.Client, a.taken)
+	}
+}
 
 // take takes more from the budget of the server, until the request is released.
 func (a *Admitted) take(more budget.Amount) error {

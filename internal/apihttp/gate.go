@@ -24,9 +24,9 @@ type Gate struct {
 	NoCompression bool
 	// Limits returns the limits of requests.
 	Limits func() Limits
-	// Sender returns the name of the user of r, which is empty if unknown, and the name of the
+	// Sender returns the name of the user in ctx, which is empty if unknown, and the name of the
 	// client whose share of the limits r uses.
-	Sender func(r *http.Request) (user, client string)
+	Sender func(ctx context.Context, r *http.Request) (user, client string)
 	// Authenticate returns the context of r with its user, or the error to send to the client.
 	Authenticate func(r *http.Request) (context.Context, error)
 	// Refused is called after an error response, and Changed after the response to a write that
@@ -51,41 +51,55 @@ func WithoutCredentials(r *http.Request) *http.Request {
 }
 
 // Handler returns a handler that passes admitted requests on to next, and refuses all other
-// requests. A request may pass several handlers of one gate, for example one in front of a router
-// that needs no credentials, and one in front of a path that does. Each check happens once.
+// requests; see [Gate.Enter].
 func (g *Gate) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := entryOf(r)
-		a, err := e.admitted, error(nil)
-		if a == nil || a.gate != g {
-			httpbody.Guard(w, r)
-			a = &Admitted{gate: g, NoCompression: g.NoCompression, rechecks: g.rechecks.Load()}
-			defer a.release()
-			if err = g.check(r); err == nil {
-				a.Parsed = Parse(r)
-			}
+		if r, a, ok := g.Enter(w, r); ok {
+			defer a.Leave()
+			next.ServeHTTP(w, r)
 		}
-		if err == nil && !e.open && !a.identified {
-			r, err = g.identify(r)
-			a.identified = err == nil
-		}
-		client := a.Client
-		if a.taken == (budget.Amount{}) { // otherwise release must return it for the same a.Client
-			a.User, a.Client = g.Sender(r)
-		}
-		if err != nil {
-			a.Refuse(w, r, err)
-			return
-		}
-		ctx := r.Context()
-		if e != (entry{admitted: a}) {
-			ctx = context.WithValue(ctx, entryKey{}, entry{admitted: a})
-		}
-		if client != a.Client {
-			ctx = budget.WithTurns(ctx, &g.turns, a.Client)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// Enter admits r. It returns r with its Admitted in the context, and the Admitted, whose Leave the
+// caller must call. If r is refused, Enter sends the response and returns false. A request may enter
+// one gate several times, for example in front of a router that needs no credentials, and again in
+// front of a path that does. Each check happens once.
+func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Admitted, bool) {
+	e, ctx := entryOf(r), r.Context()
+	a, err := e.admitted, error(nil)
+	if a == nil || a.gate != g {
+		httpbody.Guard(w, r)
+		a = &Admitted{gate: g, NoCompression: g.NoCompression, rechecks: g.rechecks.Load()}
+		if err = g.check(r); err == nil {
+			a.Parsed = Parse(r)
+		}
+	}
+	if err == nil && !e.open && !a.identified {
+		var identified context.Context
+		if identified, err = g.Authenticate(r); err == nil {
+			ctx, a.identified = identified, true
+		}
+	}
+	client := a.Client
+	if a.taken == (budget.Amount{}) { // otherwise Leave must return it for the same a.Client
+		a.User, a.Client = g.Sender(ctx, r)
+	}
+	if err != nil {
+		a.Refuse(w, r, err)
+		return r, a, false
+	}
+	a.entered++
+	if e != (entry{admitted: a}) {
+		ctx = context.WithValue(ctx, entryKey{}, entry{admitted: a})
+	}
+	if client != a.Client {
+		ctx = budget.WithTurns(ctx, &g.turns, a.Client)
+	}
+	if ctx != r.Context() {
+		r = r.WithContext(ctx)
+	}
+	return r, a, true
 }
 
 // check applies the checks that need no user.
@@ -97,15 +111,6 @@ func (g *Gate) check(r *http.Request) error {
 		return err
 	}
 	return checkOrigin(r, g.AllowOrigins)
-}
-
-// identify identifies the user of r, and returns r with the user.
-func (g *Gate) identify(r *http.Request) (*http.Request, error) {
-	ctx, err := g.Authenticate(r)
-	if err != nil {
-		return r, err
-	}
-	return r.WithContext(ctx), nil
 }
 
 // Recheck makes [Admitted.Outdated] true for all requests admitted so far.
@@ -123,7 +128,11 @@ func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w, r, &listwatch.Error{Code: listwatch.Unknown, Message: "the request has not passed the gate of a server"})
 		return
 	}
-	err := f(w, r, a)
+	a.Respond(w, r, f(w, r, a))
+}
+
+// Respond sends the response for err, the result of a handler. It does nothing if err is nil.
+func (a *Admitted) Respond(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
 	}

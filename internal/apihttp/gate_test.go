@@ -23,8 +23,8 @@ type recorder struct {
 func (r *recorder) gate() *Gate {
 	return &Gate{
 		Limits: func() Limits { return Limits{URLBytes: 20, HeaderBytes: 200} },
-		Sender: func(r *http.Request) (user, client string) {
-			user, _ = r.Context().Value(userKey{}).(string)
+		Sender: func(ctx context.Context, _ *http.Request) (user, client string) {
+			user, _ = ctx.Value(userKey{}).(string)
 			return user, "192.0.2.1"
 		},
 		Authenticate: func(request *http.Request) (context.Context, error) {
