@@ -41,6 +41,7 @@ const DefaultMaxBodyBytes = 3 << 20
 
 // ServeHTTP serves the collection. Errors are sent as a Kubernetes Status.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = apihttp.WithResource(r, apihttp.DescribeResource(h.Collection, h.Collection.Spec().Plural))
 	h.server().Gate(apihttp.HandlerFunc(h.serve)).ServeHTTP(w, r)
 }
 
@@ -52,7 +53,6 @@ func (h *Handler) server() *watchserver.Server {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	a.Resource = apihttp.DescribeResource(h.Collection, h.Collection.Spec().Plural)
 	key, err := h.parsePath(r.URL.EscapedPath())
 	if err != nil {
 		return err

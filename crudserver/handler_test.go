@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -178,7 +179,7 @@ func TestRefusedWriteNamesTheUser(t *testing.T) {
 	call{"invalid list", "GET", "/flags?limit=x", ann, "", 400, "BadRequest"}.do(t, h)
 	call{"no credentials", "PUT", "/flags/a", nil, body, 401, "Unauthorized"}.do(t, h)
 	want := []string{
-		`404 flags "ann" "ann" "ann"`, `404 flags "ann" "ann" "ann"`, `400 flags "ann" "ann" "ann"`, `401  "" "192.0.2.1" ""`,
+		`404 flags "ann" "ann" "ann"`, `404 flags "ann" "ann" "ann"`, `400 flags "ann" "ann" "ann"`, `401 flags "" "192.0.2.1" ""`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -219,4 +220,24 @@ func TestEachWriteIsReported(t *testing.T) {
 	if want := []string{"create flags a", "update flags a", "delete flags a"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// A readerFunc is a body that calls a function when it is read.
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestHugeLengthDoesNotOverflowTheLimits(t *testing.T) {
+	h := &Handler{
+		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}),
+		Server: &watchserver.Server{Limits: watchserver.Limits{Memory: -1}}, MaxBodyBytes: -1,
+	}
+	r := httptest.NewRequest(http.MethodPost, "/flags", readerFunc(func([]byte) (int, error) {
+		if used, _ := h.Server.Usage(); used.RequestBytes <= 0 {
+			t.Errorf("got %d bytes in use, want more than none", used.RequestBytes)
+		}
+		return 0, io.ErrUnexpectedEOF
+	}))
+	r.ContentLength = 1 << 61
+	h.ServeHTTP(httptest.NewRecorder(), r)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/listwatch/listwatch"
@@ -55,10 +54,6 @@ func (w WatchEvent) check() error {
 	return nil
 }
 
-// lenient accepts the same JSON as encoding/json: a name may occur twice, and an escape may be half
-// of a surrogate pair.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
 // A bodyReader converts the JSON text of an event to a WatchEvent.
 type bodyReader struct {
 	decoder jsontext.Decoder // its buffer is reused
@@ -102,7 +97,7 @@ func reuse(buf []byte) []byte {
 func readText(text []byte) (WatchEvent, error) {
 	// Messages of kube-apiserver and the data of SSE end with a newline.
 	text = bytes.TrimRight(text, "\n")
-	if v := jsontext.Value(text); v.IsValid(lenient) && rawjson.IsCompact(text) {
+	if v := jsontext.Value(text); v.IsValid(rawjson.Lenient) && rawjson.IsCompact(text) {
 		return readCompact(text)
 	}
 	compact, err := rawjson.Compact(text)
@@ -117,7 +112,7 @@ func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	source := &b.source
 	source.in, source.err = in, nil
 	start := in.used
-	b.decoder.Reset(source, lenient)
+	b.decoder.Reset(source, rawjson.Lenient)
 	text, err := b.decoder.ReadValue()
 	end := b.decoder.InputOffset()
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -133,14 +128,13 @@ func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	if err != nil {
 		return WatchEvent{}, err
 	}
+	if end > maxKeptBuffer {
+		b.decoder = jsontext.Decoder{} // text keeps the buffer until it was read
+	}
 	if !rawjson.IsCompact(text) {
 		return readText(text)
 	}
-	e, err := readCompact(text)
-	if end > maxKeptBuffer {
-		b.decoder = jsontext.Decoder{}
-	}
-	return e, err
+	return readCompact(text)
 }
 
 // readCompact reads the members of an event, which is compact and valid JSON, in any order. It

@@ -74,7 +74,7 @@ func checkObject(src []byte) error {
 	if !utf8.Valid(src) {
 		return errNotUTF8
 	}
-	if v := jsontext.Value(src); v.Kind() != '{' || !v.IsValid(lenient) {
+	if v := jsontext.Value(src); v.Kind() != '{' || !v.IsValid(rawjson.Lenient) {
 		_, err := rawjson.Compact(src)
 		return cmp.Or(err, errNotObject)
 	}

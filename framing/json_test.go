@@ -154,3 +154,18 @@ func TestJSONSeqElements(t *testing.T) {
 		}
 	}
 }
+
+// A large event must not leave its buffer with the decoder, whatever space the event contains.
+func TestLargeEventsReleaseTheirBuffer(t *testing.T) {
+	for _, space := range []string{"", " "} {
+		large := `{"type":"ADDED",` + space + `"object":{"a":"` + strings.Repeat("x", 2*maxKeptBuffer) + `"}}`
+		r := &jsonReader{}
+		in := newInput(strings.NewReader(large), 0)
+		if _, err := r.readEvent(&in); err != nil {
+			t.Fatal(err)
+		}
+		if n := cap(r.body.decoder.UnreadBuffer()); n > maxKeptBuffer {
+			t.Errorf("with space %q: the decoder keeps %d bytes, want at most %d", space, n, maxKeptBuffer)
+		}
+	}
+}

@@ -51,7 +51,8 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 		s.table = s.scale.table
 	}
 	a.Resource = s.described()
-	a.Represent = s.table.Represent(r)
+	query, _ := a.Query() // the request is refused if it does not parse
+	a.Represent = s.table.Represent(query)
 	a.NoCompression = a.NoCompression || s.NoCompression
 	c := call{
 		servedResource: s, route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },

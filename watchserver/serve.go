@@ -54,7 +54,8 @@ func (s *Server) Gate(next http.Handler) http.Handler { return s.entrance().Hand
 func (s *Server) entrance() *apihttp.Gate {
 	s.gateOnce.Do(func() {
 		g := &s.gate
-		g.AllowOrigins, g.NoCompression = s.Access.Origins, s.NoCompression
+		g.AllowOrigins = func() []string { return s.Access.Origins }
+		g.NoCompression = func() bool { return s.NoCompression }
 		g.Limits, g.Draining = s.Limits.ofRequests, s.watches.drainContext
 		g.Sender, g.Authenticate = s.Access.sender, s.Access.authenticate
 		g.Refused, g.Changed = s.traceRefused, s.traceChange

@@ -2,10 +2,13 @@ package apihttp
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -28,12 +31,18 @@ type Admitted struct {
 	// NoCompression disables the compression of the response.
 	NoCompression bool
 
-	gate       *Gate
-	identified bool
-	entered    int    // the number of calls of Enter without Leave
-	rechecks   uint64 // the value of gate.rechecks when the request entered
-	taken      budget.Amount
+	gate     *Gate
+	passage  passage
+	rechecks uint64 // the value of gate.rechecks when the request entered
+	taken    budget.Amount
 	Parsed
+}
+
+// A passage records what the gate has done for a request, which may enter it several times.
+type passage struct {
+	entered    int     // the number of calls of Enter without Leave
+	identified bool    // the user is known
+	turnsOf    *string // the client for which the context has turns; nil if it has none
 }
 
 // A Resource identifies a collection, as the labels of a metric do.
@@ -70,10 +79,14 @@ type Change struct {
 // Changed reports the write r after its response.
 func (a *Admitted) Changed(r *http.Request, c Change) { a.gate.Changed(r, a, c) }
 
+// Forget releases the memory of what was parsed. A watch, which may last for hours, calls Forget
+// when it has started.
+func (a *Admitted) Forget() { a.Parsed, a.Represent = Parsed{}, nil }
+
 // Leave returns what the request has taken from the limits, when it leaves the first gate that it
 // entered.
 func (a *Admitted) Leave() {
-	if a.entered--; a.entered == 0 {
+	if a.passage.entered--; a.passage.entered == 0 {
 		a.gate.budget.Return(a.Client, a.taken)
 	}
 }
@@ -101,6 +114,9 @@ func (a *Admitted) Begin() error { return a.take(budget.Amount{Requests: 1}) }
 const (
 	// bodyFactor is the memory that a write takes, in multiples of the size of its body.
 	bodyFactor = 4
+	// maxCountedBody is more memory than any machine has. The sum of a few bodies does not
+	// overflow.
+	maxCountedBody = 1 << 50
 	// listBytes is the memory that a list takes for its buffers and its compressor.
 	listBytes = 1 << 20
 	// A request takes one seat of Limits.Requests. A list takes one more for each seatBytes, up to
@@ -129,7 +145,7 @@ func (a *Admitted) ReadBody(w http.ResponseWriter, r *http.Request, limit int64)
 		return nil, err
 	}
 	if limit < 0 || r.ContentLength <= limit {
-		size := r.ContentLength
+		size := min(r.ContentLength, maxCountedBody)
 		if size < 0 { // unknown
 			size = limit
 		}
@@ -168,6 +184,7 @@ type entryKey struct{}
 type entry struct {
 	admitted *Admitted // nil in front of the first gate
 	open     bool      // the next gate requires no credentials
+	resource Resource  // set by WithResource
 }
 
 func entryOf(r *http.Request) entry {
@@ -189,4 +206,53 @@ func AcceptOf(r *http.Request) ([]framing.MediaRange, error) {
 		return a.accept, a.acceptErr
 	}
 	return framing.ParseAccept(r.Header.Values("Accept"))
+}
+
+// A Gate is the entrance of a server: the only place that decides whether a request is admitted.
+// It is safe for concurrent use.
+type Gate struct {
+	// Immutable after construction.
+
+	// AllowOrigins returns the patterns of the other origins whose pages may write.
+	AllowOrigins func() []string
+	// NoCompression returns the default of [Admitted.NoCompression].
+	NoCompression func() bool
+	// Limits returns the limits of requests.
+	Limits func() Limits
+	// Sender returns the name of the user in ctx, which is empty if unknown, and the name of the
+	// client whose share of the limits r uses.
+	Sender func(ctx context.Context, r *http.Request) (user, client string)
+	// Authenticate returns the context of r with its user, or the error to send to the client.
+	Authenticate func(r *http.Request) (context.Context, error)
+	// Refused is called after an error response, and Changed after the response to a write that
+	// succeeded.
+	Refused func(r *http.Request, a *Admitted, err error)
+	Changed func(r *http.Request, a *Admitted, c Change)
+	// Draining returns a context that ends when the server begins to drain.
+	Draining func() context.Context
+
+	rechecks atomic.Uint64 // the number of calls of Recheck
+	budget   budget.Budget
+	turns    budget.Turns
+	stored   storedMemory
+}
+
+// checkStored refuses a write if stored data fills its part of the memory. A delete is always
+// allowed, because it makes room.
+func (g *Gate) checkStored(r *http.Request) error {
+	l := g.Limits()
+	limit := l.storedBytes()
+	if limit == 0 || r.Method == http.MethodDelete {
+		return nil
+	}
+	if stored, _ := g.stored.read(l.Stored); stored < limit {
+		return nil
+	}
+	return &LimitError{"stored_bytes", &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: fmt.Sprintf(
+			"objects and history fill the %d MiB of memory that are for them: delete objects, or retry later",
+			limit>>20),
+		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
+	}}
 }

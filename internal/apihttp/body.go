@@ -83,11 +83,12 @@ type deadlineWriter struct {
 	written int64
 	begin   func() (end func(), err error) // begins a turn
 	end     func()                         // ends the turn; nil if there is none
+	lost    error                          // the error of begin: the request has ended
 }
 
-func (d *deadlineWriter) beginTurn() (err error) {
-	d.end, err = d.begin()
-	return err
+func (d *deadlineWriter) beginTurn() error {
+	d.end, d.lost = d.begin()
+	return d.lost
 }
 
 // endTurn ends the turn, and reports whether there was one.
@@ -161,9 +162,23 @@ func (b *responseBody) beginLarge() error {
 	return err
 }
 
-// Close writes the rest of the body. An error means that the client has disconnected.
+// Close writes the rest of the body. It returns an error if the request has ended before its turn,
+// so that nothing was written. If a part was written, Close panics with [http.ErrAbortHandler], so
+// that the client does not take that part for the whole. It ignores errors of writing, because the
+// client has disconnected.
 func (b *responseBody) Close() error {
 	defer b.w.endTurn()
+	switch {
+	case b.w.lost != nil && b.out == nil:
+		return b.w.lost
+	case b.w.lost != nil:
+		panic(http.ErrAbortHandler)
+	}
+	_ = b.flush()
+	return nil
+}
+
+func (b *responseBody) flush() error {
 	if b.out == nil {
 		b.w.Header().Set("Content-Length", strconv.Itoa(len(b.held)))
 		b.w.WriteHeader(b.code)

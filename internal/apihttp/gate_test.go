@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/listwatch/listwatch"
 )
 
@@ -22,7 +23,9 @@ type recorder struct {
 // gate returns a gate that admits the user in the header User.
 func (r *recorder) gate() *Gate {
 	return &Gate{
-		Limits: func() Limits { return Limits{URLBytes: 20, HeaderBytes: 200} },
+		AllowOrigins:  func() []string { return nil },
+		NoCompression: func() bool { return false },
+		Limits:        func() Limits { return Limits{URLBytes: 20, HeaderBytes: 200} },
 		Sender: func(ctx context.Context, _ *http.Request) (user, client string) {
 			user, _ = ctx.Value(userKey{}).(string)
 			return user, "192.0.2.1"

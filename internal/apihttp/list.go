@@ -24,8 +24,8 @@ type ListBody struct {
 }
 
 // WriteList responds to r with l, and returns the number of bytes written. The headers in w must
-// contain the Content-Type; see [WriteBody]. An error means that the list cannot be encoded and
-// that nothing was written.
+// contain the Content-Type; see [WriteBody]. An error means that the list cannot be encoded, or
+// that the request has ended, and that nothing was written.
 func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error) {
 	start, err := listStart(l.Description, l.Page, l.Representation)
 	if err != nil {
@@ -34,7 +34,7 @@ func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error
 	body := newResponseBody(w, r, http.StatusOK, cmp.Or(l.WriteTimeout, transport.DefaultWriteTimeout))
 	defer body.w.endTurn()
 	if w.Header().Get("Content-Type") != cborType {
-		// An error means that the client has disconnected.
+		// An error means that the client has disconnected, or that Close returns it.
 		_ = writeList(body, start, l.Page.Items, l.Representation)
 	} else if err := writeCBORList(body, start, l.Page.Items); err != nil {
 		if body.out != nil { // the client has a part of the list
@@ -42,8 +42,7 @@ func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error
 		}
 		return 0, err
 	}
-	body.Close() // an error means that the client has disconnected
-	return body.w.written, nil
+	return body.w.written, body.Close()
 }
 
 // listStart returns the bytes of a list before its items.

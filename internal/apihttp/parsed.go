@@ -3,6 +3,7 @@ package apihttp
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
@@ -11,6 +12,7 @@ import (
 
 // Parsed holds the parts of a request that are parsed once, although several handlers need them.
 type Parsed struct {
+	of        source
 	query     url.Values
 	queryErr  error
 	accept    []framing.MediaRange
@@ -19,8 +21,20 @@ type Parsed struct {
 	fieldsErr error
 }
 
+// A source is what a Parsed depends on.
+type source struct {
+	method, query string
+	accept        []string
+}
+
+// isOf reports whether p is the result of parsing r.
+func (p *Parsed) isOf(r *http.Request) bool {
+	return p.of.method == r.Method && p.of.query == r.URL.RawQuery && slices.Equal(p.of.accept, r.Header["Accept"])
+}
+
 // Parse parses the query and the Accept headers of r. Errors are returned by the methods.
 func Parse(r *http.Request) (p Parsed) {
+	p.of = source{r.Method, r.URL.RawQuery, r.Header["Accept"]}
 	if p.query, p.queryErr = url.ParseQuery(r.URL.RawQuery); p.queryErr != nil {
 		p.queryErr = &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: p.queryErr}
 	}
@@ -46,6 +60,3 @@ func (p *Parsed) WantsWatch() bool {
 	value := p.query.Get("watch")
 	return p.query.Has("watch") && value != "0" && !strings.EqualFold(value, "false")
 }
-
-// Forget releases all memory. A watch, which may last for hours, calls it when it has started.
-func (p *Parsed) Forget() { *p = Parsed{} }

@@ -2,7 +2,9 @@ package apihttp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -118,8 +120,27 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte
 	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
 	for _, p := range parts {
 		if _, err := b.Write(p); err != nil {
-			break // the client has disconnected
+			break // the client has disconnected, or Close returns the error
 		}
 	}
-	b.Close()
+	if b.Close() != nil {
+		WriteError(w, r, ContextError(r.Context()))
+	}
+}
+
+// ContextError returns the error for a request whose context ctx has ended. It is the cause of ctx
+// if that is a *listwatch.Error. Otherwise it has status 504 if the deadline of ctx has passed, and
+// status 503 if not.
+func ContextError(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*listwatch.Error](cause); ok {
+		return e
+	}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &listwatch.Error{
+			Code: listwatch.Unavailable, Status: http.StatusGatewayTimeout, Reason: "Timeout",
+			Message: "the request has reached its deadline", Err: cause,
+		}
+	}
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
 }

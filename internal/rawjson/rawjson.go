@@ -28,9 +28,9 @@ func (s Span) Of(doc []byte) []byte { return doc[s.Start:s.End:s.End] }
 // Shift converts s, a span of a part that starts at n, to a span of the whole document.
 func (s Span) Shift(n int) Span { return Span{s.Start + n, s.End + n} }
 
-// lenient accepts the same JSON as encoding/json: a name may occur twice, and an escape may be half
+// Lenient accepts the same JSON as encoding/json: a name may occur twice, and an escape may be half
 // of a surrogate pair. Strings and numbers stay as they are written.
-var lenient = json.JoinOptions(
+var Lenient = json.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true),
 )
 
@@ -44,7 +44,7 @@ func Compact(src []byte) ([]byte, error) {
 	if !utf8.Valid(src) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	dst, err := jsontext.AppendFormat(make([]byte, 0, len(src)), src, lenient)
+	dst, err := jsontext.AppendFormat(make([]byte, 0, len(src)), src, Lenient)
 	s, malformed := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
 	case err == nil:

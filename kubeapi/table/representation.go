@@ -2,7 +2,7 @@ package table
 
 import (
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -18,10 +18,10 @@ const metaGroup = "meta.k8s.io"
 
 var metaAPIVersions = []string{"v1", "v1beta1"}
 
-// Represent returns the representations that r may request: Table, for one object or many,
-// PartialObjectMetadata for one object, and PartialObjectMetadataList for many (Kubernetes
+// Represent returns the representations that a request with query may have: Table, for one object
+// or many, PartialObjectMetadata for one object, and PartialObjectMetadataList for many (Kubernetes
 // API concepts, "Receiving resources as Tables" and "Metadata-only fetches").
-func (t *Table) Represent(r *http.Request) apihttp.RepresentationFunc {
+func (t *Table) Represent(query url.Values) apihttp.RepresentationFunc {
 	return func(params map[string]string, list bool) (apihttp.ListRepresentation, error) {
 		if params["g"] != metaGroup || !slices.Contains(metaAPIVersions, params["v"]) {
 			return nil, nil
@@ -29,7 +29,7 @@ func (t *Table) Represent(r *http.Request) apihttp.RepresentationFunc {
 		partial := metadataForm{metaGroup + "/" + params["v"]}
 		switch as := params["as"]; {
 		case as == "Table":
-			include, err := parseInclude(r)
+			include, err := parseInclude(query)
 			return tableForm{t, partial, include, true}, err
 		case as == "PartialObjectMetadata" && !list, as == "PartialObjectMetadataList" && list:
 			return partial, nil
@@ -48,8 +48,8 @@ const (
 	includeObject
 )
 
-func parseInclude(r *http.Request) (includeMode, error) {
-	switch v := apihttp.QueryOf(r).Get("includeObject"); v {
+func parseInclude(query url.Values) (includeMode, error) {
+	switch v := query.Get("includeObject"); v {
 	case "", "Metadata":
 		return includeMetadata, nil
 	case "None":

@@ -166,7 +166,7 @@ type Sequence struct {
 	last       uint64 // the number of the newest event that was offered to the compressor
 }
 
-// idleTime implements borrower. It returns the time from the newest compressed event to now.
+// idleTime returns the time from the newest compressed event to now.
 func (s *Sequence) idleTime(now time.Time) time.Duration {
 	return time.Duration(now.UnixNano() - s.used.Load())
 }
@@ -258,7 +258,7 @@ func (s *Sequence) endSegment() {
 	}
 }
 
-// tryRelease implements borrower.
+// tryRelease releases the compressor, unless another goroutine uses s.
 func (s *Sequence) tryRelease() bool {
 	if !s.mu.TryLock() {
 		return false

@@ -14,15 +14,6 @@ type Compressor interface {
 	AppendFlushed(dst, p []byte) []byte
 }
 
-// A borrower holds a compressor that a Segmenter has lent.
-type borrower interface {
-	// idleTime returns the time since the compressor was used last.
-	idleTime(now time.Time) time.Duration
-	// tryRelease returns the compressor to the Segmenter. It returns false if the compressor is in
-	// use now.
-	tryRelease() bool
-}
-
 // A Segmenter lends a limited number of compressors to feeds. Each one takes about a megabyte, so a
 // feed without events returns its compressor after [SegmentIdleTimeout]. A Segmenter is safe for
 // concurrent use by many streams.
@@ -34,7 +25,7 @@ type Segmenter struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	users    map[borrower]struct{}
+	users    map[*Sequence]struct{}
 	sweeping bool // a timer will call takeIdle
 }
 
@@ -51,7 +42,7 @@ const (
 // have. If no compressor is free, the events of the feed are compressed separately. The Segmenter
 // calls get for each compressor that it lends, and put for each compressor that is returned.
 func NewSegmenter(limit int, get func() Compressor, put func(Compressor)) *Segmenter {
-	return &Segmenter{max: limit, get: get, put: put, users: make(map[borrower]struct{})}
+	return &Segmenter{max: limit, get: get, put: put, users: make(map[*Sequence]struct{})}
 }
 
 // InUse returns the number of compressors that are lent.
@@ -62,7 +53,7 @@ func (s *Segmenter) InUse() int {
 }
 
 // lend returns a compressor for b, or nil if all of them are in use.
-func (s *Segmenter) lend(b borrower, now time.Time) Compressor {
+func (s *Segmenter) lend(b *Sequence, now time.Time) Compressor {
 	for {
 		victim, ok := s.reserve(b, now)
 		if ok {
@@ -76,7 +67,7 @@ func (s *Segmenter) lend(b borrower, now time.Time) Compressor {
 
 // reserve counts b as a user and returns true. If there are too many users, it returns false and
 // the user that has been idle for the longest time, or nil if no user is idle.
-func (s *Segmenter) reserve(b borrower, now time.Time) (victim borrower, ok bool) {
+func (s *Segmenter) reserve(b *Sequence, now time.Time) (victim *Sequence, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.max < 0 || len(s.users) < s.max {
@@ -94,7 +85,7 @@ func (s *Segmenter) reserve(b borrower, now time.Time) (victim borrower, ok bool
 }
 
 // giveBack ends the loan of a compressor to b.
-func (s *Segmenter) giveBack(b borrower, lent Compressor) {
+func (s *Segmenter) giveBack(b *Sequence, lent Compressor) {
 	s.mu.Lock()
 	delete(s.users, b)
 	s.mu.Unlock()
@@ -121,7 +112,7 @@ func (s *Segmenter) takeIdle() {
 	}
 }
 
-func (s *Segmenter) idle(now time.Time) (idle []borrower) {
+func (s *Segmenter) idle(now time.Time) (idle []*Sequence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for b := range s.users {

@@ -87,13 +87,13 @@ func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpoin
 	if o.metricsAddr != "" {
 		plans = append(
 			plans, endpointPlan{
-				"--metrics-addr", o.metricsAddr, withGuard(f.metricsHandler()), nil, endpointAccess{metrics: true},
+				"--metrics-addr", o.metricsAddr, f.metricsHandler(), nil, endpointAccess{metrics: true},
 			})
 	}
 	if o.debugAddr != "" {
 		plans = append(
 			plans, endpointPlan{
-				"--debug-addr", o.debugAddr, withGuard(apihttp.OwnPagesOnly(f.Debug)), nil, endpointAccess{debug: true},
+				"--debug-addr", o.debugAddr, apihttp.OwnPagesOnly(f.Debug), nil, endpointAccess{debug: true},
 			})
 	}
 	return plans, nil
@@ -143,7 +143,7 @@ func (l *Listeners) admit() http.Handler {
 
 func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Config) *Endpoint {
 	e := &Endpoint{listener: l, access: p.access, server: &http.Server{
-		Handler: p.handler, TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: withGuard(p.handler), TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	h2.Configure(e.server, http2)
 	scheme := "http"
@@ -154,7 +154,8 @@ func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Conf
 	return e
 }
 
-// withGuard calls [httpbody.Guard] for requests to next, a handler without a gate.
+// withGuard calls [httpbody.Guard] before next, which may respond in front of the gate, or has
+// none.
 func withGuard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpbody.Guard(w, r)
