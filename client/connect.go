@@ -21,16 +21,20 @@ import (
 // response ends, with io.EOF if the end was clean, and the program resumes with another watch.
 // The watch must begin with initial events or at a version. Watch fails with [listwatch.Expired]
 // if the epoch of the server differs from the epoch of the previous list or watch, unless the
-// watch begins with initial events. When the context of Next ends, the connection is closed.
+// watch begins with initial events. Call Connect once for each loop, because another loop would
+// change the epoch of the previous list or watch.
 //
-// If timeout is not zero, the server is asked to end each watch after that time, in seconds, and
-// the watches are not reported to Trace. Otherwise each watch calls Trace.Opened. The program
-// must call Trace.Lost itself.
+// All calls of Next must have the same context: when the context of a call ends, the connection is
+// closed, even between two calls.
+//
+// If timeout is positive, the server is asked to end each watch after that time, rounded up to
+// seconds, and the watches are not reported to Trace. Otherwise each watch calls Trace.Opened. The
+// program must call Trace.Lost itself.
 func (r *Remote) Connect(timeout time.Duration) listwatch.Source {
 	r.init()
 	c := &connections{remote: r, trace: r.Trace, epoch: r.epoch()}
-	if timeout != 0 {
-		c.trace, c.timeoutSeconds = nil, strconv.Itoa(int(timeout/time.Second))
+	if timeout > 0 {
+		c.trace, c.timeoutSeconds = nil, strconv.Itoa(int((timeout+time.Second-1)/time.Second))
 	}
 	return c
 }
@@ -72,11 +76,12 @@ func (c *connections) Policy() reflector.Policy {
 func (c *connections) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, epoch, err := c.remote.list(ctx, q)
 	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.epoch = epoch
+		err = c.checkEpoch("list", epoch, q.Continue == "")
 	}
-	return page, err
+	if err != nil {
+		return listwatch.Page{}, err
+	}
+	return page, nil
 }
 
 // Watch implements [listwatch.Source].
@@ -120,8 +125,12 @@ func (c *connections) open(ctx context.Context, u *url.URL, initial bool) (*resp
 	resp.reading.initial = initial
 	stop := context.AfterFunc(ctx, cancel)
 	err := c.dial(life, resp, u)
-	if err == nil {
-		err = c.checkEpoch(resp.receiver.Header(), initial)
+	switch {
+	case err == nil:
+		idle.pause()
+		err = c.checkEpoch("watch", resp.receiver.Header().Get(transport.EpochHeader), initial)
+	case idle.expired.Load():
+		err = errIdle
 	}
 	if !stop() {
 		err = ctx.Err()
@@ -130,9 +139,6 @@ func (c *connections) open(ctx context.Context, u *url.URL, initial bool) (*resp
 		return resp, nil
 	}
 	_ = resp.Close() // the error of the request matters more
-	if resp.idle.expired.Load() {
-		err = errIdle
-	}
 	return nil, err
 }
 
@@ -152,27 +158,24 @@ func (c *connections) dial(ctx context.Context, resp *response, u *url.URL) erro
 	})
 }
 
-// checkEpoch returns an error if the epoch in the header h is not the epoch of the version to
-// resume from. A watch with initial events does not resume, so its epoch may differ.
-func (c *connections) checkEpoch(h http.Header, initial bool) error {
-	epoch := h.Get(transport.EpochHeader)
+// checkEpoch returns an error if the epoch of a response is not the epoch of the version that it
+// continues from. A response that starts over, with a new state, does not continue. Its epoch
+// becomes the epoch of the next version.
+func (c *connections) checkEpoch(op, epoch string, startsOver bool) error {
+	c.remote.learnEpoch(epoch)
 	c.mu.Lock()
-	before := c.epoch
-	if epoch != "" || initial {
+	defer c.mu.Unlock()
+	// A proxy may have removed the header, so a missing epoch is no error.
+	if !startsOver && c.epoch != "" && epoch != "" && c.epoch != epoch {
+		return &listwatch.Error{
+			Code: listwatch.Expired, Op: op,
+			Message: "the versions of the server have started over: its epoch was " + c.epoch + " and is " + epoch,
+		}
+	}
+	if epoch != "" || startsOver {
 		c.epoch = epoch
 	}
-	c.mu.Unlock()
-	if epoch == "" {
-		return nil // a proxy may have removed the header, so this is no error
-	}
-	c.remote.learnEpoch(epoch)
-	if initial || before == "" || before == epoch {
-		return nil
-	}
-	return &listwatch.Error{
-		Code: listwatch.Expired, Op: "watch",
-		Message: "the versions of the server have started over: its epoch was " + before + " and is " + epoch,
-	}
+	return nil
 }
 
 // ended records why a response has ended. It demotes the transport of the response if that

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/transport"
 )
 
 var stateQuery = listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true}
@@ -22,7 +24,7 @@ func TestConnectionsDoNotReconnect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantEvents(t, w, "ADDED/a@3 SYNCED@5")
+			wantEvents(t, w, "(ADDED/a@3) SYNCED@5")
 			for range 2 {
 				if _, err := w.Next(t.Context(), make([]listwatch.Event, 1)); err != end {
 					t.Errorf("got error %v, want %v", err, end)
@@ -38,16 +40,17 @@ func TestConnectionsDoNotReconnect(t *testing.T) {
 
 func TestConnectionsCompareEpochs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		epochs := []string{"one", "one", "two", "two"}
+		epochs := []string{"one", "one", "two", "two", "two", "two"}
 		p := &scriptedTransport{scriptFor: func(n int) script {
 			s := sends(added("a", 3), synced(5), io.EOF)
 			s.epoch = epochs[n]
 			return s
 		}}
 		s := newRemote(p).Connect(0)
-		for i, q := range []listwatch.Query{stateQuery, watchFrom(5), watchFrom(5), stateQuery} {
+		resume := watchFrom(5)
+		for i, q := range []listwatch.Query{stateQuery, resume, resume, resume, stateQuery, resume} {
 			w, err := s.Watch(t.Context(), q)
-			if want := i == 2; errors.Is(err, listwatch.Expired) != want {
+			if want := i == 2 || i == 3; errors.Is(err, listwatch.Expired) != want {
 				t.Errorf("request %d: got error %v, want Expired: %v", i, err, want)
 			}
 			if err == nil {
@@ -55,6 +58,22 @@ func TestConnectionsCompareEpochs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A continue token of another epoch would mix two histories in one list.
+func TestPagesOfTwoEpochsExpire(t *testing.T) {
+	r := newRemote()
+	epochs := []string{"one", "one", "", "two", "two"}
+	serveLists(r, func(n int) listResponse {
+		return listResponse{200, listBodyOf(5, "a"), http.Header{transport.EpochHeader: {epochs[n]}}}
+	})
+	s := r.Connect(0)
+	for i, token := range []string{"", "next", "next", "next", ""} {
+		_, err := s.List(t.Context(), listwatch.Query{Continue: token})
+		if want := i == 3; errors.Is(err, listwatch.Expired) != want || err != nil && !want {
+			t.Errorf("request %d: got error %v, want Expired: %v", i, err, want)
+		}
+	}
 }
 
 func TestConnectionsNeedAStart(t *testing.T) {
@@ -71,13 +90,38 @@ func TestConnectTimeoutIsSentAndNotTraced(t *testing.T) {
 		r := newRemote(p)
 		r.URL += "?timeoutSeconds=600"
 		r.Trace = &Trace{Opened: func(string, listwatch.Version) { t.Error("Opened was called") }}
-		w, err := r.Connect(3*time.Second).Watch(t.Context(), watchFrom(5))
+		w, err := r.Connect(2100*time.Millisecond).Watch(t.Context(), watchFrom(5))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Close()
 		if got := p.requests()[0].query["timeoutSeconds"]; len(got) != 1 || got[0] != "3" {
 			t.Errorf("timeoutSeconds is %q, want 3", got)
+		}
+	})
+}
+
+// All calls of Next must have one context.
+func TestEarlierContextClosesTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRemote(always(sends(synced(5)))).Connect(0).(*connections)
+		w, err := c.Watch(t.Context(), stateQuery)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		events := make([]listwatch.Event, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := w.Next(ctx, events); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		if _, err := w.Next(t.Context(), events); !errors.Is(err, errInterrupted) {
+			t.Errorf("got error %v, want %v", err, errInterrupted)
+		}
+		if c.unproductive != 0 {
+			t.Error("the server was blamed")
 		}
 	})
 }
@@ -118,6 +162,7 @@ func TestIdleTimeoutIsPausedBetweenReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Close()
+		time.Sleep(3 * DefaultIdleTimeout)
 		wantEvents(t, w, "ADDED/a@6")
 		time.Sleep(3 * DefaultIdleTimeout)
 		wantEvents(t, w, "ADDED/b@7")

@@ -20,6 +20,7 @@ type idleTimer struct {
 
 	last    atomic.Int64 // the time of the last reset, in nanoseconds since start
 	paused  atomic.Bool
+	stopped atomic.Bool
 	expired atomic.Bool
 }
 
@@ -57,13 +58,21 @@ func (i *idleTimer) check() {
 	}
 	if left > 0 {
 		i.timer.Reset(left)
+	}
+	if i.stopped.Load() { // read after Reset, so that either this or stop stops the timer
+		i.timer.Stop()
+		return
+	}
+	if left > 0 {
 		return
 	}
 	i.expired.Store(true)
 	i.onExpiry()
 }
 
+// stop stops the timer for good.
 func (i *idleTimer) stop() {
+	i.stopped.Store(true)
 	if i.timer != nil {
 		i.timer.Stop()
 	}

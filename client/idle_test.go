@@ -52,6 +52,16 @@ func TestIdleTimeoutIsConfigurable(t *testing.T) {
 	}
 }
 
+// A check may be in progress while the timer is stopped.
+func TestStoppedIdleTimerStaysStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newIdleTimer(time.Minute, func() { t.Error("the timer has expired") })
+		i.stop()
+		i.check()
+		time.Sleep(time.Hour)
+	})
+}
+
 func (w *watcher) queued() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -22,7 +23,8 @@ type response struct {
 	candidate   *candidate
 	opened      time.Time
 	cancel      context.CancelFunc
-	idle        *idleTimer // runs only within Next: the server is not to blame for a slow reader
+	idle        *idleTimer  // runs only within Next: the server is not to blame for a slow reader
+	interrupted atomic.Bool // the context of a call of Next has ended
 
 	reading reading // owned by the reader
 
@@ -88,8 +90,17 @@ func (r *response) attach(ctx context.Context) {
 		r.detach()
 	}
 	if !r.closed {
-		r.detach = context.AfterFunc(ctx, r.cancel)
+		r.detach = context.AfterFunc(ctx, func() {
+			r.interrupted.Store(true)
+			r.cancel()
+		})
 	}
+}
+
+// errInterrupted is the error of Next if the context of an earlier call has ended.
+var errInterrupted = &listwatch.Error{
+	Code: listwatch.Unavailable, Op: "receive",
+	Message: "the context of an earlier call of Next has ended and closed the connection",
 }
 
 // receive returns the next frame. If wait is false, it returns only a frame that has arrived
@@ -125,6 +136,7 @@ func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
 	}
 	remote := r.connections.remote
 	remote.learnFrom(e.Object)
+	e.Initial = r.reading.initial && e.Type == listwatch.Added
 	if r.reading.initial && (e.Type == listwatch.Bookmark || e.Type == listwatch.Synced) {
 		r.reading.initial = false
 		if e.Type == listwatch.Bookmark {
@@ -143,6 +155,8 @@ func (r *response) end(ctx context.Context, err error) {
 		err = io.EOF
 	case ctx.Err() != nil:
 		err = ctx.Err()
+	case r.interrupted.Load():
+		err = errInterrupted
 	default:
 		if r.idle.expired.Load() {
 			err = errIdle
