@@ -13,7 +13,7 @@ func TestEmptyBooleanMeansTrue(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/?"+query, nil)
 		asked := apihttp.Parse(r)
-		q, err := parseRequest(r, &asked, Endpoint{})
+		q, err := parseRequest(r, asked, Endpoint{})
 		if err != nil || q.Bookmarks != want {
 			t.Errorf("%s: got %v, error %v, want %v", query, q.Bookmarks, err, want)
 		}

@@ -31,7 +31,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 	if err != nil {
 		return err
 	}
-	q, err := parseRequest(r, &a.Parsed, e)
+	q, err := parseRequest(r, a.Parsed, e)
 	if err != nil {
 		return err
 	}

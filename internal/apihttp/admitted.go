@@ -35,14 +35,13 @@ type Admitted struct {
 	passage  passage
 	rechecks uint64 // the value of gate.rechecks when the request entered
 	taken    budget.Amount
-	Parsed
+	*Parsed  // nil after Forget
 }
 
 // A passage records what the gate has done for a request, which may enter it several times.
 type passage struct {
-	entered    int     // the number of calls of Enter without Leave
-	identified bool    // the user is known
-	turnsOf    *string // the client for which the context has turns; nil if it has none
+	entered    int  // the number of calls of Enter without Leave
+	identified bool // the user is known
 }
 
 // A Resource identifies a collection, as the labels of a metric do.
@@ -81,7 +80,7 @@ func (a *Admitted) Changed(r *http.Request, c Change) { a.gate.Changed(r, a, c) 
 
 // Forget releases the memory of what was parsed. A watch, which may last for hours, calls Forget
 // when it has started.
-func (a *Admitted) Forget() { a.Parsed, a.Represent = Parsed{}, nil }
+func (a *Admitted) Forget() { a.Parsed, a.Represent = nil, nil }
 
 // Leave returns what the request has taken from the limits, when it leaves the first gate that it
 // entered.
@@ -178,13 +177,38 @@ func (a *Admitted) GrowBody(more int) error {
 	return a.take(budget.Amount{Bytes: bodyFactor * int64(more)})
 }
 
+type admittedKey struct{}
+
+// An admittedContext is the context of an admitted request. It is one value instead of a chain,
+// because the context of a watch may last for hours.
+type admittedContext struct {
+	context.Context // that of the request in front of the gate, with its user
+	admitted        *Admitted
+}
+
+// Value implements [context.Context].
+func (c *admittedContext) Value(key any) any {
+	switch key.(type) {
+	case admittedKey:
+		return c.admitted
+	case budget.ClaimKey:
+		return budget.Claim{Turns: &c.admitted.gate.turns, Client: c.admitted.Client}
+	}
+	return c.Context.Value(key)
+}
+
+// admittedOf returns the Admitted of r, or nil if r has not passed a gate.
+func admittedOf(r *http.Request) *Admitted {
+	a, _ := r.Context().Value(admittedKey{}).(*Admitted)
+	return a
+}
+
 type entryKey struct{}
 
-// An entry is the value that gates keep in the context of a request.
+// An entry is what a handler in front of a gate says of a request.
 type entry struct {
-	admitted *Admitted // nil in front of the first gate
-	open     bool      // the next gate requires no credentials
-	resource Resource  // set by WithResource
+	open     bool     // the next gate requires no credentials
+	resource Resource // set by WithResource
 }
 
 func entryOf(r *http.Request) entry {
@@ -194,7 +218,7 @@ func entryOf(r *http.Request) entry {
 
 // QueryOf returns the parameters in the query of r that can be parsed.
 func QueryOf(r *http.Request) url.Values {
-	if a := entryOf(r).admitted; a != nil {
+	if a := admittedOf(r); a != nil {
 		return a.query
 	}
 	return r.URL.Query()
@@ -202,7 +226,7 @@ func QueryOf(r *http.Request) url.Values {
 
 // AcceptOf returns the media ranges that r accepts.
 func AcceptOf(r *http.Request) ([]framing.MediaRange, error) {
-	if a := entryOf(r).admitted; a != nil {
+	if a := admittedOf(r); a != nil {
 		return a.accept, a.acceptErr
 	}
 	return framing.ParseAccept(r.Header.Values("Accept"))

@@ -48,7 +48,7 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout t
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
 	coding := ""
-	if a := entryOf(r).admitted; a == nil || !a.NoCompression {
+	if a := admittedOf(r); a == nil || !a.NoCompression {
 		// A client that accepts no available coding gets the body uncompressed.
 		coding, _ = httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
 	}

@@ -47,10 +47,14 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 // between.
 func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Admitted, bool) {
 	e, ctx := entryOf(r), r.Context()
-	a, err := e.admitted, error(nil)
-	if a == nil || a.gate != g {
+	a, err := admittedOf(r), error(nil)
+	isNew := a == nil || a.gate != g
+	if isNew {
 		httpbody.Guard(w, r)
-		a = &Admitted{gate: g, NoCompression: g.NoCompression(), Resource: e.resource, rechecks: g.rechecks.Load()}
+		a = &Admitted{
+			gate: g, NoCompression: g.NoCompression(), Resource: e.resource, rechecks: g.rechecks.Load(),
+			Parsed: new(Parsed),
+		}
 	}
 	if !a.isOf(r) { // r is new, or middleware behind the previous gate has changed it
 		if err = g.check(r); err == nil {
@@ -71,12 +75,11 @@ func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Ad
 		return r, a, false
 	}
 	a.passage.entered++
-	if e != (entry{admitted: a}) {
-		ctx = context.WithValue(ctx, entryKey{}, entry{admitted: a})
+	if e != (entry{}) {
+		ctx = context.WithValue(ctx, entryKey{}, entry{})
 	}
-	if client := a.Client; a.passage.turnsOf == nil || *a.passage.turnsOf != client {
-		a.passage.turnsOf = &client
-		ctx = budget.WithTurns(ctx, &g.turns, a.Client)
+	if isNew {
+		ctx = &admittedContext{ctx, a}
 	}
 	if ctx != r.Context() {
 		r = r.WithContext(ctx)
@@ -104,7 +107,7 @@ type HandlerFunc func(w http.ResponseWriter, r *http.Request, a *Admitted) error
 
 // ServeHTTP implements [http.Handler].
 func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := entryOf(r).admitted
+	a := admittedOf(r)
 	if a == nil {
 		WriteError(
 			w, r, &listwatch.Error{Code: listwatch.Unknown, Message: "the request has not passed the gate of a server"})

@@ -29,12 +29,13 @@ type source struct {
 
 // isOf reports whether p is the result of parsing r.
 func (p *Parsed) isOf(r *http.Request) bool {
-	return p.of.method == r.Method && p.of.query == r.URL.RawQuery && slices.Equal(p.of.accept, r.Header["Accept"])
+	return p != nil && p.of.method == r.Method && p.of.query == r.URL.RawQuery &&
+		slices.Equal(p.of.accept, r.Header["Accept"])
 }
 
 // Parse parses the query and the Accept headers of r. Errors are returned by the methods.
-func Parse(r *http.Request) (p Parsed) {
-	p.of = source{r.Method, r.URL.RawQuery, r.Header["Accept"]}
+func Parse(r *http.Request) *Parsed {
+	p := &Parsed{of: source{r.Method, r.URL.RawQuery, r.Header["Accept"]}}
 	if p.query, p.queryErr = url.ParseQuery(r.URL.RawQuery); p.queryErr != nil {
 		p.queryErr = &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: p.queryErr}
 	}

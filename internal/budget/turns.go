@@ -19,36 +19,33 @@ type Turns struct {
 	next    []string // the clients in waiting, in the order of their turns
 }
 
-type claimKey struct{}
+// ClaimKey is the key under which the context of a request has its [Claim].
+type ClaimKey struct{}
 
-// A claim is the right of a request to wait for turns.
-type claim struct {
-	turns  *Turns
-	client string
-}
-
-// WithTurns returns a context with which [BeginTurn] takes a turn of t for client.
-func WithTurns(ctx context.Context, t *Turns, client string) context.Context {
-	return context.WithValue(ctx, claimKey{}, claim{t, client})
+// A Claim is the right of a request to wait for turns.
+type Claim struct {
+	Turns *Turns
+	// Client is the name of the client that sent the request.
+	Client string
 }
 
 // Large is the size from which work takes a turn. Smaller work takes about a millisecond.
 const Large = 64 << 10
 
-// BeginTurn waits for a turn if ctx comes from [WithTurns] and the work is [Large]. size is the
+// BeginTurn waits for a turn if ctx has a [Claim] and the work is [Large]. size is the
 // length of the data, such as a body to parse or an object to patch. There is a turn for each
 // processor except one, but at least one turn. The caller must call end, unless there is an error,
 // which is always the error of ctx. During its turn, the caller must not wait for input, for
 // output, or for another turn.
 func BeginTurn(ctx context.Context, size int) (end func(), err error) {
-	c, ok := ctx.Value(claimKey{}).(claim)
+	c, ok := ctx.Value(ClaimKey{}).(Claim)
 	if !ok || size < Large {
 		return func() {}, nil
 	}
-	if err := c.turns.begin(ctx, c.client, max(1, runtime.GOMAXPROCS(0)-1)); err != nil {
+	if err := c.Turns.begin(ctx, c.Client, max(1, runtime.GOMAXPROCS(0)-1)); err != nil {
 		return nil, err
 	}
-	return c.turns.end, nil
+	return c.Turns.end, nil
 }
 
 // begin waits until the client gets a turn, or until ctx ends. limit is the number of turns that
