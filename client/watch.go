@@ -14,7 +14,9 @@ import (
 //
 // If the server refuses to send initial events (KEP-3157), the Remote lists the objects instead,
 // and the watch begins at the version of the list. The reader sees no difference. For the next
-// hour, every Watch of the Remote that needs the state begins with such a list.
+// hour, every Watch of the Remote that needs the state begins with such a list. If such a list must
+// be repeated, the watch after it opens when the reader has made room in the queue. A reader that
+// takes longer than the history of the server then gets [listwatch.Expired].
 //
 // A Watch without initial events and with StartNewest or StartAny first lists one object and
 // starts at the version of that list, because a watch without a version could not be
@@ -66,9 +68,9 @@ func watchError(err error) error {
 
 // follow returns a Reflector that passes the events of q to w, and opens its first watch.
 func (r *Remote) follow(ctx context.Context, q listwatch.Query, w *watcher) (*reflector.Reflector, error) {
-	source, policy := reflector.Direct(r)
+	source := r.Connect(0).(*connections)
 	f := &reflector.Reflector{
-		Source: source, Policy: policy, Sink: &queueSink{w, q.Bookmarks}, Query: q,
+		Source: source, Policy: source.Policy(), Sink: &queueSink{w, q.Bookmarks}, Query: q,
 		PageSize: -1, Restart: w.restart,
 	}
 	switch {

@@ -11,16 +11,18 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// Open returns a Relay that follows upstream until Close. It does not wait for the state.
+// Open returns a Relay that follows source until Close. It does not wait for the state.
 // Lists and watches wait up to 3 seconds for the state, and then fail with
 // [listwatch.Unavailable].
-func Open(upstream listwatch.Source, o Options) *Relay {
+func Open(source listwatch.Source, o Options) *Relay {
 	r := &Relay{options: o}
 	r.tasks.init()
 	r.epochs.init()
-	source, policy := reflector.Direct(upstream)
-	r.upstream = newUpstream(upstream, source, &r.tasks)
-	r.upstream.backfillVersions = max(cmp.Or(o.BackfillVersions, DefaultBackfillVersions), 0)
+	direct, policy := reflector.Direct(source)
+	r.upstream = &upstream{
+		Source: direct, origin: source, tasks: &r.tasks,
+		backfillVersions: max(cmp.Or(o.BackfillVersions, DefaultBackfillVersions), 0),
+	}
 	r.versions.Read = func() (reading, error) { return r.readUpstream(r.tasks.ctx) }
 	r.versions.Start = func(f func()) error {
 		if !r.tasks.start(func(context.Context) { f() }) {
@@ -28,7 +30,7 @@ func Open(upstream listwatch.Source, o Options) *Relay {
 		}
 		return nil
 	}
-	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(upstream, o.ProbeSource)
+	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(source, o.ProbeSource)
 	f := &reflector.Reflector{
 		Source: r.upstream, Policy: policy, Sink: &logWriter{relay: r}, Backoff: o.Backoff, Lost: r.lost,
 	}

@@ -38,11 +38,6 @@ type upstream struct {
 	refused listwatch.Version
 }
 
-// newUpstream returns an upstream for origin. source is the Source to follow in its place.
-func newUpstream(origin, source listwatch.Source, t *tasks) *upstream {
-	return &upstream{Source: source, origin: origin, tasks: t}
-}
-
 // Watch implements [listwatch.Source]. Only one watch may be open at a time.
 func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w := &upstreamWatcher{upstream: u, signal: make(chan struct{}, 1)}

@@ -24,7 +24,9 @@ import (
 // Methods return the errors of Store and of the context unchanged. If an object cannot be
 // decoded, the error has code Corrupt. If a value cannot be encoded, the error has code Invalid.
 type Collection[T any] struct {
-	// Store holds the objects, for example a store.Collection or a client.Remote.
+	// Store holds the objects, for example a store.Collection or a client.Remote. Informers and
+	// relays should follow Store instead of the Collection: they follow the connections of a
+	// Remote directly, but not through a Collection.
 	Store listwatch.Store
 }
 
@@ -112,7 +114,8 @@ func (c Collection[T]) Create(ctx context.Context, value T) (T, error) {
 // delete. If version is not zero, the value is deleted only if it has this version; otherwise the
 // error has code Conflict. A value with finalizers is only marked, and deleted when its last
 // finalizer is removed. The result is the zero T if the server does not return the object; a
-// Kubernetes API server rarely does.
+// Kubernetes API server rarely does. If the last state cannot be decoded, the error has code
+// Corrupt, although the value was deleted.
 func (c Collection[T]) Delete(ctx context.Context, key listwatch.Key, version listwatch.Version) (T, error) {
 	o, err := c.Store.Delete(ctx, key, listwatch.Preconditions{Version: version})
 	if o == nil && err == nil {

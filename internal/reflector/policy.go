@@ -41,7 +41,7 @@ const (
 type Policy struct {
 	// Decide returns the next action after the end of a watch, which the WatchEnd describes. The
 	// ResumePoint is the position at which the next watch would resume. Decide is not called if the
-	// Sink rejected an event. It may be nil.
+	// Sink rejected an event of a watch. It may be nil.
 	Decide func(end WatchEnd, at *ResumePoint) Action
 	// MayRefuseWatchList reports whether err, which a watch with initial events returned, may mean
 	// that the Source does not support them. If MayRefuseWatchList is nil, every
