@@ -185,7 +185,7 @@ func edit[T any](old *listwatch.Object, change func(*T) error) ([]byte, error) {
 	if err == nil && bytes.Equal(data, old.Data) {
 		return nil, nil
 	}
-	if err == nil && !bytes.Equal(identity(data), identity(old.Data)) {
+	if err == nil && !hasIdentity(data, old.Data) {
 		// With the version that was read, Replace detects that another writer was faster.
 		data, err = rawjson.Rebase(data, []byte(`{"metadata":{}}`), identity(old.Data))
 	}
@@ -193,6 +193,13 @@ func edit[T any](old *listwatch.Object, change func(*T) error) ([]byte, error) {
 		return nil, &listwatch.Error{Code: listwatch.Corrupt, Op: "update", Err: err}
 	}
 	return data, nil
+}
+
+// hasIdentity reports whether data has the uid and the resourceVersion of object.
+func hasIdentity(data, object []byte) bool {
+	got, want := rawjson.Lookup(data, "metadata"), rawjson.Lookup(object, "metadata")
+	return bytes.Equal(rawjson.Lookup(got, "uid"), rawjson.Lookup(want, "uid")) &&
+		bytes.Equal(rawjson.Lookup(got, "resourceVersion"), rawjson.Lookup(want, "resourceVersion"))
 }
 
 // identity returns an object with only the uid and the resourceVersion of object in its metadata.

@@ -19,6 +19,9 @@ func Rebase(doc, before, after []byte) ([]byte, error) {
 	if bytes.Equal(before, after) {
 		return doc, nil
 	}
+	if bytes.Equal(doc, before) {
+		return after, nil // the writer knows every member
+	}
 	if doc[0] != '{' || before[0] != '{' || after[0] != '{' {
 		return after, nil
 	}
