@@ -57,7 +57,9 @@ const (
 	// connection.
 	framesPerStream = 6
 	// framesPerData allows, for each DATA frame that the server sends: a WINDOW_UPDATE for the
-	// stream, one for the connection, and a PING with which gRPC measures the round-trip time.
+	// stream, one for the connection, and a PING with which gRPC measures the round-trip time. It
+	// does not apply to a frame that a window has cut to less than bytesPerFrame: a client could
+	// pay for each update by opening the window by one more byte.
 	framesPerData = 3
 	// bytesPerFrame allows one more frame for this number of bytes of DATA. Clients send a
 	// WINDOW_UPDATE for every 2 KiB or more.
@@ -68,6 +70,15 @@ const (
 
 // explain makes n frames free.
 func (b *budget) explain(n int64) { b.explained = min(b.explained+n, maxExplained) }
+
+// explainData makes frames free because of a DATA frame of n bytes. isCut is true if a window was
+// too small for more bytes.
+func (b *budget) explainData(n int64, isCut bool) {
+	if !isCut || n >= bytesPerFrame {
+		b.explain(framesPerData)
+	}
+	b.explain(n / bytesPerFrame)
+}
 
 // chargeUnexplained charges a frame that is free as long as streams and data explain it.
 func (b *budget) chargeUnexplained() error {

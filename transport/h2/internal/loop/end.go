@@ -64,6 +64,7 @@ func (s *stream) fail(err error) {
 		}
 	}
 	c.endStall(s)
+	c.leave(s)
 	if f := s.step; f != nil {
 		s.step = nil
 		go f() // f finds out that the stream has ended

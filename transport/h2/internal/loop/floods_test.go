@@ -105,9 +105,9 @@ func TestFloodsEndTheConnection(t *testing.T) {
 	kilobyte := h2peer.HeaderBlock("x", string(bytes.Repeat([]byte{'!'}, 1000)))
 	tests := []struct {
 		name string
-		// most is the maximum number of frames, or of pairs of frames, until the connection ends.
-		most int64
-		send func(f *http2.Framer, i int) error
+		// limit is the maximum number of frames, or of pairs of frames, until the connection ends.
+		limit int64
+		send  func(f *http2.Framer, i int) error
 	}{
 		{"rapid reset (CVE-2023-44487)", budgetSize + 1, func(f *http2.Framer, i int) error {
 			headers(f, i, true)
@@ -161,23 +161,62 @@ func TestFloodsEndTheConnection(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var running, most atomic.Int64
+				var running, peak atomic.Int64
 				handler := func(_ http.ResponseWriter, r *http.Request) {
-					if n := running.Add(1); n > most.Load() {
-						most.Store(n)
+					if n := running.Add(1); n > peak.Load() {
+						peak.Store(n)
 					}
 					defer running.Add(-1)
 					<-r.Context().Done()
 				}
 				read, held, code := flood(t, handler, 20*budgetSize, tt.send)
-				if code != http2.ErrCodeEnhanceYourCalm || read > tt.most {
-					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, tt.most)
+				if code != http2.ErrCodeEnhanceYourCalm || read > tt.limit {
+					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, tt.limit)
 				}
 				if held > floodMemory {
 					t.Errorf("the server held %d KiB, want %d at most", held>>10, floodMemory>>10)
 				}
-				if most.Load() > defaultStreams {
-					t.Errorf("%d handlers ran at once, want %d at most", most.Load(), defaultStreams)
+				if peak.Load() > defaultStreams {
+					t.Errorf("%d handlers ran at once, want %d at most", peak.Load(), defaultStreams)
+				}
+			})
+		})
+	}
+}
+
+// A client that opens exhausted windows byte by byte makes the server write a frame for each byte.
+func TestTinyWindowsEndTheConnection(t *testing.T) {
+	const streams = 8
+	tests := map[string]func(f *http2.Framer, i int) error{
+		"of the connection": func(f *http2.Framer, i int) error {
+			if i == 0 {
+				return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+			}
+			return f.WriteWindowUpdate(0, 1)
+		},
+		"of streams": func(f *http2.Framer, i int) error {
+			if i == 0 {
+				return f.WriteWindowUpdate(0, 1<<20)
+			}
+			return f.WriteWindowUpdate(uint32(2*(i%streams)+1), 1)
+		},
+	}
+	for name, send := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				response := make([]byte, 100<<10)
+				handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(response) }
+				read, _, code := flood(t, handler, 20*budgetSize, func(f *http2.Framer, i int) error {
+					err := send(f, i)
+					for s := 0; i == 0 && err == nil && s < streams; s++ {
+						err = headers(f, s, true)
+					}
+					return err
+				})
+				// The streams, and the bytes that filled the first windows, explain some frames.
+				limit := budgetSize + streams*(framesPerStream+64<<10/bytesPerFrame+8*framesPerData)
+				if code != http2.ErrCodeEnhanceYourCalm || read > int64(limit) {
+					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, limit)
 				}
 			})
 		})

@@ -145,7 +145,9 @@ func (c *conn) receiveSettings(f *http2.SettingsFrame) error {
 		return err
 	}
 	c.out.frame(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
-	c.unblockAll()
+	for _, st := range c.streams {
+		c.unblock(st)
+	}
 	return c.budget.charge(costSettings + f.NumSettings()/costSettings)
 }
 
@@ -199,10 +201,9 @@ func (c *conn) receiveWindowUpdate(f *http2.WindowUpdateFrame) error {
 		if c.sendWindow+n > maxWindow {
 			return connError{http2.ErrCodeFlowControl, "WINDOW_UPDATE makes the connection's window too large"}
 		}
-		wasEmpty := c.sendWindow <= 0
 		c.sendWindow += n
-		if wasEmpty {
-			c.unblockAll()
+		if c.blocked.head != nil {
+			c.wakeWriter()
 		}
 		return c.budget.chargeUnexplained()
 	}

@@ -70,7 +70,7 @@ func sendFrames(t *testing.T, input []byte) {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.streams)+c.handlers+len(c.waiting)+len(c.stalled) > 0 || c.writing || c.out.buf != nil {
+	if len(c.streams)+c.handlers+len(c.waiting)+len(c.stalled) > 0 || c.blocked.head != nil || c.writing || c.out.buf != nil {
 		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers, len(c.waiting), len(c.stalled), c.writing)
 	}
 }
@@ -117,9 +117,17 @@ func (c *conn) check(t *testing.T) {
 		}
 		last = st.id
 	}
-	for st, s := range c.stalled {
-		if st.err != nil || s.blocked && (st.ready || st.window() > 0 && c.sendWindow > 0) {
+	for st := range c.stalled {
+		if st.err != nil || st.place == placeReady || st.isOpen() {
 			t.Errorf("stream %d is blocked, but it is ready or has a window", st.id)
+		}
+		if st.place != placeBlocked && st.window() > 0 {
+			t.Errorf("stream %d has a window, but it does not wait for the connection's window", st.id)
+		}
+	}
+	for st := c.blocked.head; st != nil; st = st.next {
+		if _, ok := c.stalled[st]; !ok || st.place != placeBlocked || st.next == nil && st != c.blocked.tail {
+			t.Errorf("stream %d is in line for the connection's window, but it is not blocked", st.id)
 		}
 	}
 }

@@ -76,6 +76,26 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 			p.Must(p.Framer.WriteWindowUpdate(0, 7))
 			p.Must(p.Framer.WritePing(false, [8]byte{}))
 		}},
+		{"small messages on exhausted windows", func(w http.ResponseWriter, r *http.Request) {
+			w.Write(make([]byte, initialWindow))
+			io.Copy(flushing{w}, r.Body)
+		}, func(p *h2peer.Peer, id uint32) {
+			if id == 1 {
+				p.Must(post(p, 1))
+				readData(p, initialWindow)
+			}
+			p.Must(p.Framer.WriteData(1, false, []byte("message")))
+			returnWindow(p, 7)
+		}},
+		{"small windows", func(w http.ResponseWriter, _ *http.Request) {
+			w.Write(make([]byte, 5*budgetSize*bytesPerFrame+initialWindow))
+		}, func(p *h2peer.Peer, id uint32) {
+			if id == 1 {
+				p.Must(headers(p.Framer, 0, true))
+				readData(p, initialWindow)
+			}
+			returnWindow(p, bytesPerFrame)
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,6 +111,22 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// returnWindow opens the windows of stream 1 by n bytes, and reads as many.
+func returnWindow(p *h2peer.Peer, n int) {
+	p.Must(p.Framer.WriteWindowUpdate(1, uint32(n)))
+	p.Must(p.Framer.WriteWindowUpdate(0, uint32(n)))
+	p.Must(p.Framer.WritePing(false, [8]byte{}))
+	readData(p, n)
+}
+
+// readData reads n bytes of stream 1.
+func readData(p *h2peer.Peer, n int) {
+	clear(p.Data)
+	for len(p.Data[1]) < n {
+		p.Read()
 	}
 }
 

@@ -1,21 +1,46 @@
 package loop
 
-import (
-	"maps"
-	"math/rand/v2"
-	"slices"
-	"time"
-)
+import "time"
 
 // enqueue adds st to the queue of ready streams, unless it is in the queue or its step is running.
-// It also makes sure that the writer runs.
+// A stream that waits for the connection's window keeps its place, unless only END_STREAM is left,
+// which needs no window. enqueue also makes sure that the writer runs.
 func (c *conn) enqueue(st *stream) {
-	if !st.ready && !st.stepping {
-		st.ready = true
+	if o := st.out; st.place == placeBlocked && o != nil && o.end && o.size() == 0 {
+		c.leave(st)
+	}
+	if st.place == placeNone {
+		st.place = placeReady
 		c.ready.push(st)
 	}
 	c.wakeWriter()
 }
+
+// leave removes st from the queue of streams that wait for the connection's window.
+func (c *conn) leave(st *stream) {
+	if st.place == placeBlocked {
+		st.place = placeNone
+		c.blocked.remove(st)
+	}
+}
+
+// next removes and returns the stream whose turn it is, or returns nil. The streams that have
+// waited for the connection's window come first, as long as it is open.
+func (c *conn) next() *stream {
+	if st := c.blocked.head; st != nil && c.sendWindow > 0 {
+		c.leave(st)
+		return st
+	}
+	if c.ready.head == nil {
+		return nil
+	}
+	st := c.ready.pop()
+	st.place = placeNone
+	return st
+}
+
+// isFree reports whether no stream waits for its turn.
+func (c *conn) isFree() bool { return c.ready.head == nil && c.blocked.head == nil }
 
 // wakeWriter starts the writer unless it runs. Its goroutine ends when nothing is left to write.
 func (c *conn) wakeWriter() {
@@ -28,21 +53,24 @@ func (c *conn) wakeWriter() {
 // block makes st wait until its window and the connection's window are open. If st was blocked
 // before and has not sent anything since, the earlier time of its reset still applies.
 func (c *conn) block(st *stream) {
-	s, ok := c.stalled[st]
+	until, ok := c.stalled[st]
 	if timeout := st.timeout(); !ok && timeout > 0 {
-		s.until = time.Now().Add(timeout)
+		until = time.Now().Add(timeout)
 	}
-	s.blocked = true
-	c.setStall(st, s)
+	c.setStall(st, until)
+	if st.window() > 0 {
+		st.place = placeBlocked
+		c.blocked.push(st)
+	}
 }
 
-func (c *conn) setStall(st *stream, s stall) {
+func (c *conn) setStall(st *stream, until time.Time) {
 	if c.stalled == nil {
-		c.stalled = make(map[*stream]stall)
+		c.stalled = make(map[*stream]time.Time)
 	}
-	c.stalled[st] = s
-	if s.blocked && !s.until.IsZero() {
-		c.armAt(s.until)
+	c.stalled[st] = until
+	if !until.IsZero() {
+		c.armAt(until)
 	}
 }
 
@@ -56,25 +84,10 @@ func (c *conn) endStall(st *stream) {
 	}
 }
 
-// unblock enqueues a blocked stream if its window and the connection's window are open.
+// unblock enqueues a stream that has waited for its own window, if this window is open.
 func (c *conn) unblock(st *stream) {
-	s := c.stalled[st]
-	if !s.blocked || st.window() <= 0 || c.sendWindow <= 0 {
-		return
-	}
-	s.blocked = false
-	c.stalled[st] = s
-	c.enqueue(st)
-}
-
-// unblockAll enqueues the blocked streams in a random order, so that each gets its share of small
-// windows. The order of a map is not random enough: a key that follows a gap in the table comes
-// first more often.
-func (c *conn) unblockAll() {
-	all := slices.Collect(maps.Keys(c.stalled))
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, st := range all {
-		c.unblock(st)
+	if _, ok := c.stalled[st]; ok && st.place == placeNone && st.window() > 0 {
+		c.enqueue(st)
 	}
 }
 

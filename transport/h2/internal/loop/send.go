@@ -24,9 +24,9 @@ func (s *stream) sendLocked(frames [][]byte, end, wait, shared bool) error {
 	}
 	o := s.out
 	if o == nil {
-		// If other streams are waiting, this one must get in line behind them.
+		// If other streams wait, this one must get in line behind them.
 		now := outgoing{frames: frames, shared: shared, end: end}
-		if (s.stepping || c.ready.head == nil) && s.emit(&now) {
+		if (s.place == placeStepping || c.isFree()) && s.emit(&now) {
 			c.wakeWriter()
 			return nil
 		}
@@ -58,12 +58,10 @@ func (s *stream) sendLocked(frames [][]byte, end, wait, shared bool) error {
 // true if everything was moved, including END_STREAM if o.end is true.
 func (s *stream) emit(o *outgoing) bool {
 	c := s.c
-	left := 0
-	for _, f := range o.frames {
-		left += len(f)
-	}
+	left := o.size()
 	for budget := quantum; left > 0; {
-		n := min(int64(left), s.window(), c.sendWindow, int64(c.peerFrame), int64(budget))
+		wanted := min(int64(left), int64(c.peerFrame), int64(budget))
+		n := min(wanted, s.window(), c.sendWindow)
 		if n <= 0 || c.out.room() <= 0 {
 			return false
 		}
@@ -75,7 +73,7 @@ func (s *stream) emit(o *outgoing) bool {
 		s.credit -= n
 		c.sendWindow -= n
 		c.endStall(s)
-		c.budget.explain(framesPerData + n/bytesPerFrame)
+		c.budget.explainData(n, n < wanted)
 		if last {
 			s.closeLocal()
 			return true

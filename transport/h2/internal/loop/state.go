@@ -72,11 +72,15 @@ type sendState struct {
 	drained sync.Cond // signals that the writer took the output, or dead
 	waits   bool      // the reader waits for drained
 
-	ready      queue
-	stalled    map[*stream]stall // the streams that wait for a window to open
-	sendWindow int64             // the bytes that the server may send on the connection
-	peerWindow int64             // the initial window of a stream, which the client has set
-	peerFrame  uint32            // the maximum size of a frame that the client accepts
+	ready   queue
+	blocked queue // the streams that wait only for the connection's window to open
+	// stalled holds the streams that have had to wait because a window was empty, and have not
+	// sent anything since. The value is the time at which the stream is reset if a window is still
+	// empty. The zero time means never.
+	stalled    map[*stream]time.Time
+	sendWindow int64  // the bytes that the server may send on the connection
+	peerWindow int64  // the initial window of a stream, which the client has set
+	peerFrame  uint32 // the maximum size of a frame that the client accepts
 
 	encoder *hpack.Encoder
 	encoded []byte // the block that encoder writes; nil while no block is encoded
@@ -129,18 +133,27 @@ type stream struct {
 	id uint32
 
 	remoteClosed bool // the client has sent END_STREAM
-	ready        bool // the stream is in conn.ready
-	stepping     bool // step is running
+	place        place
 
 	// credit is the send window minus the client's initial window size, which may change.
 	credit int64
-	next   *stream   // the next stream in conn.ready
+	next   *stream   // the next stream in conn.ready or conn.blocked
 	step   func()    // the function to call when the stream may send; see Watch.Go
 	out    *outgoing // data to send; nil if there is none
 	ex     *exchange // the request that a handler is serving; nil if none is
 	err    error     // the reason why nothing more can be sent; nil while the stream is open
 	watchState
 }
+
+// A place is the place of a stream in the order of sending.
+type place uint8
+
+const (
+	placeNone     place = iota
+	placeReady          // the stream is in conn.ready
+	placeBlocked        // the stream is in conn.blocked
+	placeStepping       // the stream's step is running
+)
 
 // A watchState is the part of a stream that belongs to a watch.
 type watchState struct {
@@ -159,14 +172,20 @@ type outgoing struct {
 	done   chan struct{} // closed when nothing is left or the stream has failed; may be nil
 }
 
-// A stall describes a stream that has had to wait because a window was empty.
-type stall struct {
-	until   time.Time // when the stream is reset; zero means never
-	blocked bool      // the window is still empty; otherwise the stream waits for its turn
+// size returns the number of bytes that are left.
+func (o *outgoing) size() int {
+	n := 0
+	for _, f := range o.frames {
+		n += len(f)
+	}
+	return n
 }
 
 // window returns the number of bytes that the stream may send. It may be negative.
 func (s *stream) window() int64 { return s.c.peerWindow + s.credit }
+
+// isOpen reports whether both the stream's window and the connection's window are open.
+func (s *stream) isOpen() bool { return s.window() > 0 && s.c.sendWindow > 0 }
 
 // timeout returns the time for which the client may keep the stream's window empty; zero means no
 // limit.

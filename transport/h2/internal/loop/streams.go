@@ -27,7 +27,8 @@ func (l *streamList) remove(st *stream) {
 	}
 }
 
-// A queue holds the streams that have something to send, in the order in which they may send.
+// A queue holds streams that have something to send, in the order in which they may send. A stream
+// is in one queue at most.
 type queue struct{ head, tail *stream }
 
 func (q *queue) push(st *stream) {
@@ -46,4 +47,20 @@ func (q *queue) pop() *stream {
 	}
 	st.next = nil
 	return st
+}
+
+// remove removes st, which must be in q.
+func (q *queue) remove(st *stream) {
+	var before *stream
+	for s := q.head; s != st; s = s.next {
+		before = s
+	}
+	if before == nil {
+		q.pop()
+		return
+	}
+	if before.next = st.next; q.tail == st {
+		q.tail = before
+	}
+	st.next = nil
 }

@@ -37,7 +37,7 @@ func (c *conn) tick() {
 		c.timers.idleSince = time.Time{}
 		c.goAway()
 	}
-	c.rearm()
+	c.rearm(now)
 }
 
 // keepAlive sends a PING if nothing has arrived for the ping interval.
@@ -53,14 +53,14 @@ func (c *conn) keepAlive(now time.Time) {
 
 // resetStalled resets streams whose client has kept a window empty for too long.
 func (c *conn) resetStalled(now time.Time) {
-	for st, s := range c.stalled {
-		if s.blocked && isDue(s.until, now) {
+	for st, until := range c.stalled {
+		if !st.isOpen() && isDue(until, now) {
 			st.abort(http2.ErrCodeInternal, errStalled)
 		}
 	}
 }
 
-func (c *conn) rearm() {
+func (c *conn) rearm(now time.Time) {
 	next := func(at time.Time) {
 		if !at.IsZero() {
 			c.armAt(at)
@@ -69,10 +69,11 @@ func (c *conn) rearm() {
 	next(c.timers.settingsAckBy)
 	next(c.timers.pingAckBy)
 	next(c.timers.refuseAt)
-	for _, s := range c.stalled {
-		if s.blocked {
-			next(s.until)
+	for _, until := range c.stalled {
+		if isDue(until, now) { // waits for its turn, before which a window may become empty again
+			until = now.Add(time.Second)
 		}
+		next(until)
 	}
 	if d := c.settings.pingInterval; d > 0 && c.timers.pingAckBy.IsZero() && !c.closing {
 		next(c.lastFrame.Add(d))

@@ -134,11 +134,11 @@ func (t *tunnel) send(frames [][]byte, shared bool) error {
 	c := t.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.st.stepping && !shared {
+	if t.st.place == placeStepping && !shared {
 		// The caller of Write may reuse the slice before its bytes are sent.
 		frames = [][]byte{bytes.Clone(frames[0])}
 	}
-	return t.st.sendLocked(frames, false, !t.st.stepping, shared)
+	return t.st.sendLocked(frames, false, t.st.place != placeStepping, shared)
 }
 
 // Close implements net.Conn. It sends END_STREAM. If bytes are still waiting because the client
@@ -188,9 +188,8 @@ func (t *tunnel) SetWriteDeadline(at time.Time) error {
 	defer c.mu.Unlock()
 	if t.st.stall = 0; !at.IsZero() {
 		t.st.stall = max(1, time.Until(at))
-		if s, ok := c.stalled[t.st]; ok && (s.until.IsZero() || at.Before(s.until)) {
-			s.until = at
-			c.setStall(t.st, s)
+		if until, ok := c.stalled[t.st]; ok && (until.IsZero() || at.Before(until)) {
+			c.setStall(t.st, at)
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func (w Watch) Send(frames [][]byte) error {
 	if w.st.done && w.st.err == nil {
 		return errClosed
 	}
-	return w.st.sendLocked(frames, false, !w.st.stepping, true)
+	return w.st.sendLocked(frames, false, w.st.place != placeStepping, true)
 }
 
 // Close sends trailer after the frames passed to Send, and then completes the stream. It does not

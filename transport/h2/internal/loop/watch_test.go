@@ -263,6 +263,55 @@ func TestStalledStreamsAreResetDespiteTrickle(t *testing.T) {
 	})
 }
 
+// Streams that could not send when the connection's window opened must keep their place in line.
+func TestSmallWindowsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		p, all, _ := openWatches(t, n)
+		c := all[0].st.c
+		c.mu.Lock()
+		c.sendWindow = 0
+		c.mu.Unlock()
+		for _, w := range all {
+			w.Go(func() { w.Send([][]byte{make([]byte, 2000)}) })
+		}
+		for i := range 3 * n {
+			p.Must(p.Framer.WriteWindowUpdate(0, 2))
+			for f := p.Read(); ; f = p.Read() {
+				if d, ok := f.(*http2.DataFrame); ok && len(d.Data()) == 2 {
+					break
+				}
+			}
+			for id, data := range p.Data {
+				if rounds := i/n + 1; len(data) != 2*rounds && len(data) != 2*(rounds-1) {
+					t.Fatalf("stream %d has %d bytes after %d windows", id, len(data), i+1)
+				}
+			}
+		}
+		if len(p.Data) != n {
+			t.Errorf("%d streams have sent, want %d", len(p.Data), n)
+		}
+	})
+}
+
+func TestEndsNeedNoWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, _ := openWatches(t, 3)
+		c := all[0].st.c
+		c.mu.Lock()
+		c.sendWindow = 0
+		c.mu.Unlock()
+		for _, w := range all {
+			w.Go(func() { w.Send([][]byte{make([]byte, 1000)}) })
+		}
+		synctest.Wait()
+		for _, id := range []uint32{3, 5, 1} { // in the middle, the last one, and the only one
+			all[id/2].Close(nil)
+			p.ReadUntil(h2peer.IsEnd(id))
+		}
+	})
+}
+
 func TestShutdownHasTwoSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, all, f := openWatches(t, 1)

@@ -37,15 +37,16 @@ func (c *conn) write() {
 // output is full or no stream is ready. If the next stream has a step to run instead, fill returns
 // that stream.
 func (c *conn) fill() *stream {
-	for c.ready.head != nil && c.out.room() > 0 {
-		st := c.ready.pop()
-		st.ready = false
+	for c.out.room() > 0 {
+		st := c.next()
 		switch {
+		case st == nil:
+			return nil
 		case st.err != nil:
 		case st.out != nil:
 			c.turn(st)
 		case st.step == nil:
-		case st.window() <= 0 || c.sendWindow <= 0:
+		case !st.isOpen():
 			c.block(st)
 		default:
 			c.endStall(st)
@@ -69,7 +70,7 @@ func (c *conn) turn(st *stream) {
 		if st.step != nil {
 			c.enqueue(st)
 		}
-	case st.window() <= 0 || c.sendWindow <= 0:
+	case !st.isOpen():
 		c.block(st)
 	default:
 		c.enqueue(st)
@@ -79,11 +80,11 @@ func (c *conn) turn(st *stream) {
 // runStep calls st.step without holding the mutex.
 func (c *conn) runStep(st *stream) {
 	f := st.step
-	st.step, st.stepping = nil, true
+	st.step, st.place = nil, placeStepping
 	c.mu.Unlock()
 	f()
 	c.mu.Lock()
-	st.stepping = false
+	st.place = placeNone
 	if st.err == nil && (st.out != nil || st.step != nil) {
 		c.enqueue(st)
 	}
