@@ -120,12 +120,10 @@ func (r *response) receive(wait bool) (frame framing.WatchEvent, ok bool, err er
 }
 
 // JoinsEvents reports whether Next returns the events together that the server has sent together,
-// as far as they have arrived. A compressed stream and a WebSocket return many of them one by one.
-// The relay uses JoinsEvents.
+// as far as they have arrived. The relay uses it.
 func (r *response) JoinsEvents() bool {
-	_, isBuffered := r.receiver.(framing.Buffered)
-	h := r.receiver.Header()
-	return isBuffered && h.Get("Content-Encoding") == "" && h.Get("Sec-WebSocket-Accept") == ""
+	receiver, ok := r.receiver.(interface{ JoinsEvents() bool })
+	return ok && receiver.JoinsEvents()
 }
 
 // event converts a frame to an event.

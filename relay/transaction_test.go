@@ -2,8 +2,10 @@ package relay_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -58,6 +60,36 @@ func changesOfOneVersion(t *testing.T, upstream *client.Remote, transportName st
 			}
 		}
 	}
+}
+
+// Large changes arrive one by one over any transport. Once the relay has seen two changes of one
+// version, it waits for the second one.
+func TestLateChangesAreExpectedAfterTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := watchcache.New(listwatch.Description{Kind: "Thing", APIVersion: "v1"}, watchcache.Options{})
+		if err := cache.Replace(nil, 1); err != nil {
+			t.Fatal(err)
+		}
+		s := servertest.Start(t, cache, servertest.Options{})
+		upstream := &client.Remote{URL: s.URL("/things"), Network: s.Network}
+		defer upstream.Close()
+		r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1, CheckInterval: -1}))
+		var w listwatch.Watcher
+		for v := listwatch.Version(2); v < 10; v++ {
+			changes := changesAt(t, v, 3)
+			for _, c := range changes {
+				c.Object.Data = fmt.Appendf(nil, "%s,\"pad\":%q}", c.Object.Data[:len(c.Object.Data)-1], strings.Repeat("x", 40<<10))
+			}
+			if err := cache.Apply(changes...); err != nil {
+				t.Fatal(err)
+			}
+			if w == nil {
+				time.Sleep(time.Minute)
+				w = mustWatch(t, r, listwatch.Query{})
+			}
+			readEvents(t, w, 3)
+		}
+	})
 }
 
 // changesAt returns a change of each of n keys, at version v.

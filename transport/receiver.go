@@ -93,6 +93,13 @@ func (r *responseReceiver) Buffered() (framing.WatchEvent, bool) {
 	return framing.WatchEvent{}, false
 }
 
+// JoinsEvents reports whether Buffered returns the events that have arrived together. A compressed
+// stream is flushed after each event, so its events are decoded one by one.
+func (r *responseReceiver) JoinsEvents() bool {
+	_, ok := r.decoder.(framing.Buffered)
+	return ok && r.coded == nil
+}
+
 // streamError converts an error of the decoder to the error of Receive. The decoder sees every end
 // of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. r.body.err is the actual
 // reason.
