@@ -132,12 +132,13 @@ func (s *stream) serve() {
 	_ = s.conn.Close()
 }
 
-// answer closes the stream with a close frame, unless it was closed before. A Send in progress has
-// closeWait to finish.
+// answer closes the stream with a close frame, or waits for a close in progress, which also writes
+// one. A Send in progress has closeWait to finish.
 func (s *stream) answer(f wswatch.CloseFrame) {
 	s.reply.Store(&f)
 	_ = s.conn.SetWriteDeadline(time.Now().Add(closeWait))
 	_ = s.Close(transport.Finished)
+	_ = s.Wait()
 }
 
 // read reads until the connection ends. It returns the reason: the close frame of the client, a

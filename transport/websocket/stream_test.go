@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,9 @@ import (
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 )
 
 // invalidFrames holds frames that a client must not send. They are masked, because a client
@@ -135,6 +138,53 @@ func wantRefusal(t *testing.T, s *testServer, name string, frame []byte, code in
 		t.Errorf("%s: the close took %v", name, waited)
 	}
 	wantCode(t, trySend(stream, testEvent(1, 1)), listwatch.Unavailable)
+}
+
+var servers = map[string]transport.Server{"native": &Server{}, "gorilla": &gorilla.Server{}, "nhooyr": &nhooyr.Server{}}
+
+// Both ends close the stream while Send is in progress. The client must still receive the close
+// frame of the server, even if it is slow.
+func TestCloseFramesMayCross(t *testing.T) {
+	for name, server := range servers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, stream := startServer(t, transporttest.ServerConfig{Server: server}).watch()
+				var calls sync.WaitGroup
+				calls.Go(func() { send(t, stream, testEvent(1, 1<<20)) })
+				synctest.Wait()
+				calls.Go(func() { stream.Sender.Close(transport.Finished) })
+				synctest.Wait()
+				p.writeFrame(bitFin|opClose, closePayload(closeNormal, ""))
+				time.Sleep(closeWait / 2)
+				p.wantClose(closeNormal)
+				p.wantEOF()
+				calls.Wait()
+			})
+		})
+	}
+}
+
+// A client that has closed the stream but reads nothing must not hold the connection for long.
+func TestCrossingCloseFramesDoNotWait(t *testing.T) {
+	for name, server := range servers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := transport.Options{WriteTimeout: -1}
+				p, stream := startServer(t, transporttest.ServerConfig{Server: server, Options: o}).watch()
+				var calls sync.WaitGroup
+				calls.Go(func() { _ = trySend(stream, testEvent(1, 1<<20)) })
+				synctest.Wait()
+				calls.Go(func() { stream.Sender.Close(transport.Finished) })
+				synctest.Wait()
+				start := time.Now()
+				p.writeFrame(bitFin|opClose, closePayload(closeNormal, ""))
+				calls.Wait()
+				if waited := time.Since(start); waited > 2*closeWait {
+					t.Errorf("the server waited for %v, want %v at most", waited, 2*closeWait)
+				}
+			})
+		})
+	}
 }
 
 // The client violates the protocol while Send is in progress. This ends the stream, and the caller

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -77,6 +78,8 @@ type stream struct {
 	library ServerConn
 	timeout time.Duration
 	pings   *time.Timer
+
+	closing sync.WaitGroup // End writes a close frame
 }
 
 // WriteFrames implements [transport.Link].
@@ -105,12 +108,12 @@ func (s *stream) End(end transport.End, _ []byte) error {
 	case transport.GoingAway:
 		code = wswatch.CloseGoingAway
 	}
-	go func() {
+	s.closing.Go(func() {
 		if s.library.WriteClose(code, "", s.timeout) != nil {
 			connio.Cut(s.network)
 		}
 		_ = s.network.SetReadDeadline(time.Now().Add(closeWait))
-	}()
+	})
 	return nil
 }
 
@@ -121,6 +124,9 @@ func (s *stream) serve() {
 	// has received the close frame.
 	isFirst := s.Disconnect()
 	s.pings.Stop()
+	if !isFirst {
+		s.awaitClose()
+	}
 	if v, ok := errors.AsType[*wswatch.Violation](err); ok {
 		_ = s.library.WriteClose(v.Code, v.Reason, closeWait)
 	}
@@ -129,6 +135,15 @@ func (s *stream) serve() {
 	}
 	_ = s.network.Close()
 	s.library.Close()
+}
+
+// awaitClose waits until the close frame of a close in progress was written. The client has
+// closeWait to read it and what precedes it.
+func (s *stream) awaitClose() {
+	cut := time.AfterFunc(closeWait, func() { connio.Cut(s.network) })
+	defer cut.Stop()
+	_ = s.Wait()
+	s.closing.Wait()
 }
 
 // minFrame is the size of the smallest frame of a client: two bytes and the mask.
