@@ -51,7 +51,7 @@ func benchmarkFanout(b *testing.B, c variant, watchers, burst int) {
 	b.ReportMetric(float64(used.mallocs)/deliveries, "allocs/delivery")
 }
 
-// usage holds the resources that this process has used so far.
+// usage holds the resources that this process has used, since its start or between two readings.
 type usage struct {
 	cpu     time.Duration
 	writes  int64 // write system calls

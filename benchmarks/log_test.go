@@ -141,8 +141,8 @@ func benchmarkDriven(b *testing.B, watchers int) {
 	lastWakes.report(b, "last-wake")
 }
 
-// BenchmarkSelective measures an append and its delivery if the event matches only one of
-// 10,000 watchers, each of which selects a label value of its own.
+// BenchmarkSelective measures the append and delivery of an event that matches only one of
+// 10,000 watchers, each of which selects a different label value.
 func BenchmarkSelective(b *testing.B) {
 	const watchers = 10000
 	w := &writer{log: history.New(history.Options{})}

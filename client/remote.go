@@ -215,7 +215,7 @@ func headerError(ctx context.Context, err error) error {
 	return &listwatch.Error{Code: code, Op: "call Remote.Header", Err: err}
 }
 
-// parseURL returns URL without its fragment.
+// parseURL parses and checks r.URL. The result has no fragment.
 func (r *Remote) parseURL() (*url.URL, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -127,7 +127,8 @@ func (b *browserFixture) eventsAfter(after listwatch.Version) []string {
 	return texts
 }
 
-// initialEvents returns the events of the current objects, ordered by name.
+// initialEvents returns the ADDED events of the current objects that selectors[0] matches, ordered
+// by name.
 func (b *browserFixture) initialEvents() []string {
 	var keys []listwatch.Key
 	for key, at := range b.writer.owned {

@@ -83,8 +83,8 @@ var (
 	coreKinds = []string{"Status", "List", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}
 )
 
-// validate returns an error of code Invalid if r cannot be served: because a name is
-// invalid, one of its paths has another meaning, or its kind is reserved.
+// validate returns an error if r cannot be served: a name or its kind is invalid, the kind is
+// reserved, SharedCompression does not fit, or one of its paths has another meaning.
 func (r Resource) validate() error {
 	text := r.Plural + "." + r.Version
 	if r.Group != "" {

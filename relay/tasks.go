@@ -30,7 +30,7 @@ func (t *tasks) start(f func(ctx context.Context)) bool {
 	return true
 }
 
-// stop ends the context of all goroutines, and returns when they have ended.
+// stop cancels the context of all goroutines, and returns when they have ended.
 func (t *tasks) stop() {
 	t.cancel()
 	t.mu.Lock()

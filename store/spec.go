@@ -37,7 +37,7 @@ type CollectionSpec struct {
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
 	// the maximum total length of their JSON. A write that would exceed a quota is refused with a
 	// [QuotaError]. Deletes, and updates that make an object no larger, are always allowed. If zero
-	// or negative, there is no quota. The backend needs a method Stats, as all stores of this
+	// or negative, there is no quota. The backend needs a Stats method, which all stores of this
 	// module have; without it, creates and updates fail. Servers that share an etcd count only
 	// their own writes in progress, so together they may exceed a quota by a few writes.
 	MaxObjects int

@@ -62,8 +62,8 @@ func check(changes []Change, reached listwatch.Version, convert func(Change) (wr
 	return writes, nil
 }
 
-// pastWrite converts a change to a write with its old object. It is for the past that Replace
-// receives.
+// pastWrite converts a change from the past that was passed to Replace. Unlike write, it takes the
+// old object and the time from the change.
 func (c *Cache) pastWrite(change Change) (write, error) {
 	w, err := c.write(change)
 	if err != nil {

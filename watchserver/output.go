@@ -181,9 +181,9 @@ func (s *stream) sendBookmark(b *batch) error {
 	return s.flush(b)
 }
 
-// addDeferredBookmark adds the deferred bookmark to b, before an event that starts a segment. Like
-// sendBookmark, it omits the bookmark if the stream has already sent a later version. That happens
-// between events of the same version, because at is the version before the event.
+// addDeferredBookmark adds the deferred bookmark to b, before an event that starts a segment. at is
+// the version before that event. Like sendBookmark, it omits the bookmark if the stream has already
+// sent a later version, as when the previous event has the same version as this one.
 func (s *stream) addDeferredBookmark(b *batch, at listwatch.Version) error {
 	if at < s.lastSent {
 		return nil

@@ -96,8 +96,8 @@ func (m *model) len() (n int) {
 
 func TestQueueEqualsModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Hide Deadline of the *testing.T. rapid would call it, but it must not be called in a
-		// synctest bubble.
+		// Hide the Deadline method of *testing.T. rapid would call it, but it must not be called in
+		// a synctest bubble.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			q := &Queue[string]{MinDelay: time.Second, MaxDelay: 5 * time.Second, Rate: -1}
 			m := &model{pending: map[string]bool{}, inProgress: map[string]bool{}, delayed: map[string]time.Time{}, failures: map[string]int{}}

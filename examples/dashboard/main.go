@@ -46,7 +46,8 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// newHandler serves the page, the JavaScript client, the flags, and the requests of the buttons.
+// newHandler returns a handler that serves the page, the JavaScript client and the flags, and
+// handles the requests that the buttons send.
 func newHandler(flags typed.Collection[Flag]) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

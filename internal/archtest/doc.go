@@ -1,8 +1,8 @@
-// Package archtest checks the source of all modules: which package may import which, which modules
-// each module may require, and the form of every file: its size, its width, its comments, the
-// layers within its package. It parses the source and runs none of it, so it also works on code
-// that does not compile yet.
+// Package archtest checks the source of all modules: which packages each package may import, which
+// modules each module may require, and the form of every file (its size, the width of its lines,
+// its comments, and its layer within its package). These checks only parse the source, so they also
+// work on code that does not compile yet. Only outside_test.go builds a program.
 //
-// The rules of imports are tables: layers_test.go for packages, modulerules_test.go for
-// modules. A new package, module or dependency gets a line there.
+// The import rules are tables: layers_test.go has those for packages, and modulerules_test.go has
+// those for modules. Each new package, module or dependency needs a line there.
 package archtest

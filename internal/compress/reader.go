@@ -25,8 +25,8 @@ type Reader struct {
 	in      countingReader
 	buf     *bufio.Reader
 	decoder io.Reader
-	// complete is the value of decoded() at the last position where the coding was complete or the
-	// decoder returned data.
+	// complete is the value of decoded() when the decoder last returned data, or last read the
+	// header or the end of a gzip member. Any bytes decoded since then are not decompressed yet.
 	complete int64
 }
 

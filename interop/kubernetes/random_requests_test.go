@@ -141,7 +141,7 @@ func usual(texts ...string) (all []variant) {
 	return all
 }
 
-// genRequest generates a request of any verb.
+// genRequest returns a generator of requests with any verb.
 func genRequest() *rapid.Generator[request] {
 	verbs := []func(*rapid.T, target) request{
 		genCreate, genCreate, genCreate, genCreate, genUpdate, genUpdate, genMergePatch, genMergePatch, genJSONPatch, genApply, genApply, genApply,

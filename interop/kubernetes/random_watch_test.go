@@ -151,7 +151,8 @@ func (s *comparedServer) watch(ctx context.Context, r request, n int) (*openWatc
 	return w, answer{code: res.StatusCode, warnings: res.Header.Values("Warning"), body: res.Header.Get("Content-Type")}, nil
 }
 
-// endWatch creates the object that ends the n-th watch, and returns the events of that watch.
+// endWatch creates the object that ends the n-th watch, deletes it again, and returns the events
+// of that watch.
 func (s *comparedServer) endWatch(ctx context.Context, w *openWatch, scope watchScope, n int) (any, error) {
 	defer w.stop()
 	last := scope.last(n)

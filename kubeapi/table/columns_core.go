@@ -34,7 +34,7 @@ func ServiceColumns() []Column {
 	}
 }
 
-// DeploymentColumns returns kubectl's columns of apps/v1 Deployment.
+// DeploymentColumns returns the columns that kubectl shows for apps/v1 Deployments.
 func DeploymentColumns() []Column {
 	return []Column{
 		{

@@ -51,12 +51,12 @@ func (db *DB) Version() listwatch.Version { return db.revision.Version() }
 // the file was created or restored from a backup.
 func (db *DB) Epoch() string { return db.epoch }
 
-// Ready returns an error if all writes fail until an operator acts: the file was deleted, replaced
-// or overwritten while it was open, it is damaged, or the database is closed. If the file returns
-// to its path, writes succeed again, but a file that was overwritten must be opened again. Ready
-// notices an overwrite by the size of the file and its headers, which any other writer changes. The
-// text of the error does not contain the path, so that a server can send it to clients. Ready waits
-// for a transaction in progress.
+// Ready returns an error if no write can succeed without an operator's help: the database is
+// closed, or its file is damaged, or was deleted, replaced or overwritten while it was open. A file
+// that was moved away can be moved back to its path, and writes then succeed again. A file that was
+// overwritten must be reopened. Ready detects an overwrite because other programs that write to the
+// file change its size or its headers. The error does not contain the path, so a server can send it
+// to clients. Ready waits for a transaction in progress.
 func (db *DB) Ready(context.Context) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -69,7 +69,7 @@ func (f *file) isOverwritten() bool {
 	return err == nil && p != f.last // the next transaction reports err
 }
 
-// abandon closes a file after a panic of bbolt. DB.Close could wait forever for a lock that
+// abandon closes the file after bbolt has panicked. DB.Close could wait forever for a lock that
 // bbolt did not release. The memory mapping stays until the process ends.
 func (f *file) abandon() error { return errors.Join(unlock(f.handle), f.handle.Close()) }
 

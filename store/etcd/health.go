@@ -118,7 +118,7 @@ func (h *healthChecks) run(ctx context.Context, key string) {
 		var probes sync.WaitGroup
 		for i, c := range h.clients {
 			probes.Go(func() {
-				// The read is linearized, so that it fails at a member without a leader.
+				// The read is linearizable, so it fails at a member without a leader.
 				limited, cancel := context.WithTimeout(ctx, probeInterval)
 				defer cancel()
 				if _, err := c.Get(limited, key, clientv3.WithCountOnly()); err != nil {

@@ -92,8 +92,8 @@ type answer struct {
 	Reset            string
 }
 
-// A sequencer sends a sequence of frames and records the answers. The reader is a goroutine of its
-// own; synctest.Wait separates the two.
+// A sequencer sends a sequence of frames and records the answers. A separate goroutine reads the
+// answers; synctest.Wait keeps it and the sender from using the fields at the same time.
 type sequencer struct {
 	*rand.Rand
 	*http2.Framer

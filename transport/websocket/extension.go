@@ -15,8 +15,8 @@ const permessageDeflate = "permessage-deflate"
 const (
 	// separateDeflate compresses each message of the server separately.
 	separateDeflate = permessageDeflate + "; server_no_context_takeover; client_no_context_takeover"
-	// sharedDeflate permits messages of the server that refer to earlier ones. It is the variant
-	// that the Client offers.
+	// sharedDeflate lets a compressed message from the server refer to earlier ones. It is the
+	// variant that the Client offers.
 	sharedDeflate = permessageDeflate + "; client_no_context_takeover"
 )
 

@@ -1,2 +1,2 @@
-// Package benchcmd implements the command bench, which measures a server from outside.
+// Package benchcmd implements the bench command, which measures a server from outside.
 package benchcmd

@@ -1,2 +1,2 @@
-// Package conformancecmd implements the command conformance.
+// Package conformancecmd implements the conformance command.
 package conformancecmd

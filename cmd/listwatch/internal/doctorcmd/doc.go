@@ -1,3 +1,3 @@
-// Package doctorcmd implements the command doctor, which finds out how the proxies between a client
+// Package doctorcmd implements the doctor command, which finds out how the proxies between a client
 // and a server affect watches.
 package doctorcmd

@@ -126,7 +126,7 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 }
 
 // admit returns l.Handler behind the server's gate, which requires no credentials here. It also
-// serves the path that the command doctor requests.
+// serves the path that the doctor command requests.
 func (l *Listeners) admit() http.Handler {
 	answer := &echo.Handler{Server: l.WatchServer}
 	gate := l.WatchServer.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,2 +1,2 @@
-// Package relaycmd implements the command relay.
+// Package relaycmd implements the relay command.
 package relaycmd

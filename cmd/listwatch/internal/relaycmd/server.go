@@ -19,7 +19,7 @@ type relayOptions struct {
 	maxBehind        time.Duration
 }
 
-// A relayServer holds the listeners and the relays of the command relay.
+// A relayServer holds the listeners and the relays of the relay command.
 type relayServer struct {
 	listen.Listeners
 	options  *relayOptions

@@ -1,2 +1,2 @@
-// Package servecmd implements the command serve.
+// Package servecmd implements the serve command.
 package servecmd

@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A server holds the listeners and the store of the command serve.
+// A server holds the listeners, the database and the API handler of the serve command.
 type server struct {
 	listen.Listeners
 	db  database

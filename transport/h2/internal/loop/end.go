@@ -225,8 +225,8 @@ func (c *conn) disconnect(err error) {
 	_ = c.nc.SetReadDeadline(connio.LongAgo) // ends the reader
 }
 
-// After its last frame, the server waits for the client to close the connection, but only for
-// lingerTime and, after an error, for lingerBytes of input.
+// After its last frame, the server waits at most lingerTime for the client to close the
+// connection. After an error, it also stops waiting once it has discarded lingerBytes of input.
 const (
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20

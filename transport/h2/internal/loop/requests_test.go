@@ -380,7 +380,8 @@ func TestHeadersBeyondTheLimitMayHaveABody(t *testing.T) {
 	})
 }
 
-// http.Server.ConnState may block, and may use the connection.
+// While http.Server.ConnState blocks, the connection must still serve requests. States that change
+// in the meantime are merged.
 func TestConnStateDoesNotHoldTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
