@@ -26,14 +26,15 @@ func Example() {
 			http.Error(w, err.Error(), listwatch.AsError(err).HTTPStatus())
 			return
 		}
-		done := stream.Done()
 		event := listwatch.Event{Type: listwatch.Added, Object: object, Version: object.Version}
 		if frame, err := stream.Encoder.Frame(framing.FromEvent(event)); err == nil {
 			// An error means that the client has disconnected.
 			_ = stream.Sender.Send([][]byte{frame})
 		}
 		_ = stream.Sender.Close(transport.Finished)
-		<-done
+		if stream.Serve != nil {
+			stream.Serve() // returns when the client has read the end of the stream
+		}
 	}))
 	defer server.Close()
 

@@ -33,7 +33,9 @@ func TestOpenResponseRequiresFlush(t *testing.T) {
 	if err := s.Sender.Close(Abort); err == nil {
 		t.Error("Close(Abort) returned no error, although it cannot reach the connection")
 	}
-	<-s.Done()
+	done := make(chan struct{})
+	s.OnDone(func() { close(done) })
+	<-done
 }
 
 func TestNegotiateSetsMissingHeaders(t *testing.T) {

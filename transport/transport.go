@@ -134,23 +134,6 @@ type Stream struct {
 	// version from which the client can resume, or zero within the initial events. Progress is
 	// called on the goroutine that calls Send and must return quickly.
 	Progress func(events int, at listwatch.Version)
-
-	done chan struct{} // nil before the first call of Done
-}
-
-// Done returns a channel that is closed when the peer has disconnected or Sender has been closed.
-// The first call uses OnDone and runs Serve on a goroutine. Done is for a user that has a
-// goroutine for each stream anyway. The first call must return before any other call.
-func (s *Stream) Done() <-chan struct{} {
-	if s.done == nil {
-		done := make(chan struct{})
-		s.done = done
-		s.OnDone(func() { close(done) })
-		if s.Serve != nil {
-			go s.Serve()
-		}
-	}
-	return s.done
 }
 
 // A Sender writes the frames of one stream. Only one goroutine may call Send at a time. Any

@@ -64,17 +64,23 @@ func (h *HandlerSequence) RequestTimes() []time.Time {
 	return slices.Clone(h.requestTimes)
 }
 
-// Accept returns a handler that accepts a watch and calls f with its stream. The watch ends
-// when f returns.
-func (v Variant) Accept(o transport.Options, f func(*transport.Stream)) http.HandlerFunc {
+// Accept returns a handler that accepts a watch and calls f with its stream. done is closed when
+// the client has disconnected or f has closed the stream. The watch ends when f returns.
+func (v Variant) Accept(
+	o transport.Options, f func(s *transport.Stream, done <-chan struct{}),
+) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		stream, err := v.Server.Accept(rw, r, o)
 		if err != nil {
 			watchserver.WriteError(rw, r, err)
 			return
 		}
-		stream.Done() // starts reading from the client
-		f(stream)
+		done := make(chan struct{})
+		stream.OnDone(func() { close(done) })
+		if stream.Serve != nil {
+			go stream.Serve()
+		}
+		f(stream, done)
 	}
 }
 
@@ -90,7 +96,7 @@ func sendEvents(s *transport.Stream, events ...listwatch.Event) {
 
 // SendThenEnd returns a handler that sends events and ends the watch cleanly.
 func (v Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
-	return v.Accept(transport.Options{}, func(s *transport.Stream) {
+	return v.Accept(transport.Options{}, func(s *transport.Stream, _ <-chan struct{}) {
 		sendEvents(s, events...)
 		_ = s.Sender.Close(transport.Finished)
 	})
@@ -98,7 +104,7 @@ func (v Variant) SendThenEnd(events ...listwatch.Event) http.HandlerFunc {
 
 // SendError returns a handler that ends the watch with an ERROR event.
 func (v Variant) SendError(cause error) http.HandlerFunc {
-	return v.Accept(transport.Options{}, func(s *transport.Stream) {
+	return v.Accept(transport.Options{}, func(s *transport.Stream, _ <-chan struct{}) {
 		if frame, err := s.Encoder.Frame(framing.FromError(cause)); err == nil {
 			_ = s.Sender.Send([][]byte{frame})
 		}
@@ -109,11 +115,11 @@ func (v Variant) SendError(cause error) http.HandlerFunc {
 // SendThenHold returns a handler that sends events, and aborts the watch when the given
 // channel is closed.
 func (v Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) http.HandlerFunc {
-	return v.Accept(transport.Options{}, func(s *transport.Stream) {
+	return v.Accept(transport.Options{}, func(s *transport.Stream, done <-chan struct{}) {
 		sendEvents(s, events...)
 		select {
 		case <-until:
-		case <-s.Done():
+		case <-done:
 		}
 		if s.Sender.Close(transport.Abort) != nil || !s.Detached {
 			panic(http.ErrAbortHandler)
@@ -124,9 +130,9 @@ func (v Variant) SendThenHold(until <-chan struct{}, events ...listwatch.Event) 
 // SendThenFallSilent returns a handler that sends events and then nothing more, not even
 // pings.
 func (v Variant) SendThenFallSilent(events ...listwatch.Event) http.HandlerFunc {
-	return v.Accept(transport.Options{PingInterval: -1}, func(s *transport.Stream) {
+	return v.Accept(transport.Options{PingInterval: -1}, func(s *transport.Stream, done <-chan struct{}) {
 		sendEvents(s, events...)
-		<-s.Done()
+		<-done
 		_ = s.Sender.Close(transport.Abort)
 	})
 }

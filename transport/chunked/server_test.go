@@ -37,7 +37,7 @@ func dialRaw(t *testing.T, server *transporttest.TestServer, request string) *me
 	return c.(*memnet.Conn)
 }
 
-func sendEvent(t *testing.T, s *transport.Stream, n int) {
+func sendEvent(t *testing.T, s *transporttest.Stream, n int) {
 	t.Helper()
 	frames, err := transporttest.Frames(s.Encoder, transporttest.Event(n, 0))
 	if err != nil {

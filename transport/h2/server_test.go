@@ -31,7 +31,7 @@ func startServer(t *testing.T, config transporttest.ServerConfig) *transporttest
 	return transporttest.StartServer(t, config)
 }
 
-func encodeEvent(t *testing.T, s *transport.Stream, size int) [][]byte {
+func encodeEvent(t *testing.T, s *transporttest.Stream, size int) [][]byte {
 	t.Helper()
 	f, err := transporttest.Frames(s.Encoder, transporttest.Event(1, size))
 	if err != nil {
@@ -40,7 +40,7 @@ func encodeEvent(t *testing.T, s *transport.Stream, size int) [][]byte {
 	return f
 }
 
-func send(t *testing.T, s *transport.Stream, size int) {
+func send(t *testing.T, s *transporttest.Stream, size int) {
 	t.Helper()
 	if err := s.Sender.Send(encodeEvent(t, s, size)); err != nil {
 		t.Errorf("send: %v", err)
@@ -48,9 +48,9 @@ func send(t *testing.T, s *transport.Stream, size int) {
 }
 
 // openStreams opens n streams, numbered 1, 3, 5 and so on, and reads their response headers.
-func openStreams(p scriptedPeer, server *transporttest.TestServer, n int) []*transport.Stream {
+func openStreams(p scriptedPeer, server *transporttest.TestServer, n int) []*transporttest.Stream {
 	p.Helper()
-	streams := make([]*transport.Stream, n)
+	streams := make([]*transporttest.Stream, n)
 	for i := range streams {
 		p.requestWatch(uint32(2*i + 1))
 		streams[i] = <-server.Streams

@@ -35,7 +35,7 @@ func Frames(c transport.Encoder, events ...listwatch.Event) ([][]byte, error) {
 	return frames, nil
 }
 
-func (f *fixture) encodeEvents(s *transport.Stream, events ...listwatch.Event) [][]byte {
+func (f *fixture) encodeEvents(s *Stream, events ...listwatch.Event) [][]byte {
 	f.Helper()
 	frames, err := Frames(s.Encoder, events...)
 	if err != nil {
@@ -44,7 +44,7 @@ func (f *fixture) encodeEvents(s *transport.Stream, events ...listwatch.Event) [
 	return frames
 }
 
-func (f *fixture) send(s *transport.Stream, events ...listwatch.Event) {
+func (f *fixture) send(s *Stream, events ...listwatch.Event) {
 	f.Helper()
 	if err := s.Sender.Send(f.encodeEvents(s, events...)); err != nil {
 		f.Errorf("send: %v", err)

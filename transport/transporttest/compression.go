@@ -90,14 +90,14 @@ func testShared(f *fixture) {
 		f.Error("two streams have different Encoders, so they cannot share frames")
 	}
 	shared := f.encodeEvents(before, e)[0]
-	for _, s := range []*transport.Stream{before, s, s} {
+	for _, s := range []*Stream{before, s, s} {
 		if err := s.Sender.Send([][]byte{shared}); err != nil {
 			f.Errorf("send: %v", err)
 		}
 	}
 	f.want(r1, compressibleEvent(2, 9000), compressibleEvent(3, 10), e)
 	f.want(r2, e, e)
-	for _, s := range []*transport.Stream{before, s} {
+	for _, s := range []*Stream{before, s} {
 		s.Sender.Close(transport.Finished)
 	}
 	for _, r := range []transport.Receiver{r1, r2} {
@@ -154,7 +154,7 @@ func testCompressionDisabled(f *fixture) {
 }
 
 // wantUncompressed sends an event and checks that it is not compressed.
-func (f *fixture) wantUncompressed(s *transport.Stream, r transport.Receiver) {
+func (f *fixture) wantUncompressed(s *Stream, r transport.Receiver) {
 	f.Helper()
 	e := compressibleEvent(1, 4000)
 	frames := f.encodeEvents(s, e)

@@ -78,7 +78,7 @@ func (f *fixture) offer() *framing.Registry {
 }
 
 // dial opens a stream and returns both of its ends.
-func (f *fixture) dial(ctx context.Context, framings ...framing.Framer) (*transport.Stream, transport.Receiver) {
+func (f *fixture) dial(ctx context.Context, framings ...framing.Framer) (*Stream, transport.Receiver) {
 	f.Helper()
 	f.open()
 	r, err := f.client.Dial(ctx, &transport.Request{

@@ -40,13 +40,22 @@ type TestServer struct {
 	Network transport.Network
 	// Streams delivers the accepted streams in order. The test sends events on these streams and
 	// closes them.
-	Streams <-chan *transport.Stream
+	Streams <-chan *Stream
 
 	server  transport.Server
 	options transport.Options
-	streams chan *transport.Stream
+	streams chan *Stream
 	http    *testhttp.Server
 }
+
+// A Stream is a stream that a [TestServer] has accepted. The server uses its OnDone and Serve.
+type Stream struct {
+	*transport.Stream
+	done chan struct{}
+}
+
+// Done returns a channel that is closed when the client has disconnected or Sender has been closed.
+func (s *Stream) Done() <-chan struct{} { return s.done }
 
 // A Test has the methods Helper, Cleanup and Fatal of testing.TB.
 type Test interface {
@@ -58,7 +67,7 @@ type Test interface {
 // StartServer starts a TestServer, which is closed at the end of the test.
 func StartServer(t Test, c ServerConfig) *TestServer {
 	t.Helper()
-	s := &TestServer{server: c.Server, options: c.Options, streams: make(chan *transport.Stream, 1024)}
+	s := &TestServer{server: c.Server, options: c.Options, streams: make(chan *Stream, 1024)}
 	s.Streams = s.streams
 	var handler http.Handler = s
 	if c.Handler != nil {
@@ -94,10 +103,14 @@ func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, listwatch.AsError(err))
 		return
 	}
-	done := stream.Done()
-	s.streams <- stream
+	accepted := &Stream{stream, make(chan struct{})}
+	stream.OnDone(func() { close(accepted.done) })
+	if stream.Serve != nil {
+		go stream.Serve()
+	}
+	s.streams <- accepted
 	if !stream.Detached {
-		<-done
+		<-accepted.done
 		if err := stream.Sender.Close(transport.Abort); err != nil {
 			panic(http.ErrAbortHandler)
 		}

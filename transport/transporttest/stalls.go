@@ -19,7 +19,7 @@ const writeTimeout = 5 * time.Second
 const alertTimeout = 5 * time.Second
 
 // fill sends until Send fails. It returns the duration of the last Send and its error.
-func (f *fixture) fill(s *transport.Stream) (time.Duration, error) {
+func (f *fixture) fill(s *Stream) (time.Duration, error) {
 	frames := f.encodeEvents(s, compressibleEvent(1, 16<<10), compressibleEvent(2, 16<<10))
 	for {
 		start := time.Now()
@@ -69,7 +69,7 @@ func testStalledReader(f *fixture) {
 
 // stall opens a stream whose Send is blocked because the client does not read. The error of Send
 // is sent on the channel.
-func (f *fixture) stall() (*transport.Stream, <-chan error) {
+func (f *fixture) stall() (*Stream, <-chan error) {
 	f.Helper()
 	s, _ := f.dial(f.Context())
 	done := make(chan error, 1)

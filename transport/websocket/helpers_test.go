@@ -120,7 +120,7 @@ func (s *testServer) roundTrip(text string) (*scriptedPeer, *http.Response) {
 }
 
 // watch opens a watch with a scripted client.
-func (s *testServer) watch(headers ...string) (*scriptedPeer, *transport.Stream) {
+func (s *testServer) watch(headers ...string) (*scriptedPeer, *transporttest.Stream) {
 	s.t.Helper()
 	p, resp := s.roundTrip(handshakeRequest(headers...))
 	if resp.StatusCode != http.StatusSwitchingProtocols {
@@ -239,14 +239,14 @@ func testEvent(n, size int) listwatch.Event {
 }
 
 // send sends events in one batch.
-func send(t testing.TB, s *transport.Stream, events ...listwatch.Event) {
+func send(t testing.TB, s *transporttest.Stream, events ...listwatch.Event) {
 	t.Helper()
 	if err := trySend(s, events...); err != nil {
 		t.Error(err)
 	}
 }
 
-func trySend(s *transport.Stream, events ...listwatch.Event) error {
+func trySend(s *transporttest.Stream, events ...listwatch.Event) error {
 	var frames [][]byte
 	for _, e := range events {
 		f, err := s.Encoder.Frame(framing.FromEvent(e))

@@ -521,7 +521,7 @@ func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	var streams []*transport.Stream
+	var streams []*transporttest.Stream
 	var each [rounds]int64
 	for i := range each {
 		before := heap()

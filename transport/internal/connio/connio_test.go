@@ -35,8 +35,8 @@ func TestWriteBatchedKeepsBytesAndOrder(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("wrote %d bytes, want %d; %v", len(got), len(want), err)
 		}
-		if most := 3*(len(want)/MaxWrite) + 2; writes > most {
-			t.Fatalf("%d bytes took %d writes, want at most %d", len(want), writes, most)
+		if limit := 3*(len(want)/MaxWrite) + 2; writes > limit {
+			t.Fatalf("%d bytes took %d writes, want at most %d", len(want), writes, limit)
 		}
 	})
 }

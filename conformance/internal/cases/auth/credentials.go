@@ -158,10 +158,10 @@ func tokenRefresh(e *harness.Env) {
 // tokenExpiries runs a client against a server whose first three watches have no events and end
 // after a minute, because the token has expired. The client must refresh the token once each time.
 func tokenExpiries(e *harness.Env) {
-	expires := e.Accept(transport.Options{}, func(s *transport.Stream) {
+	expires := e.Accept(transport.Options{}, func(s *transport.Stream, done <-chan struct{}) {
 		select {
 		case <-time.After(time.Minute):
-		case <-s.Done():
+		case <-done:
 		}
 		refusal := &listwatch.Error{
 			Code: listwatch.Unauthorized, Status: http.StatusUnauthorized, Reason: "Unauthorized",

@@ -167,7 +167,8 @@ func clientBackpressure(e *harness.Env) {
 	const count = 3000
 	name := strings.Repeat("a", 500)
 	var sent atomic.Int64
-	handler := e.Accept(transport.Options{WriteTimeout: -1, PingInterval: -1}, func(stream *transport.Stream) {
+	o := transport.Options{WriteTimeout: -1, PingInterval: -1}
+	handler := e.Accept(o, func(stream *transport.Stream, done <-chan struct{}) {
 		for i := range count {
 			frame, err := stream.Encoder.Frame(framing.FromEvent(harness.AddedEvent(name, fmt.Sprint(i+2))))
 			if err != nil || stream.Sender.Send([][]byte{frame}) != nil {
@@ -175,7 +176,7 @@ func clientBackpressure(e *harness.Env) {
 			}
 			sent.Add(1)
 		}
-		<-stream.Done()
+		<-done
 		_ = stream.Sender.Close(transport.Abort)
 	})
 	requests, route := e.ServeSequence(handler)

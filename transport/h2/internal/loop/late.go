@@ -29,9 +29,9 @@ func (w *window) consume(n int32) int32 {
 	return grant
 }
 
-// grow doubles the window, but not beyond the given maximum, and returns the increment.
-func (w *window) grow(most int32) int32 {
-	n := min(w.limit, most-w.limit)
+// grow doubles the window, up to maximum, and returns the increment.
+func (w *window) grow(maximum int32) int32 {
+	n := min(w.limit, maximum-w.limit)
 	w.limit += n
 	w.open += n
 	return n
