@@ -165,7 +165,7 @@ func stringLines(f *sourceFile) map[int]int {
 				if end > start {
 					size = 1 << 20 // a raw string of several lines
 				}
-				if size > 60 {
+				if size > 50 {
 					length[line] = max(length[line], size)
 				}
 			}

@@ -108,8 +108,7 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		var oldest, newest listwatch.Version
-		if err := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`).Scan(&oldest,
-			&newest); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`).Scan(&oldest, &newest); err != nil {
 			return err
 		}
 		rows, _ := tx.Query(ctx, `SELECT version, at, namespace, name, before, after FROM setting_changes
@@ -123,9 +122,7 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 		case oldest <= s.Version():
 			return s.Apply(changes...)
 		}
-		rows, _ = tx.Query(
-			ctx,
-			`SELECT v.version, now(), namespace, name, NULL::json, setting_object(s, v.version) FROM settings s JOIN setting_versions v USING (namespace, name)`)
+		rows, _ = tx.Query(ctx, `SELECT v.version, now(), namespace, name, NULL::json, setting_object(s, v.version) FROM settings s JOIN setting_versions v USING (namespace, name)`)
 		objects, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*listwatch.Object, error) {
 			c, err := scanChange(row)
 			return c.Object, err
