@@ -103,8 +103,7 @@ func writeDeadline(e *harness.Env) {
 func boundedMemory(e *harness.Env) {
 	e.Use(harness.InProcess)
 	const watches, writes = 5, 56
-	// The client is in this process, and keeps up to 1 MiB for the next events.
-	maxGrowth := 5<<19 + 1<<20
+	maxGrowth := 5 << 19
 	if e.OpensOverHTTP2() {
 		maxGrowth += watches * (256 << 10) // the client's gateway to HTTP/2 also buffers data
 	}
