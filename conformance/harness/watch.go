@@ -83,6 +83,10 @@ func (t *timeout) explain(err error) error {
 	return err
 }
 
+// maxKeptObject is the size in bytes of the largest object that the timeline keeps to describe it
+// later. Cases that measure the heap use larger objects.
+const maxKeptObject = 4 << 10
+
 // Receive calls Receiver.Receive and records the result in the timeline.
 func (w *Watch) Receive() (framing.WatchEvent, error) {
 	if !w.Setup.FakeTime {
@@ -93,7 +97,12 @@ func (w *Watch) Receive() (framing.WatchEvent, error) {
 	}
 	event, err := w.Receiver.Receive()
 	err = w.timeout.explain(err)
-	w.Timeline.note(func() string { return w.describeReceived(event, err) })
+	text := func() string { return w.describeReceived(event, err) }
+	if len(event.Object) > maxKeptObject {
+		described := text()
+		text = func() string { return described }
+	}
+	w.Timeline.note(text)
 	return event, err
 }
 
