@@ -59,7 +59,11 @@ func StatusOf(err error) Status {
 	s := Status{
 		Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message,
 	}
-	if s.Reason == "" && int(e.Code) < len(codes) {
+	switch {
+	case s.Reason != "":
+	case e.Code == Invalid && s.Code == http.StatusUnprocessableEntity:
+		s.Reason = "Invalid" // Kubernetes' reason of this status
+	case int(e.Code) < len(codes):
 		s.Reason = codes[e.Code].reason
 	}
 	switch {

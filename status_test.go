@@ -94,6 +94,15 @@ func TestUnknownStatusSurvivesTheRoundTrip(t *testing.T) {
 	}
 }
 
+func TestInvalidWithStatus422HasReasonInvalid(t *testing.T) {
+	if s := listwatch.StatusOf(&listwatch.Error{Code: listwatch.Invalid, Status: 422}); s.Reason != "Invalid" {
+		t.Errorf("got reason %q, want Invalid", s.Reason)
+	}
+	if s := listwatch.StatusOf(&listwatch.Error{Code: listwatch.Invalid}); s.Reason != "BadRequest" {
+		t.Errorf("got reason %q, want BadRequest", s.Reason)
+	}
+}
+
 func TestParseStatusPrefersReasonToCode(t *testing.T) {
 	for status, want := range map[string]listwatch.Code{
 		`"reason":"Expired","code":410`:         listwatch.Expired,
