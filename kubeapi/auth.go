@@ -24,19 +24,6 @@ func Anonymous() User {
 	return User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 }
 
-// FirstOf returns an Authenticator that tries all in order, until one of them identifies
-// the user or returns an error.
-func FirstOf(all ...watchserver.Authenticator) watchserver.Authenticator {
-	return func(r *http.Request) (User, error) {
-		for _, a := range all {
-			if u, err := a(r); err != nil || u.Name != "" {
-				return u, err
-			}
-		}
-		return User{}, nil
-	}
-}
-
 // ClientCertificate is a [watchserver.Authenticator] for TLS client certificates: the common name
 // is the user, and the organizations are the groups (Kubernetes, "Authenticating", X.509
 // client certificates). It uses only certificates that the TLS server has verified:

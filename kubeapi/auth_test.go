@@ -70,18 +70,6 @@ func TestClientCertificateIdentifiesUser(t *testing.T) {
 	}
 }
 
-func TestFirstOfStopsAtFirstResult(t *testing.T) {
-	unknownUser := func(*http.Request) (User, error) { return User{}, nil }
-	wrong := func(*http.Request) (User, error) { return User{}, errors.New("wrong") }
-	ada := func(*http.Request) (User, error) { return User{Name: "ada"}, nil }
-	if u, err := FirstOf(unknownUser, ada, wrong)(nil); err != nil || u.Name != "ada" {
-		t.Errorf("got %v, error %v; want ada", u, err)
-	}
-	if _, err := FirstOf(unknownUser, wrong, ada)(nil); err == nil {
-		t.Error("wrong credentials were accepted")
-	}
-}
-
 func TestDeniedRequestsAreForbidden(t *testing.T) {
 	var requests []Attributes
 	a := startServer(t, func(h *Handler) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/transport/websocket"
 )
 
 // Access determines who may use a [Server].
@@ -53,6 +54,33 @@ type User struct {
 // an error, which is sent with status 401 unless the error has another code. An Authenticator must
 // be safe for concurrent use.
 type Authenticator func(*http.Request) (User, error)
+
+// FirstOf returns an Authenticator that tries all in order, until one of them identifies the user
+// or returns an error.
+func FirstOf(all ...Authenticator) Authenticator {
+	return func(r *http.Request) (User, error) {
+		for _, a := range all {
+			if u, err := a(r); err != nil || u.Name != "" {
+				return u, err
+			}
+		}
+		return User{}, nil
+	}
+}
+
+// BearerToken returns the token in the header "Authorization: Bearer TOKEN" of r or, because
+// browsers cannot set that header for a WebSocket, in a subprotocol; see BearerToken of package
+// transport/websocket. It returns "" if there is no token. If the token in a subprotocol cannot be
+// decoded, the error has code Unauthorized.
+func BearerToken(r *http.Request) (string, error) {
+	// Schemes are case-insensitive (rfc9110#section-11.1).
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") && token != "" {
+		return token, nil
+	}
+	token, _, err := websocket.BearerToken(r)
+	return token, err
+}
 
 // authenticate returns the context of r with its user, or the error to send to the client.
 func (a *Access) authenticate(r *http.Request) (context.Context, error) {
@@ -141,11 +169,7 @@ func (a authorizer) check(ctx context.Context, user User) error {
 	if a == nil {
 		return nil
 	}
-	err := a(ctx, user)
-	if err != nil && listwatch.CodeOf(err) == listwatch.Unknown {
-		return &listwatch.Error{Code: listwatch.Forbidden, Err: err}
-	}
-	return err
+	return apihttp.AsForbidden(a(ctx, user))
 }
 
 func errCredentialsExpired() error {

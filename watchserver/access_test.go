@@ -95,3 +95,15 @@ func (s *userSource) List(ctx context.Context, _ listwatch.Query) (listwatch.Pag
 	s.user = watchserver.UserOf(ctx)
 	return listwatch.Page{Version: 1}, nil
 }
+
+func TestFirstOfStopsAtFirstResult(t *testing.T) {
+	unknownUser := func(*http.Request) (watchserver.User, error) { return watchserver.User{}, nil }
+	wrong := func(*http.Request) (watchserver.User, error) { return watchserver.User{}, errors.New("wrong") }
+	ada := func(*http.Request) (watchserver.User, error) { return watchserver.User{Name: "ada"}, nil }
+	if u, err := watchserver.FirstOf(unknownUser, ada, wrong)(nil); err != nil || u.Name != "ada" {
+		t.Errorf("got %v, error %v; want ada", u, err)
+	}
+	if _, err := watchserver.FirstOf(unknownUser, wrong, ada)(nil); err == nil {
+		t.Error("wrong credentials were accepted")
+	}
+}

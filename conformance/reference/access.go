@@ -3,7 +3,6 @@ package reference
 import (
 	"crypto/tls"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,14 +43,9 @@ func userOf(r *http.Request) (string, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
 	}
-	// Schemes are case-insensitive (rfc9110#section-11.1).
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		var err error
-		if token, _, err = websocket.BearerToken(r); err != nil {
-			return "", err
-		}
+	token, err := watchserver.BearerToken(r)
+	if err != nil {
+		return "", err
 	}
 	if token != harness.Allowed && token != harness.Denied {
 		return "", &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no valid credentials"}

@@ -144,3 +144,11 @@ func ContextError(ctx context.Context) error {
 	}
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
 }
+
+// AsForbidden gives err code Forbidden, unless it is nil or has a code.
+func AsForbidden(err error) error {
+	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
+		return err
+	}
+	return &listwatch.Error{Code: listwatch.Forbidden, Err: err}
+}

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -91,8 +90,8 @@ func (t tokenUsers) add(record []string) error {
 // Authenticate is a [watchserver.Authenticator]. It takes the token from "Authorization: Bearer" or
 // from a WebSocket subprotocol, because browsers cannot set that header for WebSocket.
 func (t *Tokens) Authenticate(r *http.Request) (watchserver.User, error) {
-	token, ok, err := bearerToken(r)
-	if err != nil || !ok {
+	token, err := watchserver.BearerToken(r)
+	if err != nil || token == "" {
 		return watchserver.User{}, err
 	}
 	digest := sha256.Sum256([]byte(token))
@@ -109,13 +108,4 @@ func (t *Tokens) find(digest [sha256.Size]byte) (watchserver.User, error) {
 		}
 	}
 	return user, nil
-}
-
-func bearerToken(r *http.Request) (token string, ok bool, err error) {
-	// Schemes are case-insensitive (rfc9110#section-11.1).
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") && token != "" {
-		return token, true, nil
-	}
-	return websocket.BearerToken(r)
 }

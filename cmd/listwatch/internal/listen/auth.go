@@ -87,7 +87,7 @@ func (a *Auth) Authenticator() watchserver.Authenticator {
 	if all == nil {
 		return nil
 	}
-	known := kubeapi.FirstOf(all...)
+	known := watchserver.FirstOf(all...)
 	return func(r *http.Request) (kubeapi.User, error) {
 		if !a.RequiresCredentials(r.TLS != nil) {
 			return kubeapi.Anonymous(), nil
