@@ -96,11 +96,20 @@ type Details struct {
 }
 
 // A Cause is one thing that is wrong: a reason for programs, a message for people, and the path of
-// the field.
+// the field. It is also an error, so that a function that validates an object can return it; see
+// the field Admit of store.CollectionSpec.
 type Cause struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Field   string `json:"field,omitempty"`
+}
+
+// Error returns "field: message", or the message if there is no field.
+func (c Cause) Error() string {
+	if c.Field == "" {
+		return c.Message
+	}
+	return c.Field + ": " + c.Message
 }
 
 // Error returns "op: code: message: err", without the empty parts.

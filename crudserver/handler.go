@@ -1,6 +1,7 @@
 package crudserver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,9 +17,8 @@ import (
 // A Handler is an [http.Handler] that serves one collection. Do not change its fields after the
 // first request, and do not copy it.
 //
-// The gate of Server admits each request, and identifies its user. Any user may read and write. To
-// restrict that, wrap the Handler in a handler that refuses requests. All methods except GET, HEAD
-// and OPTIONS are writes.
+// The gate of Server admits each request, and identifies its user. Without Authorize and Scope, any
+// user may read and write everything.
 type Handler struct {
 	// Path is the path of the collection in URLs, without escapes, such as "/flags". If empty,
 	// "/" is used.
@@ -29,6 +29,18 @@ type Handler struct {
 	// Handlers can share a Server and its Drain. Writes from web pages of other origins are refused
 	// unless the Server's Access.Origins match. If Server is nil, a Server with defaults is used.
 	Server *watchserver.Server
+	// Authorize returns an error if the user may not make a request. The error is sent with status
+	// 403 unless it has another code. verb is one of Kubernetes' verbs get, list, watch, create,
+	// update and delete. key holds the namespace and the name in the path, which may be empty. The
+	// parts of [watchserver.Endpoint.Authorize] about open watches apply, too. If nil, every user
+	// may make all requests.
+	Authorize func(ctx context.Context, user watchserver.User, verb string, key listwatch.Key) error
+	// Scope returns the part of Collection that exists for the user, such as the objects of the
+	// user's tenant. Reads and writes obey it; see [store.Collection.Within]. An error is handled
+	// as an error of Authorize. [watchserver.Server.Recheck] calls Scope again for each open watch.
+	// If the scope has changed, the watch ends with status 410, so that the client lists again. If
+	// nil, the scope of every user is the whole Collection.
+	Scope func(ctx context.Context, user watchserver.User) (store.Scope, error)
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is used.
 	// A negative value disables the limit. Larger bodies are refused with status 413.
 	MaxBodyBytes int64
@@ -52,32 +64,112 @@ func (h *Handler) server() *watchserver.Server {
 	return &h.defaults
 }
 
+// A call is a request that the gate has admitted.
+type call struct {
+	*Handler
+	*apihttp.Admitted
+	key     listwatch.Key
+	visible *store.Collection // the part of the collection that exists for the user
+}
+
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	key, err := h.parsePath(r.URL.EscapedPath())
+	c := call{Handler: h, Admitted: a, visible: h.Collection}
+	var err error
+	if c.key, err = h.parsePath(r.URL.EscapedPath()); err != nil {
+		return err
+	}
+	verb := c.verbOf(r)
+	if verb == "" {
+		if c.key.Name == "" {
+			return apihttp.MethodNotAllowed(r, "GET, HEAD, POST")
+		}
+		return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, DELETE")
+	}
+	user := watchserver.UserOf(r.Context())
+	scope, err := h.scopeOf(r.Context(), user)
 	if err != nil {
 		return err
 	}
-	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if isRead && (key.Name == "" || a.WantsWatch()) {
-		h.server().Serve(w, r, watchserver.Endpoint{Source: h.Collection, Namespace: key.Namespace, Name: key.Name})
+	if h.Scope != nil {
+		c.visible = h.Collection.Within(scope)
+	}
+	if verb == "list" || verb == "watch" {
+		e := watchserver.Endpoint{Source: c.visible, Namespace: c.key.Namespace, Name: c.key.Name}
+		if h.Authorize != nil || h.Scope != nil {
+			e.Authorize = h.recheck(verb, c.key, scope)
+		}
+		h.server().Serve(w, r, e)
 		return nil
+	}
+	if err := h.authorize(r.Context(), user, verb, c.key); err != nil {
+		return err
 	}
 	if err := a.Begin(); err != nil {
 		return err
 	}
-	switch {
-	case isRead:
-		return h.get(w, r, key)
-	case r.Method == http.MethodPost && key.Name == "":
-		return h.create(w, r, a, key.Namespace)
-	case r.Method == http.MethodPut && key.Name != "":
-		return h.update(w, r, a, key)
-	case r.Method == http.MethodDelete && key.Name != "":
-		return h.delete(w, r, a, key)
-	case key.Name == "":
-		return apihttp.MethodNotAllowed(r, "GET, HEAD, POST")
+	switch verb {
+	case "get":
+		return c.get(w, r)
+	case "create":
+		return c.create(w, r)
+	case "update":
+		return c.update(w, r)
 	}
-	return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, DELETE")
+	return c.delete(w, r)
+}
+
+// verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
+func (c call) verbOf(r *http.Request) string {
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case isRead && c.WantsWatch():
+		return "watch"
+	case isRead && c.key.Name == "":
+		return "list"
+	case isRead:
+		return "get"
+	case r.Method == http.MethodPost && c.key.Name == "":
+		return "create"
+	case r.Method == http.MethodPut && c.key.Name != "":
+		return "update"
+	case r.Method == http.MethodDelete && c.key.Name != "":
+		return "delete"
+	}
+	return ""
+}
+
+// authorize returns the error to send if the user may not make the request.
+func (h *Handler) authorize(ctx context.Context, user watchserver.User, verb string, key listwatch.Key) error {
+	if h.Authorize == nil {
+		return nil
+	}
+	return apihttp.AsForbidden(h.Authorize(ctx, user, verb, key))
+}
+
+// scopeOf returns the scope of the user, or the error to send.
+func (h *Handler) scopeOf(ctx context.Context, user watchserver.User) (scope store.Scope, err error) {
+	if h.Scope == nil {
+		return scope, nil
+	}
+	scope, err = h.Scope(ctx, user)
+	return scope, apihttp.AsForbidden(err)
+}
+
+// recheck returns a function that checks whether a user may make a list or a watch, and still has
+// the given scope.
+func (h *Handler) recheck(
+	verb string, key listwatch.Key, scope store.Scope,
+) func(context.Context, watchserver.User) error {
+	return func(ctx context.Context, user watchserver.User) error {
+		if err := h.authorize(ctx, user, verb, key); err != nil {
+			return err
+		}
+		now, err := h.scopeOf(ctx, user)
+		if err != nil {
+			return err
+		}
+		return scope.CheckUnchanged(now)
+	}
 }
 
 // parsePath returns the namespace and the name in the escaped path of a request. The name is empty
@@ -126,15 +218,15 @@ func (h *Handler) pathOf(key listwatch.Key) string {
 	return path + "/" + url.PathEscape(key.Name)
 }
 
-func (h *Handler) get(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	if _, err := apihttp.BodyType(r); err != nil {
 		return err
 	}
-	o, err := h.Collection.Get(r.Context(), key)
+	o, err := c.visible.Get(r.Context(), c.key)
 	if err != nil {
 		return err
 	}
-	h.writeObject(w, r, http.StatusOK, o)
+	c.writeObject(w, r, http.StatusOK, o)
 	return nil
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A call is a request and the response that the test expects.
-type call struct {
+// A request is sent by a test, with the response that the test expects.
+type request struct {
 	name, method, path string
 	header             http.Header
 	body               string
@@ -28,7 +28,7 @@ type call struct {
 }
 
 // do performs c and checks the response.
-func (c call) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
+func (c request) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 	for name, values := range c.header {
@@ -51,37 +51,37 @@ func (c call) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
 
 func TestVerbs(t *testing.T) {
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"})}
-	w := call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"},"x":1}`, 201, ""}.do(t, h)
+	w := request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"},"x":1}`, 201, ""}.do(t, h)
 	first := w.Header().Get("ETag")
 	if got := w.Header().Get("Location"); got != "/flags/a" || len(first) < 3 {
 		t.Errorf("create: got Location %q, ETag %q", got, first)
 	}
-	w = call{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
+	w = request{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
 	if got := w.Header().Get("ETag"); got != first || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("get: got headers %v, want ETag %s", w.Header(), first)
 	}
 	object := w.Body.String()
-	w = call{"update", "PUT", "/flags/a", nil, strings.Replace(object, `"x":1`, `"x":2`, 1), 200, ""}.do(t, h)
+	w = request{"update", "PUT", "/flags/a", nil, strings.Replace(object, `"x":1`, `"x":2`, 1), 200, ""}.do(t, h)
 	second := w.Header().Get("ETag")
-	call{"update of an old version", "PUT", "/flags/a", nil, object, 409, "Conflict"}.do(t, h)
-	call{"update with an old ETag", "PUT", "/flags/a", http.Header{"If-Match": {first}}, `{"metadata":{"name":"a"}}`, 412, "Conflict"}.do(t, h)
-	call{"delete with an old ETag", "DELETE", "/flags/a", http.Header{"If-Match": {first}}, "", 412, "Conflict"}.do(t, h)
-	w = call{"update with the ETag", "PUT", "/flags/a", http.Header{"If-Match": {second}}, `{"metadata":{"name":"a"},"x":3}`, 200, ""}.do(t, h)
-	call{"update with any ETag", "PUT", "/flags/a", http.Header{"If-Match": {"*"}}, w.Body.String(), 200, ""}.do(t, h)
-	if w := (call{"list", "GET", "/flags/", nil, "", 200, ""}).do(t, h); !strings.Contains(w.Body.String(), `"kind":"FlagList"`) {
+	request{"update of an old version", "PUT", "/flags/a", nil, object, 409, "Conflict"}.do(t, h)
+	request{"update with an old ETag", "PUT", "/flags/a", http.Header{"If-Match": {first}}, `{"metadata":{"name":"a"}}`, 412, "Conflict"}.do(t, h)
+	request{"delete with an old ETag", "DELETE", "/flags/a", http.Header{"If-Match": {first}}, "", 412, "Conflict"}.do(t, h)
+	w = request{"update with the ETag", "PUT", "/flags/a", http.Header{"If-Match": {second}}, `{"metadata":{"name":"a"},"x":3}`, 200, ""}.do(t, h)
+	request{"update with any ETag", "PUT", "/flags/a", http.Header{"If-Match": {"*"}}, w.Body.String(), 200, ""}.do(t, h)
+	if w := (request{"list", "GET", "/flags/", nil, "", 200, ""}).do(t, h); !strings.Contains(w.Body.String(), `"kind":"FlagList"`) {
 		t.Errorf("list: got %s", w.Body)
 	}
-	call{"dry run", "DELETE", "/flags/a?dryRun=All", nil, "", 200, ""}.do(t, h)
-	call{"head", "HEAD", "/flags/a", nil, "", 200, ""}.do(t, h)
-	call{"delete with the ETag", "DELETE", "/flags/a", http.Header{"If-Match": {w.Header().Get("ETag")}}, "", 200, ""}.do(t, h)
-	call{"get a deleted object", "GET", "/flags/a", nil, "", 404, "NotFound"}.do(t, h)
+	request{"dry run", "DELETE", "/flags/a?dryRun=All", nil, "", 200, ""}.do(t, h)
+	request{"head", "HEAD", "/flags/a", nil, "", 200, ""}.do(t, h)
+	request{"delete with the ETag", "DELETE", "/flags/a", http.Header{"If-Match": {w.Header().Get("ETag")}}, "", 200, ""}.do(t, h)
+	request{"get a deleted object", "GET", "/flags/a", nil, "", 404, "NotFound"}.do(t, h)
 }
 
 func TestInvalidRequestsAreRefused(t *testing.T) {
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), MaxBodyBytes: 1000}
-	call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
+	request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
 	const object = `{"metadata":{"name":"a"}}`
-	for _, c := range []call{
+	for _, c := range []request{
 		{"unknown path", "GET", "/flagship", nil, "", 404, "NotFound"},
 		{"deeper path", "GET", "/flags/a/b", nil, "", 404, "NotFound"},
 		{"empty segment", "DELETE", "/flags//a", nil, "", 404, "NotFound"},
@@ -119,18 +119,18 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: got no Allow header", c.name)
 		}
 	}
-	call{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
+	request{"get", "GET", "/flags/a", nil, "", 200, ""}.do(t, h)
 }
 
 func TestRequestedDryRunsWriteNothing(t *testing.T) {
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"})}
-	call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
-	call{"in the body", "DELETE", "/flags/a", nil, `{"dryRun":["All"]}`, 200, ""}.do(t, h)
-	call{"unknown in the body", "DELETE", "/flags/a", nil, `{"dryRun":["Some"]}`, 400, "BadRequest"}.do(t, h)
-	call{"second value", "DELETE", "/flags/a?dryRun=All&dryRun=All", nil, "", 200, ""}.do(t, h)
-	call{"malformed query", "DELETE", "/flags/a?dryRun=All;x=1", nil, "", 400, "BadRequest"}.do(t, h)
-	call{"if none match", "PUT", "/flags/a", http.Header{"If-None-Match": {"*"}}, `{"metadata":{"name":"a"},"x":1}`, 400, "BadRequest"}.do(t, h)
-	if w := (call{"get", "GET", "/flags/a", nil, "", 200, ""}).do(t, h); strings.Contains(w.Body.String(), `"x"`) {
+	request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
+	request{"in the body", "DELETE", "/flags/a", nil, `{"dryRun":["All"]}`, 200, ""}.do(t, h)
+	request{"unknown in the body", "DELETE", "/flags/a", nil, `{"dryRun":["Some"]}`, 400, "BadRequest"}.do(t, h)
+	request{"second value", "DELETE", "/flags/a?dryRun=All&dryRun=All", nil, "", 200, ""}.do(t, h)
+	request{"malformed query", "DELETE", "/flags/a?dryRun=All;x=1", nil, "", 400, "BadRequest"}.do(t, h)
+	request{"if none match", "PUT", "/flags/a", http.Header{"If-None-Match": {"*"}}, `{"metadata":{"name":"a"},"x":1}`, 400, "BadRequest"}.do(t, h)
+	if w := (request{"get", "GET", "/flags/a", nil, "", 200, ""}).do(t, h); strings.Contains(w.Body.String(), `"x"`) {
 		t.Errorf("a refused update wrote %s", w.Body)
 	}
 }
@@ -148,7 +148,7 @@ func TestAuthenticatorGuardsEveryVerb(t *testing.T) {
 		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: &watchserver.Server{Access: watchserver.Access{Authenticator: knowsAnn}},
 	}
 	ann, body := http.Header{"Authorization": {"Bearer ann"}}, `{"metadata":{"name":"a"}}`
-	for _, c := range []call{
+	for _, c := range []request{
 		{"create", "POST", "/flags", nil, body, 201, ""},
 		{"list", "GET", "/flags", nil, "", 200, ""},
 		{"get", "GET", "/flags/a", nil, "", 200, ""},
@@ -174,10 +174,10 @@ func TestRefusedWriteNamesTheUser(t *testing.T) {
 	}
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: s}
 	ann, body := http.Header{"Authorization": {"Bearer ann"}}, `{"metadata":{"name":"a"}}`
-	call{"update of a missing object", "PUT", "/flags/a", ann, body, 404, "NotFound"}.do(t, h)
-	call{"no such path", "PUT", "/flags/a/b", ann, body, 404, "NotFound"}.do(t, h)
-	call{"invalid list", "GET", "/flags?limit=x", ann, "", 400, "BadRequest"}.do(t, h)
-	call{"no credentials", "PUT", "/flags/a", nil, body, 401, "Unauthorized"}.do(t, h)
+	request{"update of a missing object", "PUT", "/flags/a", ann, body, 404, "NotFound"}.do(t, h)
+	request{"no such path", "PUT", "/flags/a/b", ann, body, 404, "NotFound"}.do(t, h)
+	request{"invalid list", "GET", "/flags?limit=x", ann, "", 400, "BadRequest"}.do(t, h)
+	request{"no credentials", "PUT", "/flags/a", nil, body, 401, "Unauthorized"}.do(t, h)
 	want := []string{
 		`404 flags "ann" "ann" "ann"`, `404 flags "ann" "ann" "ann"`, `400 flags "ann" "ann" "ann"`, `401 flags "" "192.0.2.1" ""`,
 	}
@@ -188,7 +188,7 @@ func TestRefusedWriteNamesTheUser(t *testing.T) {
 
 func TestPathsWithNamespaces(t *testing.T) {
 	h := &Handler{Collection: newCollection(t, store.CollectionSpec{Kind: "Flag", Namespaced: true})}
-	for _, c := range []call{
+	for _, c := range []request{
 		{"create in the namespace of the path", "POST", "/team", nil, `{"metadata":{"name":"a"}}`, 201, ""},
 		{"create in the namespace of the object", "POST", "/", nil, `{"metadata":{"name":"b","namespace":"team"}}`, 201, ""},
 		{"create in another namespace", "POST", "/team", nil, `{"metadata":{"name":"c","namespace":"x"}}`, 400, "BadRequest"},
@@ -200,7 +200,7 @@ func TestPathsWithNamespaces(t *testing.T) {
 		c.do(t, h)
 	}
 	for path, want := range map[string]int{"/": 2, "/team": 2, "/other": 0} {
-		w := call{"list", "GET", path, nil, "", 200, ""}.do(t, h)
+		w := request{"list", "GET", path, nil, "", 200, ""}.do(t, h)
 		if got := strings.Count(w.Body.String(), `"uid"`); got != want {
 			t.Errorf("list %s: got %d objects, want %d", path, got, want)
 		}
@@ -213,10 +213,10 @@ func TestEachWriteIsReported(t *testing.T) {
 		got = append(got, c.Verb+" "+c.Resource.Name+" "+c.Key.Name)
 	}}}
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: s}
-	call{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
-	call{"update", "PUT", "/flags/a", nil, `{"metadata":{"name":"a"},"x":1}`, 200, ""}.do(t, h)
-	call{"failed update", "PUT", "/flags/b", nil, `{"metadata":{"name":"b"},"x":1}`, 404, "NotFound"}.do(t, h)
-	call{"delete", "DELETE", "/flags/a", nil, "", 200, ""}.do(t, h)
+	request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
+	request{"update", "PUT", "/flags/a", nil, `{"metadata":{"name":"a"},"x":1}`, 200, ""}.do(t, h)
+	request{"failed update", "PUT", "/flags/b", nil, `{"metadata":{"name":"b"},"x":1}`, 404, "NotFound"}.do(t, h)
+	request{"delete", "DELETE", "/flags/a", nil, "", 200, ""}.do(t, h)
 	if want := []string{"create flags a", "update flags a", "delete flags a"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

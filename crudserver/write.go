@@ -16,26 +16,26 @@ import (
 
 // create handles a POST to a collection. If the path has no namespace, the namespace in the object
 // is used.
-func (h *Handler) create(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, namespace string) error {
+func (c call) create(w http.ResponseWriter, r *http.Request) error {
 	started := time.Now()
-	to, data, err := h.readWrite(w, r, a)
+	to, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
 	}
-	o, err := to.CreateIn(r.Context(), namespace, data)
+	o, err := to.CreateIn(r.Context(), c.key.Namespace, data)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", h.pathOf(o.Key))
-	h.writeObject(w, r, http.StatusCreated, o)
-	a.Changed(r, changed("create", to != h.Collection, o, started))
+	w.Header().Set("Location", c.pathOf(o.Key))
+	c.writeObject(w, r, http.StatusCreated, o)
+	c.Changed(r, changed("create", to != c.visible, o, started))
 	return nil
 }
 
 // update handles a PUT of an object.
-func (h *Handler) update(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, key listwatch.Key) error {
+func (c call) update(w http.ResponseWriter, r *http.Request) error {
 	started := time.Now()
-	to, data, err := h.readWrite(w, r, a)
+	to, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
 	}
@@ -43,21 +43,21 @@ func (h *Handler) update(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 	if err != nil {
 		return err
 	}
-	o, err := to.ReplaceIf(r.Context(), key, listwatch.Preconditions{Version: version}, data)
+	o, err := to.ReplaceIf(r.Context(), c.key, listwatch.Preconditions{Version: version}, data)
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
-	h.writeObject(w, r, http.StatusOK, o)
-	a.Changed(r, changed("update", to != h.Collection, o, started))
+	c.writeObject(w, r, http.StatusOK, o)
+	c.Changed(r, changed("update", to != c.visible, o, started))
 	return nil
 }
 
 // delete handles a DELETE of an object. It responds with the last state of the object, which has a
 // deletionTimestamp if finalizers delay the deletion. The body is empty or holds the
 // preconditions, as in the DeleteOptions of Kubernetes.
-func (h *Handler) delete(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, key listwatch.Key) error {
+func (c call) delete(w http.ResponseWriter, r *http.Request) error {
 	started := time.Now()
-	from, data, err := h.readWrite(w, r, a)
+	from, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
 	}
@@ -78,12 +78,12 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 	case version != 0 && version != p.Version:
 		return invalid("If-Match names version %d, and the body version %d: they must be the same", version, p.Version)
 	}
-	o, err := from.Delete(r.Context(), key, p)
+	o, err := from.Delete(r.Context(), c.key, p)
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
-	h.writeObject(w, r, http.StatusOK, o)
-	a.Changed(r, changed("delete", from != h.Collection, o, started))
+	c.writeObject(w, r, http.StatusOK, o)
+	c.Changed(r, changed("delete", from != c.visible, o, started))
 	return nil
 }
 
@@ -95,8 +95,8 @@ func changed(verb string, dryRun bool, o *listwatch.Object, started time.Time) a
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
 // returns the collection to write to. If the query has dryRun=All, that collection checks writes
 // but stores nothing.
-func (h *Handler) readWrite(
-	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted,
+func (c call) readWrite(
+	w http.ResponseWriter, r *http.Request,
 ) (to *store.Collection, body []byte, err error) {
 	if _, err := apihttp.BodyType(r); err != nil {
 		return nil, nil, err
@@ -105,18 +105,18 @@ func (h *Handler) readWrite(
 		return nil, nil, invalid("If-None-Match is not supported for writes: " +
 			"create an object with POST; nothing was written")
 	}
-	query, err := a.Query()
+	query, err := c.Query()
 	if err != nil {
 		return nil, nil, err
 	}
-	if to, err = h.Collection.WithDryRun(query["dryRun"]); err != nil {
+	if to, err = c.visible.WithDryRun(query["dryRun"]); err != nil {
 		return nil, nil, err
 	}
-	limit := h.MaxBodyBytes
+	limit := c.MaxBodyBytes
 	if limit == 0 {
 		limit = DefaultMaxBodyBytes
 	}
-	if body, err = a.ReadBody(w, r, limit); err != nil {
+	if body, err = c.ReadBody(w, r, limit); err != nil {
 		return nil, nil, err
 	}
 	if len(body) > 0 {

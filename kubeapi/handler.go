@@ -25,6 +25,12 @@ type Handler struct {
 	// Authorize decides whether the user is allowed to make the request. If nil, everything
 	// is allowed.
 	Authorize Authorizer
+	// Scope returns the part of the requested resource that exists for the user, such as the
+	// objects of the user's tenant. Reads and writes obey it; see [store.Collection.Within]. An
+	// error is handled as an error of Authorize. [watchserver.Server.Recheck] calls Scope again for
+	// each open watch. If the scope has changed, the watch ends with status 410, so that the client
+	// lists again. If nil, all objects exist for every user.
+	Scope func(ctx context.Context, user User, a Attributes) (store.Scope, error)
 	// RulesFor returns the requests that Authorize allows to the user in a namespace, for clients
 	// that send a SelfSubjectRulesReview, such as kubectl auth can-i --list. If RulesFor returns an
 	// error, the review contains it. If RulesFor is nil and Authorize is not, reviews are marked as

@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -84,17 +85,56 @@ func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c call) er
 		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch,
 		SharedCompression: c.SharedCompression,
 	}
-	if h.Authorize != nil {
-		e.Authorize = func(ctx context.Context, user User) error { return h.authorize(ctx, user, attributes) }
+	scope, err := h.scopeOf(r.Context(), watchserver.UserOf(r.Context()), attributes)
+	if err != nil {
+		return err
+	}
+	if h.Scope != nil {
+		e.Source = c.collection.Within(scope)
+	}
+	if h.Authorize != nil || h.Scope != nil {
+		e.Authorize = h.recheck(attributes, scope)
 	}
 	h.Server.Serve(w, r, e)
 	return nil
 }
 
+// scopeOf returns the scope of the user, or the error to send.
+func (h *Handler) scopeOf(ctx context.Context, user User, a *Attributes) (scope store.Scope, err error) {
+	if h.Scope == nil {
+		return scope, nil
+	}
+	scope, err = h.Scope(ctx, user, *a)
+	return scope, apihttp.AsForbidden(err)
+}
+
+// recheck returns a function that checks whether a user may make a list or a watch, and still has
+// the given scope.
+func (h *Handler) recheck(a *Attributes, scope store.Scope) func(context.Context, User) error {
+	return func(ctx context.Context, user User) error {
+		if err := h.authorize(ctx, user, a); err != nil {
+			return err
+		}
+		now, err := h.scopeOf(ctx, user, a)
+		if err != nil {
+			return err
+		}
+		return scope.CheckUnchanged(now)
+	}
+}
+
 // readOrWrite serves any verb except list and watch.
 func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c call) (err error) {
-	if err := h.authorize(r.Context(), watchserver.UserOf(r.Context()), c.attributes()); err != nil {
+	user, attributes := watchserver.UserOf(r.Context()), c.attributes()
+	if err := h.authorize(r.Context(), user, attributes); err != nil {
 		return err
+	}
+	scope, err := h.scopeOf(r.Context(), user, attributes)
+	if err != nil {
+		return err
+	}
+	if h.Scope != nil {
+		c.collection = c.collection.Within(scope)
 	}
 	if err := c.admitted.Begin(); err != nil {
 		return err

@@ -24,6 +24,7 @@ type Collection struct {
 	spec    CollectionSpec
 	backend Backend
 	dryRun  bool // writes are checked but not performed
+	scope   Scope
 	quota   *quota
 }
 
@@ -57,11 +58,19 @@ func (c *Collection) Describe() listwatch.Description {
 
 // List implements [listwatch.Source].
 func (c *Collection) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	q, err := c.narrow(q)
+	if err != nil {
+		return listwatch.Page{}, err
+	}
 	return c.backend.List(ctx, q)
 }
 
 // Watch implements [listwatch.Source].
 func (c *Collection) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	q, err := c.narrow(q)
+	if err != nil {
+		return nil, err
+	}
 	return c.backend.Watch(ctx, q)
 }
 
@@ -76,9 +85,12 @@ func (c *Collection) Stats() listwatch.Stats {
 
 // Get returns the newest object at key. If there is none, the error has code NotFound.
 func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	if err := c.checkScope(key.Namespace); err != nil {
+		return nil, err
+	}
 	o, err := c.backend.Get(ctx, key)
-	if err == nil && o == nil {
-		err = c.spec.notFound(key)
+	if err == nil && (o == nil || !c.scope.matches(o)) {
+		return nil, c.spec.notFound(key)
 	}
 	return o, err
 }
@@ -92,7 +104,9 @@ func (c *Collection) Quota() (objects int, bytes int64) {
 // the object that a write to c would return, except for its version: an update keeps the version
 // of the existing object, and a created object has no version. Reads return the content of c.
 func (c *Collection) DryRun() *Collection {
-	return &Collection{spec: c.spec, backend: c.backend, dryRun: true, quota: c.quota}
+	view := *c
+	view.dryRun = true
+	return &view
 }
 
 // WithDryRun returns c, or c.DryRun() if stages contains "All". stages holds the values of the
@@ -111,8 +125,11 @@ func (c *Collection) WithDryRun(stages []string) (*Collection, error) {
 	return c, nil
 }
 
-// commit checks the quotas and passes change to the backend, unless c is a dry run.
+// commit checks the scope and the quotas and passes change to the backend, unless c is a dry run.
 func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Object, error) {
+	if err := c.checkDraft(change.New); err != nil {
+		return nil, err
+	}
 	release, err := c.quota.reserve(c.spec, c.backend, change)
 	if err != nil {
 		return nil, err

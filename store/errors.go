@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -71,23 +72,25 @@ func (c *causes) add(reason, field, format string, args ...any) {
 // invalid returns the error for an object that breaks rules: status 422, with a cause for
 // each rule. Details.Kind is the kind and not the plural, as in Kubernetes.
 func (s CollectionSpec) invalid(name string, causes []listwatch.Cause) error {
-	list := ""
-	for i, c := range causes {
-		if i > 0 {
-			list += ", "
-		}
-		list += c.Field + ": " + c.Message
-	}
-	if len(causes) > 1 {
-		list = "[" + list + "]"
-	}
 	kind := s.Kind
 	if g := s.Group(); g != "" {
 		kind += "." + g
 	}
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
-		Message: fmt.Sprintf("%s %q is invalid: %s", kind, name, list),
+		Message: fmt.Sprintf("%s %q is invalid: %s", kind, name, joinCauses(causes)),
 		Details: &listwatch.Details{Name: name, Group: s.Group(), Kind: s.Kind, Causes: causes},
 	}
+}
+
+// joinCauses returns the text of causes in a message, as kube-apiserver writes it.
+func joinCauses(causes []listwatch.Cause) string {
+	texts := make([]string, len(causes))
+	for i, c := range causes {
+		texts[i] = c.Error()
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,24 @@ type CollectionSpec struct {
 	// called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
 	// subdomains that Kubernetes requires for most kinds.
 	CheckName func(name string) error
+	// Admit validates each object before a create or an update stores it, and may set defaults. It
+	// sees the writes of all clients, including patches and dry runs; a delete is not passed to it.
+	//
+	// data is the JSON of the new object, with kind, apiVersion, name and namespace. Metadata that
+	// the collection sets may be missing. old is the stored object, or nil for a create. Admit
+	// returns the JSON to store, which is data if it changes nothing. The rules of the collection
+	// apply to the result, which must have the same name and namespace. ctx is the context of the
+	// write, and holds the user of an HTTP request (watchserver.UserOf).
+	//
+	// An error refuses the write with status 422. A [listwatch.Cause] names the wrong field, and
+	// errors.Join combines several. An error that is a *listwatch.Error with a code is returned
+	// unchanged. An object that was valid when it was stored may have become invalid; compare with
+	// old if writers must still be able to change other parts of it.
+	//
+	// Admit may be called several times for one write, because of a conflict, and must be safe for
+	// concurrent use. If nil, every object is admitted. typed.Admit makes an Admit of a function of
+	// Go values.
+	Admit func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error)
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
 	// the maximum total length of their JSON. A write that would exceed a quota is refused with a
 	// [QuotaError]. Deletes, and updates that make an object no larger, are always allowed. If zero

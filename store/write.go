@@ -28,12 +28,11 @@ func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object
 // CreateIn is like Create, for a request that names a namespace. An object without a namespace gets
 // the namespace of the request. If the object has another namespace, the error has code Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
-	end, err := budget.BeginTurn(ctx, len(data))
-	if err != nil {
+	namespace = cmp.Or(namespace, c.scope.Namespace)
+	if err := c.checkScope(namespace); err != nil {
 		return nil, err
 	}
-	s, err := c.spec.parseSubmission(data, listwatch.Key{Namespace: namespace})
-	end()
+	s, err := c.parse(ctx, data, listwatch.Key{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +43,12 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 		if s.isGenerated && try > 1 {
 			s.key.Name = generateName(s.generateName)
 		}
-		s.prepareCreate(time.Now())
-		o, err := c.commit(ctx, Change{Key: s.key, New: c.spec.draft(s)})
+		admitted, err := c.admit(ctx, nil, s)
+		if err != nil {
+			return nil, err
+		}
+		admitted.prepareCreate(time.Now())
+		o, err := c.commit(ctx, Change{Key: s.key, New: c.spec.draft(admitted)})
 		if !errors.Is(err, listwatch.Conflict) {
 			return o, err
 		}
@@ -137,20 +140,33 @@ func (c *Collection) Delete(
 	})
 }
 
+// parse is like CollectionSpec.parseSubmission. If data is large, it first waits for a turn.
+func (c *Collection) parse(ctx context.Context, data []byte, want listwatch.Key) (*submission, error) {
+	end, err := budget.BeginTurn(ctx, len(data))
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return c.spec.parseSubmission(data, want)
+}
+
 // draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
 // deletes reports whether the object must be deleted because it no longer has finalizers.
 func (c *Collection) draftUpdate(
 	ctx context.Context, old *listwatch.Object, data []byte,
 ) (draft *Draft, deletes bool, err error) {
+	s, err := c.parse(ctx, data, old.Key)
+	if err != nil {
+		return nil, false, err
+	}
+	if s, err = c.admit(ctx, old, s); err != nil {
+		return nil, false, callerError{err}
+	}
 	end, err := budget.BeginTurn(ctx, len(data)+len(old.Data))
 	if err != nil {
 		return nil, false, err
 	}
 	defer end()
-	s, err := c.spec.parseSubmission(data, old.Key)
-	if err != nil {
-		return nil, false, err
-	}
 	before, err := splitDocument(old.Data)
 	if err != nil {
 		return nil, false, &listwatch.Error{

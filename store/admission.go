@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/listwatch/listwatch"
+)
+
+// admit passes sub, which would replace old, to Admit, and returns the submission in the result.
+// old is nil for a create. The caller must not hold a turn, because Admit may wait.
+func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
+	if c.spec.Admit == nil {
+		return sub, nil
+	}
+	sub.setKey()
+	sub.doc.dropMetadata("resourceVersion") // it was a precondition, which has been checked
+	_, data := sub.doc.render()
+	data, err := c.spec.Admit(ctx, old, data)
+	if err != nil {
+		return nil, c.spec.refused(sub.key.Name, err)
+	}
+	return c.parse(ctx, data, sub.key)
+}
+
+// refused converts an error of Admit to the error for the writer.
+func (s CollectionSpec) refused(name string, err error) error {
+	if listwatch.CodeOf(err) != listwatch.Unknown || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return s.invalid(name, causesOf(err))
+}
+
+// causesOf returns the causes that err is or joins. Any other error becomes a cause without a
+// field.
+func causesOf(err error) (all []listwatch.Cause) {
+	if cause, ok := err.(listwatch.Cause); ok {
+		return []listwatch.Cause{cause}
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts := joined.Unwrap()
+		if err.Error() == errors.Join(parts...).Error() { // otherwise err has a text of its own
+			for _, e := range parts {
+				all = append(all, causesOf(e)...)
+			}
+			return all
+		}
+	}
+	return []listwatch.Cause{{Reason: listwatch.CauseInvalid, Message: err.Error()}}
+}
