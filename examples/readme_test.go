@@ -20,15 +20,17 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	}
 }
 
-// Each part of an example that docs/controllers.md shows must be in the file of the example.
+// Each part of an example that a page shows must be in the file of the example.
 func TestPagesShowPartsOfExamples(t *testing.T) {
-	blocks := exampleBlocks(t, "../docs/controllers.md")
-	if len(blocks) == 0 {
-		t.Error("docs/controllers.md shows no example")
-	}
-	for _, b := range blocks {
-		if !strings.Contains(b.source, b.code) {
-			t.Errorf("docs/controllers.md shows code that %s does not have:\n%s", b.file, b.code)
+	for _, page := range []string{"docs/controllers.md", "docs/users.md"} {
+		blocks := exampleBlocks(t, "../"+page)
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no example", page)
+		}
+		for _, b := range blocks {
+			if !strings.Contains(b.source, b.code) {
+				t.Errorf("%s shows code that %s does not have:\n%s", page, b.file, b.code)
+			}
 		}
 	}
 }
