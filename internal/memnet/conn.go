@@ -42,6 +42,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // Write copies p into the buffer of the connection. It blocks while the buffer is full.
 func (c *Conn) Write(p []byte) (int, error) {
+	if c.isClosed() { // Close may not have closed c.out yet
+		return 0, c.opError("write", net.ErrClosed)
+	}
 	n, err := c.out.write(p)
 	if errors.Is(err, syscall.ECONNRESET) {
 		// A closed end responds to bytes with a reset, which breaks both directions.

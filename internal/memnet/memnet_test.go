@@ -138,6 +138,18 @@ func TestCloseWriteEndsOneDirection(t *testing.T) {
 	}
 }
 
+// A Read that Close has interrupted must not be followed by a successful Write, even before Close
+// returns. Otherwise the interrupted reader of a tls.Conn could write an alert, and the peer would
+// see a clean end instead of a cut.
+func TestNothingIsWrittenAfterCloseBegins(t *testing.T) {
+	a, _ := Pipe()
+	a.close() // the first two steps of Close
+	a.in.closeReader()
+	if _, err := a.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v, want %v", err, net.ErrClosed)
+	}
+}
+
 func TestPeerTellsACloseFromAReset(t *testing.T) {
 	tests := []struct {
 		name string
