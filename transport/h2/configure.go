@@ -25,6 +25,12 @@ type Config struct {
 	// ProtoMajor 2. The http.ResponseWriter is an http.Hijacker, so WebSocket libraries for
 	// HTTP/1.1 work too.
 	ExtendedConnect bool
+	// HeaderBytes is the size of a request's header list that clients are told not to exceed (RFC
+	// 9113, section 6.5.2). It counts 32 bytes for each field in addition to its name and value. If
+	// zero, it is 64 KiB, the size of the headers that a watchserver accepts by default. A larger
+	// list, up to srv.MaxHeaderBytes, reaches the handler, which may refuse it. NetHTTP ignores
+	// HeaderBytes.
+	HeaderBytes int
 }
 
 // Configure makes srv serve HTTP/2 over TLS, and in clear text with prior knowledge. It uses the
@@ -45,8 +51,8 @@ type Config struct {
 //   - 10 s for a client to send the headers of a request, and 5 min until an idle connection is
 //     closed. The loop gives a client at least the ReadHeaderTimeout for its first bytes and for
 //     the acknowledgment of SETTINGS.
-//   - At most 128 KiB of headers in a request. A watchserver refuses more than 64 KiB by default,
-//     with a Status, which needs this margin.
+//   - At most twice c.HeaderBytes of headers in a request, so that a watchserver can refuse larger
+//     headers than it accepts with a Status.
 //
 // Configure does not set srv.WriteTimeout. If the caller has set it, each watch disables it for
 // itself.
@@ -59,7 +65,8 @@ func Configure(srv *http.Server, c Config) {
 	}
 	setDefault(&srv.ReadHeaderTimeout, 10*time.Second)
 	setDefault(&srv.IdleTimeout, 5*time.Minute)
-	setDefault(&srv.MaxHeaderBytes, 128<<10)
+	setDefault(&c.HeaderBytes, 64<<10)
+	setDefault(&srv.MaxHeaderBytes, 2*c.HeaderBytes)
 
 	var h http.HTTP2Config
 	if srv.HTTP2 != nil {
@@ -77,7 +84,8 @@ func Configure(srv *http.Server, c Config) {
 	} else {
 		setDefault(&h.MaxConcurrentStreams, 1000)
 		setDefault(&h.MaxEncoderHeaderTableSize, 512)
-		(&loop.Server{ExtendedConnect: c.ExtendedConnect}).Register(srv)
+		o := loop.Options{ExtendedConnect: c.ExtendedConnect, HeaderBytes: c.HeaderBytes}
+		(&loop.Server{Options: o}).Register(srv)
 	}
 	srv.HTTP2 = &h
 }

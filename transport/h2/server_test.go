@@ -3,6 +3,8 @@ package h2
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/h2peer"
+	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
@@ -86,6 +89,52 @@ func TestResponseHeadersAreValidHTTP2(t *testing.T) {
 		s.Sender.Close(transport.Finished)
 		p.ReadUntil(h2peer.IsEnd(1))
 	})
+}
+
+// A server announces the size of the header list that it wants. Larger lists reach the handler,
+// which refuses them with a Status, up to twice that size.
+func TestHeaderLimitIsAnnounced(t *testing.T) {
+	tests := []struct {
+		config    Config
+		announced uint32
+		statuses  map[int]string // by the length of a field
+	}{
+		{Config{}, 64 << 10, map[int]string{63 << 10: "200", 128 << 10: "200", 133 << 10: "431"}},
+		{Config{HeaderBytes: 8 << 10}, 8 << 10, map[int]string{7 << 10: "200", 16 << 10: "200", 21 << 10: "431"}},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			configure := func(srv *http.Server) { Configure(srv, tt.config) }
+			handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+			server := testhttp.Start(t, handler, testhttp.Options{Configure: configure})
+			conn, err := server.Dial(t.Context(), "tcp", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := h2peer.Client(t, conn)
+			settings := p.ReadUntil(h2peer.Is[*http2.SettingsFrame]).(*http2.SettingsFrame)
+			if got, _ := settings.Value(http2.SettingMaxHeaderListSize); got != tt.announced {
+				t.Errorf("the server announces %d bytes, want %d", got, tt.announced)
+			}
+			id := uint32(1)
+			for size, want := range tt.statuses {
+				p.Must(p.Framer.WriteHeaders(http2.HeadersFrameParam{
+					StreamID: id, EndStream: true,
+					BlockFragment: h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"),
+				}))
+				rest := h2peer.HeaderBlock("x", strings.Repeat("x", size))
+				for part := range slices.Chunk(rest, 16<<10) {
+					rest = rest[len(part):]
+					p.Must(p.Framer.WriteContinuation(id, len(rest) == 0, part))
+				}
+				p.ReadUntil(h2peer.IsHeaders(id))
+				if got := p.Fields[id][":status"]; got != want {
+					t.Errorf("a field of %d bytes: got status %s, want %s", size, got, want)
+				}
+				id += 2
+			}
+		})
+	}
 }
 
 func TestAResetEndsOnlyItsStream(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-func newConn(hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler, extendedConnect bool) *conn {
+func newConn(hs *http.Server, nc net.Conn, state *tls.ConnectionState, h http.Handler, o Options) *conn {
 	c := &conn{endpoint: endpoint{
-		hs: hs, handler: h, settings: settingsOf(hs, extendedConnect), nc: nc, tls: state,
+		hs: hs, handler: h, settings: settingsOf(hs, o), nc: nc, tls: state,
 		remote: nc.RemoteAddr().String(),
 	}}
 	timeout := c.settings.writeTimeout

@@ -40,7 +40,7 @@ func FuzzFrames(f *testing.F) {
 func sendFrames(t *testing.T, input []byte) {
 	client, server := net.Pipe()
 	hs := &http.Server{ErrorLog: log.New(io.Discard, "", 0), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 3}}
-	c := newConn(hs, server, nil, http.HandlerFunc(echoOrWatch), true)
+	c := newConn(hs, server, nil, http.HandlerFunc(echoOrWatch), Options{ExtendedConnect: true})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -144,7 +144,7 @@ func FuzzHeaderBlock(f *testing.F) {
 		hs := &http.Server{MaxHeaderBytes: 4 << 10}
 		client, server := net.Pipe()
 		defer client.Close()
-		c := newConn(hs, server, nil, nil, true)
+		c := newConn(hs, server, nil, nil, Options{ExtendedConnect: true})
 		b := &c.headers
 		if b.add(first, true) != nil {
 			return

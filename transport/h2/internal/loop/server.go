@@ -11,9 +11,7 @@ import (
 
 // A Server serves the HTTP/2 connections of one http.Server. The zero value is ready to use.
 type Server struct {
-	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441). A handler sees the request that an
-	// HTTP/1.1 client would have sent, and hijacks the connection.
-	ExtendedConnect bool
+	Options
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -42,11 +40,11 @@ func (s *Server) serve(hs *http.Server, tc *tls.Conn, h http.Handler) {
 		ctx = b.BaseContext()
 	}
 	if u, ok := tc.NetConn().(interface{ UnencryptedNetConn() net.Conn }); ok {
-		s.run(ctx, newConn(hs, u.UnencryptedNetConn(), nil, h, s.ExtendedConnect))
+		s.run(ctx, newConn(hs, u.UnencryptedNetConn(), nil, h, s.Options))
 		return
 	}
 	state := tc.ConnectionState()
-	s.run(ctx, newConn(hs, tc, &state, h, s.ExtendedConnect))
+	s.run(ctx, newConn(hs, tc, &state, h, s.Options))
 }
 
 // run serves c until it ends.

@@ -43,12 +43,24 @@ type settings struct {
 	extendedConnect        bool
 }
 
+// Options configure what http.Server and http.HTTP2Config have no field for.
+type Options struct {
+	// ExtendedConnect permits WebSocket over HTTP/2 (RFC 8441). A handler sees the request that an
+	// HTTP/1.1 client would have sent, and hijacks the connection.
+	ExtendedConnect bool
+	// HeaderBytes is the size of a request's header list that the SETTINGS announce as the limit
+	// (RFC 9113, section 6.5.2). If zero or above http.Server.MaxHeaderBytes, that is announced.
+	// Handlers can refuse the larger lists that http.Server.MaxHeaderBytes permits.
+	HeaderBytes int
+}
+
 // limits are sizes and numbers, most of which the SETTINGS announce.
 type limits struct {
 	streams                    uint32
 	frameSize                  uint32
 	connWindow, streamWindow   int32
-	headerBytes                int
+	headerBytes                int    // of a header list: more is refused
+	announcedHeaderBytes       uint32 // of a header list: clients should not send more
 	decoderTable, encoderTable uint32
 }
 
@@ -63,11 +75,12 @@ type timeouts struct {
 	requestTimeout, responseTimeout time.Duration // http.Server.ReadTimeout and WriteTimeout
 }
 
-func settingsOf(hs *http.Server, extendedConnect bool) *settings {
+func settingsOf(hs *http.Server, o Options) *settings {
 	var c http.HTTP2Config
 	if hs.HTTP2 != nil {
 		c = *hs.HTTP2
 	}
+	headerBytes := positive(hs.MaxHeaderBytes, http.DefaultMaxHeaderBytes)
 	idle := max(0, cmp.Or(hs.IdleTimeout, hs.ReadTimeout))
 	return &settings{
 		limits: limits{
@@ -75,9 +88,11 @@ func settingsOf(hs *http.Server, extendedConnect bool) *settings {
 			frameSize:    uint32(max(positive(c.MaxReadFrameSize, defaultFrameSize), defaultFrameSize)),
 			connWindow:   int32(max(positive(c.MaxReceiveBufferPerConnection, defaultWindow), firstWindow)),
 			streamWindow: int32(max(positive(c.MaxReceiveBufferPerStream, defaultWindow), firstWindow)),
-			headerBytes:  positive(hs.MaxHeaderBytes, http.DefaultMaxHeaderBytes) + 4096,
+			headerBytes:  headerBytes + 4096, // as net/http permits for HTTP/1.1
 			decoderTable: uint32(positive(c.MaxDecoderHeaderTableSize, defaultTable)),
 			encoderTable: uint32(positive(c.MaxEncoderHeaderTableSize, defaultTable)),
+
+			announcedHeaderBytes: uint32(min(positive(o.HeaderBytes, headerBytes), headerBytes)),
 		},
 		timeouts: timeouts{
 			pingInterval:    max(0, c.SendPingTimeout),
@@ -92,7 +107,7 @@ func settingsOf(hs *http.Server, extendedConnect bool) *settings {
 		},
 		allowProhibitedCiphers: c.PermitProhibitedCipherSuites,
 		countError:             c.CountError,
-		extendedConnect:        extendedConnect,
+		extendedConnect:        o.ExtendedConnect,
 	}
 }
 
@@ -108,7 +123,7 @@ func (s *settings) frame() []http2.Setting {
 	list := []http2.Setting{
 		{ID: http2.SettingMaxFrameSize, Val: s.frameSize},
 		{ID: http2.SettingMaxConcurrentStreams, Val: s.streams},
-		{ID: http2.SettingMaxHeaderListSize, Val: uint32(s.headerBytes)},
+		{ID: http2.SettingMaxHeaderListSize, Val: s.announcedHeaderBytes},
 		{ID: http2.SettingHeaderTableSize, Val: s.decoderTable},
 		{ID: http2.SettingInitialWindowSize, Val: firstWindow},
 	}

@@ -88,7 +88,7 @@ func TestManyStreamsShareAWrite(t *testing.T) {
 		h := &watches{}
 		f := start(t, h.ServeHTTP, false)
 		client, server := net.Pipe()
-		c := newConn(f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h, false)
+		c := newConn(f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h, Options{})
 		go new(Server).run(t.Context(), c)
 		t.Cleanup(func() { client.Close() })
 		p := h2peer.Client(t, client)
