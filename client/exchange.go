@@ -24,8 +24,26 @@ import (
 type objectRequest struct {
 	op, method string
 	key        listwatch.Key
-	// body is JSON, or nil if the request has no body.
-	body []byte
+	// subresource is the part of the object, or "".
+	subresource string
+	// query holds parameters in addition to the parameters of Remote.URL.
+	query url.Values
+	// body is JSON, or nil if the request has no body. contentType is its type, application/json if
+	// empty.
+	body        []byte
+	contentType string
+}
+
+// header returns h, the headers that Remote.Header has returned, with the type of the body.
+func (o *objectRequest) header(h http.Header) http.Header {
+	if o.body == nil {
+		return h
+	}
+	if h = h.Clone(); h == nil {
+		h = http.Header{}
+	}
+	h.Set("Content-Type", cmp.Or(o.contentType, "application/json"))
+	return h
 }
 
 // exchange sends q and returns the object in the response. For a delete it returns nil if the
@@ -51,7 +69,7 @@ func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Ob
 	}
 	r.init()
 	err = r.authorized(ctx, false, func(h http.Header) error {
-		return r.do(ctx, q.method, u, h, q.body, func(h http.Header, body io.Reader) error {
+		return r.do(ctx, q.method, u, q.header(h), q.body, func(h http.Header, body io.Reader) error {
 			r.learnEpoch(h.Get(transport.EpochHeader))
 			if o, err = r.readObject(body); err != nil && q.method == http.MethodDelete {
 				o, err = nil, nil
@@ -86,7 +104,7 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 	return o, nil
 }
 
-// do sends a request that is not a watch, with the JSON in body unless body is nil. If the response
+// do sends a request that is not a watch, with body unless it is nil. If the response
 // is a success in JSON, do calls read with the headers and the decompressed body. For a DELETE it
 // accepts every status 2xx, and read gets an empty body if the body is not JSON. For all other
 // responses do returns an error.
@@ -140,9 +158,6 @@ func (r *Remote) newRequest(
 		req.Header = h.Clone()
 	}
 	req.Header.Set("Accept", "application/json")
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
 	if r.Compress {
 		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
 	}

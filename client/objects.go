@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/listwatch/listwatch"
 )
@@ -44,6 +45,25 @@ func (r *Remote) Delete(ctx context.Context, key listwatch.Key, p listwatch.Prec
 		}
 	}
 	return r.exchange(ctx, q)
+}
+
+// Patch implements [listwatch.Patcher]; see also Get. The server is a Kubernetes API server or
+// package kubeapi.
+func (r *Remote) Patch(ctx context.Context, key listwatch.Key, p listwatch.Patch) (*listwatch.Object, error) {
+	return r.exchange(ctx, patchRequest(key, p))
+}
+
+func patchRequest(key listwatch.Key, p listwatch.Patch) objectRequest {
+	q := objectRequest{
+		op: "patch", method: http.MethodPatch, key: key, body: p.Data, contentType: string(p.Type), query: url.Values{},
+	}
+	if p.FieldManager != "" {
+		q.query.Set("fieldManager", p.FieldManager)
+	}
+	if p.Force {
+		q.query.Set("force", "true")
+	}
+	return q
 }
 
 // deleteOptions returns the DeleteOptions of Kubernetes (meta/v1) that require p.

@@ -148,7 +148,7 @@ func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 	case name == "":
 		return nil, invalidKey(q.key, "the name is empty, so it addresses the whole collection")
 	}
-	for _, segment := range []string{q.key.Namespace, name} {
+	for _, segment := range []string{q.key.Namespace, name, q.subresource} {
 		if segment == "." || segment == ".." || strings.ContainsAny(segment, "/%") {
 			return nil, invalidKey(q.key, "namespace and name must not be . or .., nor contain / or %")
 		}
@@ -156,6 +156,9 @@ func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 	p := paramsOf(u, listwatch.Query{})
 	for _, selection := range []string{"labelSelector", "fieldSelector", "timeoutSeconds"} {
 		p.Del(selection)
+	}
+	for name, values := range q.query {
+		p.Values[name] = values
 	}
 	if u = p.url(u); u.Path == "" {
 		u.Path = "/"
@@ -167,7 +170,7 @@ func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 	} else if q.key.Namespace != "" && q.key.Namespace != namespace {
 		return nil, invalidKey(q.key, "Remote.URL is limited to the namespace "+namespace)
 	}
-	return joinPath(u, name), nil
+	return joinPath(joinPath(u, name), q.subresource), nil
 }
 
 // joinPath appends a segment to the path of u, unless it is empty.

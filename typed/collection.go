@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"time"
@@ -125,6 +126,18 @@ func (c Collection[T]) Delete(ctx context.Context, key listwatch.Key, version li
 	return decode[T](o, err)
 }
 
+// Patch patches the value at key and returns the result. Store must be a [listwatch.Patcher], such
+// as a client.Remote; otherwise the error has code Unsupported.
+func (c Collection[T]) Patch(ctx context.Context, key listwatch.Key, p listwatch.Patch) (T, error) {
+	patcher, ok := c.Store.(listwatch.Patcher)
+	if !ok {
+		return decode[T](nil, &listwatch.Error{
+			Code: listwatch.Unsupported, Op: "patch", Message: fmt.Sprintf("a %T cannot patch objects", c.Store),
+		})
+	}
+	return decode[T](patcher.Patch(ctx, key, p))
+}
+
 // maxUpdateTries limits the attempts of Update, in case the server reports a conflict for every
 // write.
 const maxUpdateTries = 100
@@ -140,6 +153,10 @@ const maxUpdateTries = 100
 // that the value no longer has, such as a nil pointer or a zero struct with the option omitzero, is
 // removed as a whole. metadata.resourceVersion and uid keep their values, whatever change does with
 // them, if the object that was read has them.
+//
+// A Kubernetes API server ignores changes of the status if the resource has the subresource status.
+// Update then fails with code Unsupported, after the other changes were stored. To change the
+// status, use a Collection over a client.Subresource.
 func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change func(*T) error) (T, error) {
 	for try := 1; ; try++ {
 		old, err := c.Store.Get(ctx, key)
@@ -152,6 +169,9 @@ func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change fun
 		}
 		o, err := c.Store.Replace(ctx, key, data)
 		if !errors.Is(err, listwatch.Conflict) || try == maxUpdateTries {
+			if err == nil {
+				err = checkStatus(old, data, o)
+			}
 			return decode[T](o, err)
 		}
 		// The first retry does not wait. Later retries wait a random time, so that writers that
@@ -162,6 +182,31 @@ func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change fun
 			return decode[T](nil, ctx.Err())
 		}
 	}
+}
+
+// checkStatus returns an error if the status in data, which replaced old, differs from the status
+// of old, but written, the object in the response, still has the status of old.
+func checkStatus(old *listwatch.Object, data []byte, written *listwatch.Object) error {
+	was, sent := rawjson.Lookup(old.Data, "status"), rawjson.Lookup(data, "status")
+	if bytes.Equal(was, sent) || !equalStatus(was, rawjson.Lookup(written.Data, "status")) || equalStatus(was, sent) {
+		return nil
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Op: "update",
+		Message: "the server has ignored the new status of " + old.Key.String() + ", because the resource has the " +
+			"subresource status: update the status through a client.Subresource (other changes were stored)",
+	}
+}
+
+// equalStatus reports whether a and b are equal JSON. No status is equal to an empty one.
+func equalStatus(a, b []byte) bool {
+	if len(a) == 0 {
+		a = []byte("{}")
+	}
+	if len(b) == 0 {
+		b = []byte("{}")
+	}
+	return rawjson.Equal(a, b)
 }
 
 // edit returns the JSON of old with the modifications of change, or nil if there are none.
