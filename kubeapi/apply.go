@@ -71,8 +71,11 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c call, o option
 ) error {
 	c.isApply = true
 	to, code := c.target(o.DryRun), http.StatusOK
+	config, err := c.withoutStatus(config)
+	if err != nil {
+		return err
+	}
 	var applied *listwatch.Object
-	var err error
 	for range 3 { // another writer may create or delete the object in between
 		applied, err = c.applyTo(r, to, o, config)
 		if !errors.Is(err, listwatch.NotFound) || c.subresource != "" {

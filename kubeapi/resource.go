@@ -72,7 +72,8 @@ type Endpoints struct {
 	// list and watch.
 	ReadOnly bool
 	// NoStatus is true if the objects have no status subresource, so that status is an ordinary
-	// field. Otherwise an update that has no status keeps the stored one.
+	// field. Otherwise an update that has no status keeps the stored one. In custom resources, as
+	// in Kubernetes, only writes to the subresource change the status.
 	NoStatus bool
 	// Scale describes the scale subresource. If nil, the objects cannot be scaled.
 	Scale *Scale

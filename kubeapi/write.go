@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -34,10 +35,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 	}
 	c.bodyBytes = len(data)
 	data, err = c.inTurn(r.Context(), func(*listwatch.Object) ([]byte, error) {
-		if err := c.validateObject(nil, data); err != nil {
+		object, err := c.withoutStatus(data)
+		if err != nil {
 			return nil, err
 		}
-		return c.track(nil, data, manager(r, o))
+		if err := c.validateObject(nil, object); err != nil {
+			return nil, err
+		}
+		return c.track(nil, object, manager(r, o))
 	})(new(listwatch.Object))
 	if err != nil {
 		return err
@@ -89,14 +94,33 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 	return err
 }
 
-// keepStatus returns data, with the status of old if data has no status. A writer that knows only
-// the rest of the object must not delete the status, which has its own subresource.
-func (c call) keepStatus(old, data []byte) ([]byte, error) {
-	if c.subresource != "" || !c.hasSubresource("status") || rawjson.Lookup(data, "status") != nil ||
-		rawjson.Lookup(old, "status") == nil {
+// ignoresStatus reports whether the status in a request has no effect. In Kubernetes, only writes
+// to the subresource status change the status of a custom resource that declares it.
+func (c call) ignoresStatus() bool {
+	return c.Custom && c.subresource == "" && c.hasSubresource("status")
+}
+
+// withoutStatus returns data, an object to create or a configuration to apply, without its status
+// if the status has no effect.
+func (c call) withoutStatus(data []byte) ([]byte, error) {
+	if !c.ignoresStatus() || rawjson.Lookup(data, "status") == nil {
 		return data, nil
 	}
-	return patch.WithStatus(data, old)
+	return patch.WithStatus(data, []byte("{}"))
+}
+
+// keepStatus returns data with the status of old if data has no status, or if its status has no
+// effect. A writer that knows only the rest of the object must not delete the status, which has its
+// own subresource.
+func (c call) keepStatus(old, data []byte) ([]byte, error) {
+	stored, status := rawjson.Lookup(old, "status"), rawjson.Lookup(data, "status")
+	switch {
+	case bytes.Equal(stored, status):
+		return data, nil
+	case c.ignoresStatus(), status == nil && c.subresource == "" && c.hasSubresource("status"):
+		return patch.WithStatus(data, old)
+	}
+	return data, nil
 }
 
 // readWrite reads and checks the options and the object in the body of a create or an update. The
@@ -280,13 +304,17 @@ func (c call) update(
 		if err := c.checkIdentity(old, next); err != nil {
 			return nil, err
 		}
-		if c.subresource == "status" {
-			if metadataString(next, "name") == "" {
-				return nil, c.nameMismatch("name", "", c.name)
-			}
-			if next, err = patch.WithStatus(doc, next); err != nil {
-				return nil, err
-			}
+		switch {
+		case c.ignoresStatus():
+			next, err = c.keepStatus(doc, next)
+		case c.subresource != "status":
+		case metadataString(next, "name") == "":
+			err = c.nameMismatch("name", "", c.name)
+		default:
+			next, err = patch.WithStatus(doc, next)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if err := c.validateObject(doc, next); err != nil {
 			return nil, err

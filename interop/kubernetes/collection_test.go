@@ -62,6 +62,18 @@ func TestCollectionWritesToKubernetes(t *testing.T) {
 	}
 }
 
+// In a resource with the subresource status, a write of the whole object cannot change the status.
+func TestStatusIsStoredOrRefused(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) *comparedServer{"ours": startOurs, "Kubernetes": startKubernetes} {
+		t.Run(name, func(t *testing.T) {
+			server := start(t)
+			remote := &client.Remote{URL: server.url + "/apis/demo.example.com/v1/widgets", HTTPClient: server.client}
+			defer remote.Close()
+			collectiontest.RunStatus(t, remote, "n")
+		})
+	}
+}
+
 // testWatchOfWrites watches the collection of remote while a Collection writes to it.
 func testWatchOfWrites(t *testing.T, remote *client.Remote) {
 	page, err := remote.List(t.Context(), listwatch.Query{})

@@ -179,7 +179,7 @@ var (
 		{"duplicate name", `{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"x","name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"red"}}`},
 		{"body {}", `{}`},
 	}
-	// statusChanges change the status. Only requests for the subresource status use them.
+	// statusChanges change the status, in requests for the subresource status.
 	statusChanges = []change{
 		{"", "status", `{"phase":"Ready"}`},
 		{"", "status", `{"replicas":2,"selector":"app=x"}`},
@@ -189,6 +189,10 @@ var (
 		{"wrong type", "status", `"x"`},
 		{"unknown field", "status", `{"fase":"x"}`},
 		{"wrong type", "status", `{"replicas":"x"}`},
+	}
+	// ignoredStatus are changes of the status in requests for the whole object.
+	ignoredStatus = []change{
+		{"", "status", `{"phase":"Ready"}`}, {"", "status", `{"replicas":2,"selector":"app=x"}`}, {"", "status", `{}`},
 	}
 	statusPatches = []string{
 		`{"status":{"phase":"Ready"}}`, `{"status":{"phase":null,"replicas":1}}`, `{"status":null}`, `{"status":{"phase":7}}`, `{"status":{"fase":"x"}}`, `{"spec":{"color":"blue"},"status":{"phase":"Both"}}`,
@@ -367,11 +371,15 @@ func (r *request) addObject(t *rapid.T, to target, update bool) {
 			o.set(change{"", "metadata.name", ""}, to)
 		}
 	}
-	if to.subresource == "status" {
+	switch {
+	case to.subresource == "status":
 		if c := oneOf(t, "status", statusChanges...); r.admits(c.trait) {
 			o.set(c, to)
 			r.mark(c.trait)
 		}
+	case to.plural != "cogs" && rapid.IntRange(1, 5).Draw(t, "status?") == 1:
+		// The status has no effect, because widgets and gadgets have the subresource.
+		o.set(oneOf(t, "status", ignoredStatus...), to)
 	}
 	r.body = o.text()
 	if v := pick(t, "bad body", 97, badBodies...); v.text != "" && len(r.traits) == 0 {

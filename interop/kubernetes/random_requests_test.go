@@ -251,6 +251,8 @@ func genMergePatch(t *rapid.T, to target) request {
 	patches := mergePatches
 	if to.subresource == "status" {
 		patches = statusPatches
+	} else if to.plural != "cogs" {
+		patches = append(slices.Clip(patches), `{"spec":{"color":"green"},"status":{"phase":"Both"}}`, `{"status":null}`)
 	}
 	r.setPatch(variant{"", oneOf(t, "patch", patches...)}, to)
 	if v := pick(t, "bad patch", 75, badMergePatches...); v.text != "" && r.admits(v.trait) {
