@@ -70,6 +70,7 @@ type call struct {
 	*apihttp.Admitted
 	key     listwatch.Key
 	visible *store.Collection // the part of the collection that exists for the user
+	form    apihttp.BodyForm  // of the response, except for lists and watches
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
@@ -105,6 +106,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		return err
 	}
 	if err := a.Begin(); err != nil {
+		return err
+	}
+	// Choose the form before any write, so that the write is rejected if the client could not read
+	// its response.
+	if c.form, err = a.ChooseBody(false); err != nil {
 		return err
 	}
 	switch verb {
@@ -219,9 +225,6 @@ func (h *Handler) pathOf(key listwatch.Key) string {
 }
 
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	if _, err := apihttp.BodyType(r); err != nil {
-		return err
-	}
 	o, err := c.visible.Get(r.Context(), c.key)
 	if err != nil {
 		return err
@@ -231,20 +234,13 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 // writeObject responds with o. Its ETag is its version, for If-Match.
-func (h *Handler) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
+func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	header := w.Header()
-	if epoch := h.Collection.Describe().Epoch; epoch != "" {
+	if epoch := c.Collection.Describe().Epoch; epoch != "" {
 		header.Set(transport.EpochHeader, epoch)
 	}
 	if o.Version != 0 {
 		header.Set("ETag", fmt.Sprintf(`"%d"`, o.Version))
 	}
-	// The error is nil, because get and readWrite have checked it.
-	mediaType, _ := apihttp.BodyType(r)
-	header.Set("Content-Type", mediaType)
-	header.Add("Vary", "Accept")
-	header.Set("Cache-Control", "no-cache, private")
-	header.Set("X-Content-Type-Options", "nosniff")
-	// Pass the newline separately, because the data is shared and must not be modified.
-	apihttp.WriteBody(w, r, code, o.Data, []byte{'\n'})
+	c.form.WriteObject(w, r, code, o)
 }

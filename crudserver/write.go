@@ -98,9 +98,6 @@ func changed(verb string, dryRun bool, o *listwatch.Object, started time.Time) a
 func (c call) readWrite(
 	w http.ResponseWriter, r *http.Request,
 ) (to *store.Collection, body []byte, err error) {
-	if _, err := apihttp.BodyType(r); err != nil {
-		return nil, nil, err
-	}
 	if r.Header.Get("If-None-Match") != "" {
 		return nil, nil, invalid("If-None-Match is not supported for writes: " +
 			"create an object with POST; nothing was written")

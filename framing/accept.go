@@ -158,28 +158,30 @@ func (m MediaRange) specificity(mediaType string) int {
 		}
 		specificity = matchesType
 	}
-	if len(m.Params) == 0 {
-		return specificity
-	}
 	for name, value := range m.Params {
-		if !isImplied(name, value) {
+		switch known, fulfilled := isFulfilled(name, value); {
+		case known && !fulfilled:
 			return 0
+		case known:
+			specificity |= 1 // RFC 9110 12.5.1: parameters make a range more specific
 		}
 	}
-	return specificity + 1 // RFC 9110 12.5.1: parameters make a range more specific
+	return specificity
 }
 
-// isImplied reports whether every framing fulfills a parameter: all framings are UTF-8, and
-// Kubernetes' clients send stream=watch for a watch. Any other parameter, such as as=Table,
-// requests another representation.
-func isImplied(name, value string) bool {
+// isFulfilled reports whether a parameter is known and whether every framing fulfills it: all
+// framings are UTF-8, and Kubernetes' clients send stream=watch for a watch. as, g and v request
+// another representation. Unknown parameters are ignored, as in kube-apiserver.
+func isFulfilled(name, value string) (known, fulfilled bool) {
 	switch name {
 	case "charset":
-		return strings.EqualFold(value, "utf-8") || strings.EqualFold(value, "utf8")
+		return true, strings.EqualFold(value, "utf-8") || strings.EqualFold(value, "utf8")
 	case "stream":
-		return value == "watch"
+		return true, value == "watch"
+	case "as", "g", "v":
+		return true, false
 	}
-	return false
+	return false, false
 }
 
 // notAcceptable returns the error for a 406 response, which lists the available media types

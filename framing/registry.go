@@ -88,8 +88,10 @@ func (r *Registry) Lookup(contentType string) (Framer, bool) {
 	if err != nil || !p.AtEnd() {
 		return nil, false
 	}
-	if charset, ok := m.Params["charset"]; ok && !isImplied("charset", charset) {
-		return nil, false
+	if charset, ok := m.Params["charset"]; ok {
+		if _, supported := isFulfilled("charset", charset); !supported {
+			return nil, false
+		}
 	}
 	for _, f := range r.framers {
 		if f.MediaType() == m.Type+"/"+m.Subtype {
@@ -116,8 +118,9 @@ func (r *Registry) LookupSubprotocol(name string) (Framer, bool) {
 // excludes the framer. Among equal weights, the more specific range wins, then the range listed
 // first, then the framer registered first. So */*, or no Accept header, selects the first framer.
 // The range application/cbor, which Kubernetes' clients send, matches application/cbor-seq and
-// selects [CBORSeq] in the form for these clients. A range with parameters other than charset=utf-8
-// and stream=watch matches no framer, because it requests another representation.
+// selects [CBORSeq] in the form for these clients. A range with the parameter as, g or v matches no
+// framer, because it requests another representation, and so does one with a charset other than
+// utf-8 or a stream other than watch. Other parameters are ignored.
 //
 // If no framer matches, the error has code Unsupported and status 406, and lists the available
 // media types.

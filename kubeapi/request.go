@@ -14,16 +14,13 @@ import (
 type call struct {
 	servedResource
 	route
-	admitted *apihttp.Admitted
-	verb     string // Kubernetes' verb, or "" if the path does not allow the method
-	// representation is the form of the objects in the response. If nil, the objects are
-	// sent unchanged. mediaType is the type of the response.
-	representation apihttp.ListRepresentation
-	mediaType      string
-	started        time.Time
-	bodyBytes      int               // the size of the request body; 0 until it was read
-	isApply        bool              // the request is a server-side apply
-	warn           func(text string) // adds a warning to the response
+	admitted  *apihttp.Admitted
+	verb      string           // Kubernetes' verb, or "" if the path does not allow the method
+	form      apihttp.BodyForm // of the response
+	started   time.Time
+	bodyBytes int               // the size of the request body; 0 until it was read
+	isApply   bool              // the request is a server-side apply
+	warn      func(text string) // adds a warning to the response
 }
 
 func (c call) key() listwatch.Key {

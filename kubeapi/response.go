@@ -47,32 +47,20 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 
 // writeObject responds with o in the requested representation.
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
-	body := o.Data
-	if c.representation != nil {
-		body = c.representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
-	}
-	c.setHeaders(w)
-	// Pass the newline separately, because the data is shared and must not be modified.
-	apihttp.WriteBody(w, r, code, body, []byte{'\n'})
+	c.setEpoch(w)
+	c.form.WriteObject(w, r, code, o)
 	return nil
 }
 
 // writeList responds with a page of objects in the requested representation.
 func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
-	c.setHeaders(w)
-	_, err := apihttp.WriteList(w, r, apihttp.ListBody{
-		Description: c.collection.Describe(), Page: page, Representation: c.representation,
-	})
+	c.setEpoch(w)
+	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.collection.Describe(), Page: page, Form: c.form})
 	return err
 }
 
-func (c call) setHeaders(w http.ResponseWriter) {
-	h := w.Header()
+func (c call) setEpoch(w http.ResponseWriter) {
 	if epoch := c.collection.Describe().Epoch; epoch != "" {
-		h.Set(transport.EpochHeader, epoch)
+		w.Header().Set(transport.EpochHeader, epoch)
 	}
-	h.Set("Content-Type", c.mediaType)
-	h.Set("Cache-Control", "no-cache, private")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Add("Vary", "Accept")
 }

@@ -141,7 +141,7 @@ func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c call) (e
 	}
 	// Choose the representation before any write, so that the write is rejected if the
 	// client could not read its response.
-	if c.representation, c.mediaType, err = c.admitted.ChooseBody(c.verb == "deletecollection"); err != nil {
+	if c.form, err = c.admitted.ChooseBody(c.verb == "deletecollection"); err != nil {
 		return err
 	}
 	switch c.verb {

@@ -102,9 +102,11 @@ func (c countingRepresentation) AppendObject(dst []byte, e listwatch.Event) []by
 	c.count.Add(1)
 	return append(dst, e.Object.Data...)
 }
-func (c countingRepresentation) AfterFirst() transport.Representation              { return c }
-func (c countingRepresentation) DependsOnTime() bool                               { return false }
-func (c countingRepresentation) AppendListHead(dst, _ []byte) []byte               { return dst }
+func (c countingRepresentation) AfterFirst() transport.Representation { return c }
+func (c countingRepresentation) DependsOnTime() bool                  { return false }
+func (c countingRepresentation) AppendListHead(dst []byte, _ listwatch.Description, _ []byte) []byte {
+	return dst
+}
 func (c countingRepresentation) AppendItem(dst []byte, _ *listwatch.Object) []byte { return dst }
 func (c countingRepresentation) offer(map[string]string, bool) (apihttp.ListRepresentation, error) {
 	return c, nil

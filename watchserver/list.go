@@ -16,7 +16,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	if err := a.Begin(); err != nil {
 		return err
 	}
-	representation, mediaType, err := a.ChooseBody(true)
+	form, err := a.ChooseBody(true)
 	if err != nil {
 		return err
 	}
@@ -30,18 +30,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", mediaType)
-	h.Set("Cache-Control", "no-cache, private")
-	h.Add("Vary", "Accept")
-	var written int64
-	if r.Method != http.MethodHead {
-		if written, err = apihttp.WriteList(w, r, apihttp.ListBody{
-			Description: listwatch.Describe(e.Source), Page: page,
-			Representation: representation, WriteTimeout: s.Limits.WriteTimeout,
-		}); err != nil {
-			return err
-		}
+	written, err := apihttp.WriteList(w, r, apihttp.ListBody{
+		Description: listwatch.Describe(e.Source), Page: page, Form: form, WriteTimeout: s.Limits.WriteTimeout,
+	})
+	if err != nil {
+		return err
 	}
 	s.traceList(r, a, page, written, started)
 	return nil

@@ -27,7 +27,7 @@ func (n nameRepresentation) AppendObject(dst []byte, e listwatch.Event) []byte {
 }
 func (n nameRepresentation) AfterFirst() transport.Representation { return nameRepresentation{} }
 func (n nameRepresentation) DependsOnTime() bool                  { return false }
-func (n nameRepresentation) AppendListHead(dst, metadata []byte) []byte {
+func (n nameRepresentation) AppendListHead(dst []byte, _ listwatch.Description, metadata []byte) []byte {
 	return append(append(append(dst, `{"metadata":`...), metadata...), `,"names":[`...)
 }
 
@@ -115,7 +115,8 @@ func TestAcceptSelectsTheRepresentation(t *testing.T) {
 		{"application/json;as=Nothing,*/*", objects, 200},
 		{"application/json;as=Name", "NotAcceptable", 406},
 		{"application/json;as=Names;q=0", "NotAcceptable", 406},
-		{"application/json;as=Names;x=y", "NotAcceptable", 406},
+		{"application/json;as=Names;x=y", names, 200},
+		{"application/json;x=y", objects, 200},
 		{"application/json;as=Invalid,application/json", "no such name", 400},
 		{"application/json;as=", "value of a parameter", 406},
 	} {

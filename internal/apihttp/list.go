@@ -15,28 +15,32 @@ import (
 
 // A ListBody is a list to respond with.
 type ListBody struct {
-	Description    listwatch.Description
-	Page           listwatch.Page
-	Representation ListRepresentation // nil for the objects themselves
+	Description listwatch.Description
+	Page        listwatch.Page
+	Form        BodyForm
 	// WriteTimeout limits the time that the client takes to accept each piece of the body. If zero,
 	// [transport.DefaultWriteTimeout] is used.
 	WriteTimeout time.Duration
 }
 
-// WriteList responds to r with l, and returns the number of bytes written. The headers in w must
-// contain the Content-Type; see [WriteBody]. An error means that the list cannot be encoded, or
-// that the request has ended, and that nothing was written.
+// WriteList responds to r with l and the headers in w, and returns the number of bytes written. It
+// writes no body for HEAD. An error means that the list cannot be encoded, or that the request has
+// ended, and that nothing was written.
 func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error) {
-	start, err := listStart(l.Description, l.Page, l.Representation)
+	start, err := listStart(l)
 	if err != nil {
 		return 0, err
 	}
+	l.Form.setHeaders(w.Header())
+	if r.Method == http.MethodHead {
+		return 0, nil
+	}
 	body := newResponseBody(w, r, http.StatusOK, cmp.Or(l.WriteTimeout, transport.DefaultWriteTimeout))
 	defer body.w.endTurn()
-	if w.Header().Get("Content-Type") != cborType {
+	if l.Form.MediaType != cborType {
 		// An error means that the client has disconnected, or that Close returns it.
-		_ = writeList(body, start, l.Page.Items, l.Representation)
-	} else if err := writeCBORList(body, start, l.Page.Items); err != nil {
+		_ = l.writeJSON(body, start)
+	} else if err := l.writeCBOR(body, start); err != nil {
 		if body.out != nil { // the client has a part of the list
 			panic(http.ErrAbortHandler)
 		}
@@ -45,8 +49,9 @@ func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error
 	return body.w.written, body.Close()
 }
 
-// listStart returns the bytes of a list before its items.
-func listStart(d listwatch.Description, page listwatch.Page, representation ListRepresentation) ([]byte, error) {
+// listStart returns the bytes of a list before its items, in JSON.
+func listStart(l ListBody) ([]byte, error) {
+	page := l.Page
 	var m struct {
 		ResourceVersion    string `json:"resourceVersion"`
 		Continue           string `json:"continue,omitempty"`
@@ -60,49 +65,48 @@ func listStart(d listwatch.Description, page listwatch.Page, representation List
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
 	}
-	if representation != nil {
-		return representation.AppendListHead(nil, metadata), nil
+	if r := l.Form.Representation; r != nil {
+		return r.AppendListHead(nil, l.Description, metadata), nil
 	}
-	object, err := json.Marshal(struct {
-		Kind       string          `json:"kind"`
-		APIVersion string          `json:"apiVersion"`
-		Metadata   json.RawMessage `json:"metadata"`
-	}{d.Kind + "List", d.APIVersion, metadata})
-	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
-	}
-	return slices.Concat(object[:len(object)-1], []byte(`,"items":[`)), nil
+	return appendListHead(nil, l.Description, metadata), nil
 }
 
-// writeList writes a list. Items are always the last member, so the end is the same for all
+// item returns an item of the list in JSON. It may use scratch.
+func (l *ListBody) item(scratch []byte, o *listwatch.Object) []byte {
+	if r := l.Form.Representation; r != nil {
+		return r.AppendItem(scratch[:0], o)
+	}
+	return o.Data
+}
+
+// writeJSON writes the list. Items are always the last member, so the end is the same for all
 // lists. It returns the first error of w.
-func writeList(w io.Writer, start []byte, items []*listwatch.Object, representation ListRepresentation) error {
+func (l *ListBody) writeJSON(w io.Writer, start []byte) error {
 	_, err := w.Write(start)
 	var scratch []byte
 	comma := []byte{','}
-	for i, o := range items {
+	for i, o := range l.Page.Items {
 		if i > 0 {
 			_, err = w.Write(comma)
 		}
 		if err != nil {
 			return err
 		}
-		item := o.Data
-		if representation != nil {
-			scratch = representation.AppendItem(scratch[:0], o)
-			item = scratch
-		}
+		item := l.item(scratch, o)
 		if _, err = w.Write(item); err != nil {
 			return err
+		}
+		if l.Form.Representation != nil {
+			scratch = item
 		}
 	}
 	_, err = w.Write([]byte("]}\n"))
 	return err
 }
 
-// writeCBORList writes a list in CBOR, for Kubernetes' clients. start is JSON. An error means
+// writeCBOR writes the list in CBOR, for Kubernetes' clients. start is JSON. An error means
 // that an object cannot be encoded, and not that the client has disconnected.
-func writeCBORList(w io.Writer, start []byte, items []*listwatch.Object) error {
+func (l *ListBody) writeCBOR(w io.Writer, start []byte) error {
 	// beginArray and end enclose an array of indefinite length (RFC 8949 3.2.2).
 	const beginArray, end = 0x9F, 0xFF
 	scratch, err := framing.AppendCBOR([]byte(framing.CBORSelfDescribed), slices.Concat(start, []byte("]}")))
@@ -112,8 +116,8 @@ func writeCBORList(w io.Writer, start []byte, items []*listwatch.Object) error {
 	// The last byte encodes the empty array of items. Begin the array with the items instead.
 	scratch[len(scratch)-1] = beginArray
 	w.Write(scratch)
-	for _, o := range items {
-		if scratch, err = framing.AppendCBOR(scratch[:0], o.Data); err != nil {
+	for _, o := range l.Page.Items {
+		if scratch, err = framing.AppendCBOR(scratch[:0], l.item(nil, o)); err != nil {
 			return err
 		}
 		if _, err := w.Write(scratch); err != nil {

@@ -7,49 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/transport"
 )
-
-// A ListRepresentation is an alternative form of objects, such as a row of a Kubernetes Table,
-// both for the single objects of a watch and for a list.
-type ListRepresentation interface {
-	transport.Representation
-	// AppendListHead appends the list up to and including the bracket before its items.
-	// metadata is the metadata of the list, in JSON.
-	AppendListHead(dst, metadata []byte) []byte
-	// AppendItem appends the item of a list that represents o.
-	AppendItem(dst []byte, o *listwatch.Object) []byte
-}
-
-// A RepresentationFunc returns the [ListRepresentation] that a client requests by the parameters of
-// a media range, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters of the
-// framing. list is true if the response is a list.
-//
-// If there is no such representation, the function returns nil and no error, and the server
-// tries the client's next choice. If it returns an error, the server refuses the request
-// with it.
-type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
-
-// ChooseBody chooses the representation and the media type of a response to r that is not a
-// stream, for [WriteBody] and [WriteList]. The representation is nil if the client prefers the
-// objects themselves. Other representations are available only in JSON. If r accepts nothing that
-// is available, the error has code Unsupported and status 406.
-func (a *Admitted) ChooseBody(list bool) (ListRepresentation, string, error) {
-	if a.acceptErr != nil {
-		return nil, "", a.acceptErr
-	}
-	representation, _, err := ChooseRepresentation(a.accept, bodyForms, a.Represent, list)
-	if err != nil || representation != nil {
-		return representation, jsonType, err
-	}
-	f, err := bodyForms.Negotiate(a.accept, false)
-	if err != nil {
-		return nil, "", err
-	}
-	return nil, f.MediaType(), nil
-}
 
 // The media types of responses that are not streams.
 const (
@@ -97,35 +56,39 @@ func RequireJSON(accept []framing.MediaRange, err error) error {
 	return err
 }
 
-// ChooseRepresentation returns the representation that accept prefers, and the ranges that remain
+// ChooseRepresentation returns the representation that accept prefers, without
+// metadata.managedFields if the client drops them, and the ranges that remain
 // for the negotiation of its framing. These are the ranges of that representation, without the
 // parameters that request it. If accept prefers the objects themselves or nothing matches,
 // ChooseRepresentation returns nil and accept.
 func ChooseRepresentation(
 	accept []framing.MediaRange, framings *framing.Registry, offer RepresentationFunc, list bool,
 ) (ListRepresentation, []framing.MediaRange, error) {
-	if offer == nil {
-		return nil, accept, nil
-	}
 	for _, m := range byPreference(accept) {
 		plain := withoutRepresentation(m)
 		f, err := framings.Negotiate([]framing.MediaRange{plain}, false)
 		if err != nil {
 			continue
 		}
-		if len(plain.Params) == len(m.Params) {
+		var shape ListRepresentation
+		if len(plain.Params) < len(m.Params) {
+			if offer != nil && f != framing.Framer(cborBody{}) {
+				shape, err = offer(m.Params, list)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			if shape == nil {
+				continue
+			}
+		}
+		if dropsManagedFields(m) {
+			shape = unmanaged{shape}
+		}
+		if shape == nil {
 			break // the client prefers the objects themselves
 		}
-		if f == framing.Framer(cborBody{}) {
-			continue
-		}
-		representation, err := offer(m.Params, list)
-		if err != nil {
-			return nil, nil, err
-		}
-		if representation != nil {
-			return representation, rangesOf(accept, m), nil
-		}
+		return shape, rangesOf(accept, m), nil
 	}
 	return nil, accept, nil
 }
@@ -155,7 +118,7 @@ func withoutRepresentation(m framing.MediaRange) framing.MediaRange {
 // the parameters that request it.
 func rangesOf(accept []framing.MediaRange, chosen framing.MediaRange) (ranges []framing.MediaRange) {
 	for _, m := range accept {
-		same := true
+		same := dropsManagedFields(m) == dropsManagedFields(chosen)
 		for _, name := range representationParams {
 			same = same && m.Params[name] == chosen.Params[name]
 		}

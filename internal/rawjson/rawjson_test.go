@@ -289,3 +289,18 @@ func BenchmarkSplit(b *testing.B) {
 		}
 	}
 }
+
+func TestAppendWithout(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"a":{"b":1,"c":2},"d":3}`:   `{"a":{"c":2},"d":3}`,
+		`{"a":{"c":2,"b":1}}`:         `{"a":{"c":2}}`,
+		`{"a":{"b":[{"b":1}]},"b":1}`: `{"a":{},"b":1}`,
+		`{"\u0061":{"b":1,"b":2}}`:    `{"\u0061":{}}`,
+		`{"a":"b","b":{"a":1}}`:       `{"a":"b","b":{"a":1}}`,
+		`{}`:                          `{}`,
+	} {
+		if got := string(AppendWithout([]byte("x"), []byte(doc), "a", "b")); got != "x"+want {
+			t.Errorf("%s: got %s, want x%s", doc, got, want)
+		}
+	}
+}

@@ -63,3 +63,30 @@ func Lookup(doc []byte, path ...string) []byte {
 	}
 	return doc
 }
+
+// AppendWithout appends doc, a JSON object, without the member at path, a list of member names.
+func AppendWithout(dst, doc []byte, path ...string) []byte {
+	if doc[0] != '{' {
+		return append(dst, doc...)
+	}
+	dst = append(dst, '{')
+	first := len(dst)
+	for i := 1; doc[i] != '}'; {
+		var key, value Span
+		key, value, i = nextMember(doc, i)
+		onPath := IsString(key.Of(doc), path[0])
+		if onPath && len(path) == 1 {
+			continue
+		}
+		if len(dst) > first {
+			dst = append(dst, ',')
+		}
+		if onPath {
+			dst = append(dst, doc[key.Start:value.Start]...)
+			dst = AppendWithout(dst, value.Of(doc), path[1:]...)
+		} else {
+			dst = append(dst, doc[key.Start:value.End]...)
+		}
+	}
+	return append(dst, '}')
+}

@@ -80,7 +80,7 @@ func (t tableForm) AppendObject(dst []byte, e listwatch.Event) []byte {
 		// Include the metadata, because its annotation marks the end of the initial events.
 		t.include = includeMetadata
 	}
-	dst = t.AppendListHead(dst, appendListMeta(make([]byte, 0, 64), e.Object.Version))
+	dst = t.AppendListHead(dst, listwatch.Description{}, appendListMeta(make([]byte, 0, 64), e.Object.Version))
 	dst = t.AppendItem(dst, e.Object)
 	return append(dst, "]}"...)
 }
@@ -106,7 +106,7 @@ func (t tableForm) AfterFirst() transport.Representation {
 func (t tableForm) DependsOnTime() bool { return true }
 
 // AppendListHead implements [apihttp.ListRepresentation].
-func (t tableForm) AppendListHead(dst, metadata []byte) []byte {
+func (t tableForm) AppendListHead(dst []byte, _ listwatch.Description, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
 	dst = append(dst, t.partial.apiVersion...)
 	dst = append(dst, `","metadata":`...)
@@ -162,7 +162,7 @@ func (m metadataForm) AfterFirst() transport.Representation { return m }
 func (m metadataForm) DependsOnTime() bool { return false }
 
 // AppendListHead implements [apihttp.ListRepresentation].
-func (m metadataForm) AppendListHead(dst, metadata []byte) []byte {
+func (m metadataForm) AppendListHead(dst []byte, _ listwatch.Description, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
 	dst = append(dst, m.apiVersion...)
 	dst = append(dst, `","metadata":`...)

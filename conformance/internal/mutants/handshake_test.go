@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -82,6 +83,14 @@ var handshakeMutants = []mutant{
 	{
 		Name: "always-cbor", Breaks: []string{"handshake/accept-default"},
 		Defect: defect{Handler: withHeader("Accept", "application/cbor-seq")},
+	},
+	{
+		Name: "refuses-unknown-parameters", Breaks: []string{"handshake/accept-unknown"},
+		Defect: defect{Handler: onRequest(func(r *http.Request) {
+			if accept := r.Header.Get("Accept"); strings.Contains(accept, "drop=") || strings.Contains(accept, "unknown=") {
+				r.Header.Set("Accept", "image/png")
+			}
+		})},
 	},
 	{
 		Name: "ignores-accept", Breaks: []string{"handshake/accept-406", "handshake/accept-q", "handshake/accept-q0"},

@@ -45,6 +45,18 @@ func acceptDefault(e *harness.Env) {
 	}
 }
 
+func acceptUnknown(e *harness.Env) {
+	e.Put("a")
+	for _, accept := range []string{"application/json;unknown=1", "application/json;drop=metadata.managedFields"} {
+		a := e.WatchRaw("", "Accept", accept)
+		a.WantAccepted()
+		if got := string(a.ReadFirst()); !strings.HasPrefix(got, harness.JSONEventPrefix) {
+			e.Errorf("Accept %s: got %q, want JSON", accept, got)
+		}
+		e.ListRaw("", "Accept", accept).WantStatus(http.StatusOK)
+	}
+}
+
 func accept406(e *harness.Env) {
 	for _, accept := range []string{"image/png", "application/xml, text/html;q=0.9", "application/json;as=Sculpture"} {
 		s := e.WatchRaw("", "Accept", accept).WantRefused(http.StatusNotAcceptable, "NotAcceptable")

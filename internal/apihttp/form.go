@@ -1,0 +1,53 @@
+package apihttp
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A BodyForm is the form of a response that holds objects and is not a stream.
+type BodyForm struct {
+	Representation ListRepresentation // nil for the objects themselves
+	MediaType      string
+}
+
+// ChooseBody chooses the form of a response that is a list or one object. If the request accepts
+// nothing that is available, the error has code Unsupported and status 406.
+func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
+	if a.acceptErr != nil {
+		return BodyForm{}, a.acceptErr
+	}
+	representation, accept, err := ChooseRepresentation(a.accept, bodyForms, a.Represent, list)
+	if err != nil {
+		return BodyForm{}, err
+	}
+	forms := bodyForms
+	if representation != nil && representation != (unmanaged{}) {
+		forms = jsonOnly // like kube-apiserver, which has no tables in CBOR
+	}
+	f, err := forms.Negotiate(accept, false)
+	if err != nil {
+		return BodyForm{}, err
+	}
+	return BodyForm{representation, f.MediaType()}, nil
+}
+
+// setHeaders sets the headers that all responses in the form f have.
+func (f BodyForm) setHeaders(h http.Header) {
+	h.Set("Content-Type", f.MediaType)
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Add("Vary", "Accept")
+}
+
+// WriteObject responds to r with status code, the headers in w, and o; see [WriteBody].
+func (f BodyForm) WriteObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
+	body := o.Data
+	if f.Representation != nil {
+		body = f.Representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
+	}
+	f.setHeaders(w.Header())
+	// Pass the newline separately, because the data is shared and must not be modified.
+	WriteBody(w, r, code, body, []byte{'\n'})
+}
