@@ -187,7 +187,9 @@ func violation(reason string) error {
 }
 
 // addLength sets the length of the payload. If the frame is a data frame, addLength also adds this
-// length to the length of the message, and updates the state of the message.
+// length to the length of the message, and updates the state of the message. It accepts a length in
+// more bytes than necessary, which RFC 6455, section 5.2, forbids to send: it is unambiguous, and
+// gorilla and nhooyr accept it too.
 func (r *frameReader) addLength() error {
 	switch r.header[1] & bitsLength {
 	case 126:

@@ -35,6 +35,14 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 			p.Must(p.Framer.WriteData(id, false, make([]byte, 1<<10)))
 			p.Must(p.Request(id, "sum", "42")) // HEADERS with END_STREAM
 		}},
+		{"trailers of many streams after early answers", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(post(p, id))
+			p.ReadUntil(h2peer.IsReset(id))
+			const last = 2*defaultStreams - 1
+			for late := uint32(1); id%(last+1) == last && late <= last; late += 2 {
+				p.Must(p.Request(id-last+late, "sum", "42"))
+			}
+		}},
 		{"resets after an early answer", early, func(p *h2peer.Peer, id uint32) {
 			p.Must(post(p, id))
 			p.ReadUntil(h2peer.IsReset(id))

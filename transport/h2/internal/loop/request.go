@@ -143,7 +143,10 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 
 // receiveBody adds data to the body of the request. size is the size of the frame with its padding.
 func (c *conn) receiveBody(st *stream, data []byte, size int32) error {
-	if st.ex == nil { // no handler reads the body, and the stream's window never opens again
+	if st.ex == nil {
+		// The handler has returned, but its watch continues. The rest of the body is dropped. More
+		// of it than the stream's window permits does no harm, and counting it would take memory
+		// for each idle watch.
 		c.grant(size)
 		return nil
 	}
