@@ -157,18 +157,80 @@ export interface CollectionOptions<T = KubernetesObject> extends Options {
  */
 export function collection<T = KubernetesObject>(url: string | URL, options?: CollectionOptions<T>): Collection<T>;
 
-/** An error of a watch. */
+export interface ObjectsOptions
+  extends Pick<Options, "signal" | "headers" | "credentials" | "fetch" | "parse" | "idleTimeout"> {
+  /**
+   * Writes JSON. The default is `JSON.stringify`. An update writes the whole object, so if objects
+   * have numbers beyond 2^53, set `parse` and `stringify` to functions that keep them.
+   */
+  stringify?: (value: any) => string;
+  /**
+   * The client recognizes the paths of Kubernetes by the end of the URL: `/api/VERSION/PLURAL` or
+   * `/apis/GROUP/VERSION/PLURAL`. If your own handler has such a path and its objects have
+   * namespaces, set `plainPaths`.
+   */
+  plainPaths?: boolean;
+}
+
+/** A version or a uid that an object must have. */
+export interface Preconditions {
+  resourceVersion?: string;
+  uid?: string;
+}
+
+/**
+ * The methods that read and write single objects. A key is `name` or `namespace/name`, as in a
+ * Collection. Failures reject with a WatchError. A write that fails with `Unavailable` may have been
+ * performed nevertheless, so it is not repeated.
+ */
+export interface Objects<T = KubernetesObject> {
+  /** Reads the newest state. */
+  readonly get: (key: string) => Promise<T>;
+  /** Creates an object. If its key is taken, the error has code `AlreadyExists`. */
+  readonly create: (object: T) => Promise<T>;
+  /**
+   * Reads the object, calls `change`, and writes the result. `change` modifies the object or returns
+   * another one. If another writer was faster, all of this is done again, at most a hundred times,
+   * so `change` may be called several times. If it modifies nothing, nothing is written.
+   */
+  readonly update: (key: string, change: (object: T) => T | void | Promise<T | void>) => Promise<T>;
+  /**
+   * Applies a patch, by default a JSON merge patch (RFC 7386): members of the patch replace those of
+   * the object, and null removes them. If the patch has `metadata.resourceVersion`, the object must
+   * have this version, otherwise the error has code `Conflict`. `type` is the media type of another
+   * kind of patch. Servers without patches respond with 405, `Unsupported`.
+   */
+  readonly patch: (key: string, patch: object, type?: string) => Promise<T>;
+  /**
+   * Deletes an object and returns its last state, or undefined if the server does not send it. If the
+   * object does not satisfy the preconditions, the error has code `Conflict`.
+   */
+  readonly delete: (key: string, preconditions?: Preconditions) => Promise<T | undefined>;
+}
+
+/**
+ * Reads and writes the objects of a collection, at the same URL as `watch` and `collection`.
+ *
+ *     const flags = objects<Flag>("/flags");
+ *     await flags.update("dark-mode", (flag) => { flag.spec.enabled = true; });
+ */
+export function objects<T = KubernetesObject>(url: string | URL, options?: ObjectsOptions): Objects<T>;
+
+/** An error of a request. */
 export class WatchError extends Error {
+  /** The function `headers` may throw one. */
+  constructor(code: WatchError["code"], message: string);
   readonly name: "WatchError";
   /**
    * What the caller can do. `Expired`: list again. `Unauthorized`, `Forbidden`, `NotFound`,
-   * `Invalid`, `Unsupported`: change the request. `Corrupt`: the server violates the protocol.
+   * `Invalid`, `Unsupported`: change the request. `AlreadyExists`: an object has the key. `Conflict`:
+   * another writer was faster, so read the object again. `Corrupt`: the server violates the protocol.
    * `NotYet`: the server has not reached the version. `Unavailable`, `TooSlow`, `Unknown`,
    * `NoContent`: try later.
    */
   readonly code:
     | "Expired" | "Unauthorized" | "Forbidden" | "NotFound" | "Invalid" | "Unsupported" | "Corrupt" | "NotYet"
-    | "Unavailable" | "TooSlow" | "Unknown" | "NoContent";
+    | "Unavailable" | "TooSlow" | "Unknown" | "NoContent" | "AlreadyExists" | "Conflict";
   /** The HTTP status that the server sent, or 0. */
   readonly status: number;
   /** Milliseconds that the server asked to wait, or 0. */

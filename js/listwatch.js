@@ -1,4 +1,5 @@
 // The public names of the package; listwatch.d.ts documents them.
 export { collection } from "./src/collection.js";
 export { WatchError } from "./src/errors.js";
+export { objects } from "./src/objects.js";
 export { watch } from "./src/watch.js";

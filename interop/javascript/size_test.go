@@ -5,9 +5,12 @@ package javascript
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch/interop/internal/nodetest"
@@ -17,16 +20,19 @@ const (
 	clientDir  = "../../js"
 	packageDir = "testdata/node"
 
-	// maxCompressedClient is the maximum size of the minified and compressed client that
-	// docs/browsers.md promises, in bytes.
-	maxCompressedClient = 8 << 10
+	// maxCompressedClient and maxCompressedReader are the maximum sizes of the minified and
+	// compressed client that docs/browsers.md promises, in bytes. The reader is the client without
+	// writes.
+	maxCompressedClient = 9 << 10
+	maxCompressedReader = 8 << 10
 )
 
-// esbuild runs esbuild with the arguments and returns its output.
-func esbuild(t *testing.T, args ...string) []byte {
+// esbuild runs esbuild with the arguments and this standard input, and returns its output.
+func esbuild(t *testing.T, input string, args ...string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.Command(filepath.Join(packageDir, "node_modules/.bin/esbuild"), args...)
+	cmd.Stdin = strings.NewReader(input)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -35,7 +41,7 @@ func esbuild(t *testing.T, args ...string) []byte {
 	return out
 }
 
-func installEsbuild(t *testing.T) {
+func installPackages(t *testing.T) {
 	t.Helper()
 	nodePath(t)
 	err := nodetest.Install(packageDir)
@@ -49,8 +55,20 @@ func installEsbuild(t *testing.T) {
 }
 
 func TestCompressedClientIsSmall(t *testing.T) {
-	installEsbuild(t)
-	minified := esbuild(t, filepath.Join(clientDir, "listwatch.js"), "--bundle", "--minify", "--format=esm", "--target=es2022")
+	installPackages(t)
+	for entry, limit := range map[string]int{
+		`export * from "` + clientDir + `/listwatch.js"`:                     maxCompressedClient,
+		`export { collection, watch } from "` + clientDir + `/listwatch.js"`: maxCompressedReader,
+	} {
+		checkSize(t, entry, limit)
+	}
+}
+
+// checkSize bundles the module entry, and fails the test if the compressed result exceeds limit
+// bytes.
+func checkSize(t *testing.T, entry string, limit int) {
+	t.Helper()
+	minified := esbuild(t, entry, "--bundle", "--minify", "--format=esm", "--target=es2022")
 	var compressed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
 	if err != nil {
@@ -62,13 +80,47 @@ func TestCompressedClientIsSmall(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("listwatch.js: %d bytes, compressed %d", len(minified), compressed.Len())
-	if n := compressed.Len(); n < 1<<10 || n > maxCompressedClient {
-		t.Errorf("listwatch.js has %d bytes when minified and compressed, want 1024 to %d", n, maxCompressedClient)
+	t.Logf("%s: %d bytes, compressed %d", entry, len(minified), compressed.Len())
+	if n := compressed.Len(); n < 1<<10 || n > limit {
+		t.Errorf("%s has %d bytes when minified and compressed, want 1024 to %d", entry, n, limit)
 	}
 }
 
-func TestDeclarationsAreTypeScript(t *testing.T) {
-	installEsbuild(t)
-	esbuild(t, filepath.Join(clientDir, "listwatch.d.ts"))
+// codeBlock matches the TypeScript in a page of the documentation.
+var codeBlock = regexp.MustCompile("(?s)```tsx\n(.*?)```")
+
+// The compiler checks the example of docs/browsers.md against the declarations, and the bundler
+// finds every value that it imports.
+func TestReactExampleCompiles(t *testing.T) {
+	installPackages(t)
+	docs, err := os.ReadFile("../../docs/browsers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := codeBlock.FindAllStringSubmatch(string(docs), -1)
+	if len(blocks) != 1 {
+		t.Fatalf("docs/browsers.md has %d blocks of tsx, want 1", len(blocks))
+	}
+	client, err := filepath.Abs(clientDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(packageDir, "react") // below node_modules, so that imports are found
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	config := fmt.Sprintf(`{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": false, "jsx": "react-jsx",
+		"target": "es2022", "module": "preserve", "lib": ["es2023", "dom", "dom.iterable"], "types": [],
+		"paths": {"listwatch": [%q]}}, "files": ["flags.tsx"]}`, filepath.Join(client, "listwatch.d.ts"))
+	for name, text := range map[string]string{"flags.tsx": blocks[0][1], "tsconfig.json": config} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command(filepath.Join(packageDir, "node_modules/.bin/tsc"), "--project", dir).CombinedOutput(); err != nil {
+		t.Errorf("tsc: %v\n%s", err, out)
+	}
+	esbuild(t, "", filepath.Join(dir, "flags.tsx"), "--bundle", "--format=esm",
+		"--alias:listwatch="+filepath.Join(client, "listwatch.js"))
 }

@@ -1,4 +1,4 @@
-/** An error of a watch or a list. */
+/** An error of a request. */
 export class WatchError extends Error {
   name = "WatchError";
   status = 0;
@@ -19,7 +19,8 @@ export class WatchError extends Error {
 
 const codes = {
   400: "Invalid", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "Unsupported", 406: "Unsupported",
-  410: "Expired", 415: "Unsupported", 422: "Invalid", 426: "Unsupported", 501: "Unsupported", 505: "Unsupported",
+  409: "Conflict", 410: "Expired", 412: "Conflict", 415: "Unsupported", 422: "Invalid", 426: "Unsupported",
+  501: "Unsupported", 505: "Unsupported",
   429: "Unavailable", 502: "Unavailable", 503: "Unavailable", 504: "Unavailable",
 };
 
@@ -35,6 +36,7 @@ export function statusError(status, body, retryAfter = 0) {
   status ||= known.code || 500;
   let code = codes[status] ?? (status >= 400 && status < 500 ? "Invalid" : "Unknown");
   if (status === 504 && known.details?.causes?.some((cause) => cause.reason === "ResourceVersionTooLarge")) code = "NotYet";
+  if (status === 409 && known.reason === "AlreadyExists") code = "AlreadyExists";
   if (status === 204) code = "NoContent";
   const text = known.message ?? (typeof body === "string" ? body.replace(/<[^>]*>|\s+/g, " ").trim().slice(0, 200) : "");
   const seconds = Number(known.details?.retryAfterSeconds) || 0;

@@ -11,40 +11,46 @@ export const defaultFetch = () => (globalThis.process?.getBuiltinModule ? nodeFe
 const isRedirect = (status) => [301, 302, 303, 307, 308].includes(status);
 
 /**
- * Sends a GET request, and returns its response if the status is 200 and the type is JSON.
+ * Sends a request, and returns its response if that is a success and JSON. A DELETE needs no JSON:
+ * some servers respond with a text, or with nothing.
  *
  * fetch sends the headers of a page to the target of every redirect, except for Authorization.
  * Where redirects are visible, which is not the case in browsers, headers are not sent to another
- * origin. Browsers send them only to an origin that permits it by CORS.
+ * origin. Browsers send them only to an origin that permits it by CORS. A write is not redirected:
+ * fetch would send a GET after most redirects, which writes nothing.
  */
-async function get({ url, headers, signal, fetch = defaultFetch(), credentials }) {
-  const send = async (at, own, redirect) => {
+async function send({ url, headers, signal, fetch = defaultFetch(), credentials, method = "GET", body }) {
+  const request = async (at, own, redirect) => {
     try {
-      return await fetch(at, { headers: { Accept: "application/json", ...own }, signal, redirect, credentials, cache: "no-store" });
+      return await fetch(at, { method, body, headers: { Accept: "application/json", ...own }, signal, redirect, credentials, cache: "no-store" });
     } catch (cause) {
       throw signal.aborted ? signal.reason : connectionError("the request failed", cause);
     }
   };
-  let response = await send(url, headers, Object.keys(headers).length ? "manual" : "follow");
-  if (response.type === "opaqueredirect") response = await send(url, headers, "follow");
+  const reads = method === "GET";
+  let response = await request(url, headers, Object.keys(headers).length || !reads ? "manual" : "follow");
+  if (!reads && (response.type === "opaqueredirect" || isRedirect(response.status))) {
+    throw new WatchError("Unsupported", `the server redirected the ${method}; nothing was sent to the other URL`, { status: response.status });
+  }
+  if (response.type === "opaqueredirect") response = await request(url, headers, "follow");
   for (let at = new URL(url), hops = 1; isRedirect(response.status); hops++) {
     if (hops > maxRedirects) throw new WatchError("Unavailable", `the server redirected the request more than ${maxRedirects} times`);
     const target = new URL(response.headers.get("location") ?? "", at);
     if (target.origin !== at.origin) headers = {};
     at = target;
     response.body?.cancel();
-    response = await send(at, headers, "manual");
+    response = await request(at, headers, "manual");
   }
-  await check(response);
+  await check(response, method);
   return response;
 }
 
-async function check(response) {
+async function check(response, method) {
   const type = response.headers.get("content-type") ?? "";
-  if (response.status !== 200) {
+  if (method === "GET" ? response.status !== 200 : !response.ok) {
     throw statusError(response.status, parseBody(await readSome(response)), parseRetryAfter(response.headers.get("retry-after")));
   }
-  if (/^application\/json\s*(;|$)/i.test(type)) return;
+  if (method === "DELETE" || /^application\/json\s*(;|$)/i.test(type)) return;
   response.body?.cancel();
   throw new WatchError("Corrupt", `the server sent Content-Type ${JSON.stringify(type)}, want application/json`);
 }
@@ -82,9 +88,19 @@ function connectionError(what, cause) {
   return new WatchError("Unavailable", `${what}: ${reason}`, { cause, refused: (cause?.cause ?? cause)?.code === "ECONNREFUSED" });
 }
 
+/** Sends a request for one object, and returns the text of the response. */
+export async function exchange(request) {
+  const response = await send(request);
+  try {
+    return await response.text();
+  } catch (cause) {
+    throw request.signal.aborted ? request.signal.reason : connectionError("the connection broke", cause);
+  }
+}
+
 /** Opens a stream of JSON objects over fetch. The other transports return the same type. */
 export async function openFetch(request) {
-  const response = await get(request);
+  const response = await send(request);
   if (!response.body) throw new WatchError("Unsupported", "this fetch cannot stream responses");
   const reader = response.body.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true });

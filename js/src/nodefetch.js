@@ -1,17 +1,20 @@
 /**
  * A fetch over Node's http module, for streams. Node's own fetch reports a stream that was cut off
- * as one that has ended. It follows no redirects.
+ * as one that has ended. It follows no redirects, and a body is a string.
  */
-export function nodeFetch(url, { headers, signal }) {
+export function nodeFetch(url, { method, headers, body: sent, signal }) {
   const module = (name) => globalThis.process.getBuiltinModule(name);
-  const { get } = module(new URL(url).protocol === "https:" ? "node:https" : "node:http");
+  const { request: send } = module(new URL(url).protocol === "https:" ? "node:https" : "node:http");
+  // Without this header Node.js sends the body of a DELETE as the beginning of the next request.
+  if (sent) headers = { ...headers, "Content-Length": new TextEncoder().encode(sent).length };
   return new Promise((resolve, reject) => {
-    const request = get(url, { headers, signal }, (response) => {
+    const request = send(url, { method, headers, signal }, (response) => {
       const { statusCode: status, headersDistinct } = response;
       const body = [204, 205, 304].includes(status) ? null : module("node:stream").Readable.toWeb(response);
       const pairs = Object.entries(headersDistinct).flatMap(([name, values]) => values.map((value) => [name, value]));
       resolve(new Response(body, { status, headers: pairs }));
     });
     request.on("error", reject);
+    request.end(sent);
   });
 }

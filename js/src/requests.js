@@ -1,6 +1,6 @@
 import { WatchError } from "./errors.js";
 import { parseEvent, parseList } from "./events.js";
-import { openFetch } from "./fetch.js";
+import { exchange, openFetch } from "./fetch.js";
 import { Guard } from "./guard.js";
 import { Transports } from "./transports.js";
 
@@ -30,7 +30,7 @@ export class Requests {
     const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
     try {
       return await guard.wait(this.#authorized(async (headers) => {
-        const stream = await openFetch(this.#request(guard, this.#with({}), headers, maxListSize));
+        const stream = await openFetch(this.#request(guard, this.url({}), headers, maxListSize));
         this.#learnEpoch(stream.headers);
         return parseList(await stream.read(), this.#options.parse);
       }));
@@ -49,7 +49,7 @@ export class Requests {
     const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
     try {
       const stream = await guard.wait(this.#authorized((headers) =>
-        this.#transports.open(this.#request(guard, this.#with(params), headers, this.#options.maxEventSize))));
+        this.#transports.open(this.#request(guard, this.url(params), headers, this.#options.maxEventSize))));
       const before = this.#epoch;
       this.#learnEpoch(stream.headers);
       if (params?.resourceVersion && before && before !== this.#epoch) {
@@ -62,13 +62,33 @@ export class Requests {
     }
   }
 
+  /**
+   * Sends a request for one object.
+   *
+   * @param {string} method
+   * @param {URL} url
+   * @param {string} [body] JSON
+   * @param {string} [type] the type of the body
+   * @returns {Promise<string>} the text of the response
+   */
+  async exchange(method, url, body, type = "application/json") {
+    const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
+    try {
+      return await guard.wait(this.#authorized((headers) => exchange({
+        ...this.#request(guard, url, body ? { "Content-Type": type, ...headers } : headers), method, body,
+      })));
+    } finally {
+      guard.close();
+    }
+  }
+
   #request(guard, url, headers, maxEventSize) {
     const { fetch, credentials } = this.#options;
     return { url, headers, maxEventSize, fetch, credentials, signal: guard.signal, onActivity: guard.alive };
   }
 
   /** Returns the URL with params in place of its own parameters, and with the selectors of the options. */
-  #with(params) {
+  url(params) {
     const url = new URL(this.#url);
     if (!params) return url;
     for (const name of owned) url.searchParams.delete(name);
