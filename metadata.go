@@ -23,6 +23,21 @@ type Metadata struct {
 	Labels            map[string]string `json:"labels,omitempty"`
 	Annotations       map[string]string `json:"annotations,omitempty"`
 	Finalizers        []string          `json:"finalizers,omitempty"`
+	OwnerReferences   []OwnerReference  `json:"ownerReferences,omitempty"`
+}
+
+// An OwnerReference names an object that an object belongs to. In Kubernetes, an object is deleted
+// when all its owners have been deleted. The owner is in the same namespace, or has none.
+type OwnerReference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+	// Controller is true for the owner that manages the object. At most one owner does.
+	Controller bool `json:"controller,omitempty"`
+	// BlockOwnerDeletion is true if Kubernetes must delete the object before an owner that is
+	// deleted in the foreground.
+	BlockOwnerDeletion bool `json:"blockOwnerDeletion,omitempty"`
 }
 
 // Key returns the namespace and name of the object.

@@ -295,6 +295,37 @@ func TestWaitForVersionReadsOwnWrites(t *testing.T) {
 	})
 }
 
+func TestWaitForSeesDelete(t *testing.T) {
+	withFakeTime(t, func(t *testing.T) {
+		w := newFixture(t, "a").run()
+		if err := w.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		key := listwatch.Key{Name: "a"}
+		old, _ := w.Get(key)
+		done := make(chan error, 1)
+		go func() {
+			done <- w.WaitFor(t.Context(), key, func(now Thing, ok bool) bool { return !ok || now.UID != old.UID })
+		}()
+		w.put("a", 7)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Errorf("got %v before the delete", err)
+		default:
+		}
+		w.remove("a")
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.WaitFor(ctx, key, func(_ Thing, ok bool) bool { return ok }); err != context.DeadlineExceeded {
+			t.Errorf("got %v, want context.DeadlineExceeded", err)
+		}
+	})
+}
+
 func TestChangesYieldsChanges(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		w := newFixture(t, "a").run()

@@ -7,16 +7,17 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A waiter waits for the store to reach a version.
+// A waiter waits for the store to reach a version and, if condition is not nil, to fulfill it.
 type waiter struct {
-	version listwatch.Version
-	reached chan struct{}
+	version   listwatch.Version
+	condition func() bool
+	reached   chan struct{}
 }
 
-// notify reports whether the store has synced and has reached the version that w waits for. If
-// so, it closes w.reached. version is the version of the store.
+// notify reports whether the store has synced and has reached the state that w waits for. If so, it
+// closes w.reached. version is the version of the store.
 func (w *waiter) notify(version listwatch.Version, synced bool) bool {
-	if !synced || version < w.version {
+	if !synced || version < w.version || w.condition != nil && !w.condition() {
 		return false
 	}
 	close(w.reached)
@@ -100,8 +101,25 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 // the first batch of these objects; if the network splits the batch, the remaining objects
 // may follow.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
+	return i.waitFor(ctx, "wait for version "+v.String(), &waiter{version: v, reached: make(chan struct{})})
+}
+
+// WaitFor blocks until the local store holds the initial state and condition returns true for the
+// object at key; ok is false if there is none. condition must be quick, and must not use i. WaitFor
+// returns the errors of WaitForVersion.
+//
+// Use it after a delete whose response has no version, as from a Kubernetes API server. The
+// condition is then !ok || value.UID != uid, with the uid of the object that was deleted.
+func (i *Informer[T]) WaitFor(
+	ctx context.Context, key listwatch.Key, condition func(value T, ok bool) bool,
+) error {
+	w := &waiter{reached: make(chan struct{}), condition: func() bool { return condition(i.Get(key)) }}
+	return i.waitFor(ctx, "wait for "+key.String(), w)
+}
+
+// waitFor blocks until w is notified.
+func (i *Informer[T]) waitFor(ctx context.Context, op string, w *waiter) error {
 	i.init()
-	w := &waiter{version: v, reached: make(chan struct{})}
 	i.state.mu.Lock()
 	if !w.notify(i.Version(), i.state.isSynced) {
 		i.state.waiters = append(i.state.waiters, w)
@@ -111,7 +129,7 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 		return nil
 	}
 	defer i.removeWaiter(w)
-	return i.await(ctx, "wait for version "+v.String(), w.reached, nil)
+	return i.await(ctx, op, w.reached, nil)
 }
 
 // removeWaiter removes w from i.state.waiters, unless publishProgress has already removed it.
