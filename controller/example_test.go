@@ -31,7 +31,7 @@ func ExampleReconcile() {
 		fmt.Println("start", key, "for", app.Team)
 		_, err := store.Delete(ctx, key, 0)
 		return err
-	}, controller.Options{Concurrency: 2})
+	}, controller.Options[App]{Concurrency: 2})
 	fmt.Println(err)
 	// Output:
 	// start web for ada

@@ -15,7 +15,7 @@ import (
 )
 
 // Options configure [Reconcile]. The zero value is ready to use.
-type Options struct {
+type Options[T any] struct {
 	// Concurrency is the number of calls at the same time, for different keys. If zero or negative,
 	// 1 is used.
 	Concurrency int
@@ -24,13 +24,33 @@ type Options struct {
 	// with AddAfter to call the function again later. Reconcile shuts the queue down. If nil, a
 	// queue with the defaults is used.
 	Queue *workqueue.Queue[listwatch.Key]
+	// Also are further informers whose objects are reconciled, such as one for each namespace that
+	// the program may read. The caller must run them. Their keys must not overlap.
+	Also []*informer.Informer[T]
+	// Ignore reports whether an update of an object needs no call. A controller that writes the
+	// status of its objects ignores updates that keep metadata.generation, which counts the changes
+	// of everything except metadata and status. Ignore is called neither for objects that are added
+	// or deleted, nor at a resync. If nil, each update results in a call.
+	Ignore func(old, value T) bool
 	// DrainTimeout is the time for which calls may continue after ctx has ended. After this time
 	// the context of the calls ends. If zero, their context ends together with ctx. A negative
 	// value means that their context does not end.
 	DrainTimeout time.Duration
-	// Failed is called after each call that returned an error, with the delay before the retry,
-	// from the goroutine of that call. If nil, errors are not reported.
-	Failed func(key listwatch.Key, err error, delay time.Duration)
+	// Called is called after each call of the function, from the goroutine of that call. If nil,
+	// errors are not reported.
+	Called func(Call)
+}
+
+// A Call is a finished call of the function of [Reconcile].
+type Call struct {
+	Key listwatch.Key
+	// Took is the duration of the call.
+	Took time.Duration
+	// Err is the error that the function returned, or nil.
+	Err error
+	// Retry is the delay before the function is called again because of Err. If Err is nil, it is
+	// zero.
+	Retry time.Duration
 }
 
 // Reconcile calls f with the key of each object of i, and again whenever the object changes,
@@ -46,26 +66,32 @@ type Options struct {
 //
 // When ctx ends, no further call starts. Reconcile waits for the calls in progress and returns
 // ctx.Err(). It returns an error of code Unavailable if the Run of i returns first, and an error of
-// code Invalid if i has no Source. Reconcile does not recover from a panic of f.
+// code Invalid if i has no Source. The same holds for the informers of Options.Also. Reconcile does
+// not recover from a panic of f.
 func Reconcile[T any](
-	ctx context.Context, i *informer.Informer[T], f func(context.Context, listwatch.Key) error, o Options,
+	ctx context.Context, i *informer.Informer[T], f func(context.Context, listwatch.Key) error, o Options[T],
 ) error {
 	o.Queue = cmp.Or(o.Queue, &workqueue.Queue[listwatch.Key]{})
 	defer o.Queue.ShutDown()
-	if err := i.WaitForSync(ctx); err != nil {
-		return err
+	all := append([]*informer.Informer[T]{i}, o.Also...)
+	for _, i := range all {
+		if err := i.WaitForSync(ctx); err != nil {
+			return err
+		}
 	}
 	starts, endStarts := context.WithCancel(ctx)
+	defer endStarts()
 	calls, endCalls := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endCalls(nil)
 	var workers sync.WaitGroup
 	for range max(o.Concurrency, 1) {
-		workers.Go(func() { o.work(starts, calls, f) }) // returns after endStarts, or when ctx ends
+		workers.Go(func() { o.work(starts, calls, f) }) // returns when starts ends
 	}
-	for c := range i.Changes(ctx, nil) {
-		o.Queue.Add(c.Key)
+	for _, i := range all {
+		// Returns when ctx or the Run of an informer ends.
+		workers.Go(func() { defer endStarts(); o.enqueue(starts, i) })
 	}
-	endStarts()
+	<-starts.Done()
 	if o.DrainTimeout >= 0 {
 		defer time.AfterFunc(o.DrainTimeout, func() { endCalls(context.Cause(ctx)) }).Stop()
 	}
@@ -76,17 +102,34 @@ func Reconcile[T any](
 	return &listwatch.Error{Code: listwatch.Unavailable, Op: "reconcile", Message: "the informer's Run has returned"}
 }
 
+// enqueue adds the keys of i to the queue until ctx or the Run of i ends.
+func (o *Options[T]) enqueue(ctx context.Context, i *informer.Informer[T]) {
+	for c := range i.Changes(ctx, nil) {
+		isUpdate := c.Type == informer.ChangeUpdated && !c.Resync
+		if !isUpdate || o.Ignore == nil || !o.Ignore(c.Old, c.New) {
+			o.Queue.Add(c.Key)
+		}
+	}
+}
+
 // work calls f for one key after another until starts has ended. It passes calls as the context.
-func (o *Options) work(starts, calls context.Context, f func(context.Context, listwatch.Key) error) {
+func (o *Options[T]) work(starts, calls context.Context, f func(context.Context, listwatch.Key) error) {
 	for {
 		key, err := o.Queue.Get(starts)
 		if err != nil {
 			return
 		}
-		if err := f(calls, key); err == nil {
+		c := Call{Key: key}
+		started := time.Now()
+		c.Err = f(calls, key)
+		c.Took = time.Since(started)
+		if c.Err == nil {
 			o.Queue.Forget(key)
-		} else if delay := o.Queue.AddRateLimited(key, listwatch.AsError(err).RetryAfter()); o.Failed != nil {
-			o.Failed(key, err, delay)
+		} else {
+			c.Retry = o.Queue.AddRateLimited(key, listwatch.AsError(c.Err).RetryAfter())
+		}
+		if o.Called != nil {
+			o.Called(c)
 		}
 		o.Queue.Done(key)
 	}

@@ -74,7 +74,7 @@ func (x *fixture) remove(name string) {
 
 // run starts the informer and Reconcile, and returns a function that ends both and returns the
 // result of Reconcile.
-func (x *fixture) run(f func(context.Context, listwatch.Key) error, o controller.Options) (stop func() error) {
+func (x *fixture) run(f func(context.Context, listwatch.Key) error, o controller.Options[App]) (stop func() error) {
 	ctx, cancel := context.WithCancel(x.Context())
 	result := make(chan error, 1)
 	go func() { _ = x.apps.Run(ctx) }()
@@ -109,7 +109,7 @@ func TestReconcileSeesEveryChange(t *testing.T) {
 			app, ok := x.apps.Get(key)
 			x.log("%s %v %s", key, ok, app.Team)
 			return nil
-		}, controller.Options{})
+		}, controller.Options[App]{})
 		x.expect("at the start", "a true ", "b true ")
 		x.put("b", "ada")
 		x.expect("after an update", "b true ada")
@@ -132,7 +132,7 @@ func TestNoCallStartsBeforeTheSync(t *testing.T) {
 		stop := x.run(func(_ context.Context, key listwatch.Key) error {
 			x.log("%s of %d", key, x.apps.Len())
 			return nil
-		}, controller.Options{})
+		}, controller.Options[App]{})
 		x.expect("before the sync")
 		close(block)
 		x.expect("after the sync", "a of 2", "b of 2")
@@ -148,7 +148,7 @@ func TestChangesDuringACallCauseOneMoreCall(t *testing.T) {
 			x.log("%s %s", key, app.Team)
 			<-proceed
 			return nil
-		}, controller.Options{Concurrency: 3})
+		}, controller.Options[App]{Concurrency: 3})
 		x.expect("at the start", "a ")
 		for n := range 5 {
 			x.put("a", fmt.Sprint(n))
@@ -171,7 +171,7 @@ func TestConcurrencyLimitsTheCalls(t *testing.T) {
 				x.log("%s", key)
 				<-block
 				return nil
-			}, controller.Options{Concurrency: tt.concurrency})
+			}, controller.Options[App]{Concurrency: tt.concurrency})
 			synctest.Wait()
 			x.mu.Lock()
 			if got := len(x.calls); got != tt.want {
@@ -194,7 +194,11 @@ func TestFailedCallsAreRetried(t *testing.T) {
 			results = results[1:]
 			x.log("%v: %v", time.Since(x.start), err)
 			return err
-		}, controller.Options{Failed: func(key listwatch.Key, _ error, delay time.Duration) { x.log("%s in %v", key, delay) }})
+		}, controller.Options[App]{Called: func(c controller.Call) {
+			if c.Err != nil {
+				x.log("%s in %v", c.Key, c.Retry)
+			}
+		}})
 		time.Sleep(time.Hour)
 		x.expect("until it succeeds",
 			"0s: one", "a in 5ms",
@@ -216,7 +220,7 @@ func TestChangesWhileDisconnectedAreReconciled(t *testing.T) {
 			app, ok := x.apps.Get(key)
 			x.log("%s %v %s", key, ok, app.Team)
 			return nil
-		}, controller.Options{})
+		}, controller.Options[App]{})
 		x.expect("at the start", "a true ", "b true ", "c true ")
 		source.Fail(errors.New("the server is down"))
 		source.Cut(nil)
@@ -252,7 +256,7 @@ func TestQueueOptionAddsKeys(t *testing.T) {
 				return errors.New("once")
 			}
 			return nil
-		}, controller.Options{Queue: q})
+		}, controller.Options[App]{Queue: q})
 		x.expect("at the start", "a at 0s")
 		q.Add(keyOf("poll"))
 		time.Sleep(150 * time.Second)
@@ -285,7 +289,7 @@ func TestReconcileDrainsWhenContextEnds(t *testing.T) {
 					}
 					x.log("%s: %v after %v", key, ctx.Err(), time.Since(x.start))
 					return ctx.Err()
-				}, controller.Options{DrainTimeout: tt.timeout})
+				}, controller.Options[App]{DrainTimeout: tt.timeout})
 				synctest.Wait()
 				if err := stop(); err != context.Canceled {
 					t.Errorf("Reconcile returned %v, want the error of its context", err)
@@ -306,7 +310,7 @@ func TestReconcileEndsWithItsInformer(t *testing.T) {
 				<-ctx.Done()
 				x.log("%s: %v", key, ctx.Err())
 				return ctx.Err()
-			}, controller.Options{})
+			}, controller.Options[App]{})
 		}()
 		synctest.Wait()
 		cancel()
@@ -314,11 +318,11 @@ func TestReconcileEndsWithItsInformer(t *testing.T) {
 			t.Errorf("Reconcile returned %v, want an error of code Unavailable", err)
 		}
 		x.expect("the call in progress ends", "a: context canceled")
-		if err := controller.Reconcile(x.Context(), x.apps, nil, controller.Options{}); !errors.Is(err, listwatch.Unavailable) {
+		if err := controller.Reconcile(x.Context(), x.apps, nil, controller.Options[App]{}); !errors.Is(err, listwatch.Unavailable) {
 			t.Errorf("Reconcile of an informer that has ended returned %v, want an error of code Unavailable", err)
 		}
 	}, "a", "b")
-	err := controller.Reconcile(t.Context(), &informer.Informer[App]{}, nil, controller.Options{})
+	err := controller.Reconcile(t.Context(), &informer.Informer[App]{}, nil, controller.Options[App]{})
 	if !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("Reconcile of an informer without a Source returned %v, want an error of code Invalid", err)
 	}
@@ -376,4 +380,58 @@ func TestEnqueueMissesNoState(t *testing.T) {
 		x.takeAll(&q)
 		x.expect("every team", "ada", "bob", "cyd", "dee")
 	})
+}
+
+func TestIgnoreSkipsOnlyUpdates(t *testing.T) {
+	inBubble(t, func(x *fixture) {
+		x.apps.Resync = time.Hour
+		stop := x.run(func(_ context.Context, key listwatch.Key) error { x.log("%s", key); return nil }, controller.Options[App]{
+			Ignore: func(old, value App) bool { return old.Generation == value.Generation },
+		})
+		x.expect("at the start", "a")
+		annotate := func(a *App) error { a.Annotations = map[string]string{"note": "1"}; return nil }
+		if _, err := x.store.Update(x.Context(), keyOf("a"), annotate); err != nil {
+			x.Fatal(err)
+		}
+		x.expect("after an update of the metadata")
+		x.put("a", "red")
+		x.expect("after an update of the team", "a")
+		time.Sleep(time.Hour)
+		x.expect("at the resync", "a")
+		x.remove("a")
+		x.expect("after the delete", "a")
+		if err := stop(); !errors.Is(err, context.Canceled) {
+			x.Error(err)
+		}
+	}, "a")
+}
+
+// A program that may read only some namespaces has an informer for each of them.
+func TestReconcileReadsSeveralInformers(t *testing.T) {
+	inBubble(t, func(x *fixture) {
+		other := memory.New[App]()
+		also := &informer.Informer[App]{Source: other}
+		stop := x.run(func(_ context.Context, key listwatch.Key) error { x.log("%s", key); return nil }, controller.Options[App]{
+			Also: []*informer.Informer[App]{also},
+		})
+		x.expect("before the second informer has synced")
+		ctx, cancel := context.WithCancel(x.Context())
+		defer cancel()
+		go func() { _ = also.Run(ctx) }()
+		x.expect("after the sync", "a")
+		if _, err := other.Create(x.Context(), App{Metadata: listwatch.Metadata{Name: "b"}}); err != nil {
+			x.Fatal(err)
+		}
+		x.put("a", "red")
+		synctest.Wait()
+		x.mu.Lock()
+		slices.Sort(x.calls)
+		x.mu.Unlock()
+		x.expect("after a change in each", "a", "b")
+		cancel() // Reconcile ends when one of the informers does
+		synctest.Wait()
+		if err := stop(); !errors.Is(err, listwatch.Unavailable) {
+			x.Errorf("got %v, want Unavailable", err)
+		}
+	}, "a")
 }

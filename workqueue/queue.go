@@ -58,20 +58,24 @@ type Queue[K comparable] struct {
 	// wake wakes calls of Get. It is signaled for each key that is pushed to order.
 	wake  sync.Cond
 	order []K // the keys that Get returns next
-	// pending holds the keys of order, and the keys in progress that were added again. The latter
-	// are pushed to order when their worker is done.
-	pending map[K]struct{}
+	// pending holds the keys of order, and the keys in progress that were added again, with the
+	// time at which they were added. The latter are pushed to order when their worker is done.
+	pending map[K]time.Time
 	// inProgress holds the keys that Get has returned and for which Done was not called yet.
 	inProgress map[K]struct{}
 	delayed    map[K]*delayedKey
 	isShutDown bool
-	retries[K]
+	records[K]
 }
 
-// retries holds the state from which the delays of retries are computed.
-type retries[K comparable] struct {
+// records holds what a queue remembers about earlier calls.
+type records[K comparable] struct {
+	// failures and limit determine the delays of retries.
 	failures map[K]int
 	limit    limiter
+	// added is the number of keys that were added to pending, and retried the number of calls of
+	// AddRateLimited.
+	added, retried uint64
 }
 
 // A delayedKey is a pending delay of a key. The timer adds the key to the queue at due.
@@ -85,7 +89,7 @@ func (q *Queue[K]) lock() {
 	q.mu.Lock()
 	if q.pending == nil {
 		q.wake.L = &q.mu
-		q.pending, q.inProgress = make(map[K]struct{}), make(map[K]struct{})
+		q.pending, q.inProgress = make(map[K]time.Time), make(map[K]struct{})
 		q.delayed, q.failures = make(map[K]*delayedKey), make(map[K]int)
 	}
 }
@@ -102,7 +106,8 @@ func (q *Queue[K]) add(key K) {
 	if _, ok := q.pending[key]; ok || q.isShutDown {
 		return
 	}
-	q.pending[key] = struct{}{}
+	q.pending[key] = time.Now()
+	q.added++
 	if _, ok := q.inProgress[key]; !ok {
 		q.push(key)
 	}
@@ -208,6 +213,32 @@ func (q *Queue[K]) Len() int {
 	q.lock()
 	defer q.mu.Unlock()
 	return len(q.order)
+}
+
+// Stats are the sizes of a [Queue] at one moment.
+type Stats struct {
+	// Queued is the number of keys that Get would return now without waiting, Delayed the number of
+	// keys whose delay has not ended, and InProgress the number of keys that workers have.
+	Queued, Delayed, InProgress int
+	// Waiting is the time since the first of the queued keys was added, or zero if there is none.
+	Waiting time.Duration
+	// Added is the number of keys that were ever added. A key that was pending already does not
+	// count. Retried is the number of calls of [Queue.AddRateLimited].
+	Added, Retried uint64
+}
+
+// Stats returns the current sizes of q.
+func (q *Queue[K]) Stats() Stats {
+	q.lock()
+	defer q.mu.Unlock()
+	s := Stats{
+		Queued: len(q.order), Delayed: len(q.delayed), InProgress: len(q.inProgress),
+		Added: q.added, Retried: q.retried,
+	}
+	if len(q.order) > 0 {
+		s.Waiting = time.Since(q.pending[q.order[0]])
+	}
+	return s
 }
 
 // ShutDown drops the delayed keys and makes the queue ignore keys that are added later. Get still

@@ -186,3 +186,26 @@ func TestKeysAreHandedOutInOrder(t *testing.T) {
 		t.Errorf("got %v, want the keys in the order in which they were added", got)
 	}
 }
+
+func TestStatsCountKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue[string]
+		q.Add("a")
+		q.Add("a")
+		time.Sleep(time.Second)
+		q.Add("b")
+		q.AddRateLimited("c", time.Minute)
+		if got, want := q.Stats(), (Stats{Queued: 2, Delayed: 1, Waiting: time.Second, Added: 2, Retried: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if key, err := q.Get(t.Context()); key != "a" || err != nil {
+			t.Fatal(key, err)
+		}
+		q.Add("a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := q.Stats(), (Stats{Queued: 2, InProgress: 1, Waiting: time.Minute, Added: 4, Retried: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}

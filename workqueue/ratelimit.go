@@ -16,6 +16,7 @@ func (q *Queue[K]) AddRateLimited(key K, atLeast time.Duration) time.Duration {
 	}
 	d := max(q.failureDelay(q.failures[key]), q.limit.reserve(time.Now(), q.Rate, q.Burst), atLeast)
 	q.failures[key]++
+	q.retried++
 	q.addAfter(key, d)
 	return d
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/controller"
@@ -72,11 +71,13 @@ func (s *scaler) run(ctx context.Context, workers int) error {
 	if err := s.instances.WaitForSync(ctx); err != nil {
 		return err
 	}
-	return controller.Reconcile(ctx, s.apps, s.reconcile, controller.Options{
+	return controller.Reconcile(ctx, s.apps, s.reconcile, controller.Options[App]{
 		Concurrency: workers,
 		Queue:       &s.queue,
-		Failed: func(key listwatch.Key, err error, delay time.Duration) {
-			log.Printf("%s: %v; retrying in %v", key, err, delay)
+		Called: func(c controller.Call) {
+			if c.Err != nil {
+				log.Printf("%s: %v; retrying in %v", c.Key, c.Err, c.Retry)
+			}
 		},
 	})
 }

@@ -17,6 +17,7 @@ func New() *Metrics {
 	m.commits.create(m)
 	m.relays.create(m)
 	m.informer.create(m)
+	m.calls.create(m)
 	return m
 }
 
@@ -52,6 +53,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectCollections(&s)
 	m.collectRelays(&s)
 	m.collectInformers(&s)
+	m.collectControllers(&s)
 	m.collectStores(&s)
 	s.send(out)
 }

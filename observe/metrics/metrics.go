@@ -1,4 +1,4 @@
-// Package metrics measures watch servers, stores, relays and informers for Prometheus.
+// Package metrics measures watch servers, stores, relays, informers and controllers for Prometheus.
 //
 //	m := metrics.New()
 //	server.Trace = m.Trace()
@@ -7,8 +7,8 @@
 //	mux.Handle("GET /metrics", m.Handler())
 //
 // All names begin with "listwatch_" and use base units. The only labels are group, version,
-// resource, transport, framing, code and reason: no series depends on a user, a namespace or a
-// selector. The number of series is limited, too; see [MaxResources].
+// resource, transport, framing, code, reason, controller and result: no series depends on a user, a
+// namespace or a selector. The number of series is limited, too; see [MaxResources].
 //
 // The share of events that were already encoded, which is the hit rate of the frame cache, is
 //
@@ -25,11 +25,12 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/workqueue"
 )
 
-// Metrics measures any number of servers, collections, relays and informers of one process. It is a
-// [prometheus.Collector], so a program that has a registry can register it there. [New] creates it.
-// It is safe for concurrent use.
+// Metrics measures any number of servers, collections, relays, informers and controllers of one
+// process. It is a [prometheus.Collector], so a program that has a registry can register it there.
+// [New] creates it. It is safe for concurrent use.
 type Metrics struct {
 	// Immutable after construction.
 	counters []prometheus.Collector
@@ -38,6 +39,7 @@ type Metrics struct {
 	commits  commitCounters
 	relays   relayCounters
 	informer informerCounters
+	calls    controllerCounters
 	labels   labelSet
 
 	mu sync.Mutex
@@ -47,6 +49,7 @@ type Metrics struct {
 	collections []collection
 	relayed     []relayed
 	informers   []informed
+	controllers []controlled
 	stores      []func() StoreStats
 }
 
@@ -92,6 +95,17 @@ type informerCounters struct {
 type informed struct {
 	resource watchserver.Resource
 	informer Informer
+}
+
+// controllerCounters are the metrics that the hook of a controller updates.
+type controllerCounters struct {
+	calls *prometheus.CounterVec
+	took  prometheus.Histogram
+}
+
+type controlled struct {
+	name  string
+	queue *workqueue.Queue[listwatch.Key]
 }
 
 // relayCounters are the metrics that the hooks of a relay update.

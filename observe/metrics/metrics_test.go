@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/controller"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
+	"github.com/listwatch/listwatch/workqueue"
 )
 
 type note struct {
@@ -253,6 +255,14 @@ func everything(t *testing.T) string {
 		t.Fatal(err)
 	}
 	i.Trace.Lost(nil, 0, false)
+
+	var q workqueue.Queue[listwatch.Key]
+	called := f.AddController("scaler", &q)
+	called(controller.Call{Took: time.Millisecond, Err: errors.New("busy"), Retry: q.AddRateLimited(listwatch.Key{Name: "a"}, time.Hour)})
+	called(controller.Call{Took: time.Millisecond})
+	await(t, f, `listwatch_controller_calls_total{controller="scaler",result="error"}`, 1)
+	await(t, f, `listwatch_controller_delayed_keys{controller="scaler"}`, 1)
+	await(t, f, `listwatch_controller_retries_total{controller="scaler"}`, 1)
 	i.Trace.DecodeFailed(nil, nil)
 	await(t, f, `listwatch_watches_ended_total{reason="client_gone",transport="chunked"}`, 1)
 	for late := time.After(hangTimeout); ; {
