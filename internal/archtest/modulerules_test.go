@@ -65,6 +65,11 @@ var moduleRules = []moduleRule{
 		heavy:  []string{"google.golang.org/protobuf"}, // the Prometheus client needs it
 	},
 	{
+		dir:    "oidc",
+		ours:   []string{"."},
+		others: []string{"github.com/coreos/go-oidc/v3"},
+	},
+	{
 		dir:    "cmd/listwatch",
 		ours:   []string{".", "conformance", "kubeapi", "observe", "store/etcd"},
 		others: []string{"github.com/coreos/go-systemd/v22", "go.yaml.in/yaml", "golang.org/x/term", "golang.org/x/time"},
@@ -103,6 +108,7 @@ var internalImports = map[string][]string{
 	"store/etcd":    {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":       {"internal/apihttp", "internal/budget", "internal/rawjson"},
 	"observe":       nil,
+	"oidc":          nil,
 	"conformance":   {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
 	"cmd/listwatch": {"internal/apihttp", "internal/httpbody"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
