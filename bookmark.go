@@ -1,39 +1,78 @@
 package listwatch
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
 
 // NewBookmark returns a Bookmark event with version v, for a collection that d describes. If synced
 // is true, it returns the Synced event that ends the initial events.
 func NewBookmark(d Description, v Version, synced bool) Event {
-	b := bookmark{Kind: d.Kind, APIVersion: d.APIVersion}
-	b.Metadata.ResourceVersion = v.String()
-	e := Event{Type: Bookmark, Version: v}
-	if synced || d.Epoch != "" {
-		b.Metadata.Annotations = make(map[string]string, 2)
+	b := newBookmark(d, v)
+	if !synced {
+		return b.event(Bookmark)
 	}
-	if synced {
-		e.Type = Synced
-		b.Metadata.Annotations[AnnotationSynced] = "true"
-	}
-	if d.Epoch != "" {
-		b.Metadata.Annotations[AnnotationEpoch] = d.Epoch
-	}
-	data, err := json.Marshal(b)
-	if err != nil {
-		panic("listwatch: encode a bookmark: " + err.Error())
-	}
-	e.Object = &Object{Version: v, Data: data}
-	return e
+	b.annotate(AnnotationSynced, "true")
+	return b.event(Synced)
 }
 
-// The annotations of bookmarks.
+// NewSynced returns the Synced event of a Source that can send differences. [StateOf] the event is
+// s. If since is not zero, the initial events were the difference to the state as of that version;
+// see [Query.Since].
+func NewSynced(d Description, s State, since Version) Event {
+	b := newBookmark(d, s.Version)
+	b.annotate(AnnotationSynced, "true")
+	b.annotate(AnnotationState, s.ID)
+	if since != 0 {
+		b.annotate(AnnotationSince, since.String())
+	}
+	return b.event(Synced)
+}
+
+// The annotations of bookmarks. Kubernetes has only AnnotationSynced.
 const (
 	// AnnotationSynced has the value "true" in the bookmark that ends the initial events
 	// (KEP-3157).
 	AnnotationSynced = "k8s.io/initial-events-end"
-	// AnnotationEpoch has the value of [Description.Epoch]. Kubernetes has no such annotation.
+	// AnnotationEpoch has the value of [Description.Epoch].
 	AnnotationEpoch = "listwatch.dev/epoch"
+	// AnnotationState identifies, in a Synced event, the epoch and the selection of the state; see
+	// [StateOf].
+	AnnotationState = "listwatch.dev/state"
+	// AnnotationSince marks, in a Synced event, that the initial events were the difference to the
+	// state as of this version; see [SinceOf].
+	AnnotationSince = "listwatch.dev/initial-events-since"
 )
+
+// StateOf returns the state that the Synced event e completes, for [Query.Since]. It is zero if the
+// Source sends only whole states.
+func StateOf(e Event) State {
+	id, ok := e.annotation(AnnotationState)
+	if !ok || id == "" {
+		return State{}
+	}
+	return State{Version: e.Version, ID: id}
+}
+
+// SinceOf reports whether the initial events before the Synced event e were a difference, and not
+// the whole state. v is the version of the state to which the difference applies. It is zero if the
+// event has no valid version, so a reader must compare v with its [Query.Since].
+func SinceOf(e Event) (v Version, isDifference bool) {
+	text, ok := e.annotation(AnnotationSince)
+	v, _ = ParseVersion(text) // v is zero after an error
+	return v, ok
+}
+
+// annotation returns an annotation of the Synced event e. The value is empty if it is not a string.
+func (e *Event) annotation(name string) (value string, ok bool) {
+	if e.Type != Synced {
+		return "", false
+	}
+	raw := rawjson.Lookup(e.Object.Data, "metadata", "annotations", name)
+	value, _ = rawjson.String(raw)
+	return value, raw != nil
+}
 
 type bookmark struct {
 	Kind       string `json:"kind"`
@@ -42,4 +81,29 @@ type bookmark struct {
 		ResourceVersion string            `json:"resourceVersion"`
 		Annotations     map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
+	version Version
+}
+
+func newBookmark(d Description, v Version) bookmark {
+	b := bookmark{Kind: d.Kind, APIVersion: d.APIVersion, version: v}
+	b.Metadata.ResourceVersion = v.String()
+	if d.Epoch != "" {
+		b.annotate(AnnotationEpoch, d.Epoch)
+	}
+	return b
+}
+
+func (b *bookmark) annotate(name, value string) {
+	if b.Metadata.Annotations == nil {
+		b.Metadata.Annotations = make(map[string]string, 4)
+	}
+	b.Metadata.Annotations[name] = value
+}
+
+func (b *bookmark) event(t EventType) Event {
+	data, err := json.Marshal(b)
+	if err != nil {
+		panic("listwatch: encode a bookmark: " + err.Error())
+	}
+	return Event{Type: t, Version: b.version, Object: &Object{Version: b.version, Data: data}}
 }

@@ -39,12 +39,13 @@ func (t EventType) String() string {
 type Event struct {
 	// Type is the kind of the change.
 	Type EventType
-	// Initial is true for the Added events that show the state with which a watch starts. These
-	// events are sorted by key and not by version, so a watch must not be resumed from the version
-	// of such an event.
+	// Initial is true for the Added events that show the state with which a watch starts, and for
+	// the Deleted events of a difference (see [Query.Since]). These events are not sorted by
+	// version, so a watch must not be resumed from the version of such an event.
 	Initial bool
 	// Object is the state after the change. For Deleted, it is the last state that matched the
-	// selection. The object of a bookmark has only kind, apiVersion and metadata.
+	// selection, but if Initial is true it has only its kind, apiVersion, namespace, name and
+	// resourceVersion. The object of a bookmark has only kind, apiVersion and metadata.
 	Object *Object
 	// Version is the version of the write. For an initial event it is the version of the object,
 	// and for a bookmark the version up to which the history has been delivered.

@@ -136,10 +136,14 @@ type Stats struct {
 	// Oldest is the oldest version that a watch can start from, and Newest the version of the
 	// current state. Both are zero if a source has no state yet.
 	Oldest, Newest Version
+	// Horizon is the oldest version since which the source can send a difference; see
+	// [Query.Since]. If the source has missed writes, some later versions are unknown, too.
+	Horizon Version
 	// ObjectBytes is the length of the JSON of the current objects.
 	ObjectBytes int64
 	// HistoryBytes estimates the memory of the history, without the current objects. It includes
-	// the cached frames of the history and of the initial events.
+	// the cached frames of the history and of the initial events, and what [Retention.SinceBytes]
+	// limits.
 	HistoryBytes int64
 	// Records is the number of writes in the history. OldestAt is the time of the oldest write, or
 	// zero if the history is empty.
@@ -196,6 +200,15 @@ type Query struct {
 	InitialEvents InitialEvents
 	// Bookmarks requests [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool
+	// Since is the state of the selection that the reader of a watch has, or zero. If it is set,
+	// the Source may send the difference to that state as the initial events: the objects written
+	// since as Added, and then, as Deleted, the keys that left the selection. [SinceOf] the Synced
+	// event reports whether it did so. If the reader may have some later writes, too, Start must
+	// be [StartAt] and Version not older than any of them.
+	//
+	// A Source may ignore Since, and must do so without Bookmarks and without initial events. A
+	// Source that shows each user a part of another one clears Since.
+	Since State
 
 	// Limit is the maximum number of objects in a page of a list. Zero or a negative value means no
 	// limit.
@@ -208,6 +221,14 @@ type Query struct {
 // SendsInitialEvents reports whether a watch with q starts with the initial events.
 func (q Query) SendsInitialEvents() bool {
 	return q.InitialEvents == InitialEventsYes || q.InitialEvents == InitialEventsUnset && q.Start != StartAt
+}
+
+// A State identifies the state of a selection at one version.
+type State struct {
+	// Version is the version of the state.
+	Version Version
+	// ID identifies the epoch and the selection, in a form that only the Source knows.
+	ID string
 }
 
 // A Start is the point in the history at which a list or a watch starts.

@@ -99,6 +99,9 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	if err != nil {
 		return nil, err
 	}
+	if !q.Bookmarks {
+		q.Since = listwatch.State{} // the reader could not tell a difference from a state
+	}
 	p, from := paramsOf(u, q), q.Version
 	if c.timeoutSeconds != "" {
 		p.Set("timeoutSeconds", c.timeoutSeconds)
@@ -109,7 +112,7 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	} else {
 		p.watch(q.Version)
 	}
-	resp, err := c.open(ctx, p.url(u), q.SendsInitialEvents())
+	resp, err := c.open(ctx, p.url(u), reading{initial: q.SendsInitialEvents(), difference: q.Since.Version != 0})
 	if err != nil {
 		return nil, err
 	}
@@ -118,17 +121,16 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 }
 
 // open sends a request for a watch and returns its response. ctx bounds only the request.
-func (c *connections) open(ctx context.Context, u *url.URL, initial bool) (*response, error) {
+func (c *connections) open(ctx context.Context, u *url.URL, start reading) (*response, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	idle := newIdleTimer(c.remote.idle(), cancel)
-	resp := &response{connections: c, opened: time.Now(), cancel: cancel, idle: idle}
-	resp.reading.initial = initial
+	resp := &response{connections: c, opened: time.Now(), cancel: cancel, idle: idle, reading: start}
 	stop := context.AfterFunc(ctx, cancel)
 	err := c.dial(life, resp, u)
 	switch {
 	case err == nil:
 		idle.pause()
-		err = c.checkEpoch("watch", resp.receiver.Header().Get(transport.EpochHeader), initial)
+		err = c.checkEpoch("watch", resp.receiver.Header().Get(transport.EpochHeader), start.initial)
 	case idle.expired.Load():
 		err = errIdle
 	}

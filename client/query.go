@@ -15,7 +15,7 @@ import (
 // are ignored.
 var queryParams = []string{
 	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks",
-	"limit", "continue", "pretty",
+	"initialEventsSince", "initialEventsState", "limit", "continue", "pretty",
 }
 
 // params are the parameters of one request.
@@ -105,6 +105,10 @@ func (p params) watchInitial(q listwatch.Query) {
 	p.Set("sendInitialEvents", "true")
 	p.Set("resourceVersionMatch", "NotOlderThan")
 	p.start(q)
+	if since := q.Since; since.Version != 0 {
+		p.Set("initialEventsSince", since.Version.String())
+		p.Set("initialEventsState", since.ID)
+	}
 }
 
 // checkQuery returns an error if q cannot be expressed as a request.

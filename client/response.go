@@ -40,6 +40,8 @@ type response struct {
 type reading struct {
 	// initial is true until the initial events are complete.
 	initial bool
+	// difference is true if the initial events may be a difference.
+	difference bool
 	// received is the number of frames received.
 	received int
 	// malformed is true if the server violated the protocol of the transport or of the framing.
@@ -134,7 +136,8 @@ func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
 	}
 	remote := r.connections.remote
 	remote.learnFrom(e.Object)
-	e.Initial = r.reading.initial && e.Type == listwatch.Added
+	e.Initial = r.reading.initial &&
+		(e.Type == listwatch.Added || e.Type == listwatch.Deleted && r.reading.difference)
 	if r.reading.initial && (e.Type == listwatch.Bookmark || e.Type == listwatch.Synced) {
 		r.reading.initial = false
 		if e.Type == listwatch.Bookmark {

@@ -69,6 +69,9 @@ func watchError(err error) error {
 // follow returns a Reflector that passes the events of q to w, and opens its first watch.
 func (r *Remote) follow(ctx context.Context, q listwatch.Query, w *watcher) (*reflector.Reflector, error) {
 	source := r.Connect(0).(*connections)
+	if !q.Bookmarks {
+		q.Since = listwatch.State{}
+	}
 	f := &reflector.Reflector{
 		Source: source, Policy: source.Policy(), Sink: &queueSink{w, q.Bookmarks}, Query: q,
 		PageSize: -1, Restart: w.restart,

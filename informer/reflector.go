@@ -74,8 +74,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields,
 	}
 	f := &reflector.Reflector{
-		Source: source, Policy: policy, Sink: sink, Query: q, Release: sink.releases,
-		PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
+		Source: source, Policy: policy, Sink: sink, Query: q,
+		Permissions: reflector.Permissions{Release: sink.releases},
+		PageSize:    r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
 	}
 	return f.Run(ctx)
 }

@@ -204,6 +204,10 @@ func (f failedPoller) Close() error                                         { re
 // returns the error to report in that case, and otherwise nil.
 type pendingPoller interface{ PendingError() error }
 
+// A statePoller is a Poller whose Poll may return fewer events than are pending, and no error,
+// while IsReadingState is true.
+type statePoller interface{ IsReadingState() bool }
+
 // errInternal is the error that a client receives after a panic.
 func errInternal() error {
 	return &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}

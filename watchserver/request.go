@@ -100,7 +100,23 @@ func (p *params) validateWatch(q *request, lastEventID string) error {
 		return errInvalidOptions(causes)
 	}
 	q.Limit, q.Continue = 0, "" // as in Kubernetes, they have no effect on a watch
-	return resume(q, lastEventID)
+	if err := resume(q, lastEventID); err != nil {
+		return err
+	}
+	if p.since(q); !q.SendsInitialEvents() || !q.Bookmarks {
+		q.Since = listwatch.State{}
+	}
+	return p.err
+}
+
+// since parses the parameters with which a client requests the difference to its own state.
+func (p *params) since(q *request) {
+	text := p.Get("initialEventsSince")
+	v, err := listwatch.ParseVersion(text)
+	if err != nil {
+		p.fail("initialEventsSince", fmt.Sprintf("%q must be a decimal number below 2^64", text))
+	}
+	q.Since = listwatch.State{Version: v, ID: p.Get("initialEventsState")}
 }
 
 // resume makes q start at lastEventID, which an EventSource sends when it reconnects (HTML,

@@ -36,6 +36,9 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 		return now, s.fail(b, pollErr)
 	}
 	if isDue(s.endAt, now) || isDue(drainAt, now) {
+		if p, ok := s.poller.(statePoller); ok && !isDue(s.endAt, now) && p.IsReadingState() {
+			return now, nil
+		}
 		return now, s.finish(b)
 	}
 	if isDue(s.bookmarkAt, now) && !s.deferBookmark(now) {

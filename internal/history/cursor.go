@@ -38,9 +38,11 @@ type start struct {
 	version       listwatch.Version // the start version, if atVersion is true
 	initialEvents bool
 	bookmarks     bool
+	// since is the version of the reader's state. It is zero if the reader needs the whole state.
+	since listwatch.Version
 
 	wait     *startWait     // used in phase awaitingStart
-	snapshot snapshotReader // used in phase readingSnapshot
+	snapshot snapshotReader // used in phases readingSnapshot and readingDepartures
 	backlog  backlog        // used in phase readingLog
 }
 
@@ -48,10 +50,11 @@ type start struct {
 type phase uint8
 
 const (
-	awaitingStart   phase = iota // waiting for the version to start at
-	readingSnapshot              // returning the initial events
-	snapshotRead                 // about to return the bookmark after the initial events
-	readingLog                   // reading records that are older than the feed
+	awaitingStart     phase = iota // waiting for the version to start at
+	readingSnapshot                // returning the objects among the initial events
+	readingDepartures              // returning the keys that a difference deletes
+	snapshotRead                   // about to return the bookmark after the initial events
+	readingLog                     // reading records that are older than the feed
 	readingFeed
 )
 
@@ -93,10 +96,14 @@ func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
 	}
 }
 
-// A snapshotReader reads a snapshot in key order, in batches.
+// A snapshotReader reads a snapshot in key order, in batches, or its difference to an earlier
+// state.
 type snapshotReader struct {
 	tree tree
-	last listwatch.Key // the key of the last object returned
+	last listwatch.Key // the key of the last object visited
+	// visits is the number of objects and departures that the current Poll may still visit.
+	visits int
+	gone   goneReader
 }
 
 // A backlog is a range of record numbers: the records between the start version of a cursor

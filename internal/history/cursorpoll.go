@@ -89,21 +89,27 @@ func (c *Cursor) pollStartWait() {
 }
 
 func (c *Cursor) pollSnapshot(dst batch) (n int) {
-	s, r := &c.feed.selection, &c.start.snapshot
+	s, r, since := &c.feed.selection, &c.start.snapshot, c.start.since
 	done := true
+	var visited *listwatch.Object
 	s.scan(r.tree, r.last, func(o *listwatch.Object) bool {
-		if !s.matches(o) {
-			return true
-		}
-		if done = n < len(dst.events); !done {
+		selected := o.Version > since && s.matches(o)
+		if done = r.visits > 0 && (!selected || n < len(dst.events)); !done {
 			return false
 		}
-		dst.events[n] = listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
-		n++
-		r.last = o.Key
+		r.visits--
+		if visited = o; selected {
+			dst.events[n] = listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
+			n++
+		}
 		return true
 	})
-	if done {
+	switch {
+	case !done && visited != nil:
+		r.last = visited.Key
+	case done && since != 0:
+		c.phase = readingDepartures
+	case done:
 		c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
 	}
 	if dst.refs != nil {
@@ -123,11 +129,13 @@ func (l *Log) initialRefs(events []listwatch.Event, refs []frames.Ref) {
 }
 
 func (c *Cursor) pollSynced(dst batch) (n int) {
-	bookmarks := c.start.bookmarks
+	bookmarks, since := c.start.bookmarks, c.start.since
 	if c.readFeed(); !bookmarks {
 		return 0
 	}
-	dst.put(0, listwatch.NewBookmark(c.feed.log.description, c.after, true), frames.Ref{})
+	f := c.feed
+	at := listwatch.State{Version: c.after, ID: f.stateID()}
+	dst.put(0, listwatch.NewSynced(f.log.description, at, since), frames.Ref{})
 	return 1
 }
 

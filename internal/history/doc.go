@@ -27,6 +27,8 @@
 //	      ↓          ↓           │
 //	readingSnapshot  readingLog  │      readingSnapshot if the query wants initial events,
 //	      ↓          │           │      readingLog if it starts before the feed does
+//	readingDepartures│           │      only if the initial events are a difference
+//	      ↓          │           │
 //	snapshotRead     │           │
 //	      ↓          ↓           ↓
 //	      └──→ readingFeed ←─────┘
@@ -48,6 +50,9 @@
 //     every event up to that version.
 //   - Records of one version become visible together. A cursor returns them in one batch,
 //     unless a batch is too small for all of them.
+//   - After a write that may remove an object from a selection, the departures have the key of
+//     the object and its attributes before the write, until the horizon moves past the version
+//     of the write. They outlive the record. A Reset adds the departures that it finds.
 //   - Readers take no lock while they read a feed. The lock order is in the comment of
 //     wakeList.
 //
@@ -58,4 +63,5 @@
 //   - log.go, cursor.go: the types of logs and cursors. caches.go: the frames of initial events.
 //   - retention.go: how long history is kept. restore.go: logs of stores that restart.
 //   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.
+//   - attributes.go, departures.go, difference.go: the initial events since an earlier state.
 package history

@@ -25,6 +25,8 @@ type Options struct {
 const (
 	DefaultMaxAge   = 5 * time.Minute
 	DefaultMaxBytes = 256 << 20
+	// DefaultSinceBytes is enough for about 140,000 departures.
+	DefaultSinceBytes = 16 << 20
 )
 
 // A Log is the history and the state of one collection. It is safe for concurrent use.

@@ -39,8 +39,8 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	l := New(o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state = state{tree: tree.Copy(), base: tree, bytes: treeBytes(tree)}
-	l.records.newest, l.records.floor = saved.Floor, saved.Floor
+	l.state = state{tree: tree.Copy(), base: tree, bytes: treeBytes(tree), departures: l.state.departures}
+	l.records.newest, l.records.floor, l.state.departures.horizon = saved.Floor, saved.Floor, saved.Floor
 	now := time.Now()
 	for i, r := range saved.Records {
 		if r.At.After(now) {
@@ -126,7 +126,7 @@ func versionOf(o *listwatch.Object) string {
 // Reset replaces the state with the given objects, which may be in any order, and drops all
 // records. A store calls it if it may have missed writes. The new state has version v, which must
 // not be less than any earlier version or than the version of any object. Open watches expire after
-// their remaining events.
+// their remaining events. Departures stay known, but not since the versions between the two states.
 //
 // If Options.Revision was set, the caller must advance it to v after Reset returns.
 func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
@@ -138,7 +138,8 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	for _, o := range objects {
 		next.tree.Put(o)
 	}
-	next.base, next.bytes = next.tree.Copy(), treeBytes(next.tree)
+	l.state.departures.addReset(l.state.tree, next.tree, gap{l.version(), v})
+	next.base, next.bytes, next.departures = next.tree.Copy(), treeBytes(next.tree), l.state.departures
 	l.caches.initial.retain(next.tree)
 	l.state = next
 	l.records.newest, l.records.floor = v, v

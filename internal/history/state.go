@@ -34,6 +34,7 @@ type state struct {
 	checkpoints     []checkpoint
 	sinceCheckpoint int   // records applied after the last checkpoint
 	bytes           int64 // the bytes of the objects in tree
+	departures      departures
 }
 
 // A checkpoint is the state before the record with the given number.
@@ -52,6 +53,7 @@ func (s *state) apply(r *record) {
 	s.sinceCheckpoint++
 	s.bytes += dataBytes(r.New) - dataBytes(r.Old)
 	applyTo(s.tree, r)
+	s.departures.addRecord(&r.Record)
 }
 
 // treeBytes returns the bytes of the objects in t.

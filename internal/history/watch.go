@@ -23,6 +23,9 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 		atVersion: q.Start == listwatch.StartAt, version: q.Version,
 		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
 	}
+	if q.Since.Version != 0 && q.Bookmarks && q.Since.ID == c.feed.stateID() {
+		c.start.since = q.Since.Version
+	}
 	if c.start.atVersion && c.start.version > now {
 		c.start.wait = newStartWait(l.revision, c.start.version)
 		l.addStartWait(c)
@@ -44,6 +47,9 @@ func (c *Cursor) begin() error {
 	switch {
 	case s.initialEvents:
 		c.phase, s.snapshot.tree = readingSnapshot, l.state.snapshot()
+		if s.since = l.knownSince(s, c.after); s.since != 0 {
+			s.snapshot.gone.departures = l.state.departures.after(s.since)
+		}
 		return nil
 	case !s.atVersion:
 	case s.version < l.records.floor:
@@ -66,11 +72,19 @@ func (c *Cursor) readFeed() { c.phase, c.start = readingFeed, nil }
 // Poll implements [listwatch.Poller].
 func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) { return c.PollFrames(dst, nil) }
 
+// maxVisits limits the objects and departures that one Poll visits while it reads a snapshot, so
+// that a selective reader of a large collection does not occupy a processor, or a connection that
+// other watches share, for long. Until the snapshot is read, Wake calls its function at once.
+const maxVisits = 8192
+
 // PollFrames is like Poll, and sets refs[i] to the frames of dst[i]. If refs is not nil, it must be
 // as long as dst.
 func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, err error) {
 	if c.closed.Load() {
 		return 0, io.EOF
+	}
+	if c.start != nil {
+		c.start.snapshot.visits = maxVisits
 	}
 	out := batch{dst, refs}
 	for n < len(dst) && c.err == nil {
@@ -80,6 +94,8 @@ func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, er
 			c.pollStartWait()
 		case readingSnapshot:
 			count = c.pollSnapshot(out.from(n))
+		case readingDepartures:
+			count = c.pollDepartures(out.from(n))
 		case snapshotRead:
 			count = c.pollSynced(out.from(n))
 		case readingLog:
@@ -95,6 +111,12 @@ func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, er
 		return n, nil
 	}
 	return 0, c.err
+}
+
+// IsReadingState reports whether c is reading a snapshot, so that Poll may return fewer events than
+// it could.
+func (c *Cursor) IsReadingState() bool {
+	return c.phase == readingSnapshot || c.phase == readingDepartures
 }
 
 // Next implements [listwatch.Watcher].

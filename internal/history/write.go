@@ -25,6 +25,9 @@ func New(o Options) *Log {
 	l.records.newest = l.revision.Version()
 	l.state = newState()
 	l.records.floor = l.records.newest
+	l.state.departures = departures{
+		maxBytes: cmp.Or(o.Retention.SinceBytes, DefaultSinceBytes), horizon: l.records.floor,
+	}
 	l.feeds = newFeedIndex(l)
 	return l
 }
@@ -99,8 +102,8 @@ func (l *Log) Stats() listwatch.Stats {
 	defer l.mu.Unlock()
 	stats := listwatch.Stats{
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
-		Oldest: l.records.floor, Newest: l.version(),
-		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.caches.bytes(),
+		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.horizon,
+		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.caches.bytes() + l.state.departures.bytes,
 		Records: l.records.len, FrameBytes: l.caches.bytes(), FramesBuilt: l.caches.built(),
 		Wakeups: l.waker.woken.Load(),
 	}

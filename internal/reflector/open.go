@@ -14,20 +14,21 @@ import (
 // listed, and then watched from the version of the list.
 func (r *Reflector) Open(ctx context.Context) (err error) {
 	q := r.selection()
-	q.Bookmarks = true
+	q.Bookmarks, r.current.since = true, 0
 	if r.Resume.Synced {
 		q.Start, q.Version, q.InitialEvents = listwatch.StartAt, r.Resume.Version, listwatch.InitialEventsNo
-		r.watcher, err = r.Source.Watch(ctx, q)
+		r.current.watcher, err = r.Source.Watch(ctx, q)
 		return err
 	}
 	if r.watchList().Unsupported() {
 		return r.listAndWatch(ctx)
 	}
 	q.Start, q.Version, q.InitialEvents = r.Query.Start, r.Query.Version, listwatch.InitialEventsYes
+	q.Since = r.Query.Since
 	w, err := r.Source.Watch(ctx, q)
 	switch {
 	case err == nil:
-		r.watcher, r.Resume = w, ResumePoint{}
+		r.current.watcher, r.Resume, r.current.since = w, ResumePoint{}, q.Since.Version
 		r.Sink.Begin()
 	case r.Policy.mayRefuseWatchList(err):
 		// If the list succeeds, the Source cannot stream its state. If the Source refused the
@@ -40,7 +41,7 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 }
 
 // Close closes the watch of Open, for callers that do not call Run afterwards.
-func (r *Reflector) Close() error { return r.watcher.Close() }
+func (r *Reflector) Close() error { return r.current.watcher.Close() }
 
 // selection returns the fields of Query that select objects.
 func (r *Reflector) selection() listwatch.Query {

@@ -3,6 +3,7 @@ package reflector
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -38,15 +39,13 @@ type Reflector struct {
 	// Source and Sink must be set.
 	Source listwatch.Source
 	Sink   Sink
-	// Query selects objects by its Namespace, Name, Labels and Fields. Its Start and Version
-	// determine the first state that is requested. Its other fields are ignored.
+	// Query selects objects by its Namespace, Name, Labels and Fields. Its Start, Version and
+	// Since determine the first state that is requested. Its other fields are ignored.
 	Query listwatch.Query
 	// Resume is the position at which the first watch continues. If zero, the watch begins
 	// with the state.
 	Resume ResumePoint
-	// Release lets a [Releaser] reuse the memory of events after Sink.Take has accepted
-	// them. It must be false if the Sink keeps any part of their objects.
-	Release bool
+	Permissions
 	// PageSize is the number of objects in a page when the state is listed. If zero,
 	// [DefaultPageSize] is used. A negative value requests all objects at once.
 	PageSize int
@@ -66,9 +65,7 @@ type Reflector struct {
 	// nil, Run ends only with its context.
 	Restart func(cause error, at *ResumePoint) error
 
-	// watcher is the watch that Open has opened and Run has not read yet. It is nil if there is no
-	// such watch.
-	watcher  listwatch.Watcher
+	current  current
 	failures failures
 }
 
@@ -84,6 +81,27 @@ type failures struct {
 	truncated int
 }
 
+// Permissions are what the Sink of a Reflector permits.
+type Permissions struct {
+	// Release lets a [Releaser] reuse the memory of events after Sink.Take has accepted
+	// them. It must be false if the Sink keeps any part of their objects.
+	Release bool
+	// Differences makes the Reflector request, after the history has expired, the difference to
+	// the state that the Sink has. The Sink must then apply the initial events in one step, when
+	// it receives Synced: as a difference if [listwatch.SinceOf] that event reports one, and
+	// otherwise as the whole state.
+	Differences bool
+}
+
+// current describes the current watch, and the state of the Sink.
+type current struct {
+	// watcher is the watch that Open has opened and Run has not read yet. It is nil if there is
+	// no such watch.
+	watcher listwatch.Watcher
+	since   listwatch.Version // the version of the Query.Since of the watch
+	state   listwatch.State   // the state that the Sink received last
+}
+
 // DefaultPageSize is the page size of client-go.
 const DefaultPageSize = 500
 
@@ -94,8 +112,8 @@ const batchSize = 64
 // the reader must handle a failure, Run returns the error of the watch or of Restart.
 func (r *Reflector) Run(ctx context.Context) error {
 	defer func() {
-		if r.watcher != nil { // ctx ended before the watch of Open was read
-			_ = r.watcher.Close()
+		if r.current.watcher != nil { // ctx ended before the watch of Open was read
+			_ = r.current.watcher.Close()
 		}
 	}()
 	for ctx.Err() == nil {
@@ -107,7 +125,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if action == Stop {
 			return end.Err
 		}
-		if err := r.prepare(action, end.Err); err != nil {
+		if err := r.prepare(action, end); err != nil {
 			return err
 		}
 		wait := r.failures.backoff.delay(cmp.Or(r.Backoff, r.Policy.Backoff), end)
@@ -141,8 +159,8 @@ func (r *Reflector) decide(end WatchEnd) Action {
 	return action
 }
 
-// prepare makes the next watch begin as action requires. cause is the error of the last watch.
-func (r *Reflector) prepare(action Action, cause error) error {
+// prepare makes the next watch begin as action requires after end.
+func (r *Reflector) prepare(action Action, end WatchEnd) error {
 	if action == AwaitVersion {
 		if r.failures.laggingSince.IsZero() {
 			r.failures.laggingSince = time.Now()
@@ -154,15 +172,22 @@ func (r *Reflector) prepare(action Action, cause error) error {
 		return nil
 	}
 	if r.Restart != nil {
-		if err := r.Restart(cause, &r.Resume); err != nil {
+		if err := r.Restart(end.Err, &r.Resume); err != nil {
 			return err
 		}
+	}
+	var since listwatch.State
+	if r.Differences && !end.Rejected && listwatch.CodeOf(end.Err) == listwatch.Expired && r.current.state.ID != "" {
+		since = listwatch.State{Version: r.Resume.Version, ID: r.current.state.ID}
 	}
 	switch {
 	case action == RelistNewest:
 		r.requestState(0)
 	case action == Relist && r.Resume.Synced:
 		r.requestState(r.Resume.Newest())
+		r.Query.Since = since
+	case end.Rejected || listwatch.CodeOf(end.Err) == listwatch.Corrupt:
+		r.Query.Since = listwatch.State{} // the difference itself may be the reason
 	}
 	r.failures.laggingSince = time.Time{}
 	return nil
@@ -172,7 +197,7 @@ func (r *Reflector) prepare(action Action, cause error) error {
 // watch begins with the newest state.
 func (r *Reflector) requestState(v listwatch.Version) {
 	r.Resume = ResumePoint{}
-	r.Query.Start, r.Query.Version = listwatch.StartAt, v
+	r.Query.Start, r.Query.Version, r.Query.Since = listwatch.StartAt, v, listwatch.State{}
 	if v == 0 {
 		r.Query.Start = listwatch.StartNewest
 	}
@@ -190,13 +215,13 @@ func (r *Reflector) lost(err error, wait time.Duration) {
 
 // watch opens a watch unless Open has done so, and reads it to its end.
 func (r *Reflector) watch(ctx context.Context) WatchEnd {
-	if r.watcher == nil {
+	if r.current.watcher == nil {
 		if err := r.Open(ctx); err != nil {
 			return WatchEnd{Err: err}
 		}
 	}
-	w := r.watcher
-	r.watcher = nil
+	w := r.current.watcher
+	r.current.watcher = nil
 	defer func() { _ = w.Close() }() // the error of Close does not concern the events
 	opened := time.Now()
 	end := r.read(ctx, w)
@@ -260,12 +285,9 @@ func (r *Reflector) take(events []listwatch.Event, release func([]listwatch.Even
 
 // admit records e and reports whether the sink receives it.
 func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
-	isChange := e.Type == listwatch.Modified || e.Type == listwatch.Deleted
-	if isChange && !r.Resume.Synced && r.Restart == nil {
-		return false, &listwatch.Error{
-			Code: listwatch.Corrupt, Op: "read the initial events",
-			Message: e.Type.String() + " " + e.Object.Key.String() +
-				" was received before the end of the initial events",
+	if !r.Resume.Synced {
+		if err := r.checkInitial(e); err != nil {
+			return false, err
 		}
 	}
 	if err := listwatch.CheckVersion(r.Source, e.Version); err != nil {
@@ -273,7 +295,24 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 	}
 	pass, err = r.Resume.Admit(e)
 	if pass && e.Type == listwatch.Synced {
-		r.failures.truncated = 0
+		r.failures.truncated, r.current.state = 0, listwatch.StateOf(*e)
 	}
 	return pass, err
+}
+
+// checkInitial returns an error if e is not an initial event that the Reflector has requested. A
+// Sink that took a difference for a state would drop all other objects.
+func (r *Reflector) checkInitial(e *listwatch.Event) error {
+	message := ""
+	switch since, isDifference := listwatch.SinceOf(*e); {
+	case isDifference && (since == 0 || since != r.current.since):
+		message = fmt.Sprintf("received the difference since version %d, want %d", since, r.current.since)
+	case r.Restart != nil || e.Type == listwatch.Deleted && e.Initial && r.current.since != 0:
+	case e.Type == listwatch.Modified || e.Type == listwatch.Deleted:
+		message = fmt.Sprintf("%s %s was received before the end of the initial events", e.Type, e.Object.Key)
+	}
+	if message == "" {
+		return nil
+	}
+	return &listwatch.Error{Code: listwatch.Corrupt, Op: "read the initial events", Message: message}
 }

@@ -36,16 +36,17 @@ type ResumePoint struct {
 	rest  map[listwatch.Key]struct{}
 }
 
-// Admit records e and reports whether it is new to the reader. It sets Initial on initial
-// events. It changes the type of the bookmark that ends them to Synced, and the type of
-// every other bookmark to Bookmark. For an event that is out of order it returns an error
-// of code Corrupt and changes nothing.
+// Admit records e and reports whether it is new to the reader. It sets Initial on initial events,
+// except on Deleted events, which only their source can tell to be part of a difference. It changes
+// the type of the bookmark that ends them to Synced, and the type of every other bookmark to
+// Bookmark. For an event that is out of order it returns an error of code Corrupt and changes
+// nothing.
 func (r *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 	switch {
 	case e.Type == listwatch.Bookmark || e.Type == listwatch.Synced:
 		return r.bookmark(e), nil
 	case !r.Synced:
-		e.Initial = e.Type == listwatch.Added
+		e.Initial = e.Type == listwatch.Added || e.Initial && e.Type == listwatch.Deleted
 		r.Advanced = true
 		return true, nil
 	case e.Version > r.Newest():

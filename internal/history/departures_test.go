@@ -1,0 +1,177 @@
+package history
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+)
+
+func remove(l *Log, key listwatch.Key) listwatch.Version {
+	v := l.Stats().Newest + 1
+	l.Append(Record{Version: v, Old: l.Get(key)})
+	return v
+}
+
+// stateOf returns the current state of the selection of q.
+func stateOf(t *testing.T, l *Log, q listwatch.Query) listwatch.State {
+	t.Helper()
+	q.Bookmarks = true
+	_, synced, err := readInitial(watch(t, l, q))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listwatch.StateOf(synced)
+}
+
+// difference returns the difference to the state of q since v, as text.
+func difference(t *testing.T, l *Log, q listwatch.Query, v listwatch.Version) (lines []string) {
+	t.Helper()
+	q.Since, q.Bookmarks = stateOf(t, l, q), true
+	q.Since.Version = v
+	initial, synced, err := readInitial(watch(t, l, q))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if since, ok := listwatch.SinceOf(synced); !ok || since != v {
+		t.Fatalf("got %s, want the difference since %d", synced.Object.Data, v)
+	}
+	for _, e := range initial {
+		lines = append(lines, fmt.Sprint(e.Type, " ", e.Object.Key, " ", e.Version))
+	}
+	return lines
+}
+
+func TestDifferenceHasOnlyKeysOfTheSelection(t *testing.T) {
+	l := New(Options{})
+	red, blue := map[string]string{"color": "red"}, map[string]string{"color": "blue"}
+	key := func(name string) listwatch.Key { return listwatch.Key{Namespace: "n", Name: name} }
+	for _, name := range []string{"changed", "recreated", "gone"} {
+		put(l, key(name), red)
+	}
+	for _, name := range []string{"foreign", "foreigner"} {
+		put(l, key(name), blue)
+	}
+	at := l.Stats().Newest
+	put(l, key("changed"), blue)
+	put(l, key("changed"), red)
+	put(l, key("foreign"), blue)
+	remove(l, key("foreigner"))
+	remove(l, key("recreated"))
+	put(l, key("recreated"), red)
+	gone := put(l, key("gone"), blue)
+	put(l, key("gone"), red)
+	put(l, key("gone"), blue)
+	put(l, key("brief"), red)
+	brief := remove(l, key("brief"))
+	want := []string{"ADDED n/changed 7", "ADDED n/recreated 11", fmt.Sprint("DELETED n/gone ", gone), fmt.Sprint("DELETED n/brief ", brief)}
+	got := difference(t, l, listwatch.Query{Labels: labels(t, "color=red")}, at)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := difference(t, l, listwatch.Query{Name: "nobody"}, at); len(got) > 0 {
+		t.Errorf("got %v for a name that no object has, want no events", got)
+	}
+}
+
+func TestDeletedInADifferenceHasOnlyItsKey(t *testing.T) {
+	l := New(Options{Description: listwatch.Description{Kind: "Thing", APIVersion: "v1"}})
+	key := listwatch.Key{Namespace: "n", Name: `a"b`}
+	put(l, key, nil)
+	q := listwatch.Query{Bookmarks: true, Since: stateOf(t, l, listwatch.Query{})}
+	remove(l, key)
+	initial, _, err := readInitial(watch(t, l, q))
+	const want = `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a\"b","namespace":"n","resourceVersion":"2"}}`
+	if err != nil || len(initial) != 1 || string(initial[0].Object.Data) != want || !initial[0].Initial {
+		t.Errorf("got %v, %v, want an initial DELETED event with %s", initial, err, want)
+	}
+}
+
+// TestDeparturesAreBounded fills the limit twice. Each name is different, and four objects share
+// their labels.
+func TestDeparturesAreBounded(t *testing.T) {
+	const limit = 1 << 20
+	l := New(Options{Retention: listwatch.Retention{SinceBytes: limit, Bytes: 1}})
+	key := func(i int) listwatch.Key {
+		return listwatch.Key{Namespace: "default", Name: fmt.Sprintf("pod-%08d", i)}
+	}
+	n := 0
+	for ; l.Stats().Horizon == 0; n++ {
+		put(l, key(n), map[string]string{"app": fmt.Sprint("app", n/4)})
+		remove(l, key(n))
+	}
+	if perDeparture := float64(l.state.departures.bytes) / float64(n-departureChunk); perDeparture > 120 {
+		t.Errorf("a departure takes %.0f bytes, want at most 120", perDeparture)
+	}
+	at := l.Stats().Newest
+	for i := range n {
+		put(l, key(i), map[string]string{"app": fmt.Sprint("other", i)})
+		remove(l, key(i))
+	}
+	stats := l.Stats()
+	if l.state.departures.bytes > limit || stats.HistoryBytes < l.state.departures.bytes || stats.Horizon == 0 || stats.Horizon > at+listwatch.Version(2*n) {
+		t.Errorf("got %d bytes of departures, %+v, want at most %d bytes, which count as history", l.state.departures.bytes, stats, limit)
+	}
+	q := listwatch.Query{Bookmarks: true, Since: stateOf(t, l, listwatch.Query{})}
+	for since, want := range map[listwatch.Version]bool{stats.Horizon - 1: false, stats.Horizon: true, stats.Newest + 1: false} {
+		q.Since.Version = since
+		_, synced, err := readInitial(watch(t, l, q))
+		if _, ok := listwatch.SinceOf(synced); err != nil || ok != want {
+			t.Errorf("since %d with horizon %d: got a difference: %v, %v, want %v", since, stats.Horizon, ok, err, want)
+		}
+	}
+	for len(l.state.departures.chunks) > 0 {
+		l.state.departures.dropChunk()
+	}
+	if l.state.departures.bytes != 0 || len(l.state.departures.interned) != 0 {
+		t.Errorf("%d bytes and %d attributes remain without departures", l.state.departures.bytes, len(l.state.departures.interned))
+	}
+}
+
+func TestAttributesRoundTrip(t *testing.T) {
+	o := &listwatch.Object{
+		Key:    listwatch.Key{Namespace: "n", Name: "o"},
+		Labels: map[string]string{"": "", "a": "b\x00c", "z": string(make([]byte, 300))},
+		Fields: map[string]string{"spec.node": "n1"},
+	}
+	var d departures
+	a := d.intern(o)
+	got := a.object("o")
+	if got.Key != o.Key || !equalAttributes(got, o) || a.namespace() != "n" {
+		t.Errorf("got %+v, want %+v", got, o)
+	}
+	if d.intern(got) != a || a.users != 2 {
+		t.Error("equal attributes are not shared")
+	}
+}
+
+func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
+	l := New(Options{})
+	const n = 3 * maxVisits
+	objects := make([]*listwatch.Object, n)
+	for i := range objects {
+		objects[i] = thing(listwatch.Key{Name: fmt.Sprintf("o%06d", i)}, 1, map[string]string{"app": "blue"}, "n1")
+	}
+	objects[n-1] = thing(objects[n-1].Key, 1, map[string]string{"app": "red"}, "n1")
+	l.Reset(objects, 1)
+	c := watch(t, l, listwatch.Query{Labels: labels(t, "app=red"), Bookmarks: true})
+	var batch [4]listwatch.Event
+	for polls := 1; ; polls++ {
+		woken := false
+		count, err := c.Poll(batch[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count == 0 {
+			c.Wake(func() { woken = true })
+			if !woken || !c.IsReadingState() {
+				t.Fatal("a Poll that stopped within the state must be repeated at once")
+			}
+			continue
+		}
+		if polls != 3 || count != 2 || batch[0].Object != objects[n-1] || batch[1].Type != listwatch.Synced {
+			t.Errorf("Poll %d returned %d events, want the last object and Synced at the third", polls, count)
+		}
+		return
+	}
+}

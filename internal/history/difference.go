@@ -1,0 +1,135 @@
+package history
+
+import (
+	"encoding/base64"
+	"hash/fnv"
+	"io"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
+)
+
+// stateID returns the ID of the states of f: the epoch, and a hash of the selection. A reader who
+// has a state of another selection, for example because an endpoint restricted its user to other
+// objects, needs the whole state.
+func (f *feed) stateID() string {
+	k, h := f.selection.key(), fnv.New64a()
+	for _, part := range [...]string{k.namespace, k.name, k.labels, k.fields} {
+		_, _ = io.WriteString(h, part) // a hash has no errors
+		_, _ = h.Write([]byte{0})
+	}
+	return f.log.description.Epoch + "." + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// knownSince returns s.since, or zero if the difference between the reader's state and the state at
+// now is not known. l.mu must be held.
+func (l *Log) knownSince(s *start, now listwatch.Version) listwatch.Version {
+	newest := s.since // the newest version that the reader may have seen
+	if s.atVersion {
+		newest = max(newest, s.version)
+	}
+	if newest > now || !l.state.departures.knows(s.since, newest) {
+		return 0
+	}
+	return s.since
+}
+
+// A goneReader reads the departures after the version of the reader's state.
+type goneReader struct {
+	departures [][]departure // not read yet
+	// matched caches the result of matches for selections that do not depend on the name.
+	matched map[*attributes]bool
+	// returned holds the keys that were returned.
+	returned map[listwatch.Key]struct{}
+}
+
+// next removes and returns the next departure.
+func (g *goneReader) next() (d departure, ok bool) {
+	for len(g.departures) > 0 && len(g.departures[0]) == 0 {
+		g.departures = g.departures[1:]
+	}
+	if len(g.departures) == 0 {
+		return d, false
+	}
+	d, g.departures[0] = g.departures[0][0], g.departures[0][1:]
+	return d, true
+}
+
+// matches reports whether s selected the object of d before the write.
+func (g *goneReader) matches(s *selection, d departure) bool {
+	if s.name != "" && s.name != d.name {
+		return false
+	}
+	if s.labels.Empty() && s.fields.Empty() {
+		return s.namespace == "" || s.namespace == d.from.namespace()
+	}
+	matched, ok := g.matched[d.from]
+	if !ok {
+		matched = s.matches(d.from.object(d.name))
+		if !slices.Contains(s.fields.Paths(), listwatch.FieldName) {
+			g.cache(d.from, matched)
+		}
+	}
+	return matched
+}
+
+func (g *goneReader) cache(a *attributes, matched bool) {
+	if g.matched == nil {
+		g.matched = make(map[*attributes]bool)
+	}
+	g.matched[a] = matched
+}
+
+// isNew records that key is returned, and reports whether it was not returned before.
+func (g *goneReader) isNew(key listwatch.Key) bool {
+	before := len(g.returned)
+	if g.returned == nil {
+		g.returned = make(map[listwatch.Key]struct{})
+	}
+	g.returned[key] = struct{}{}
+	return len(g.returned) > before
+}
+
+// pollDepartures returns the keys of the objects that the selection had after the version of the
+// reader's state, and does not have in the snapshot. It returns no other key, because the reader
+// may not be allowed to know it.
+func (c *Cursor) pollDepartures(dst batch) (n int) {
+	s, r := &c.feed.selection, &c.start.snapshot
+	for ; n < len(dst.events) && r.visits > 0; r.visits-- {
+		d, ok := r.gone.next()
+		if !ok {
+			c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
+			break
+		}
+		if !r.gone.matches(s, d) {
+			continue
+		}
+		key := listwatch.Key{Namespace: d.from.namespace(), Name: d.name}
+		if now, _ := r.tree.Get(&listwatch.Object{Key: key}); !s.matches(now) && r.gone.isNew(key) {
+			dst.put(n, goneEvent(c.feed.log.description, key, d.version), frames.Ref{})
+			n++
+		}
+	}
+	return n
+}
+
+// goneEvent returns the Deleted event of an object of which only the key is known.
+func goneEvent(d listwatch.Description, key listwatch.Key, v listwatch.Version) listwatch.Event {
+	type metadata struct {
+		Name            string `json:"name"`
+		Namespace       string `json:"namespace,omitempty"`
+		ResourceVersion string `json:"resourceVersion"`
+	}
+	data, err := listwatch.Encode(struct {
+		Kind       string   `json:"kind"`
+		APIVersion string   `json:"apiVersion"`
+		Metadata   metadata `json:"metadata"`
+	}{d.Kind, d.APIVersion, metadata{key.Name, key.Namespace, v.String()}})
+	if err != nil {
+		panic("history: encode a key: " + err.Error())
+	}
+	return listwatch.Event{
+		Type: listwatch.Deleted, Initial: true, Version: v, Object: &listwatch.Object{Key: key, Version: v, Data: data},
+	}
+}
