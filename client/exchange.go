@@ -50,14 +50,8 @@ func (o *objectRequest) header(h http.Header) http.Header {
 // response is not an object: the delete was performed, and some servers respond with a Status.
 func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Object, err error) {
 	defer func() {
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			err = ctx.Err()
-		default:
-			e := *transport.DialError(err)
-			e.Op = cmp.Or(e.Op, q.op)
-			err = &e
+		if err != nil {
+			err = transport.DialError(ctx, q.op, err)
 		}
 	}()
 	u, err := r.parseURL()

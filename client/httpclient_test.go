@@ -18,6 +18,8 @@ import (
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -313,5 +315,25 @@ func TestTimeoutOfHTTPClientDoesNotEndWatches(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestErrorsOfADialAreNotChanged(t *testing.T) {
+	shared := &listwatch.Error{Code: listwatch.Forbidden, Message: "no connections to this host"}
+	n := transport.Network{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, shared }}
+	for _, tr := range []transport.Client{&chunked.Client{Network: n}, &h2.Client{Network: n}, &websocket.Client{Network: n}} {
+		r := &Remote{URL: "http://127.0.0.1/things", Network: n, Transports: []transport.Client{tr}}
+		_, listErr := r.List(t.Context(), listwatch.Query{})
+		_, watchErr := r.Watch(t.Context(), watchFrom(1))
+		_, getErr := r.Get(t.Context(), keyA)
+		got := fmt.Sprint(listErr, "; ", watchErr, "; ", getErr)
+		want := "list: forbidden: no connections to this host; dial: forbidden: no connections to this host; " +
+			"get: forbidden: no connections to this host"
+		if got != want {
+			t.Errorf("%s: got errors %q, want %q", tr.Name(), got, want)
+		}
+	}
+	if shared.Op != "" {
+		t.Errorf("got Op %q in the shared error, want none", shared.Op)
 	}
 }

@@ -31,7 +31,7 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 	}
 	u, err := r.parseURL()
 	if err != nil {
-		return page, "", listError(err)
+		return page, "", transport.DialError(ctx, "list", err)
 	}
 	r.init()
 	p := paramsOf(u, q)
@@ -40,22 +40,11 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 		page, epoch, err = r.listOnce(ctx, p.url(u), h)
 		return err
 	})
-	if ctx.Err() != nil && err != nil {
-		return listwatch.Page{}, "", ctx.Err()
-	}
 	if err != nil {
-		return listwatch.Page{}, "", listError(err)
+		return listwatch.Page{}, "", transport.DialError(ctx, "list", err)
 	}
 	r.learnEpoch(epoch)
 	return page, epoch, nil
-}
-
-func listError(err error) error {
-	e := transport.DialError(err)
-	if e.Op == "" {
-		e.Op = "list"
-	}
-	return e
 }
 
 func (r *Remote) listOnce(

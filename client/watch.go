@@ -6,6 +6,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // Watch sends the first request and returns its error, if any. ctx bounds only that request.
@@ -39,10 +40,7 @@ func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 	}
 	if err != nil {
 		cancel()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, watchError(err)
+		return nil, transport.DialError(ctx, "watch", err)
 	}
 	w.open()
 	go func() { // ends after Close of w, which does not wait for it
@@ -54,16 +52,6 @@ func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 		cancel()
 	}()
 	return w, nil
-}
-
-func watchError(err error) error {
-	e := listwatch.AsError(err)
-	if e.Op == "" {
-		c := *e
-		c.Op = "watch"
-		return &c
-	}
-	return e
 }
 
 // follow returns a Reflector that passes the events of q to w, and opens its first watch.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -221,12 +222,7 @@ func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Recei
 		return receiver, nil
 	}
 	cancel(nil)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	e := DialError(err)
-	e.Op = "dial"
-	return nil, e
+	return nil, DialError(ctx, "dial", err)
 }
 
 func open(
@@ -273,12 +269,19 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 	return newReceiver(resp, r, cancel)
 }
 
-// DialError converts an error of net/http or crypto/tls that occurred while opening a
-// stream. The code is Unsupported if the server uses another protocol, Invalid if the URL
-// or the certificates do not match the server, and Unavailable otherwise.
-func DialError(err error) *listwatch.Error {
+// DialError returns the error of the operation op, such as "dial", that failed with err. If ctx has
+// ended, it is the error of ctx. Otherwise it is a new *[listwatch.Error]. If err is or wraps an
+// error of this type, the new error is a copy, whose Op is op unless err has one. If err is an
+// error of net/http or crypto/tls, the code is Unsupported if the server uses another protocol,
+// Invalid if the URL or the certificates do not match the server, and Unavailable otherwise.
+func DialError(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if e, ok := errors.AsType[*listwatch.Error](err); ok {
-		return e
+		e := *e // the caller of Network.Dial or a RoundTripper may share the error
+		e.Op = cmp.Or(e.Op, op)
+		return &e
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // drop the URL, because its query may contain secrets
@@ -290,7 +293,7 @@ func DialError(err error) *listwatch.Error {
 	case isProtocolError(err):
 		code = listwatch.Unsupported
 	}
-	return &listwatch.Error{Code: code, Err: err}
+	return &listwatch.Error{Code: code, Op: op, Err: err}
 }
 
 func isCertificateError(err error) bool {

@@ -177,7 +177,8 @@ func TestDialErrorCodes(t *testing.T) {
 			}
 		})
 	}
-	if got := DialError(fmt.Errorf("wrapped: %w", tls.RecordHeaderError{})).Code; got != listwatch.Unsupported {
+	err := DialError(t.Context(), "dial", fmt.Errorf("wrapped: %w", tls.RecordHeaderError{}))
+	if got := listwatch.CodeOf(err); got != listwatch.Unsupported {
 		t.Errorf("a TLS record error: code %v, want %v", got, listwatch.Unsupported)
 	}
 }

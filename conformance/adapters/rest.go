@@ -42,7 +42,7 @@ func (r *restClient) do(ctx context.Context, method, path string, query url.Valu
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
-		return transport.DialError(err)
+		return transport.DialError(ctx, "", err)
 	}
 	if v == nil {
 		return nil
@@ -83,7 +83,7 @@ func (r *restClient) send(
 	}
 	resp, err := r.http.Do(request)
 	if err != nil {
-		return nil, transport.DialError(err)
+		return nil, transport.DialError(ctx, "", err)
 	}
 	if resp.StatusCode/100 != 2 {
 		return nil, transport.ResponseError(resp)

@@ -23,12 +23,7 @@ func Dial(
 			c.Cut()
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	e := transport.DialError(err)
-	e.Op = "dial"
-	return nil, e
+	return nil, transport.DialError(ctx, "dial", err)
 }
 
 // HTTPTransport returns a transport over n for a handshake.
