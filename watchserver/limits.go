@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // Limits limit the resources that clients can use. If a field is zero, its default is used;
@@ -99,6 +100,7 @@ func (l *Limits) ofRequests() apihttp.Limits {
 		URLBytes: cmp.Or(l.URLBytes, DefaultURLBytes), HeaderBytes: cmp.Or(l.HeaderBytes, DefaultHeaderBytes),
 		Requests: int64(cmp.Or(l.Requests, DefaultRequests)), Writes: int64(cmp.Or(l.Writes, DefaultWrites)),
 		Memory: cmp.Or(l.Memory, DefaultMemory), Stored: l.Stored,
+		WriteTimeout: cmp.Or(l.WriteTimeout, transport.DefaultWriteTimeout),
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 		return err
 	}
 	written, err := apihttp.WriteList(w, r, apihttp.ListBody{
-		Description: listwatch.Describe(e.Source), Page: page, Form: form, WriteTimeout: s.Limits.WriteTimeout,
+		Description: listwatch.Describe(e.Source), Page: page, Form: form,
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // compressAbove is the size above which a body is compressed for clients that accept gzip.
@@ -41,14 +42,17 @@ type responseBody struct {
 	indenter *rawjson.Indenter // nil if the body is not indented
 }
 
-// newResponseBody begins a response to r with the headers in w. If timeout is positive, it
-// limits the time that the client takes to accept each piece of the body. A JSON body is
-// indented if the query has pretty=true.
-func newResponseBody(w http.ResponseWriter, r *http.Request, code int, timeout time.Duration) *responseBody {
+// newResponseBody begins a response to r with the headers in w. A JSON body is indented if the
+// query has pretty=true.
+func newResponseBody(w http.ResponseWriter, r *http.Request, code int) *responseBody {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
-	coding := ""
-	if a := admittedOf(r); a == nil || !a.NoCompression {
+	coding, timeout := "", transport.DefaultWriteTimeout
+	a := admittedOf(r)
+	if a != nil {
+		timeout = a.gate.Limits().WriteTimeout
+	}
+	if a == nil || !a.NoCompression {
 		// A client that accepts no available coding gets the body uncompressed.
 		coding, _ = httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), "gzip")
 	}

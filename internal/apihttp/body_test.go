@@ -6,8 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
 )
 
 func writeBody(t *testing.T, accept string, parts ...[]byte) *http.Response {
@@ -41,6 +46,45 @@ func TestLargeBodiesAreCompressed(t *testing.T) {
 	res := writeBody(t, "identity", half, half)
 	if got, _ := io.ReadAll(res.Body); len(got) != 2*len(half) || res.Header.Get("Content-Encoding") != "" {
 		t.Errorf("got %d bytes, %v", len(got), res.Header)
+	}
+}
+
+// A deadlineRecorder records the write deadline at each write.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	timeouts []time.Duration
+}
+
+func (d *deadlineRecorder) SetWriteDeadline(deadline time.Time) error {
+	d.timeouts = append(d.timeouts, time.Until(deadline))
+	return nil
+}
+
+func TestAllBodiesHaveTheWriteTimeout(t *testing.T) {
+	object := &listwatch.Object{Version: 1, Data: []byte(`{"metadata":{"resourceVersion":"1"}}`)}
+	page := listwatch.Page{Items: []*listwatch.Object{object}, Version: 1}
+	for _, timeout := range []time.Duration{time.Second, time.Hour, -1} {
+		g := new(recorder).gate()
+		g.Limits = func() Limits { return Limits{WriteTimeout: timeout} }
+		h := g.Handler(HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *Admitted) error {
+			form, err := a.ChooseBody(false)
+			if err == nil {
+				form.WriteObject(w, r, http.StatusOK, object)
+				_, err = WriteList(w, r, ListBody{Page: page, Form: form})
+			}
+			return err
+		}))
+		want := []time.Duration{timeout, timeout}
+		if timeout < 0 {
+			want = nil
+		}
+		synctest.Test(t, func(t *testing.T) {
+			w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+			h.ServeHTTP(w, request("GET", "/", "User", "ada"))
+			if !slices.Equal(w.timeouts, want) {
+				t.Errorf("got write timeouts %v, want %v", w.timeouts, want)
+			}
+		})
 	}
 }
 

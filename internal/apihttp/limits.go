@@ -20,6 +20,9 @@ type Limits struct {
 	Memory int64
 	// Stored are the collections whose objects and history count against Memory.
 	Stored []Sized
+	// WriteTimeout limits the time that a client takes to accept each piece of a response that is
+	// not a stream.
+	WriteTimeout time.Duration
 }
 
 // A Sized is a source whose objects and history are in the memory of this process.

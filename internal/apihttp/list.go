@@ -1,16 +1,13 @@
 package apihttp
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // A ListBody is a list to respond with.
@@ -18,9 +15,6 @@ type ListBody struct {
 	Description listwatch.Description
 	Page        listwatch.Page
 	Form        BodyForm
-	// WriteTimeout limits the time that the client takes to accept each piece of the body. If zero,
-	// [transport.DefaultWriteTimeout] is used.
-	WriteTimeout time.Duration
 }
 
 // WriteList responds to r with l and the headers in w, and returns the number of bytes written. It
@@ -35,7 +29,7 @@ func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error
 	if r.Method == http.MethodHead {
 		return 0, nil
 	}
-	body := newResponseBody(w, r, http.StatusOK, cmp.Or(l.WriteTimeout, transport.DefaultWriteTimeout))
+	body := newResponseBody(w, r, http.StatusOK)
 	defer body.w.endTurn()
 	if l.Form.MediaType != cborType {
 		// An error means that the client has disconnected, or that Close returns it.

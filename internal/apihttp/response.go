@@ -12,7 +12,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/httpbody"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // A methodError is an error of status 405, whose response must list the allowed methods
@@ -117,7 +116,7 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte
 		}
 		parts = [][]byte{item}
 	}
-	b := newResponseBody(w, r, code, transport.DefaultWriteTimeout)
+	b := newResponseBody(w, r, code)
 	for _, p := range parts {
 		if _, err := b.Write(p); err != nil {
 			break // the client has disconnected, or Close returns the error
