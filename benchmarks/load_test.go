@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,8 +32,9 @@ type loadSpec struct {
 
 // clients describes the clients of a load process. Its fields are exported for encoding.
 type clients struct {
-	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, or "frames" for a
-	// frameReader. A suffix such as "+gzip" requests a compression.
+	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, "frames" for a
+	// frameReader, "list" for lists over HTTP/1.1, or "bystander". A suffix such as "+gzip"
+	// requests a compression.
 	Kind string
 	TLS  bool
 	// Streams is the number of HTTP/2 watches on one connection.
@@ -45,11 +47,15 @@ type clients struct {
 	// ("n-0", "n-1" and so on), and all other watches select the namespace "quiet". If Quiet is
 	// zero, every watch covers all namespaces.
 	Quiet int
+	// Initial makes every watch request the initial events of all objects.
+	Initial bool
 }
 
 // query returns the query of the watch with the given number.
 func (c clients) query(number int) string {
 	switch {
+	case c.Initial:
+		return "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 	case c.Quiet == 0:
 		return benchQuery
 	case number%c.Quiet == 0:
@@ -137,6 +143,9 @@ func serveLoad(spec string) error {
 	if err := json.Unmarshal([]byte(spec), &l); err != nil {
 		return err
 	}
+	if l.Clients.Kind == "bystander" {
+		return l.serveBystander()
+	}
 	c := newCounter()
 	if err := l.openAll(c); err != nil {
 		return err
@@ -197,49 +206,59 @@ func (c *counter) drain(r io.Reader) {
 	}
 }
 
-// requests holds, by kind, the requests of clients that have a connection for each watch. Clients
-// of all other kinds use HTTP/2.
+// requests holds, by kind, the headers of clients that have a connection for each watch. Clients of
+// all other kinds use HTTP/2.
 var requests = map[string]string{
-	"tcp":       "\r\n\r\n",
-	"chunked":   "GET /?" + benchQuery + " HTTP/1.1\r\nHost: bench\r\n\r\n",
-	"websocket": "GET /?" + benchQuery + " HTTP/1.1\r\nHost: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+	"tcp":       "", // not HTTP
+	"chunked":   "Host: bench\r\n",
+	"websocket": "Host: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
 }
 
 const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
-// requestOf returns the request that clients of the kind send. The request is empty for HTTP/2. If
-// the kind names a coding, as in "chunked+gzip", requestOf also returns the header that requests
-// this coding.
-func requestOf(kind string) (request, name, value string) {
-	kind, coding, compressed := strings.Cut(kind, "+")
-	request, name, value = requests[kind], "Accept-Encoding", coding
+// request returns the request that c sends. The request is empty for HTTP/2. If the kind names a
+// coding, as in "chunked+gzip", request also returns the header that requests this coding.
+func (c clients) request() (request, name, value string) {
+	kind, coding, compressed := strings.Cut(c.Kind, "+")
+	headers, ok := requests[kind]
+	name, value = "Accept-Encoding", coding
 	if kind == "websocket" {
 		name, value = "Sec-WebSocket-Extensions", "permessage-deflate"
 	}
-	if !compressed {
-		return request, "", ""
+	switch {
+	case !compressed:
+		name, value = "", ""
+	case ok:
+		headers += name + ": " + value + "\r\n"
 	}
-	if request != "" {
-		request = strings.TrimSuffix(request, "\r\n") + name + ": " + value + "\r\n\r\n"
+	switch {
+	case !ok:
+		return "", name, value
+	case kind == "tcp":
+		return "\r\n\r\n", "", ""
 	}
-	return request, name, value
+	return "GET /?" + c.query(0) + " HTTP/1.1\r\n" + headers + "\r\n", name, value
 }
 
 // openAll opens all watches. Each call of open opens all watches of one connection.
 func (l loadSpec) openAll(c *counter) error {
-	request, name, value := requestOf(l.Clients.Kind)
-	perConn := 1
+	request, name, value := l.Clients.request()
+	perConn, atOnce := 1, 64
 	open := func(int) error { return l.openRaw(request, c) }
 	if request == "" {
 		perConn = l.Clients.Streams
 		open = func(int) error { return l.openHTTP2(name, value, c) }
-		if l.Clients.Kind == "frames" {
-			open = func(number int) error { return l.openFrames(number*perConn, c) }
-		}
+	}
+	switch kind, _, _ := strings.Cut(l.Clients.Kind, "+"); kind {
+	case "frames":
+		open = func(number int) error { return l.openFrames(number*perConn, c) }
+	case "list":
+		atOnce = l.Watchers
+		open = func(int) error { return l.openList(name, value, c) }
 	}
 	var group sync.WaitGroup
 	errs := make(chan error, l.Watchers)
-	slots := make(chan struct{}, 64)
+	slots := make(chan struct{}, atOnce)
 	for number := range l.Watchers / perConn {
 		slots <- struct{}{}
 		group.Go(func() {
@@ -285,9 +304,35 @@ func (l loadSpec) openRaw(request string, c *counter) error {
 			break
 		}
 	}
-	// drain can read from conn instead of r. The buffer of r is empty, because the server flushes
-	// the headers before it sends events.
-	go c.drain(conn)
+	go c.drain(r) // r may have buffered events; it reads large pieces directly from conn
+	return nil
+}
+
+// openList requests a list over a connection of its own, and counts it when it is complete.
+func (l loadSpec) openList(name, value string, c *counter) error {
+	req, err := http.NewRequest(http.MethodGet, "http://"+l.Addr+"/", nil)
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		req.Header.Set(name, value)
+	}
+	t := &http.Transport{DisableCompression: true}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	go func() {
+		defer resp.Body.Close()
+		// io.Discard alone would read pieces of 8 KiB.
+		discard := struct{ io.Writer }{io.Discard}
+		if _, err := io.CopyBuffer(discard, resp.Body, make([]byte, 64<<10)); err == nil {
+			c.add(1)
+		}
+	}()
 	return nil
 }
 
@@ -302,7 +347,7 @@ func (l loadSpec) openHTTP2(name, value string, c *counter) error {
 	t.Protocols.SetHTTP2(l.Clients.TLS)
 	t.Protocols.SetUnencryptedHTTP2(!l.Clients.TLS)
 	for range l.Clients.Streams {
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+"/?"+benchQuery, nil)
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+"/?"+l.Clients.query(0), nil)
 		if err != nil {
 			return err
 		}

@@ -73,17 +73,18 @@ type healthyReader struct {
 func newHealthyReader(tb testing.TB, c variant, stalled int) *healthyReader {
 	h := &healthyReader{TB: tb, publisher: c.serve(tb), buf: make([]byte, 64<<10)}
 	for range stalled {
-		h.dial(requests[c.clients.Kind])
+		h.dial(c.clients)
 	}
 	// Fill the buffers of the stalled clients before measuring.
 	for range 5000 * min(stalled, 1) {
 		h.Publish()
 	}
-	h.conn = h.dial(requests[c.clients.Kind])
+	h.conn = h.dial(c.clients)
 	return h
 }
 
-func (h *healthyReader) dial(request string) net.Conn {
+func (h *healthyReader) dial(c clients) net.Conn {
+	request, _, _ := c.request()
 	conn, err := net.Dial("tcp", h.Addr())
 	if err != nil {
 		h.Fatal(err)

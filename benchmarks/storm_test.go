@@ -1,0 +1,150 @@
+package benchmarks
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/crudserver"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+	"github.com/listwatch/listwatch/transport/websocket"
+	"github.com/listwatch/listwatch/transport/websocket/gorilla"
+	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// stormClients is the number of clients of each storm.
+var stormClients = flag.Int("stormclients", 1000, "the number of `clients` in BenchmarkStorm")
+
+const (
+	stormObjects = 20_000
+	stormSize    = 2200
+)
+
+// A stormVariant is a storm: many clients that request the same state at the same time.
+type stormVariant struct {
+	name      string
+	clients   clients
+	transport transport.Server
+	config    h2.Config
+	// deliveries is the number of marks that each client waits for.
+	deliveries int
+	// share divides the number of clients.
+	share int
+}
+
+// storms returns storms of watches over each transport, and of lists. Each HTTP/2 client has a
+// connection of its own and a window of 16 MiB.
+func storms() []stormVariant {
+	watches := func(name, kind string, t transport.Server) stormVariant {
+		c := clients{Kind: kind, Streams: 1, Refresh: 1 << 20, Initial: true}
+		return stormVariant{name: "watch/" + name, clients: c, transport: t, deliveries: stormObjects, share: 1}
+	}
+	lists := func(kind string, share int) stormVariant {
+		c := clients{Kind: kind, Streams: 1}
+		return stormVariant{name: kind, clients: c, transport: chunked.Server{}, deliveries: 1, share: share}
+	}
+	standard := watches("h2-nethttp", "frames", h2.Server{})
+	standard.config.NetHTTP = true
+	return []stormVariant{
+		watches("chunked", "chunked", chunked.Server{}),
+		watches("chunked-standard", "chunked", chunked.Server{DisableHijack: true}),
+		watches("websocket", "websocket", &websocket.Server{}),
+		watches("websocket-gorilla", "websocket", &gorilla.Server{}),
+		watches("websocket-nhooyr", "websocket", &nhooyr.Server{}),
+		watches("h2", "frames", h2.Server{}),
+		standard,
+		lists("list", 1),
+		lists("list+gzip", 5),
+	}
+}
+
+// BenchmarkStorm measures what a storm costs, and how it delays a client that has nothing to do
+// with it. That client runs in a process of its own. It writes 100 small objects a second, and
+// watches their namespace. "watch" is the time from the start of a write until the watch has its
+// event.
+func BenchmarkStorm(b *testing.B) {
+	for _, v := range storms() {
+		b.Run(v.name, func(b *testing.B) {
+			addr := startStormServer(b, v.transport, v.config)
+			for b.Loop() {
+				benchmarkStorm(b, v, addr)
+			}
+		})
+	}
+}
+
+func benchmarkStorm(b *testing.B, v stormVariant, addr string) {
+	count := max(1, *stormClients/v.share)
+	bystander := startLoad(b, clients{Kind: "bystander"}, addr, 1)
+	before, start := readUsage(b), time.Now()
+	l := startLoad(b, v.clients, addr, count)
+	l.wait(v.deliveries)
+	took, used := time.Since(start), readUsage(b).minus(before)
+	seen := bystander.observed()
+	objects := float64(count * stormObjects)
+	b.ReportMetric(took.Seconds(), "s/storm")
+	b.ReportMetric(used.cpu.Seconds(), "cpu-s/storm")
+	b.ReportMetric(float64(used.cpu.Nanoseconds())/objects, "cpu-ns/object")
+	b.ReportMetric(ms(seen.WatchP50), "watch-p50-ms")
+	b.ReportMetric(ms(seen.WatchP99), "watch-p99-ms")
+	b.ReportMetric(ms(seen.WriteP99), "write-p99-ms")
+	b.ReportMetric(float64(seen.Refused), "refused-writes")
+	b.ReportMetric(float64(seen.Events), "events")
+	b.ReportMetric(residentBytes()/(1<<20), "rss-MiB")
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// startStormServer returns the address of a server with the objects of a storm.
+func startStormServer(b *testing.B, t transport.Server, config h2.Config) (addr string) {
+	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	each(stormObjects, func(i int) error {
+		_, err := c.Create(b.Context(), stormObject(fmt.Sprintf("thing-%05d", i), i))
+		return err
+	}, b.Error)
+	ws := &watchserver.Server{Transports: []transport.Server{t, chunked.Server{}}}
+	ws.Timing.Heartbeat = -1 // the clients do not answer pings
+	hs := &http.Server{Handler: &crudserver.Handler{Collection: c, Server: ws}}
+	h2.Configure(hs, config)
+	l := listen(b, false)
+	go hs.Serve(l)
+	b.Cleanup(func() { hs.Close() })
+	return l.Addr().String()
+}
+
+// stormObject returns an object of about stormSize bytes, which gzip reduces to a quarter.
+func stormObject(name string, i int) []byte {
+	words := []string{"container", "image", "resources", "limits", "memory", "volume", "mount", "status", "condition", "probe"}
+	from := rand.New(rand.NewPCG(uint64(i), 1))
+	data := fmt.Appendf(nil, `{"metadata":{"namespace":"storm","name":%q},"data":"%c`, name, mark)
+	for len(data) < stormSize-220 {
+		data = fmt.Appendf(data, " %s-%d", words[from.IntN(len(words))], from.IntN(10_000))
+	}
+	return append(data, `"}`...)
+}
+
+// observed ends a bystander and returns what it has observed.
+func (l *load) observed() (o observation) {
+	l.Helper()
+	fmt.Fprintln(l.in, "end")
+	line, err := l.out.ReadString('\n')
+	if err == nil {
+		err = json.Unmarshal([]byte(line), &o)
+	}
+	if err != nil || o.Err != "" {
+		l.Fatalf("the bystander failed: %v %s", err, o.Err)
+	}
+	return o
+}
