@@ -141,7 +141,7 @@ type Stream struct {
 type Sender interface {
 	// Send writes and flushes frames in order, in one write if possible. It may overwrite the
 	// slice, but does not modify the frames. The frames must not change afterwards: in a function
-	// passed to Scheduler.Go, Send keeps the bytes that it cannot write yet. After an error the
+	// passed to a Scheduler, Send keeps the bytes that it cannot write yet. After an error the
 	// stream is broken, and only Close(Abort) is useful. The error wraps [os.ErrDeadlineExceeded]
 	// if the peer accepted no byte within the write timeout.
 	Send(frames [][]byte) error
@@ -156,8 +156,12 @@ type Scheduler interface {
 	Sender
 	// Go runs f on another goroutine as soon as Send can make progress, or the stream is done. f
 	// should call Send about once and use Go again for more, so that other streams can send in
-	// between.
+	// between. f must not block.
 	Go(f func())
+	// Run runs f on the goroutine of the caller. Within f, Send behaves as in a function passed to
+	// Go. It is for work that must not delay the other streams of the connection: a function passed
+	// to Go starts a goroutine that calls Run. Go must not be called in between, except in f.
+	Run(f func())
 }
 
 // An End determines how a server ends a stream.

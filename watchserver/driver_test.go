@@ -93,6 +93,8 @@ type sendCounter struct {
 	*steps
 }
 
+func (c sendCounter) Run(f func()) { f() }
+
 func (c sendCounter) Go(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,6 +119,7 @@ func (s *steps) step() (ran, sent int) {
 	for _, f := range run {
 		f()
 	}
+	synctest.Wait() // for the streams that are behind
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(run), s.sends

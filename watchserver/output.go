@@ -122,7 +122,7 @@ func (s *stream) flush(b *batch) error {
 		start = s.server.timers.Now()
 	}
 	s.writingSince.Store(int64(start))
-	err := s.sender.Send(b.frames)
+	err := s.send(b.frames)
 	s.writingSince.Store(0)
 	s.events.Add(int64(b.count))
 	s.bytes.Add(int64(b.bytes))

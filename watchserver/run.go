@@ -14,10 +14,14 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// drive takes steps until nothing is pending or due.
+// drive takes steps until nothing is pending or due, or the stream is behind.
 func (s *stream) drive() {
 	growStack(0)
 	for s.advance() {
+		if s.behind {
+			s.schedule()
+			return
+		}
 	}
 }
 
@@ -27,6 +31,35 @@ func (s *stream) driveScheduled() {
 	if s.advance() {
 		s.schedule()
 	}
+}
+
+// awaitTurn makes the driver take a step at its turn. Few streams that are behind get a turn at the
+// same time, so that a stream with a new event, and any other request, finds a free processor
+// however many streams send their initial events. A turn ends before the first write of its step,
+// which may block.
+func (s *stream) awaitTurn() {
+	s.server.entrance().Turns().Go(s.origin.Value().request.Client, func() {
+		s.inTurn = true
+		if t := s.scheduler(); t != nil {
+			t.Run(s.driveFunc)
+			return
+		}
+		s.driveFunc()
+	})
+}
+
+// endTurn ends the turn of the step, if it has one.
+func (s *stream) endTurn() {
+	if s.inTurn {
+		s.inTurn = false
+		s.server.entrance().Turns().End()
+	}
+}
+
+// send ends the turn of the step, and sends frames.
+func (s *stream) send(frames [][]byte) error {
+	s.endTurn()
+	return s.sender.Send(frames)
 }
 
 // growStack makes the stack large enough for a write. A driver often begins with the smallest
@@ -76,6 +109,7 @@ func (s *stream) start(out *transport.Stream) {
 func (s *stream) advance() (more bool) {
 	defer func() {
 		if p := recover(); p != nil {
+			s.endTurn()
 			s.logPanic(p)
 			s.end(s.reportPanic(), errInternal())
 			more = false
@@ -91,13 +125,16 @@ func (s *stream) advance() (more bool) {
 	if err == nil {
 		wakeAt, err = s.step(now)
 	}
+	s.endTurn()
 	switch {
 	case err != nil:
 		s.end(endFor(err), err)
 		return false
 	case wakeAt == now:
+		s.behind = true
 		return true
 	}
+	s.behind = false
 	s.arm(wakeAt, now)
 	return !s.state.CompareAndSwap(driverRunning, driverIdle)
 }
@@ -112,7 +149,7 @@ func (s *stream) open() error {
 		t.Opened(s.ctx, s.describe())
 	}
 	if opening := s.encoder.Opening(); len(opening) > 0 {
-		if err := s.sender.Send([][]byte{opening}); err != nil {
+		if err := s.send([][]byte{opening}); err != nil {
 			return &sendError{err}
 		}
 	}
@@ -175,7 +212,7 @@ func (s *stream) reportPanic() (end transport.End) {
 	}
 	s.guard(func() {
 		frame, err := s.encoder.Error(errInternal())
-		if err == nil && s.sender.Send([][]byte{frame}) == nil {
+		if err == nil && s.send([][]byte{frame}) == nil {
 			end = transport.Finished
 		}
 	})

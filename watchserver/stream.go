@@ -106,6 +106,11 @@ type driver struct {
 	ownsConn     bool        // the transport reads the connection; immutable
 
 	// Owned by the driver.
+
+	// behind is true while the stream has initial events, or many other events, to send. Then each
+	// step waits for a turn; see awaitTurn.
+	behind       bool
+	inTurn       bool // the step has a turn
 	started      bool // open was called
 	reportedSync bool // Stream.Progress was called with a version
 }
@@ -153,12 +158,18 @@ func (s *stream) scheduler() transport.Scheduler {
 	return t
 }
 
+// schedule starts the driver. If the stream is behind, the driver starts at its turn.
 func (s *stream) schedule() {
-	if t := s.scheduler(); t != nil {
+	switch t := s.scheduler(); {
+	case t != nil && s.behind:
+		t.Go(s.awaitTurn) // a client that accepts nothing must not get a turn
+	case t != nil:
 		t.Go(s.driveFunc)
-		return
+	case s.behind:
+		s.awaitTurn()
+	default:
+		go s.driveFunc()
 	}
-	go s.driveFunc()
 }
 
 // The errors that step returns for a stream that ended cleanly.

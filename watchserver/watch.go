@@ -155,6 +155,7 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 	now := s.timers.Now()
 	st := &stream{server: s, source: source, opened: now}
 	st.sender, st.ownsConn, st.bookmarks = out.Sender, out.Serve != nil, q.Bookmarks
+	st.behind = q.SendsInitialEvents()
 	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
 	if st.scheduler() != nil {
 		st.driveFunc = st.driveScheduled

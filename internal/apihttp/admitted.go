@@ -261,6 +261,9 @@ type Gate struct {
 	stored   storedMemory
 }
 
+// Turns returns the turns of the requests.
+func (g *Gate) Turns() *budget.Turns { return &g.turns }
+
 // checkStored refuses a write if stored data fills its part of the memory. A delete is always
 // allowed, because it makes room.
 func (g *Gate) checkStored(r *http.Request) error {

@@ -15,9 +15,12 @@ type Turns struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	taken   int
-	waiting map[string][]chan struct{}
+	waiting map[string][]*waiter
 	next    []string // the clients in waiting, in the order of their turns
 }
+
+// A waiter waits for a turn. begin is called when the turn has come. It must not block.
+type waiter struct{ begin func() }
 
 // ClaimKey is the key under which the context of a request has its [Claim].
 type ClaimKey struct{}
@@ -42,45 +45,73 @@ func BeginTurn(ctx context.Context, size int) (end func(), err error) {
 	if !ok || size < Large {
 		return func() {}, nil
 	}
-	if err := c.Turns.begin(ctx, c.Client, max(1, runtime.GOMAXPROCS(0)-1)); err != nil {
+	if err := c.Turns.begin(ctx, c.Client, limit()); err != nil {
 		return nil, err
 	}
-	return c.Turns.end, nil
+	return c.Turns.End, nil
+}
+
+func limit() int { return max(1, runtime.GOMAXPROCS(0)-1) }
+
+// Go runs f on a goroutine of its own when the client gets a turn. f must call End, and until then
+// it must not wait for input, for output, or for another turn.
+func (t *Turns) Go(client string, f func()) {
+	w := &waiter{func() {
+		go func() {
+			runtime.Gosched() // see begin
+			f()
+		}()
+	}}
+	if t.take(client, w, limit()) {
+		w.begin()
+	}
 }
 
 // begin waits until the client gets a turn, or until ctx ends. limit is the number of turns that
-// can be taken at the same time. The caller must call end unless there is an error, which is always
+// can be taken at the same time. The caller must call End unless there is an error, which is always
 // the error of ctx.
 func (t *Turns) begin(ctx context.Context, client string, limit int) error {
-	t.mu.Lock()
-	if t.taken < limit && len(t.next) == 0 {
-		t.taken++
-		t.mu.Unlock()
+	turn := make(chan struct{})
+	w := &waiter{func() { close(turn) }}
+	if t.take(client, w, limit) {
 		return nil
 	}
-	if t.waiting == nil {
-		t.waiting = make(map[string][]chan struct{})
-	}
-	if len(t.waiting[client]) == 0 {
-		t.next = append(t.next, client)
-	}
-	turn := make(chan struct{})
-	t.waiting[client] = append(t.waiting[client], turn)
-	t.mu.Unlock()
 	select {
 	case <-turn:
+		// The runtime runs a goroutine that was just woken before all others. So a chain of turns
+		// would delay other work until the runtime preempts the chain, after 10 ms.
+		runtime.Gosched()
 		return nil
 	case <-ctx.Done():
-		t.leave(client, turn)
+		t.leave(client, w)
 		return ctx.Err()
 	}
 }
 
-// leave ends the wait for the given turn. If the turn has already begun, leave ends the turn.
-func (t *Turns) leave(client string, turn chan struct{}) {
+// take takes a turn for w if one is free. Otherwise it adds w to the queue of the client, and
+// returns false.
+func (t *Turns) take(client string, w *waiter, limit int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.Index(t.waiting[client], turn)
+	if t.taken < limit && len(t.next) == 0 {
+		t.taken++
+		return true
+	}
+	if t.waiting == nil {
+		t.waiting = make(map[string][]*waiter)
+	}
+	if len(t.waiting[client]) == 0 {
+		t.next = append(t.next, client)
+	}
+	t.waiting[client] = append(t.waiting[client], w)
+	return false
+}
+
+// leave ends the wait of w. If its turn has already begun, leave ends the turn.
+func (t *Turns) leave(client string, w *waiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(t.waiting[client], w)
 	if i < 0 {
 		t.pass()
 		return
@@ -91,8 +122,8 @@ func (t *Turns) leave(client string, turn chan struct{}) {
 	}
 }
 
-// end ends a turn.
-func (t *Turns) end() {
+// End ends a turn.
+func (t *Turns) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pass()
@@ -107,7 +138,7 @@ func (t *Turns) pass() {
 	client := t.next[0]
 	t.next = slices.Delete(t.next, 0, 1)
 	queue := t.waiting[client]
-	close(queue[0])
+	queue[0].begin()
 	if len(queue) == 1 {
 		delete(t.waiting, client)
 		return

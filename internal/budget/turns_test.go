@@ -3,7 +3,9 @@ package budget
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -27,14 +29,14 @@ func TestWaitingClientsTakeTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		for range 6 {
-			turns.end()
+			turns.End()
 			synctest.Wait()
 		}
 		if want := []string{"a", "b", "c", "a", "b", "a"}; !slices.Equal(order, want) {
 			t.Errorf("got the order %v, want %v", order, want)
 		}
-		turns.end()
-		turns.end()
+		turns.End()
+		turns.End()
 		if turns.taken != 0 || len(turns.waiting) != 0 || len(turns.next) != 0 {
 			t.Errorf("%+v is left, want nothing", &turns)
 		}
@@ -59,7 +61,7 @@ func TestEndedWaitTakesNoTurn(t *testing.T) {
 				t.Errorf("got %v, want that the context ended", err)
 			}
 		}
-		turns.end()
+		turns.End()
 		if turns.taken != 0 || len(turns.waiting) != 0 || len(turns.next) != 0 {
 			t.Errorf("%+v is left, want nothing", &turns)
 		}
@@ -80,12 +82,38 @@ func TestTurnOfEndedWaitIsPassedOn(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- turns.begin(ctx, "b", 1) }() // ends with ctx or its turn
 		go cancel()
-		turns.end()
+		turns.End()
 		if err := <-ended; err == nil {
-			turns.end()
+			turns.End()
 		}
 		if turns.taken != 0 {
 			t.Fatal("a turn is left, want none")
 		}
 	}
+}
+
+func TestFunctionsWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns Turns
+		var running, ended atomic.Int64
+		finish := make(chan struct{})
+		n := int64(2 * runtime.GOMAXPROCS(0))
+		for range n {
+			turns.Go("a", func() {
+				running.Add(1)
+				<-finish
+				ended.Add(1)
+				turns.End()
+			})
+		}
+		synctest.Wait()
+		if want := int64(max(1, runtime.GOMAXPROCS(0)-1)); running.Load() != want {
+			t.Errorf("%d functions run at once, want %d", running.Load(), want)
+		}
+		close(finish)
+		synctest.Wait()
+		if ended.Load() != n || turns.taken != 0 {
+			t.Errorf("%d functions ended, and %d turns are taken; want %d and 0", ended.Load(), turns.taken, n)
+		}
+	})
 }

@@ -65,6 +65,9 @@ type sender struct{ watch loop.Watch }
 // Go implements [transport.Scheduler].
 func (s sender) Go(f func()) { s.watch.Go(f) }
 
+// Run implements [transport.Scheduler].
+func (s sender) Run(f func()) { s.watch.Run(f) }
+
 // Send implements [transport.Sender].
 func (s sender) Send(frames [][]byte) error {
 	if err := s.watch.Send(frames); err != nil {

@@ -28,8 +28,9 @@ func TuneTCP(conn net.Conn) {
 // connection with other streams.
 type Tunnel interface {
 	net.Conn
-	// Go calls f when the tunnel may send. See transport.Scheduler.
+	// Go calls f when the tunnel may send, and Run calls f at once. See transport.Scheduler.
 	Go(f func())
+	Run(f func())
 	// WriteFrames writes frames, which must never change again. It keeps the frames that the peer
 	// does not accept yet, without copying them. A write fails if it has not finished by the
 	// deadline.

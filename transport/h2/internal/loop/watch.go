@@ -60,9 +60,23 @@ func (w Watch) Go(f func()) {
 	}
 }
 
-// Send sends frames, which must never change again. In a function passed to Go it does not block:
-// it keeps the bytes that cannot be sent yet, and the next function passed to Go is called after
-// they have been sent. Otherwise Send waits. It returns an error if the stream has ended.
+// Run calls f, in which Send behaves as in a function passed to Go.
+func (w Watch) Run(f func()) {
+	c := w.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.st.place != placeNone { // data that did not come from f waits to be sent
+		c.mu.Unlock()
+		f()
+		c.mu.Lock()
+		return
+	}
+	c.step(w.st, f)
+}
+
+// Send sends frames, which must never change again. In a function passed to Go or Run it does not
+// block: it keeps the bytes that cannot be sent yet, and the next function passed to Go is called
+// after they have been sent. Otherwise Send waits. It returns an error if the stream has ended.
 func (w Watch) Send(frames [][]byte) error {
 	w.st.c.mu.Lock()
 	defer w.st.c.mu.Unlock()

@@ -436,3 +436,29 @@ func TestSlowClientsAreNotCutOff(t *testing.T) {
 		})
 	}
 }
+
+func TestSendInRunDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, all, _ := openWatches(t, 1, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
+		w := all[0]
+		w.Run(func() {
+			for range 2 {
+				if err := w.Send([][]byte{make([]byte, 100)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		var mayContinue atomic.Bool
+		w.Go(func() { mayContinue.Store(true) })
+		for _, sent := range []int{10, 200} {
+			for len(p.Data[1]) < sent {
+				p.Read()
+			}
+			synctest.Wait()
+			if mayContinue.Load() != (sent == 200) {
+				t.Errorf("after %d of 200 bytes: Go has called its function: %v", sent, mayContinue.Load())
+			}
+			p.Must(p.Framer.WriteWindowUpdate(1, 1000))
+		}
+	})
+}

@@ -6,7 +6,9 @@ func (c *conn) write() {
 	defer c.mu.Unlock()
 	for !c.dead {
 		if st := c.fill(); st != nil {
-			c.runStep(st)
+			f := st.step
+			st.step = nil
+			c.step(st, f)
 			continue
 		}
 		if c.out.isEmpty() {
@@ -77,10 +79,9 @@ func (c *conn) turn(st *stream) {
 	}
 }
 
-// runStep calls st.step without holding the mutex.
-func (c *conn) runStep(st *stream) {
-	f := st.step
-	st.step, st.place = nil, placeStepping
+// step calls f, a step of st, without holding the mutex. st must not be in a queue.
+func (c *conn) step(st *stream, f func()) {
+	st.place = placeStepping
 	c.mu.Unlock()
 	f()
 	c.mu.Lock()
