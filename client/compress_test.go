@@ -66,14 +66,27 @@ func TestCompressionKeepsEvents(t *testing.T) {
 }
 
 // respondCompressed responds to every list with the given body, compressed by gzip. coding is the
-// Content-Encoding of the response.
+// Content-Encoding of the response, on several lines if it contains "|".
 func respondCompressed(coding, body string) func(int) listResponse {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	io.WriteString(z, body)
 	z.Close()
 	return func(int) listResponse {
-		return listResponse{status: 200, body: b.String(), header: http.Header{"Content-Encoding": {coding}}}
+		return listResponse{status: 200, body: b.String(), header: http.Header{"Content-Encoding": strings.Split(coding, "|")}}
+	}
+}
+
+// Watches have the same rules; see TestOnlyRequestedCodingsAreAccepted in package transport.
+func TestCodingOfAListMustBeRequested(t *testing.T) {
+	for coding, want := range map[string]bool{"gzip": true, "GZip": true, "x-gzip": true, "gzip, gzip": false, "gzip|gzip": false} {
+		r := newRemote()
+		r.Compress = true
+		serveLists(r, respondCompressed(coding, listBodyOf(7, "a")))
+		_, err := r.List(t.Context(), listwatch.Query{})
+		if want != (err == nil) || !want && listwatch.CodeOf(err) != listwatch.Unsupported {
+			t.Errorf("Content-Encoding %q: got error %v, want an error: %v", coding, err, !want)
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/compress"
@@ -180,9 +179,9 @@ func (r *Remote) jsonBody(h http.Header, body io.Reader) (io.Reader, error) {
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
 		return nil, unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
 	}
-	name := strings.ToLower(h.Get("Content-Encoding"))
+	name := compress.CodingOf(h)
 	switch {
-	case name == "" || name == "identity":
+	case name == "":
 		return body, nil
 	case !slices.Contains(r.codings(), name):
 		return nil, unsupportedResponse("the response has Content-Encoding ", name, ", which was not requested")

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -16,7 +15,7 @@ import (
 // codingFor returns the content coding of a response with the headers h, or an empty string
 // if there is none. If r does not accept the coding, it returns an error.
 func (r *Request) codingFor(h http.Header) (string, error) {
-	name := codingOf(h)
+	name := compress.CodingOf(h)
 	if name != "" && !slices.Contains(r.Codings, name) {
 		return "", &listwatch.Error{
 			Code:    listwatch.Unsupported,
@@ -24,18 +23,6 @@ func (r *Request) codingFor(h http.Header) (string, error) {
 		}
 	}
 	return name, nil
-}
-
-// codingOf returns the content codings in h, or an empty string if there are none.
-func codingOf(h http.Header) string {
-	name := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ", "))
-	switch name {
-	case "identity":
-		return ""
-	case "x-gzip":
-		return compress.Gzip
-	}
-	return name
 }
 
 // maxIdleBytes is the maximum size of the decompressed heartbeats and white space between two

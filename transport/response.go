@@ -44,7 +44,7 @@ func ResponseError(resp *http.Response) *listwatch.Error {
 
 // decodedBody returns the body of resp. It decompresses known content codings.
 func decodedBody(resp *http.Response) io.Reader {
-	r, err := compress.NewReader(codingOf(resp.Header), resp.Body)
+	r, err := compress.NewReader(compress.CodingOf(resp.Header), resp.Body)
 	if err != nil {
 		return resp.Body
 	}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"net/http"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -13,6 +15,19 @@ const (
 	Gzip = "gzip"
 	Zstd = "zstd"
 )
+
+// CodingOf returns the content codings in h, the headers of a response, or an empty string if there
+// are none.
+func CodingOf(h http.Header) string {
+	name := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ", "))
+	switch name {
+	case "identity":
+		return ""
+	case "x-gzip": // RFC 9110, section 8.4.1.3
+		return Gzip
+	}
+	return name
+}
 
 // readBuffer is the size of the read buffer of a decoder.
 const readBuffer = 4 << 10
