@@ -172,6 +172,31 @@ func TestAnUnknownRepresentationIsRefused(t *testing.T) {
 	}
 }
 
+func TestWebSocketSkipsFramingsWithoutMessages(t *testing.T) {
+	url := serveNames(t) + "?watch=1"
+	for accept, want := range map[string]string{
+		"text/event-stream;as=Name,application/json":                                `{"type":"ADDED","object":{"kind":`,
+		"text/event-stream;as=Name,application/json;as=Name;q=0.5":                  `{"type":"ADDED","object":{"title":true`,
+		"application/json-seq;drop=metadata.managedFields,application/json;as=Name": `{"type":"ADDED","object":{"title":true`,
+	} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		r.Header = http.Header{
+			"Accept": {accept}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"},
+			"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="},
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame := make([]byte, 4+len(want)) // the header of a frame has two or four bytes
+		n, _ := io.ReadFull(res.Body, frame)
+		res.Body.Close()
+		if res.StatusCode != http.StatusSwitchingProtocols || !strings.Contains(string(frame[:n]), want) {
+			t.Errorf("Accept %s: got %d %q, want 101 %s", accept, res.StatusCode, frame[:n], want)
+		}
+	}
+}
+
 func TestLargeListsAreCompressed(t *testing.T) {
 	flags := memory.New[Flag]()
 	pad := strings.Repeat("x", 200)

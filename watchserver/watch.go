@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
@@ -59,11 +60,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 func (s *Server) open(
 	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request, info Request,
 ) (*stream, *transport.Stream, error) {
-	accept, err := apihttp.AcceptOf(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	representation, accept, err := apihttp.ChooseRepresentation(accept, s.framings(), a.Represent, false)
+	representation, accept, err := a.ChooseStream(s.framings(), httpheader.RequestsWebSocket(r))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,10 +15,7 @@ type BodyForm struct {
 // ChooseBody chooses the form of a response that is a list or one object. If the request accepts
 // nothing that is available, the error has code Unsupported and status 406.
 func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
-	if a.acceptErr != nil {
-		return BodyForm{}, a.acceptErr
-	}
-	representation, accept, err := ChooseRepresentation(a.accept, bodyForms, a.Represent, list)
+	representation, accept, err := a.chooseRepresentation(bodyForms, list, false)
 	if err != nil {
 		return BodyForm{}, err
 	}

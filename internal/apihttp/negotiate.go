@@ -56,24 +56,36 @@ func RequireJSON(accept []framing.MediaRange, err error) error {
 	return err
 }
 
-// ChooseRepresentation returns the representation that accept prefers, without
+// ChooseStream chooses the representation of the objects in a watch. It also returns the ranges
+// that remain for the negotiation of its framing. If messages is true, only framings that have a
+// message form are available.
+func (a *Admitted) ChooseStream(
+	framings *framing.Registry, messages bool,
+) (ListRepresentation, []framing.MediaRange, error) {
+	return a.chooseRepresentation(framings, false, messages)
+}
+
+// chooseRepresentation returns the representation that the request prefers, without
 // metadata.managedFields if the client drops them, and the ranges that remain
 // for the negotiation of its framing. These are the ranges of that representation, without the
-// parameters that request it. If accept prefers the objects themselves or nothing matches,
-// ChooseRepresentation returns nil and accept.
-func ChooseRepresentation(
-	accept []framing.MediaRange, framings *framing.Registry, offer RepresentationFunc, list bool,
+// parameters that request it. If the request prefers the objects themselves or nothing matches,
+// chooseRepresentation returns nil and all ranges.
+func (a *Admitted) chooseRepresentation(
+	framings *framing.Registry, list, messages bool,
 ) (ListRepresentation, []framing.MediaRange, error) {
-	for _, m := range byPreference(accept) {
+	if a.acceptErr != nil {
+		return nil, nil, a.acceptErr
+	}
+	for _, m := range byPreference(a.accept) {
 		plain := withoutRepresentation(m)
-		f, err := framings.Negotiate([]framing.MediaRange{plain}, false)
+		f, err := framings.Negotiate([]framing.MediaRange{plain}, messages)
 		if err != nil {
 			continue
 		}
 		var shape ListRepresentation
 		if len(plain.Params) < len(m.Params) {
-			if offer != nil && f != framing.Framer(cborBody{}) {
-				shape, err = offer(m.Params, list)
+			if a.Represent != nil && f != framing.Framer(cborBody{}) {
+				shape, err = a.Represent(m.Params, list)
 			}
 			if err != nil {
 				return nil, nil, err
@@ -88,9 +100,9 @@ func ChooseRepresentation(
 		if shape == nil {
 			break // the client prefers the objects themselves
 		}
-		return shape, rangesOf(accept, m), nil
+		return shape, rangesOf(a.accept, m), nil
 	}
-	return nil, accept, nil
+	return nil, a.accept, nil
 }
 
 // byPreference sorts ranges by weight, then by the number of wildcards, and otherwise keeps the
