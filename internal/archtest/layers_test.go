@@ -214,6 +214,8 @@ var dependencies = []dependency{
 	{"go.opentelemetry.io", []string{"observe/spans", "examples/middleware"}, "hooks and middleware trace, so that users choose the library"},
 	{"golang.org/x/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
+	{"modernc.org/sqlite", []string{"examples/sqlite"}, "only the example of a table in SQLite needs a driver"},
+	{"github.com/nats-io", []string{"examples/nats/..."}, "only the example of a bucket in NATS needs its client and its server"},
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
 	{
 		"k8s.io/apimachinery",

@@ -91,6 +91,16 @@ var moduleRules = []moduleRule{
 		heavy: []string{"google.golang.org/protobuf"}, // the Prometheus client needs it
 	},
 	{
+		dir:    "examples/nats",
+		ours:   []string{".", "conformance"},
+		others: []string{"github.com/nats-io"},
+	},
+	{
+		dir:    "examples/sqlite",
+		ours:   []string{".", "conformance"},
+		others: []string{"modernc.org/sqlite"},
+	},
+	{
 		dir:    "examples/postgres",
 		ours:   []string{"."},
 		others: []string{"github.com/jackc/pgx"},
@@ -114,7 +124,9 @@ var internalImports = map[string][]string{
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,
+	"examples/nats":       nil,
 	"examples/postgres":   nil,
+	"examples/sqlite":     nil,
 	"interop":             {"internal/ports"},
 	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,

@@ -1,0 +1,172 @@
+// Package flags serves a bucket of NATS' key-value store as a Source.
+//
+// A bucket conflates: it keeps only some values of a key, by default one, so a reader that is slow
+// or was disconnected does not see the values in between. Watchers get the values that the program
+// reads, in order, and always the last one.
+package flags
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// A Source is a bucket as a [listwatch.Source]. Run feeds it. The key NAMESPACE.NAME of the bucket
+// holds the JSON of the object with this namespace and name. Neither may contain a dot. A value
+// that is no such object counts as deleted.
+type Source struct {
+	*watchcache.Cache
+	stream jetstream.Stream
+	prefix string // of the subjects of all keys
+}
+
+var errReplaced = errors.New("the bucket was replaced: start the program again")
+
+// New returns the Source of a bucket. The bucket must not expire values (TTL), because NATS does
+// not report this.
+func New(ctx context.Context, js jetstream.JetStream, bucket string, o watchcache.Options) (*Source, error) {
+	stream, err := js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return nil, err
+	}
+	info := stream.CachedInfo()
+	if info.Config.MaxAge != 0 {
+		return nil, fmt.Errorf("the bucket %s has a TTL: expired values would not be reported as deleted", bucket)
+	}
+	s := &Source{stream: stream, prefix: "$KV." + bucket + "."}
+	o.Newest = s.newest
+	s.Cache = watchcache.New(listwatch.Description{
+		APIVersion: "example.com/v1", Kind: "Flag", Fields: []string{"spec.phase"}, Epoch: epochOf(info),
+	}, o)
+	return s, nil
+}
+
+// epochOf returns another epoch for each bucket that was created under the name. The revisions of a
+// new bucket start at 1. After you restore a backup of a bucket, its revisions go back, too; rename
+// it then.
+func epochOf(info *jetstream.StreamInfo) string { return info.Created.UTC().Format(time.RFC3339Nano) }
+
+// version returns the version of a revision. Versions start at 1, also in an empty bucket.
+func version(revision uint64) listwatch.Version { return listwatch.Version(revision + 1) }
+
+// newest returns the version of the last change that the bucket still has.
+func (s *Source) newest(ctx context.Context) (listwatch.Version, error) {
+	m, err := s.stream.GetLastMsgForSubject(ctx, s.prefix+">")
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return version(0), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return version(m.Sequence), nil
+}
+
+// Run feeds the cache until ctx ends or the bucket is replaced. It retries after failures.
+func (s *Source) Run(ctx context.Context) error {
+	for {
+		err := s.follow(ctx)
+		if ctx.Err() != nil || errors.Is(err, errReplaced) {
+			s.Fail(nil)
+			return cmp.Or(ctx.Err(), err)
+		}
+		log.Printf("flags: %v; trying again", err)
+		<-time.After(200 * time.Millisecond)
+	}
+}
+
+// follow reads the changes after the version of the cache with one consumer, until it fails.
+func (s *Source) follow(ctx context.Context) error {
+	info, err := s.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if epochOf(info) != s.Describe().Epoch || s.Version() > version(info.State.LastSeq) {
+		return errReplaced
+	}
+	consumer, err := s.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{s.prefix + ">"}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq: max(uint64(s.Version()), 1),
+	})
+	if err != nil {
+		return err
+	}
+	if s.Version() == 0 && info.State.Msgs == 0 {
+		if err := s.Replace(nil, version(info.State.LastSeq)); err != nil {
+			return err
+		}
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)() // ends Next
+	return s.read(messages, info.State.LastSeq)
+}
+
+// read applies messages. If the cache has no state yet, the messages up to the revision last are
+// its first state.
+func (s *Source) read(messages jetstream.MessagesContext, last uint64) error {
+	state := map[listwatch.Key]*listwatch.Object{}
+	for {
+		m, err := messages.Next()
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		c := s.change(m, version(meta.Sequence.Stream))
+		switch {
+		case s.Version() != 0:
+			err = s.Apply(c)
+		case meta.NumPending > 0 && meta.Sequence.Stream < last:
+			state[c.Key] = c.Object
+		default:
+			state[c.Key] = c.Object
+			err = s.Replace(objects(state), c.Version)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// objects returns the objects of a state, which has nil for deleted keys.
+func objects(state map[listwatch.Key]*listwatch.Object) (all []*listwatch.Object) {
+	for _, o := range state {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// change converts a message of the bucket. A message with the header KV-Operation is a delete.
+func (s *Source) change(m jetstream.Msg, v listwatch.Version) watchcache.Change {
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(m.Subject(), s.prefix), ".")
+	c := watchcache.Change{Version: v, Key: listwatch.Key{Namespace: namespace, Name: name}}
+	if m.Headers().Get("KV-Operation") != "" {
+		return c
+	}
+	object, err := listwatch.NewObject(m.Data(), v, nil)
+	if err == nil && object.Key != c.Key {
+		err = fmt.Errorf("the object is %s", object.Key)
+	}
+	if err != nil {
+		log.Printf("flags: %s is no object and counts as deleted: %v", m.Subject(), err)
+		return c
+	}
+	c.Object = object
+	return c
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/conformance"
+	"github.com/listwatch/listwatch/examples/nats/flags"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// connect starts a NATS server and returns a connection to it.
+func connect(t *testing.T) jetstream.JetStream {
+	t.Helper()
+	s, err := startServer(t.TempDir(), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// newBucket creates a bucket that keeps the given number of values per key.
+func newBucket(t conformance.T, js jetstream.JetStream, name string, values uint8) jetstream.KeyValue {
+	t.Helper()
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
+		Bucket: name, History: values, Storage: jetstream.MemoryStorage,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
+
+// start returns a Source of a bucket, which reads until the end of the test.
+func start(t conformance.T, js jetstream.JetStream, bucket string, o watchcache.Options) *flags.Source {
+	t.Helper()
+	s, err := flags.New(t.Context(), js, bucket, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) }) // returns the error of ctx
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return s
+}
+
+// A writer writes flags to a bucket.
+type writer struct {
+	kv jetstream.KeyValue
+
+	mu   sync.Mutex
+	uids map[string]string // the uids of the existing flags
+}
+
+// write writes an object, or deletes it if data is nil. It returns the version of the change.
+func (w *writer) write(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := key.Namespace + "." + key.Name
+	if data == nil {
+		delete(w.uids, name)
+		if err := w.kv.Delete(ctx, name); err != nil {
+			return 0, err
+		}
+		status, err := w.kv.Status(ctx)
+		if err != nil {
+			return 0, err
+		}
+		last := status.(*jetstream.KeyValueBucketStatus).StreamInfo().State.LastSeq
+		return listwatch.Version(last + 1), nil
+	}
+	if w.uids[name] == "" {
+		w.uids[name] = fmt.Sprint(rand.Uint64())
+	}
+	object, err := withUID(data, w.uids[name])
+	if err != nil {
+		return 0, err
+	}
+	revision, err := w.kv.Put(ctx, name, object)
+	return listwatch.Version(revision + 1), err
+}
+
+// withUID sets metadata.uid, as the program that writes the flags does.
+func withUID(data []byte, uid string) ([]byte, error) {
+	var members, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(members["metadata"], &metadata); err != nil {
+		return nil, err
+	}
+	var err error
+	if metadata["uid"], err = json.Marshal(uid); err != nil {
+		return nil, err
+	}
+	if members["metadata"], err = listwatch.Encode(metadata); err != nil {
+		return nil, err
+	}
+	return listwatch.Encode(members)
+}
+
+// The suite expects each write as an event, so its bucket must keep them until they are read.
+func TestBucketIsASource(t *testing.T) {
+	js := connect(t)
+	n := 0
+	conformance.TestReadOnlySource(t, func(t conformance.T, historyBytes int64) conformance.ReadOnlySource {
+		n++
+		bucket := fmt.Sprint("flags", n)
+		w := &writer{kv: newBucket(t, js, bucket, jetstream.KeyValueMaxHistory), uids: map[string]string{}}
+		s := start(t, js, bucket, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
+		return conformance.ReadOnlySource{Source: s, Write: w.write, Compact: s.Compact}
+	}, conformance.Exceptions{
+		"resume/server-restart": "the case loses its data: a new bucket has another epoch",
+		"slow/bounded-memory":   "the NATS server of the test keeps the values in the memory of the same process",
+	})
+}
+
+// A bucket with one value per key skips values, but watchers always get the last one.
+func TestWatchersOfConflatedBucketGetLastValues(t *testing.T) {
+	js := connect(t)
+	w := &writer{kv: newBucket(t, js, "flags", 1), uids: map[string]string{}}
+	s := start(t, js, "flags", watchcache.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	watch, err := s.Watch(ctx, listwatch.Query{Bookmarks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	const keys, writes = 5, 2000
+	want := map[string]string{}
+	var last listwatch.Version
+	for n := range writes {
+		key := listwatch.Key{Namespace: "n", Name: fmt.Sprint(rand.IntN(keys))}
+		data := fmt.Appendf(nil, `{"metadata":{"namespace":"n","name":%q},"spec":{"n":%d}}`, key.Name, n)
+		want[key.Name] = fmt.Sprintf(`{"n":%d}`, n)
+		if n%7 == 0 {
+			data = nil
+			delete(want, key.Name)
+		}
+		if last, err = w.write(ctx, key, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]string{}
+	events := 0
+	for e, err := range listwatch.All(ctx, watch) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Type {
+		case listwatch.Added, listwatch.Modified:
+			var o struct{ Spec json.RawMessage }
+			if err := json.Unmarshal(e.Object.Data, &o); err != nil {
+				t.Fatal(err)
+			}
+			got[e.Object.Key.Name] = string(o.Spec)
+			events++
+		case listwatch.Deleted:
+			delete(got, e.Object.Key.Name)
+			events++
+		}
+		if e.Version >= last {
+			break
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	t.Logf("%d of %d writes became events", events, writes)
+}
+
+func TestBucketWithExpiryIsRefused(t *testing.T) {
+	js := connect(t)
+	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "flags", TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := flags.New(t.Context(), js, "flags", watchcache.Options{}); err == nil {
+		t.Error("got no error")
+	}
+}
