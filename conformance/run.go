@@ -79,7 +79,8 @@ type Report struct {
 	Command []string `json:"command,omitempty"`
 	// Outcomes are in the order of [List]. Cases that were not selected are absent.
 	Outcomes []Outcome `json:"outcomes"`
-	// UnmatchedPatterns are the patterns of known failures that match no run.
+	// UnmatchedPatterns are the patterns of known failures that match no run, although the options
+	// select every run that they could match.
 	UnmatchedPatterns []string `json:"unmatchedPatterns,omitempty"`
 	// Robustness is the result of the tests under faults. It is nil if these tests were not run.
 	Robustness *robustness.Result `json:"robustness,omitempty"`
@@ -120,7 +121,8 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 		}
 	}
 	if o.KnownFailures != nil && ctx.Err() == nil {
-		r.UnmatchedPatterns = o.KnownFailures.Unmatched(r.namesWithVerdict())
+		r.UnmatchedPatterns = slices.DeleteFunc(o.KnownFailures.Unmatched(r.namesWithVerdict()),
+			func(p string) bool { return o.deselects(p, target) })
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
@@ -190,11 +192,32 @@ func (o Options) selectedCases() ([]Case, error) {
 		}
 	}
 	return slices.DeleteFunc(all, func(c Case) bool {
-		if o.Subject != "" && c.Side() != o.Subject && c.Side() != harness.Both {
-			return true
-		}
-		return len(o.Run) > 0 && !slices.ContainsFunc(o.Run, func(p string) bool { return Match(casePattern(p), c.ID) })
+		return !o.concerns(c) || len(o.Run) > 0 &&
+			!slices.ContainsFunc(o.Run, func(p string) bool { return Match(casePattern(p), c.ID) })
 	}), nil
+}
+
+// concerns reports whether the rule of c constrains o.Subject.
+func (o Options) concerns(c Case) bool {
+	return o.Subject == "" || c.Side() == o.Subject || c.Side() == harness.Both
+}
+
+// deselects reports whether the pattern of a known failure matches runs that o does not select.
+// Such a pattern is not stale: the known failures of a target can be passed to a run of a few
+// cases.
+func (o Options) deselects(pattern string, target Target) bool {
+	return slices.ContainsFunc(List(), func(c Case) bool {
+		if !o.concerns(c) {
+			return false
+		}
+		names := []string{c.ID}
+		for _, v := range runner.Variants(c, target) {
+			names = append(names, c.ID+"/"+v)
+		}
+		return slices.ContainsFunc(names, func(name string) bool {
+			return Match(pattern, name) && !o.selects(name)
+		})
+	})
 }
 
 // casePattern returns a pattern without its variant.

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,22 @@ func TestKnownFailuresMustFailAndHaveReasons(t *testing.T) {
 			!strings.Contains(err.Error(), "line") {
 			t.Errorf("%q: got %v, want an error of code Invalid with the line", bad, err)
 		}
+	}
+}
+
+// The known failures of a target can be passed to a run of a few of its cases.
+func TestKnownFailuresOutsideTheRunAreIgnored(t *testing.T) {
+	known, err := conformance.ParseKnownFailures(strings.NewReader(
+		"select/bad-syntax/h1 # a case that is not selected\nselect/field-name/h2 # a variant that is not selected\n" +
+			"select/field-name/h9 # no such variant\nresume/storm # no such case\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := conformance.Execute(t.Context(), ownServer(),
+		conformance.Options{Run: []string{"select/field-name/h1"}, KnownFailures: known}, nil)
+	if want := []string{"select/field-name/h9", "resume/storm"}; err != nil ||
+		!slices.Equal(r.UnmatchedPatterns, want) {
+		t.Errorf("got %q, %v; want %q", r.UnmatchedPatterns, err, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
@@ -62,10 +63,46 @@ func TestRunEndsWhenTheCommandExits(t *testing.T) {
 	_ = p.Close()
 }
 
+// infinityAdapter is a client that writes an event that is not JSON.
+const infinityAdapter = `echo '{"can":["h1"]}'; while read -r line; do
+	id=$(echo "$line" | sed -n 's/.*"watch":{"id":\([0-9]*\).*/\1/p')
+	[ -z "$id" ] || printf '{"id":%s,"status":200,"headers":{}}\n{"id":%s,"event":{"x":Infinity}}\n' "$id" "$id"
+done`
+
+func TestInvalidLineFailsOnlyItsCase(t *testing.T) {
+	p, err := adapters.ExecClient(t.Context(), infinityAdapter, os.Stderr, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Target.Variants = []string{"h1"}
+	r, err := conformance.Execute(t.Context(), p.Target, conformance.Options{
+		Subject: harness.Client, Run: []string{"event/recreate", "event/unknown-type", "limit/json-depth"},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Unfinished != "" || len(r.Outcomes) != 3 {
+		t.Errorf("got %d outcomes, unfinished %q; want three and a complete run", len(r.Outcomes), r.Unfinished)
+	}
+	for _, o := range r.Outcomes {
+		shown := strings.Contains(strings.Join(o.Messages, "\n"), `"event":{"x":Infinity}}`)
+		if o.ID == "event/unknown-type" {
+			if o.Verdict != runner.Skip { // it needs a client that resumes
+				t.Errorf("%s: got %s, want skip", o.Name(), o.Verdict)
+			}
+		} else if o.Verdict != runner.Fail || !shown {
+			t.Errorf("%s: got %s: %q, want a failure that shows the line", o.Name(), o.Verdict, o.Messages)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestInvalidCommandIsRefused(t *testing.T) {
 	for command, want := range map[string]string{
 		"exit 3":             "it exited before it wrote its first line",
-		"echo hello; read x": "invalid character",
+		"echo hello; read x": "not JSON (invalid character 'h' looking for beginning of value): hello",
 		`echo '{"url":"http://127.0.0.1:1/","kind":"Thing"}'; read x`: "cannot be tested",
 		`echo '{"url":"http://127.0.0.1:1/"}'; read x`:                "kind",
 	} {
@@ -103,14 +140,11 @@ func TestExecClientsInOtherLanguages(t *testing.T) {
 			}
 			defer p.Close()
 			p.Target.Variants = []string{"h1"}
-			o := conformance.Options{
-				Subject: harness.Client, Run: []string{"framing", "event", "resume", "unicode"},
-				Skip: []string{"event/latency", "resume/list-then-watch"},
-			}
+			o := conformance.Options{Subject: harness.Client}
 			if o.KnownFailures, err = conformance.ParseKnownFailures(known); err != nil {
 				t.Fatal(err)
 			}
-			if n := countPasses(t, p.Target, o); n < 10 {
+			if n := countPasses(t, p.Target, o); n < 25 {
 				t.Errorf("only %d runs passed", n)
 			}
 		})

@@ -77,6 +77,7 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 		reference.Interceptors{TransportClient: c.transportClient, Client: c.source})}
 	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
 	p.Target.Ping = func(context.Context) error { return h.failure() }
+	p.Target.AdapterError = h.takeInvalid
 	for _, variant := range harness.Variants() {
 		if slices.Contains(hello.Can, harness.TransportOf(variant)) {
 			p.Target.Variants = append(p.Target.Variants, variant)

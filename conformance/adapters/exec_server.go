@@ -103,6 +103,7 @@ func (e *execServer) prepare(ctx context.Context, t *harness.Target) error {
 	if err != nil {
 		return err
 	}
+	t.AdapterError = e.takeInvalid
 	t.Ping = func(ctx context.Context) error {
 		if err := e.failure(); err != nil {
 			return err

@@ -2,6 +2,7 @@ package adapters
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,7 +23,7 @@ import (
 type hookProcess struct {
 	// Immutable after construction.
 	command *exec.Cmd
-	replies *json.Decoder
+	replies *bufio.Reader
 	done    chan struct{} // closed when no more replies can arrive
 
 	sendMu sync.Mutex
@@ -30,7 +33,8 @@ type hookProcess struct {
 	// Guarded by mu.
 	lastID   int
 	handlers map[int]func(line json.RawMessage)
-	err      error // the reason why no more replies can arrive
+	invalid  []error // lines that are not JSON, since the last call of takeInvalid
+	err      error   // the reason why no more replies can arrive
 }
 
 // startTimeout limits the time until a command writes its first line. It is long because the
@@ -52,14 +56,14 @@ func startHook(ctx context.Context, command string, notes io.Writer, hello any) 
 	if err != nil {
 		return nil, err
 	}
-	h.stdin, h.replies = in, json.NewDecoder(bufio.NewReaderSize(out, 64<<10))
+	h.stdin, h.replies = in, bufio.NewReaderSize(out, 64<<10)
 	if err := h.command.Start(); err != nil {
 		return nil, untestable(fmt.Sprintf("command %q", command), err)
 	}
 	started := make(chan error, 1)
 	go func() {
 		defer close(h.done)
-		err := h.replies.Decode(hello)
+		err := h.readHello(hello)
 		started <- err
 		if err == nil {
 			h.readReplies()
@@ -83,18 +87,43 @@ func startHook(ctx context.Context, command string, notes io.Writer, hello any) 
 	return nil, untestable(fmt.Sprintf("command %q", command), &listwatch.Error{Code: listwatch.Unavailable, Err: err})
 }
 
-// readReplies passes each reply to its handler.
+func (h *hookProcess) readHello(hello any) error {
+	line, err := h.readLine()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(line, hello); err != nil {
+		return invalidLine(line, err)
+	}
+	return nil
+}
+
+// readLine returns the next line that is not empty.
+func (h *hookProcess) readLine() (json.RawMessage, error) {
+	for {
+		line, err := h.replies.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readReplies passes each reply to its handler. A line that is not JSON fails the case that runs,
+// and the watch or the request that the line names.
 func (h *hookProcess) readReplies() {
 	for {
-		var line json.RawMessage
-		var target struct{ ID int }
-		err := h.replies.Decode(&line)
-		if err == nil {
-			err = json.Unmarshal(line, &target)
-		}
+		line, err := h.readLine()
 		if err != nil {
 			h.setError(err)
 			return
+		}
+		var target struct{ ID int }
+		if err := json.Unmarshal(line, &target); err != nil {
+			line = h.reject(line, err)
+			_ = json.Unmarshal(line, &target) // reject has made it valid
 		}
 		h.mu.Lock()
 		handle := h.handlers[target.ID]
@@ -103,6 +132,45 @@ func (h *hookProcess) readReplies() {
 			handle(line)
 		}
 	}
+}
+
+// idInLine finds the ID in a line that is not JSON.
+var idInLine = regexp.MustCompile(`"id"\s*:\s*(\d{1,9})`)
+
+// reject records that line is invalid because of err. It returns a reply that reports this to the
+// handler of the request that the line belongs to.
+func (h *hookProcess) reject(line []byte, err error) json.RawMessage {
+	err = invalidLine(line, err)
+	h.mu.Lock()
+	h.invalid = append(h.invalid, err)
+	h.mu.Unlock()
+	reply := struct {
+		ID    int    `json:"id"`
+		Error string `json:"error"`
+	}{Error: err.Error()}
+	if id := idInLine.FindSubmatch(line); id != nil {
+		reply.ID, _ = strconv.Atoi(string(id[1])) // at most nine digits
+	}
+	text, _ := json.Marshal(reply) // an integer and a string
+	return text
+}
+
+// invalidLine returns the error of a line that is not JSON. It shows the line.
+func invalidLine(line []byte, err error) error {
+	const limit = 300
+	if len(line) <= limit {
+		return fmt.Errorf("the command wrote a line that is not JSON (%w): %s", err, line)
+	}
+	return fmt.Errorf("the command wrote a line of %d bytes that is not JSON (%w): %s...", len(line), err, line[:limit])
+}
+
+// takeInvalid returns the errors of the invalid lines since its last call.
+func (h *hookProcess) takeInvalid() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := errors.Join(h.invalid...)
+	h.invalid = nil
+	return err
 }
 
 func (h *hookProcess) setError(err error) {
@@ -171,12 +239,12 @@ func (h *hookProcess) request(ctx context.Context, newRequest func(id int) any, 
 	}
 	select {
 	case line := <-reply:
-		var failed struct{ Error string }
+		var failed struct{ Error, Code string }
 		if err := json.Unmarshal(line, &failed); err != nil {
 			return fmt.Errorf("reply %s: %w", line, err)
 		}
 		if failed.Error != "" {
-			return errors.New(failed.Error)
+			return &listwatch.Error{Code: requestCodes[failed.Code], Message: failed.Error}
 		}
 		return json.Unmarshal(line, v)
 	case <-h.done:
@@ -185,6 +253,10 @@ func (h *hookProcess) request(ctx context.Context, newRequest func(id int) any, 
 		return context.Cause(ctx)
 	}
 }
+
+// requestCodes holds the codes of failed requests that some cases permit. Any other code is
+// Unknown.
+var requestCodes = map[string]listwatch.Code{"NotFound": listwatch.NotFound, "Conflict": listwatch.Conflict}
 
 // stopTimeout limits the time until a command exits.
 const stopTimeout = 5 * time.Second

@@ -17,6 +17,19 @@ func SendPieces(payloads ...string) Step {
 	}
 }
 
+// SendEvents returns a step that sends each event with the newline that follows it in the JSON
+// framing. A WebSocket message has none.
+func SendEvents(events ...string) Step {
+	return func(p *ScriptedServer) {
+		for _, event := range events {
+			if p.Transport != "ws" {
+				event += "\n"
+			}
+			p.Send(event)
+		}
+	}
+}
+
 // SendBytes returns a step for HTTP/1.1 and WebSocket that writes each string to the
 // connection.
 func SendBytes(bytes ...string) Step {

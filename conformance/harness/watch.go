@@ -109,7 +109,7 @@ func (w *Watch) Receive() (framing.WatchEvent, error) {
 // describeReceived returns the result of Receive as text for the timeline.
 func (i *Instance) describeReceived(w framing.WatchEvent, err error) string {
 	if err != nil {
-		return fmt.Sprintf("the watch ended: %v", err)
+		return "the watch ended: " + GotError(err)
 	}
 	if e, err := w.Event(); err == nil {
 		return fmt.Sprintf("received %s at version %d", EventLine(i.InCaseNamespace(e)), e.Version)
@@ -131,7 +131,7 @@ func (w *Watch) expect(what string) listwatch.Event {
 		w.Fatalf("got no event within %v, want %s", w.Patience(), what)
 	}
 	if err != nil {
-		w.Fatalf("got %v, want %s", err, what)
+		w.Fatalf("got %s, want %s", GotError(err), what)
 	}
 	e, err := event.Event()
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *Watch) WantError(code listwatch.Code) *listwatch.Error {
 	w.Helper()
 	event, err := w.Receive()
 	if err != nil {
-		w.Fatalf("got %v, want an ERROR event", err)
+		w.Fatalf("got %s, want an ERROR event", GotError(err))
 	}
 	_, err = event.Event()
 	if e := listwatch.AsError(err); event.Type != framing.TypeError || !errors.Is(err, code) || !e.Remote {
@@ -196,7 +196,7 @@ func (w *Watch) WantError(code listwatch.Code) *listwatch.Error {
 func (w *Watch) WantEnd() {
 	w.Helper()
 	if event, err := w.Receive(); err != io.EOF {
-		w.Fatalf("got %s %s, %v; want a clean end", event.Type, event.Object, err)
+		w.Fatalf("got %s, want a clean end", GotRaw(event, err))
 	}
 }
 
@@ -256,7 +256,12 @@ func (e *Env) DialIn(f framing.Framer, query string) *Watch {
 	return e.DialRequest(query, transport.Request{Framings: []framing.Framer{f}})
 }
 
-// TryDialIn is like DialIn but returns the error, so that any goroutine may call it.
+// TryDialIn is like DialIn but returns the error, so that any goroutine may call it. If the client
+// under test does not support f, the error is a [MissingAbility]: a case with several framings then
+// continues with the next one.
 func (e *Env) TryDialIn(f framing.Framer, query string) (*Watch, error) {
+	if skipper, ok := e.Client.(*unsupportedSkipper); ok {
+		e = e.WithRoute(&Route{e.Instance, skipper.Client})
+	}
 	return e.TryDial(query, transport.Request{Framings: []framing.Framer{f}})
 }

@@ -94,8 +94,10 @@ func executeOn(ctx context.Context, c harness.Case, target harness.Target, varia
 	select {
 	case <-r.done:
 	case <-ctx.Done():
+		failOnAdapterError(r, target) // an abandoned recorder ignores it
 		r.abandon(context.Cause(ctx))
 	}
+	failOnAdapterError(r, target)
 	o.Seconds = time.Since(start).Seconds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,6 +125,16 @@ func executeOn(ctx context.Context, c harness.Case, target harness.Target, varia
 		if v := o.Verdict; v == Pass || v == Info {
 			o.Timeline = o.Timeline[max(0, len(o.Timeline)-passedTimelineLines):]
 		}
+	}
+}
+
+// failOnAdapterError reports the errors of the target's adapter as a failure.
+func failOnAdapterError(r *recorder, target harness.Target) {
+	if target.AdapterError == nil {
+		return
+	}
+	if err := target.AdapterError(); err != nil {
+		r.Error(err)
 	}
 }
 

@@ -40,10 +40,10 @@ func TestJavaScriptClientConformsInBrowser(t *testing.T) {
 	checkJavaScriptClient(t, nodePath(t)+" ../../js/test/conformance/chromium.js", conformance.Options{Skip: []string{
 		// Browsers drop the received bytes that a page has not read when the connection is reset.
 		"framing/truncated-final",
-		// The case permits ten redirects and no credentials at another host. Browsers follow 20
-		// redirects and let no page set Cookie. For the other headers they rely on CORS, which is
-		// disabled here.
+		// Browsers follow 20 redirects instead of ten, and let no page set Cookie.
 		"limit/redirect",
+		// Browsers rely on CORS, which is disabled here.
+		"limit/redirect-headers",
 	}})
 }
 

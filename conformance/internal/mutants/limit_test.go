@@ -89,6 +89,12 @@ var limitMutants = []mutant{
 	{
 		Name: "client-sends-credentials-to-other-hosts", Breaks: []string{"limit/redirect"},
 		Defect: defect{TransportClient: onClientConns(func(c *alteredConn) {
+			c.OnWrite = replace("Accept: ", "Cookie: a=b\r\nAccept: ")
+		})},
+	},
+	{
+		Name: "client-sends-its-headers-to-other-hosts", Breaks: []string{"limit/redirect-headers"},
+		Defect: defect{TransportClient: onClientConns(func(c *alteredConn) {
 			c.OnWrite = replace("Accept: ", "X-Private: c\r\nAccept: ")
 		})},
 	},

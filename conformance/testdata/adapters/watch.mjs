@@ -8,7 +8,8 @@ const reply = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 const requests = new Map();
 
 // splitter calls found with every JSON object of a stream, however it is split into chunks and lines.
-function splitter(found) {
+function splitter(limit, found) {
+  const maxDepth = 1000;
   let text = "", at = 0, depth = 0, quoted = false;
   return (chunk) => {
     for (text += chunk; at < text.length; at++) {
@@ -19,31 +20,54 @@ function splitter(found) {
       } else if (c === '"') quoted = true;
       else if (c === "{" || c === "[") depth++;
       else if ((c === "}" || c === "]") && --depth === 0) {
+        if (at >= limit) break;
         found(JSON.parse(text.slice(0, at + 1)));
         [text, at] = [text.slice(at + 1), -1];
       }
+      if (depth > maxDepth) throw new Error("an event is nested too deeply");
     }
+    if (text.length > limit) throw new Error(`an event has more than ${limit} characters`);
     return text.trim() === "";
   };
 }
 
-function watch({ id, url, headers }) {
+// get follows redirects, without the headers if they lead to another server.
+function get(id, url, headers, redirects, done) {
   const request = http.get(url, { agent: false, headers: { Accept: "application/json", ...headers } }, (response) => {
+    if (![301, 302, 303, 307, 308].includes(response.statusCode)) return done(response, request);
+    if (redirects === 0) return request.destroy(new Error("too many redirects"));
+    const target = new URL(response.headers.location, url);
+    get(id, target, target.origin === new URL(url).origin ? headers : {}, redirects - 1, done);
+    response.resume();
+  });
+  request.on("error", (e) => reply({ id, error: e.message }));
+  requests.set(id, request);
+}
+
+function watch({ id, url, headers = {}, limit = 16 << 20 }) {
+  get(id, url, headers, 10, (response, request) => {
     const { statusCode: status } = response, parts = [];
-    const split = splitter((event) => reply({ id, event }));
-    let whole = true;
+    const split = splitter(limit, (event) => reply({ id, event }));
+    let whole = true, corrupt = false;
     response.setEncoding("utf8");
     if (status === 200) reply({ id, status, headers: response.headers });
-    response.on("data", (part) => status === 200 ? whole = split(part) : parts.push(part));
-    response.on("error", (e) => reply({ id, error: e.message, within: !whole }));
+    response.on("data", (part) => {
+      if (status !== 200) return parts.push(part);
+      try {
+        whole = corrupt || split(part);
+      } catch (e) {
+        corrupt = true;
+        reply({ id, error: e.message, code: "Corrupt" });
+        request.destroy();
+      }
+    });
+    response.on("error", (e) => corrupt || reply({ id, error: e.message, within: !whole }));
     response.on("end", () => {
       const text = parts.join("");
       if (status !== 200) reply({ id, status, body: text.startsWith("{") ? JSON.parse(text) : text });
       else reply(whole ? { id, end: true } : { id, error: "the stream ended within an event", within: true });
     });
   });
-  request.on("error", (e) => reply({ id, error: e.message }));
-  requests.set(id, request);
 }
 
 reply({ can: ["h1"] });

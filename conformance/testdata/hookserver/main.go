@@ -36,6 +36,7 @@ type reply struct {
 	URL     string `json:"url,omitempty"`
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
+	Code    string `json:"code,omitempty"`
 	Stats   any    `json:"stats,omitempty"`
 }
 
@@ -89,6 +90,9 @@ func main() {
 		a, err := do(opened, r)
 		if a.ID = r.ID; err != nil {
 			a.Error = err.Error()
+			if errors.Is(err, listwatch.NotFound) {
+				a.Code = "NotFound" // the suite also deletes objects that do not exist
+			}
 		}
 		_ = out.Encode(a)
 	}

@@ -45,8 +45,8 @@ func clientTyped(e *harness.Env) {
 		for call, err := range map[string]error{"dial": dialErr, "watch": watchErr, "list": listErr} {
 			got, ok := errors.AsType[*listwatch.Error](err)
 			if !ok || got.Code != test.want || got.Status != test.code || !got.Remote {
-				e.Errorf("%s: the server responded %d %q, the client returned %#v, want a remote error with code %v",
-					call, test.code, test.body, err, test.want)
+				e.Errorf("%s: the server responded %d %q, got %s with status %d, want a response with code %v",
+					call, test.code, test.body, harness.GotError(err), listwatch.AsError(err).Status, test.want)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func html502(e *harness.Env) {
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
-			e.Fatalf("got %v, %v; want %s", got, err, want)
+			e.Fatalf("got %s, want %s", harness.Got(got, err), want)
 		}
 	}
 	// The backoff after a failure is random. Its upper bound is 0.8 s after the first failure,
@@ -144,7 +144,7 @@ func noRetryOn4xx(e *harness.Env) {
 		}
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, test.want) {
-				e.Errorf("%s: got %v, %v; want code %v from every call", test.name, got, err, test.want)
+				e.Errorf("%s: got %s, want code %v from every call", test.name, harness.Got(got, err), test.want)
 			}
 		}
 		<-time.After(time.Hour) // an hour of fake time

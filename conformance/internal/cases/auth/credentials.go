@@ -145,7 +145,7 @@ func tokenRefresh(e *harness.Env) {
 	}
 	for range 2 {
 		if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unauthorized) {
-			e.Errorf("all tokens refused: got %v, %v; want an error with code Unauthorized", got, err)
+			e.Errorf("all tokens refused: got %s, want an error of code Unauthorized", harness.Got(got, err))
 		}
 	}
 	<-time.After(time.Hour) // an hour of fake time

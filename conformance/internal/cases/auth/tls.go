@@ -198,6 +198,6 @@ func wantTruncationError(e *harness.Env, name string, h harness.ResponseHeader, 
 	s.Want("ADDED a")
 	close(read)
 	if w, err := s.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || errors.Is(err, io.EOF) {
-		e.Errorf("%s: got %s, %v; want an error with code Unavailable", name, w.Object, err)
+		e.Errorf("%s: got %s, want an error of code Unavailable", name, harness.GotRaw(w, err))
 	}
 }

@@ -160,7 +160,7 @@ func bookmarkNotToHandlers(e *harness.Env) {
 			e.Errorf("the client returned a bookmark at version %d that the watcher did not request", got.Version)
 		}
 		if err != nil || got.Object.Key.Name != want {
-			e.Fatalf("got %v, %v; want %s", got, err, want)
+			e.Fatalf("got %s, want %s", harness.Got(got, err), want)
 		}
 	}
 	if got := <-versions; got != "9" {

@@ -137,6 +137,6 @@ func wantClosed(e *harness.Env, when string, w listwatch.Watcher) {
 func wantEOF(e *harness.Env, when string, w listwatch.Watcher) {
 	e.Helper()
 	if got, err := e.NextOf(w); err != io.EOF {
-		e.Errorf("closed %s: the next read returned %s, %v; want io.EOF", when, got.Type, err)
+		e.Errorf("closed %s: the next read returned %s, want a clean end", when, harness.Got(got, err))
 	}
 }

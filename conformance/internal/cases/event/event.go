@@ -171,12 +171,12 @@ func unknownType(e *harness.Env) {
 	script, at := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5"), future, harness.AddedEvent("c", "7")))
 	w := e.Follow(e.Remote(at), 1)
 	if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != "a" {
-		e.Fatalf("got %v, %v; want a", got, err)
+		e.Fatalf("got %s, want a", harness.Got(got, err))
 	}
 	for range 2 {
 		if got, err := e.NextOf(w); err == nil || !strings.Contains(err.Error(), "UNKNOWN") ||
 			!errors.Is(err, listwatch.Unsupported) {
-			e.Errorf("got %v, %v; want an error of code Unsupported that names the type", got, err)
+			e.Errorf("got %s, want an error of code Unsupported that names the type", harness.Got(got, err))
 		}
 	}
 	if n := len(script.RequestTimes()); n != 1 {

@@ -74,6 +74,9 @@ func bytesEqualGet(e *harness.Env) {
 	want := strings.TrimSpace(string(a.ReadAll()))
 	for _, f := range textFramings(e) {
 		s, err := e.TryDialIn(f, harness.From(before))
+		if !supports(e, f, err) {
+			continue
+		}
 		if errors.Is(err, listwatch.Unsupported) && !e.Supports(harness.InProcess) {
 			continue
 		}

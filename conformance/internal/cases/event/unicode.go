@@ -108,6 +108,9 @@ func checkAllFramings(e *harness.Env, query string, check func(mediaType string,
 	var text []byte
 	for _, f := range framings(e) {
 		s, err := e.TryDialIn(f, query)
+		if !supports(e, f, err) {
+			continue
+		}
 		if err != nil {
 			if e.Supports(harness.InProcess) || f == framing.Framer(framing.JSON{}) {
 				e.Errorf("%s: %v", f.MediaType(), err)

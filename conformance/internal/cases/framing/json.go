@@ -60,7 +60,7 @@ func fieldOrderFree(e *harness.Env) {
 		`{"x":[{"type":"DELETED","object":{}}],"type":"ADDED","y":null,"object":` + o + `,"z":{"type":"ERROR"}}`,
 		`{"object":{"type":"DELETED","object":{},` + o[1:] + `,"kind":"x","type":"ADDED"}`,
 	} {
-		s := e.StartScript(harness.JSONMediaType, harness.SendPieces(event), harness.EndCleanly).Dial("")
+		s := e.StartScript(harness.JSONMediaType, harness.SendEvents(event), harness.EndCleanly).Dial("")
 		s.Want("ADDED a")
 		s.WantEnd()
 	}
@@ -146,7 +146,7 @@ func coalesced(e *harness.Env) {
 
 func chunkBoundariesFree(e *harness.Env) {
 	const text = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞",` +
-		`"n":-12345.678e90}}`
+		`"n":-12345.678e90}}` + "\n"
 	var chunks []string
 	for i := 1; i < len(text); i++ {
 		chunks = append(chunks, text[:i], text[i:])
@@ -156,7 +156,7 @@ func chunkBoundariesFree(e *harness.Env) {
 		chunks = append(chunks, text[i:i+1])
 	}
 	s := e.StartScript(harness.JSONMediaType, harness.SendPieces(chunks...), harness.EndCleanly).Dial("")
-	object := text[strings.Index(text, `{"metadata`) : len(text)-1]
+	object := text[strings.Index(text, `{"metadata`) : len(text)-len("}\n")]
 	for i := range len(text) + 1 {
 		if got := string(s.Next().Object.Data); got != object {
 			e.Fatalf("event %d: got %s, want %s", i, got, object)
@@ -166,7 +166,7 @@ func chunkBoundariesFree(e *harness.Env) {
 }
 
 func chunkExtTrailers(e *harness.Env) {
-	a, b := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6")
+	a, b := harness.EventJSON("ADDED", "a", "5")+"\n", harness.EventJSON("ADDED", "b", "6")+"\n"
 	s := e.StartScript(harness.JSONMediaType, harness.SendBytes(
 		fmt.Sprintf("%x;signature=0123;flag\r\n%s\r\n", len(a), a),
 		fmt.Sprintf("%04X;quoted=\"a;b\"\r\n%s\r\n", len(b), b),

@@ -45,7 +45,7 @@ func cleanEndVsAbort(e *harness.Env) {
 	for _, end := range endingsBetweenEvents(e.Transport) {
 		read := make(chan struct{})
 		s := e.StartScript(harness.JSONMediaType, append([]harness.Step{
-			harness.SendPieces(harness.EventJSON("ADDED", "a", "5")), harness.WaitFor(read),
+			harness.SendEvents(harness.EventJSON("ADDED", "a", "5")), harness.WaitFor(read),
 		}, end.steps...)...).Dial("")
 		s.Want("ADDED a")
 		close(read)
@@ -53,13 +53,14 @@ func cleanEndVsAbort(e *harness.Env) {
 		fault, isError := errors.AsType[*listwatch.Error](err)
 		switch {
 		case err == nil:
-			e.Errorf("%s: got %s %s", end.name, w.Type, w.Object)
+			e.Errorf("%s: got %s", end.name, harness.GotRaw(w, err))
 		case end.clean && err != io.EOF:
-			e.Errorf("%s: got %v, want io.EOF", end.name, err)
+			e.Errorf("%s: got %s, want a clean end", end.name, harness.GotError(err))
 		case !end.clean && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-			e.Errorf("%s: got %v, want an error that is neither a clean end nor a truncated event", end.name, err)
+			e.Errorf("%s: got %s, want an error that is neither a clean end nor a truncated event", end.name,
+				harness.GotError(err))
 		case !end.clean && (!isError || fault.Code != listwatch.Unavailable && fault.Code != listwatch.Corrupt):
-			e.Errorf("%s: got %v, want an error of code Unavailable or Corrupt", end.name, err)
+			e.Errorf("%s: got %s, want an error of code Unavailable or Corrupt", end.name, harness.GotError(err))
 		}
 	}
 }
@@ -106,13 +107,13 @@ func truncatedFinal(e *harness.Env) {
 	a, b, c := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6"), harness.EventJSON("MODIFIED",
 		"c", "7")
 	for _, end := range endingsInsideEvent(e.Transport) {
-		cut := append([]harness.Step{harness.SendPieces(a, b)}, end.steps...)
+		cut := append([]harness.Step{harness.SendEvents(a, b)}, end.steps...)
 		s := e.StartScript(harness.JSONMediaType, cut...).Dial("")
 		s.Want("ADDED a", "ADDED b")
 		for range 2 {
 			if w, err := s.Receive(); !errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
-				e.Errorf("%s: got %s %s, %v; want an error that wraps io.ErrUnexpectedEOF",
-					end.name, w.Type, w.Object, err)
+				e.Errorf("%s: got %s, want an error that reports a truncated event (in the control hook: within)",
+					end.name, harness.GotRaw(w, err))
 			}
 		}
 		checkResume(e, end.name, cut, []string{a, b, c})
@@ -132,7 +133,7 @@ func checkResume(e *harness.Env, name string, cut []harness.Step, events []strin
 				p.Request.URL.RawQuery, last)
 			version = 4
 		}
-		harness.SendPieces(events[version-4:]...)(p)
+		harness.SendEvents(events[version-4:]...)(p)
 	}
 	_, at := e.ServeSequence(e.Scripted(harness.JSONMediaType, cut...),
 		e.Scripted(harness.JSONMediaType, rest, harness.StayOpen))
@@ -141,7 +142,7 @@ func checkResume(e *harness.Env, name string, cut []harness.Step, events []strin
 	for i, want := range events {
 		got, err := e.NextOf(w)
 		if err != nil || got.Version != listwatch.Version(5+i) {
-			e.Fatalf("%s: event %d has version %d, %v; want %s", name, i, got.Version, err, want)
+			e.Fatalf("%s: got %s as event %d, want %s", name, harness.Got(got, err), i, want)
 		}
 	}
 }
@@ -155,11 +156,11 @@ func sse204(e *harness.Env) {
 		e.Scripted(harness.SSEMediaType, harness.SendPieces(event), harness.StayOpen))
 	w := e.Follow(e.RemoteWith(at, useSSE), 4)
 	if got, err := e.NextOf(w); err != nil || harness.EventLine(got) != "ADDED a" {
-		e.Fatalf("got an event of version %d, %v; want ADDED a", got.Version, err)
+		e.Fatalf("got %s, want ADDED a", harness.Got(got, err))
 	}
 	for range 3 {
 		if got, err := e.NextOf(w); err != io.EOF {
-			e.Fatalf("got an event of version %d, %v after 204; want io.EOF", got.Version, err)
+			e.Fatalf("got %s after 204, want a clean end", harness.Got(got, err))
 		}
 	}
 	if n := len(script.RequestTimes()); n != 2 {

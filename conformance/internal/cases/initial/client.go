@@ -136,7 +136,7 @@ func initialFallback(e *harness.Env) {
 			}
 			for _, want := range []string{"a", "b"} {
 				if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
-					e.Fatalf("refused with status %d: got %v, %v; want %s", code, got, err, want)
+					e.Fatalf("refused with status %d: got %s, want %s", code, harness.Got(got, err), want)
 				}
 			}
 			w.Close()

@@ -53,9 +53,16 @@ var Cases = []harness.Case{
 	harness.Rule("limit/bomb", "a client stops reading 1 GiB of compressed zeros at its limit (RFC 7692, section 8)",
 		harness.Case{Subject: harness.Client, RunsAlone: true, Needs: harness.InProcess, Run: decompressionBomb}),
 	harness.Rule("limit/redirect",
-		"a redirect to another host drops the credentials, a client follows at most ten, and a WebSocket follows none "+
-			"(RFC 9110, section 15.4)",
+		"a client follows up to ten redirects, and sends Authorization and Cookie to no other host; a WebSocket "+
+			"follows none (RFC 9110, section 15.4)",
 		harness.Case{Subject: harness.Client, Needs: harness.InProcess, Run: redirect}),
+	harness.Rule("limit/redirect-headers",
+		"after a redirect to another host a client sends none of its caller's headers, because each may be a "+
+			"credential",
+		harness.Case{
+			Level: harness.Should, Subject: harness.Client, Transports: "h1 h2", Needs: harness.InProcess,
+			Run: redirectHeaders,
+		}),
 	harness.Rule("limit/fuzz-decoders", "no input makes a decoder panic or allocate without bound",
 		harness.Case{Level: harness.Promise, Subject: harness.Both, CoveredBy: "lives in framing FuzzJSON"}),
 }

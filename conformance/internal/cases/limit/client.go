@@ -53,7 +53,7 @@ func eventTooBigClient(e *harness.Env) {
 	}
 	w := e.Follow(complete.RemoteWith(complete.Route, func(r *client.Remote) { r.MaxObjectBytes = smallLimit }), 1)
 	if got, err := e.NextOf(w); !errors.Is(err, listwatch.Corrupt) {
-		e.Errorf("client.Remote: got %v, %v; want an error of code Corrupt", got, err)
+		e.Errorf("a client that resumes: got %s, want an error of code Corrupt", harness.Got(got, err))
 	}
 }
 
@@ -66,11 +66,7 @@ func wantEventRejected(e *harness.Env, name string, s *harness.Watch) {
 		_, err = w.Event()
 	}
 	if !errors.Is(err, listwatch.Corrupt) {
-		got := "no event"
-		if w.Type != "" {
-			got = fmt.Sprintf("%s %.100s", w.Type, w.Object)
-		}
-		e.Errorf("%s: got %s and the error %v, want an error of code Corrupt", name, got, err)
+		e.Errorf("%s: got %s, want an error of code Corrupt", name, harness.GotRaw(w, err))
 	}
 }
 
@@ -152,7 +148,16 @@ func jsonDepth(e *harness.Env) {
 const maxRedirects = 10
 
 func redirect(e *harness.Env) {
-	secret := http.Header{"Authorization": {"Bearer secret"}, "Cookie": {"a=b"}, "X-Private": {"c"}}
+	checkRedirects(e, http.Header{"Authorization": {"Bearer secret"}, "Cookie": {"a=b"}})
+	checkRedirectLimit(e)
+}
+
+func redirectHeaders(e *harness.Env) { checkRedirects(e, http.Header{"X-Private": {"c"}}) }
+
+// checkRedirects checks that the client follows redirects, with the headers in secret to the same
+// host, and without them to another host.
+func checkRedirects(e *harness.Env, secret http.Header) {
+	e.Helper()
 	got := make(chan http.Header, 1)
 	record := func(w http.ResponseWriter, r *http.Request) {
 		got <- r.Header.Clone()
@@ -195,7 +200,6 @@ func redirect(e *harness.Env) {
 			}
 		}
 	}
-	checkRedirectLimit(e)
 }
 
 // checkRedirectLimit checks that the client stops following a server whose redirects never

@@ -32,7 +32,7 @@ func rvOpaqueClient(e *harness.Env) {
 		w := e.Follow(e.Remote(route), 7)
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unsupported) {
-				e.Errorf("event with version %s: got %v, %v; want an error of code Unsupported", rv, got, err)
+				e.Errorf("event with version %s: got %s, want an error of code Unsupported", rv, harness.Got(got, err))
 			}
 		}
 		<-time.After(time.Hour)
@@ -91,7 +91,7 @@ func storeReset(e *harness.Env) {
 		current.Store(restored.Route)
 		old.DrainWatches()
 		if got, err := e.NextOf(w); !errors.Is(err, listwatch.Expired) {
-			e.Errorf("epochs %v: got %v, %v; want an error of code Expired", epochs, got, err)
+			e.Errorf("epochs %v: got %s, want an error of code Expired", epochs, harness.Got(got, err))
 		}
 		page, err := e.Remote(proxy).List(e.Context(), listwatch.Query{})
 		if err != nil || page.Version != restored.Newest() {

@@ -155,7 +155,7 @@ func clientIdle(e *harness.Env) {
 	w := e.Follow(e.Remote(route), 1)
 	for _, want := range []string{"a", "b"} {
 		if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
-			e.Fatalf("got %v, %v; want %s", got, err, want)
+			e.Fatalf("got %s, want %s", harness.Got(got, err), want)
 		}
 	}
 	times := requests.RequestTimes()

@@ -1,0 +1,53 @@
+package conformancecmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/internal/testbuild"
+)
+
+// execCommand matches a command of docs/conformance.md that needs nothing but its adapter.
+var execCommand = regexp.MustCompile(`(?m)^    \./listwatch (conformance (?:client|server) --exec '(\w+) .*)$`)
+
+// Each command of the page must exit as the page says: with 0.
+func TestCommandsOfTheDocsSucceed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: the commands run the whole suite")
+	}
+	root, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "conformance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := execCommand.FindAllStringSubmatch(string(page), -1)
+	if len(commands) < 3 {
+		t.Fatalf("docs/conformance.md has the commands %q, want at least 3", commands)
+	}
+	program := testbuild.Program(t, "../..")
+	for _, command := range commands {
+		t.Run(command[2], func(t *testing.T) {
+			if _, err := exec.LookPath(command[2]); err != nil {
+				t.Skip(command[2] + " is not installed")
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", program+" "+command[1]+" --timeout 1m")
+			cmd.Dir = root
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", command[1], err, lastLines(string(out), 60))
+			}
+		})
+	}
+}
+
+// lastLines returns the last n lines of text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
