@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/eventqueue"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -31,9 +32,9 @@ func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := newWatcher(cancel)
+	sink := &queueSink{Queue: eventqueue.New(q.Bookmarks)}
 	stop := context.AfterFunc(ctx, cancel)
-	f, err := r.follow(life, q, w)
+	f, err := r.follow(life, q, sink)
 	if !stop() && err == nil {
 		_ = f.Close()
 		err = ctx.Err()
@@ -42,27 +43,27 @@ func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watche
 		cancel()
 		return nil, transport.DialError(ctx, "watch", err)
 	}
-	w.open()
-	go func() { // ends after Close of w, which does not wait for it
+	sink.hasReader = true
+	go func() { // ends after Close of the watcher, which does not wait for it
 		err := f.Run(life)
 		if life.Err() != nil || isNoContent(err) {
 			err = io.EOF
 		}
-		w.end(err)
+		sink.End(err)
 		cancel()
 	}()
-	return w, nil
+	return &watcher{sink.Queue, cancel}, nil
 }
 
-// follow returns a Reflector that passes the events of q to w, and opens its first watch.
-func (r *Remote) follow(ctx context.Context, q listwatch.Query, w *watcher) (*reflector.Reflector, error) {
+// follow returns a Reflector that passes the events of q to sink, and opens its first watch.
+func (r *Remote) follow(ctx context.Context, q listwatch.Query, sink *queueSink) (*reflector.Reflector, error) {
 	source := r.Connect(0).(*connections)
 	if !q.Bookmarks {
 		q.Since = listwatch.State{}
 	}
 	f := &reflector.Reflector{
-		Source: source, Policy: source.Policy(), Sink: &queueSink{w, q.Bookmarks}, Query: q,
-		PageSize: -1, Restart: w.restart,
+		Source: source, Policy: source.Policy(), Sink: sink, Query: q,
+		PageSize: -1, Restart: sink.restart,
 	}
 	switch {
 	case q.SendsInitialEvents():
@@ -78,26 +79,4 @@ func (r *Remote) follow(ctx context.Context, q listwatch.Query, w *watcher) (*re
 		f.Resume = reflector.ResumePoint{Synced: true, Confirmed: true, Version: page.Version}
 	}
 	return f, f.Open(ctx)
-}
-
-// A queueSink passes the events of a Reflector to the queue of a watcher.
-type queueSink struct {
-	watcher   *watcher
-	bookmarks bool // the reader has requested bookmarks
-}
-
-// Begin implements [reflector.Sink]. If the state is requested again, [watcher.restart] has emptied
-// the queue.
-func (q *queueSink) Begin() {}
-
-// Take implements [reflector.Sink]. It waits while the queue is full.
-func (q *queueSink) Take(events []listwatch.Event) error {
-	for _, e := range events {
-		isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
-		if !isBookmark || q.bookmarks {
-			q.watcher.push(e)
-		}
-	}
-	q.watcher.waitForRoom()
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/eventqueue"
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/reflector"
 )
@@ -135,7 +136,7 @@ func TestCloseDropsUnreadEvents(t *testing.T) {
 }
 
 func TestCloseEndsTheGoroutine(t *testing.T) {
-	many := make([]any, 2*queueEvents)
+	many := make([]any, 2*eventqueue.MaxEvents)
 	for i := range many {
 		many[i] = added("a", i+2)
 	}

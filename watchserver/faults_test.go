@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -176,6 +177,22 @@ func TestListHasAWriteTimeout(t *testing.T) {
 			}
 		}()
 		<-ended
+	})
+}
+
+func TestStalledWatchBuffersFewLargeEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := new(largeEvents)
+		s := servertest.Start(t, source, servertest.Options{})
+		w, err := s.Client("chunked").Dial(t.Context(), &transport.Request{URL: s.WatchURL("/", "resourceVersion=1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := source.read.Load(); n > 8 {
+			t.Errorf("the server read %d events of 1 MiB for a client that reads nothing, want at most 8", n)
+		}
+		w.Close()
 	})
 }
 

@@ -2,14 +2,12 @@ package watchserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/eventqueue"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -30,7 +28,7 @@ func asFramePoller(w listwatch.Watcher, log *slog.Logger) framePoller {
 	case listwatch.Poller:
 		return uncachedPoller{p}
 	}
-	return uncachedPoller{newBufferedPoller(w, log)}
+	return uncachedPoller{newQueuePoller(w, log)}
 }
 
 // An uncachedPoller is a framePoller whose events have no caches.
@@ -48,147 +46,45 @@ func (p uncachedPoller) PendingError() error {
 	return nil
 }
 
-// A bufferedPoller turns any Watcher into a Poller: a goroutine reads ahead and buffers the
-// events.
-type bufferedPoller struct {
-	watcher    listwatch.Watcher
-	log        *slog.Logger
-	cancel     context.CancelFunc
-	spaceFreed chan struct{} // capacity 1; holds a token when Poll has taken events from buffer
-
-	mu sync.Mutex
-	// Guarded by mu.
-	buffer []listwatch.Event
-	err    error // returned after the events of buffer
-	wake   func()
-	closed bool
-
-	position listwatch.Version // owned by the caller of Poll
-}
-
-// maxBuffered is the number of buffered events at which a bufferedPoller stops reading.
-const maxBuffered = 256
-
-func newBufferedPoller(w listwatch.Watcher, log *slog.Logger) *bufferedPoller {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &bufferedPoller{watcher: w, log: log, cancel: cancel, spaceFreed: make(chan struct{}, 1)}
-	go p.read(ctx) // Close ends it
-	return p
-}
-
-func (p *bufferedPoller) read(ctx context.Context) {
-	defer func() {
-		if v := recover(); v != nil {
-			p.log.Error("watchserver: panic in a watcher", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			p.put(nil, errInternal())
-		}
-	}()
-	var events [64]listwatch.Event
-	for {
-		n, err := p.watcher.Next(ctx, events[:])
-		p.put(events[:n], err)
-		if err != nil {
-			return
-		}
-		for p.isFull() {
-			select {
-			case <-p.spaceFreed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-// put buffers events, followed by err if it is not nil, and calls the function registered by Wake.
-func (p *bufferedPoller) put(events []listwatch.Event, err error) {
-	p.mu.Lock()
-	p.buffer = append(p.buffer, events...)
-	p.err = err
-	wake := p.wake
-	p.wake = nil
-	p.mu.Unlock()
-	if wake != nil {
-		wake()
-	}
-}
-
-func (p *bufferedPoller) isFull() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.buffer) >= maxBuffered
-}
-
-// Poll implements [listwatch.Poller].
-func (p *bufferedPoller) Poll(dst []listwatch.Event) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return 0, io.EOF
-	}
-	n := copy(dst, p.buffer)
-	if n == 0 {
-		return 0, p.err
-	}
-	clear(p.buffer[:n])
-	if p.buffer = p.buffer[n:]; len(p.buffer) == 0 {
-		p.buffer = nil
-	}
-	for _, e := range dst[:n] {
-		switch e.Type {
-		case listwatch.Bookmark, listwatch.Synced:
-			p.position = e.Version
-		default:
-			// Another event of the same version may follow, so the position is the version before
-			// this event.
-			if !e.Initial && e.Version > 0 {
-				p.position = max(p.position, e.Version-1)
-			}
-		}
-	}
-	select {
-	case p.spaceFreed <- struct{}{}:
-	default:
-	}
-	return n, nil
-}
-
-// Wake implements [listwatch.Poller].
-func (p *bufferedPoller) Wake(f func()) {
-	p.mu.Lock()
-	ready := len(p.buffer) > 0 || p.err != nil || p.closed
-	if !ready {
-		p.wake = f
-	}
-	p.mu.Unlock()
-	if ready {
-		f()
-	}
-}
-
-// Position implements [listwatch.Poller]. The position advances only with the events and bookmarks
-// of the watcher. So a stream forwards the watcher's bookmarks and adds no newer bookmarks of its
-// own.
-func (p *bufferedPoller) Position() listwatch.Version { return p.position }
-
-// Next implements [listwatch.Watcher]. It always returns an error, because a stream calls Poll
-// instead.
-func (p *bufferedPoller) Next(context.Context, []listwatch.Event) (int, error) {
-	return 0, errors.ErrUnsupported
+// A queuePoller is the Poller over a Watcher whose events pass through a queue.
+type queuePoller struct {
+	*eventqueue.Queue
+	close func() error
 }
 
 // Close implements [listwatch.Watcher].
-func (p *bufferedPoller) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	wake := p.wake
-	p.wake = nil
-	p.mu.Unlock()
-	p.cancel()
-	if wake != nil {
-		wake()
+func (p queuePoller) Close() error { return p.close() }
+
+// newQueuePoller turns any Watcher into a Poller. Unless w has a queue, a goroutine reads ahead.
+func newQueuePoller(w listwatch.Watcher, log *slog.Logger) queuePoller {
+	if queued, ok := w.(interface{ Queue() *eventqueue.Queue }); ok {
+		return queuePoller{queued.Queue(), w.Close}
 	}
-	return p.watcher.Close()
+	q := eventqueue.New(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	go readAhead(ctx, w, q, log) // Close ends it
+	return queuePoller{q, func() error {
+		cancel()
+		q.Close()
+		return w.Close()
+	}}
+}
+
+func readAhead(ctx context.Context, w listwatch.Watcher, q *eventqueue.Queue, log *slog.Logger) {
+	defer func() {
+		if v := recover(); v != nil {
+			log.Error("watchserver: panic in a watcher", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			q.End(errInternal())
+		}
+	}()
+	var events [64]listwatch.Event
+	for q.WaitForRoom() {
+		n, err := w.Next(ctx, events[:])
+		q.Push(events[:n])
+		if err != nil {
+			q.End(err)
+		}
+	}
 }
 
 // A failedPoller is the Poller of a watch that could not start.

@@ -2,7 +2,10 @@ package watchserver_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 )
@@ -68,3 +71,23 @@ func (p *interruptedPoller) Poll(dst []listwatch.Event) (int, error) {
 	}
 	return n, err
 }
+
+// A largeEvents is a source whose watchers are not Pollers. It counts the large events that they
+// return.
+type largeEvents struct {
+	blockedSource
+	read atomic.Int32
+}
+
+func (l *largeEvents) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
+	return l, nil
+}
+
+func (l *largeEvents) Next(_ context.Context, dst []listwatch.Event) (int, error) {
+	version := listwatch.Version(l.read.Add(1))
+	data := fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"},"text":%q}`, version, strings.Repeat("x", 1<<20))
+	dst[0] = listwatch.Event{Type: listwatch.Added, Version: version, Object: &listwatch.Object{Version: version, Data: data}}
+	return 1, nil
+}
+
+func (l *largeEvents) Close() error { return nil }
