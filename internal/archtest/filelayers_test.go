@@ -27,7 +27,7 @@ func checkFileLayers(r *repository) []string {
 	return bad
 }
 
-// A use means that the file from uses a name that the file to, of the same package, declares.
+// A use says that a file uses a name that another file of the package declares.
 type use struct{ from, to string }
 
 func (u use) String() string { return u.from + " -> " + u.to }

@@ -13,8 +13,8 @@ import (
 // who owns them.
 const maxFields = 12
 
-// largeStructs lists the structs that may have more fields than maxFields: options, which users
-// would find harder to write if they were nested, and records of measured values.
+// largeStructs lists the structs that may have more fields than maxFields: options of users, whose
+// nesting would be theirs to write, and records of figures.
 var largeStructs = map[string]bool{
 	"client.Remote":                               true,
 	"store/etcd.Options":                          true,
@@ -69,8 +69,7 @@ func checkStructSize(r *repository) []string {
 }
 
 // checkContextFields returns the fields that hold a context without a reason in their comment. A
-// context should be a parameter. Only a value that lives longer than a call, such as a connection,
-// may hold one.
+// context is a parameter; only what lives longer than a call, such as a connection, may own one.
 func checkContextFields(r *repository) []string {
 	var bad []string
 	eachStruct(r, func(f *sourceFile, name string, s *ast.StructType) {
@@ -87,9 +86,8 @@ func checkContextFields(r *repository) []string {
 	return bad
 }
 
-// checkReceivers returns the methods whose receiver is not the first letter of a word in the type's
-// name. For a LabelSelector, l and s are allowed. Any other letter is usually left over from an
-// earlier name of the type.
+// checkReceivers returns the methods whose receiver is not the first letter of a word of the type's
+// name, such as s for a LabelSelector: usually the letter of a name that the type had before.
 func checkReceivers(r *repository) []string {
 	var bad []string
 	for _, p := range r.packages {
@@ -134,7 +132,7 @@ func receiverType(e ast.Expr) string {
 	return "?"
 }
 
-// maxCodeColumns is the maximum width of a line of code.
+// maxCodeColumns limits the lines of code.
 const maxCodeColumns = 120
 
 // checkCodeWidth returns the lines of code that are too wide. A line that is too wide because of
@@ -165,7 +163,7 @@ func stringLines(f *sourceFile) map[int]int {
 				if end > start {
 					size = 1 << 20 // a raw string of several lines
 				}
-				if size > 50 {
+				if size > 60 {
 					length[line] = max(length[line], size)
 				}
 			}

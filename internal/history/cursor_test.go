@@ -200,11 +200,11 @@ func TestIdleFeedIsRemovedAfterItsTimeout(t *testing.T) {
 			time.Sleep(feedIdleTimeout / 2)
 		}
 		put(l, listwatch.Key{Name: "a"}, nil)
-		if n := len(l.feeds.bySelection); n != 1 {
+		if n, _ := feedsOf(l); n != 1 {
 			t.Errorf("%d feeds before the timeout, want 1", n)
 		}
 		time.Sleep(feedIdleTimeout)
-		put(l, listwatch.Key{Name: "a"}, nil)
+		synctest.Wait()
 		if len(l.feeds.bySelection) != 0 || len(l.feeds.byTerm) != 0 {
 			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", len(l.feeds.bySelection), len(l.feeds.byTerm), feedIdleTimeout)
 		}

@@ -159,14 +159,14 @@ func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 			if room == 0 || (hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], room) {
 				return n
 			}
-			if t := c.feed.selection.transition(r); t != outside {
+			if t := c.feed.selection.transition(r); t != outside && r.Version > c.after {
 				dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t]})
 				n++
 			}
 			b.next++
 		}
 	}
-	if b.next == b.end {
+	if b.next >= b.end {
 		// c.node was the newest node of the feed when the backlog was determined, so the
 		// feed continues exactly where the backlog ends.
 		c.readFeed()
@@ -195,24 +195,30 @@ func (l *Log) versionBefore(number uint64) listwatch.Version {
 // before dst.
 func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 	for n < len(dst.events) {
-		// Call closedWith first: if it reports that the log is closed, every record is
-		// already in the feed, so no event is missed.
+		// Call closedWith first: if it reports that the log is closed, every record is already
+		// in the feed after catchUp, so no event is missed.
 		closed := c.feed.log.closedWith()
+		c.feed.catchUp()
 		next := c.node.next.Load()
 		if next == nil {
 			c.err = closed
 			break
 		}
 		if next == cutLink {
+			c.rejoin()
+			break
+		}
+		if (hasEvents || n > 0) && next.handle.version != c.node.handle.version && !next.groupFits(len(dst.events)-n) {
+			break
+		}
+		r := next.handle.record.Load()
+		if r == nil {
 			c.err = fellBehind(c.feed.log.Stats().Oldest)
 			break
 		}
-		if (hasEvents || n > 0) && next.record.Version != c.node.record.Version && !next.groupFits(len(dst.events)-n) {
-			break
-		}
 		c.node = next
-		if next.record.Version > c.after {
-			r, t := next.record, next.transition
+		if r.Version > c.after {
+			t := next.transition
 			dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t], Node: &next.segments})
 			n++
 		}
@@ -224,7 +230,7 @@ func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 // after n with the same version. A group that does not fit goes into the next batch, unless the
 // batch is empty.
 func (n *node) groupFits(room int) bool {
-	for v := n.record.Version; n != nil && n != cutLink && n.record.Version == v; n = n.next.Load() {
+	for v := n.handle.version; n != nil && n != cutLink && n.handle.version == v; n = n.next.Load() {
 		if room--; room < 0 {
 			return false
 		}

@@ -12,6 +12,11 @@
 // no channel, no buffer and no goroutine, so a watcher that lags or waits takes a few words
 // of memory and does not slow down writers.
 //
+// An index finds the feeds that a write concerns. A feed that no term of the index tells from many
+// others, such as that of the selector app!=web, is served by the matcher: a goroutine that
+// compares records with selections after the write. Feeds keep few nodes if there are many feeds. A
+// watcher that lags behind the nodes of its feed reads the records of the log.
+//
 //	Append ─→ records ─→ feed index ─→ feed: node ─→ node ─→ node ─→ nil
 //	   │                                       ↑        ↑
 //	   └────→ tree (current state)           cursor   cursor
@@ -31,7 +36,7 @@
 //	      ↓          │           │
 //	snapshotRead     │           │
 //	      ↓          ↓           ↓
-//	      └──→ readingFeed ←─────┘
+//	      └──→ readingFeed ←─────┘      and back to readingLog if it lags behind the feed
 //
 // # Invariants
 //
@@ -39,15 +44,16 @@
 //     retained. So a watch that starts at the floor or later receives every event.
 //   - The tree is the state after the last record. A snapshot is a copy-on-write copy of the tree
 //     and never changes.
-//   - The floor of a chain is the newest node that retention has dropped, or the
-//     empty node that the chain started with. The nodes after it are exactly the retained
-//     records that concern the selection and are newer than the start of the feed.
+//   - The floor of a chain is the newest node that was dropped, or the empty node that the chain
+//     started with. The nodes after it are exactly the records after the floor that concern the
+//     selection and were offered to the feed. All of them are retained, or become unreadable when
+//     retention drops their records.
 //   - A cursor has returned every event up to its node and none after it. When the floor
-//     moves past a node, the link of that node is cut. A cursor that follows a cut link has
-//     expired, because retention has dropped nodes that it has not read.
-//   - The nodes of a record become visible in all feeds before the [Revision] reaches its
-//     version. So a reader that loads the Revision and then finds no next node has seen
-//     every event up to that version.
+//     moves past a node, the link of that node is cut. A cursor that follows a cut link continues
+//     with the records, and expires if retention has dropped one that it has not read.
+//   - The nodes of a record become visible in all indexed feeds before the [Revision] reaches its
+//     version, and a reader of another feed first calls catchUp. So a reader that loads the
+//     Revision and then finds no next node has seen every event up to that version.
 //   - Records of one version become visible together. A cursor returns them in one batch,
 //     unless a batch is too small for all of them.
 //   - After a write that may remove an object from a selection, the departures have the key of
@@ -59,7 +65,7 @@
 // # Source files
 //
 //   - record.go, state.go, revision.go: writes, the state after them, the newest version.
-//   - selection.go, feed.go, feedindex.go, wakelist.go: the watchers' side of a write.
+//   - selection.go, feed.go, feedindex.go, matcher.go, wakelist.go: the watchers' side of a write.
 //   - log.go, cursor.go: the types of logs and cursors. caches.go: the frames of initial events.
 //   - retention.go: how long history is kept. restore.go: logs of stores that restart.
 //   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.

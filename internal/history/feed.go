@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"sort"
 	"sync/atomic"
 
@@ -8,38 +9,65 @@ import (
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// A feed holds the events of one selection. All watchers of the selection share it.
+// A feed holds the newest events of one selection. All watchers of the selection share it.
 type feed struct {
 	// Immutable after construction.
 	log       *Log
 	selection selection
-	start     listwatch.Version // the feed contains records after this version
 
-	// Readers follow the nodes of chain without a lock. The fields of chain are guarded by Log.mu.
+	// Readers follow the nodes of chain without a lock. The fields of chain are guarded by Log.mu
+	// or, if a matcher serves the feed, by matcher.mu.
 	chain   chain
 	entry   indexEntry // guarded by Log.mu
+	matched *matched   // not nil if a matcher serves the feed
 	wakeups wakeList   // has a lock of its own
 }
 
 func newFeed(l *Log, s selection, start listwatch.Version) *feed {
-	return &feed{log: l, selection: s, start: start, chain: newChain(start, frames.NewFeed(l.caches.records))}
+	return &feed{log: l, selection: s, chain: newChain(start, l.records.next, frames.NewFeed(l.caches.records))}
+}
+
+// lock acquires the mutex that guards f.chain, in addition to Log.mu, which must be held. It
+// ensures that every record was offered to f.
+func (f *feed) lock() (unlock func()) {
+	if f.matched == nil {
+		return func() {}
+	}
+	m := &f.log.feeds.matcher
+	m.mu.Lock()
+	m.catchUp(f)
+	return m.mu.Unlock
+}
+
+// catchUp ensures that every record appended before the call was offered to f.
+func (f *feed) catchUp() {
+	if f.matched == nil {
+		return
+	}
+	for f.matched.next.Load() < f.log.records.published.Load() {
+		f.log.feeds.matcher.visit(func() []*feed { return []*feed{f} })
+	}
 }
 
 // A node is one event of a feed.
 type node struct {
-	record     *record
+	handle     *handle
 	transition transition
-	segments   frames.Node // the frames that are compressed together with earlier events
+	// skipped is set before next becomes cutLink. It is the number of records from this node to the
+	// node that followed it, or zero if the chain started again after this node.
+	skipped  uint32
+	segments frames.Node // the frames that are compressed together with earlier events
 	// next is nil in the newest node, and cutLink in the nodes before the floor.
 	next atomic.Pointer[node]
 }
 
 // cutLink is the value of next in every node before the floor of its chain. A cursor that
-// follows it has expired.
+// follows it continues with the log, if the log still has the records that follow.
 var cutLink = new(node)
 
 // A chain consists of the nodes of a feed, from the floor to the newest.
 type chain struct {
+	len      int          // the number of nodes after the floor
 	segments *frames.Feed // the compressed segments of the nodes; the pointer is immutable
 	// floor is the newest dropped node, or the empty node that the chain started with.
 	floor     *node
@@ -50,15 +78,17 @@ type chain struct {
 	appended struct{ first, last *node }
 }
 
-func newChain(start listwatch.Version, segments *frames.Feed) chain {
-	n := &node{record: &record{Record: Record{Version: start}}}
+// newChain returns an empty chain. start is the version of the state before the record with the
+// given number, which is the first record that the chain may get a node for.
+func newChain(start listwatch.Version, number uint64, segments *frames.Feed) chain {
+	n := &node{handle: &handle{version: start, number: number - 1}}
 	return chain{segments: segments, floor: n, newest: n}
 }
 
 // append adds a node that readers do not see yet, and reports whether it is the only such
 // node.
 func (c *chain) append(r *record, t transition) (only bool) {
-	n := &node{record: r, transition: t}
+	n := &node{handle: r.handle, transition: t}
 	n.segments.Init(c.segments)
 	if only = c.appended.first == nil; only {
 		c.appended.first = n
@@ -69,14 +99,20 @@ func (c *chain) append(r *record, t transition) (only bool) {
 	return only
 }
 
-// publish makes the appended nodes visible to readers, all in one step.
-func (c *chain) publish() {
+// publish makes the appended nodes visible to readers, all in one step. It returns the number of
+// these nodes.
+func (c *chain) publish() (added int) {
 	for n := c.appended.first; n != nil; n = n.next.Load() {
 		c.positions.add(n)
+		added++
 	}
-	c.newest.next.Store(c.appended.first)
-	c.newest = c.appended.last
-	c.appended.first, c.appended.last = nil, nil
+	if added > 0 {
+		c.len += added
+		c.newest.next.Store(c.appended.first)
+		c.newest = c.appended.last
+		c.appended.first, c.appended.last = nil, nil
+	}
+	return added
 }
 
 // find returns the last node with a version of at most v. v must not be less than the version of
@@ -86,32 +122,36 @@ func (c *chain) find(v listwatch.Version) *node {
 	if n == nil {
 		n = c.floor
 	}
-	for next := n.next.Load(); next != nil && next.record.Version <= v; next = n.next.Load() {
+	for next := n.next.Load(); next != nil && next.handle.version <= v; next = n.next.Load() {
 		n = next
 	}
 	return n
 }
 
-// drop moves the floor to the node of r, the oldest record, if the chain has a node for it.
-func (c *chain) drop(r *record) {
+// drop moves the floor to the oldest node, if the number of its record is less than the given one.
+// It reports whether the floor moved.
+func (c *chain) drop(below uint64) bool {
 	old := c.floor
 	oldest := old.next.Load()
-	if oldest == nil || oldest.record != r {
-		return
+	if oldest == nil || oldest.handle.number >= below {
+		return false
 	}
 	c.floor = oldest
+	c.len--
 	oldest.segments.Drop()
 	c.positions.drop(old)
+	old.skipped = uint32(min(oldest.handle.number-old.handle.number, math.MaxUint32))
 	// Cut the link, so that a reader that stopped at the old floor keeps only that node in
 	// memory and not all later nodes.
 	old.next.Store(cutLink)
+	return true
 }
 
-// restart empties the chain. The chain then starts at v, and every cursor in it expires.
-func (c *chain) restart(v listwatch.Version) {
+// restart empties the chain, and every cursor in it expires. See [newChain] for the parameters.
+func (c *chain) restart(start listwatch.Version, number uint64) {
 	c.dropFrames()
 	old := c.newest
-	*c = newChain(v, c.segments)
+	*c = newChain(start, number, c.segments)
 	old.next.Store(cutLink)
 }
 
@@ -139,7 +179,7 @@ func (p *positions) add(n *node) {
 
 // find returns the last indexed node with a version of at most v, or nil if there is none.
 func (p *positions) find(v listwatch.Version) *node {
-	i := sort.Search(len(p.nodes), func(i int) bool { return p.nodes[i].record.Version > v })
+	i := sort.Search(len(p.nodes), func(i int) bool { return p.nodes[i].handle.version > v })
 	if i == 0 {
 		return nil
 	}
@@ -149,6 +189,7 @@ func (p *positions) find(v listwatch.Version) *node {
 // drop removes n from the index, if n is indexed. n must be the oldest node.
 func (p *positions) drop(n *node) {
 	if len(p.nodes) > 0 && p.nodes[0] == n {
+		p.nodes[0] = nil
 		p.nodes = p.nodes[1:]
 	}
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -17,12 +18,48 @@ type feedIndex struct {
 	watchers int
 	// unpublished holds the feeds with nodes that readers do not see before the call of publish.
 	unpublished []*feed
-	log         *Log // immutable
+	size        feedSize
+	matcher     matcher // has a lock of its own
+
+	// Immutable after construction.
+	log    *Log
+	limits feedLimits
 }
+
+// feedLimits limit the memory and the CPU time of the feeds of a log.
+type feedLimits struct {
+	// A feed keeps its newest nodesPerFeed nodes as long as their records are retained. It may keep
+	// more while all feeds together have at most nodesPerRecord nodes for each retained record, and
+	// nodesPerFeed for each feed. So the memory of feeds does not grow with the product of records
+	// and selections. A watcher that needs older nodes reads the log.
+	nodesPerFeed, nodesPerRecord int
+	// feedsPerTerm limits the feeds that a write must match because of one term. A matcher serves
+	// further feeds.
+	feedsPerTerm int
+	// idle is the maximum number of entries of feedIndex.idle.
+	idle int
+}
+
+var defaultFeedLimits = feedLimits{nodesPerFeed: 64, nodesPerRecord: 8, feedsPerTerm: 128, idle: 1024}
+
+// A feedSize counts what determines the memory of the feeds of a log.
+type feedSize struct {
+	nodes int   // the nodes of the feeds in byTerm
+	texts int64 // the bytes of the selectors of all feeds
+}
+
+const (
+	// nodeBytes is the memory of a node.
+	nodeBytes = 64
+	// feedBytes estimates the memory of a feed, without its nodes. A selector takes selectorFactor
+	// times the bytes of its text in addition.
+	feedBytes      = 1 << 10
+	selectorFactor = 4
+)
 
 // An indexEntry holds the feedIndex's data about one feed.
 type indexEntry struct {
-	terms       []term // the terms that the feed is indexed by
+	terms       []term // the terms that the feed is indexed by; none if a matcher serves the feed
 	slots       []int  // the index of the feed in byTerm[terms[i]]
 	watchers    int
 	idleEntries int    // the number of entries of the feed in feedIndex.idle
@@ -40,7 +77,10 @@ const feedIdleTimeout = 30 * time.Second
 
 // newFeedIndex returns the empty index of l.
 func newFeedIndex(l *Log) feedIndex {
-	return feedIndex{log: l, bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed)}
+	return feedIndex{
+		bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed), matcher: matcher{log: l},
+		log: l, limits: defaultFeedLimits,
+	}
 }
 
 // join adds a watcher to the feed of s and returns the feed. A new feed starts at the given
@@ -51,30 +91,61 @@ func (i *feedIndex) join(s selection, start listwatch.Version) *feed {
 	if f == nil {
 		f = newFeed(i.log, s, start)
 		i.bySelection[key] = f
-		f.entry.terms = s.terms()
-		for _, t := range f.entry.terms {
-			f.entry.slots = append(f.entry.slots, len(i.byTerm[t]))
-			i.byTerm[t] = append(i.byTerm[t], f)
-		}
+		i.size.texts += key.bytes()
+		i.add(f)
 	}
 	f.entry.watchers++
 	i.watchers++
 	return f
 }
 
+// add adds f to the index or, if that would make writes slow, to the matcher.
+func (i *feedIndex) add(f *feed) {
+	terms := f.selection.terms()
+	crowded := func(t term) bool { return len(i.byTerm[t]) >= i.limits.feedsPerTerm }
+	if f.selection.isSelective() && terms[0].isBroad() || slices.ContainsFunc(terms, crowded) {
+		i.matcher.add(f)
+		return
+	}
+	f.entry.terms = terms
+	for _, t := range terms {
+		f.entry.slots = append(f.entry.slots, len(i.byTerm[t]))
+		i.byTerm[t] = append(i.byTerm[t], f)
+	}
+}
+
 // leave removes a watcher from f.
 func (i *feedIndex) leave(f *feed, now time.Time) {
 	i.watchers--
-	if f.entry.watchers--; f.entry.watchers == 0 {
-		i.idle = append(i.idle, idleFeed{f, now})
-		f.entry.idleEntries++
+	if f.entry.watchers--; f.entry.watchers > 0 {
+		return
 	}
+	if f.matched != nil {
+		i.remove(f) // it costs CPU time at each write
+		return
+	}
+	if len(i.idle) == 0 {
+		time.AfterFunc(feedIdleTimeout, i.log.removeIdleFeeds)
+	}
+	i.idle = append(i.idle, idleFeed{f, now})
+	f.entry.idleEntries++
 	i.removeIdle(now)
 }
 
-// removeIdle removes the feeds that have had no watcher for feedIdleTimeout.
+// removeIdleFeeds removes the feeds without watchers. It calls itself again while there are any.
+func (l *Log) removeIdleFeeds() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.feeds.removeIdle(now); len(l.feeds.idle) > 0 {
+		time.AfterFunc(l.feeds.idle[0].since.Add(feedIdleTimeout).Sub(now), l.removeIdleFeeds)
+	}
+}
+
+// removeIdle removes the feeds that have had no watcher for feedIdleTimeout, and those that have
+// had no watcher for the longest time if there are too many.
 func (i *feedIndex) removeIdle(now time.Time) {
-	for len(i.idle) > 0 && now.Sub(i.idle[0].since) >= feedIdleTimeout {
+	for len(i.idle) > i.limits.idle || len(i.idle) > 0 && now.Sub(i.idle[0].since) >= feedIdleTimeout {
 		f := i.idle[0].feed
 		i.idle[0].feed = nil
 		i.idle = i.idle[1:]
@@ -87,8 +158,15 @@ func (i *feedIndex) removeIdle(now time.Time) {
 }
 
 func (i *feedIndex) remove(f *feed) {
+	key := f.selection.key()
+	delete(i.bySelection, key)
+	i.size.texts -= key.bytes()
+	if f.matched != nil {
+		i.matcher.remove(f)
+		return
+	}
 	f.chain.dropFrames()
-	delete(i.bySelection, f.selection.key())
+	i.size.nodes -= f.chain.len
 	for n, t := range f.entry.terms {
 		feeds, slot := i.byTerm[t], f.entry.slots[n]
 		last := len(feeds) - 1
@@ -102,9 +180,19 @@ func (i *feedIndex) remove(f *feed) {
 	}
 }
 
-// offer appends r, which has the given number, to the feeds that the record concerns. Readers do
-// not see the record before the call of publish.
-func (i *feedIndex) offer(r *record, number uint64) {
+// nodeBytes returns the memory of the nodes that dropping records releases.
+func (i *feedIndex) nodeBytes() int64 { return int64(i.size.nodes) * nodeBytes }
+
+// bytes estimates the memory of all feeds.
+func (i *feedIndex) bytes() int64 {
+	nodes := i.size.nodes + int(i.matcher.nodes.Load())
+	return int64(nodes)*nodeBytes + int64(len(i.bySelection))*feedBytes + i.size.texts*selectorFactor
+}
+
+// offer appends r to the feeds that the record concerns. Readers do not see the record before the
+// call of publish.
+func (i *feedIndex) offer(r *record) {
+	number := r.handle.number + 1
 	i.forEachCandidate(r, func(f *feed) {
 		if f.entry.offered == number {
 			return
@@ -119,17 +207,36 @@ func (i *feedIndex) offer(r *record, number uint64) {
 // publish makes the offered records visible, and moves the cursors that wait for them to the waker
 // w.
 func (i *feedIndex) publish(w *waker) {
+	limit := i.limits.nodesPerRecord*i.log.records.len + i.limits.nodesPerFeed*len(i.bySelection)
 	for _, f := range i.unpublished {
-		f.chain.publish()
+		i.size.nodes += f.chain.publish()
 		w.add(f.wakeups.take())
+		for i.size.nodes > limit && f.chain.len > i.limits.nodesPerFeed && f.chain.drop(math.MaxUint64) {
+			i.size.nodes--
+		}
 	}
 	clear(i.unpublished)
 	i.unpublished = i.unpublished[:0]
 }
 
-// drop removes r, the oldest record, from the feeds that the record concerns.
+// drop removes r, the oldest record, from the indexed feeds that the record concerns.
 func (i *feedIndex) drop(r *record) {
-	i.forEachCandidate(r, func(f *feed) { f.chain.drop(r) })
+	i.forEachCandidate(r, func(f *feed) {
+		if f.chain.drop(r.handle.number + 1) {
+			i.size.nodes--
+		}
+	})
+}
+
+// restart empties the chain of f, and every cursor in it expires. The chain continues after v, the
+// version of the newest record.
+func (i *feedIndex) restart(f *feed, v listwatch.Version) {
+	if f.matched != nil {
+		i.matcher.restart(f, v)
+		return
+	}
+	i.size.nodes -= f.chain.len
+	f.chain.restart(v, i.log.records.next)
 }
 
 // forEachCandidate calls visit with every feed that r may concern. It finds the feeds by

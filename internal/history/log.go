@@ -10,8 +10,8 @@ import (
 
 // Options configure a Log. The zero value is ready to use.
 type Options struct {
-	// Retention limits the records. The limit of bytes includes their cached frames, and the old
-	// objects to which only these records refer.
+	// Retention limits the records. The limit of bytes includes their cached frames, their nodes in
+	// feeds, and the old objects to which only these records refer.
 	Retention listwatch.Retention
 	// Description describes the collection. Bookmarks are built from it, and field
 	// selectors may use only its fields.

@@ -110,6 +110,7 @@ func TestRandomWalkMatchesTheModel(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := &walk{T: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i)))}
 			w.log = New(Options{Retention: listwatch.Retention{Bytes: int64(20+w.IntN(200)) * 1024, FrameCacheBytes: 4096}, Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}}})
+			w.log.feeds.limits = w.feedLimits()
 			for range 10 {
 				w.write()
 			}
@@ -125,6 +126,11 @@ func TestRandomWalkMatchesTheModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// feedLimits returns limits that are often reached.
+func (w *walk) feedLimits() feedLimits {
+	return feedLimits{nodesPerFeed: 1 + w.IntN(20), nodesPerRecord: w.IntN(9), feedsPerTerm: w.IntN(3), idle: w.IntN(4)}
 }
 
 func (w *walk) step() {

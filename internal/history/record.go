@@ -3,6 +3,7 @@ package history
 import (
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -30,6 +31,7 @@ func (r *Record) object() *listwatch.Object {
 // A record is an entry of a log: a write, which never changes, and its caches.
 type record struct {
 	Record
+	handle *handle
 	// frames holds the cached frames of the record's event, by transition. It is allocated
 	// separately, because the frame budget refers to it and must not keep the record in
 	// memory.
@@ -39,8 +41,17 @@ type record struct {
 	tombstone     *listwatch.Object // the result of lastState
 }
 
-func newRecord(r Record, budget *frames.Budget) *record {
-	added := &record{Record: r, frames: new([3]frames.Frames)}
+// A handle refers to a record until retention drops the record. The nodes of feeds hold handles, so
+// that a watcher that has stopped reading keeps no dropped object in memory.
+type handle struct {
+	version listwatch.Version
+	number  uint64                 // see recordRing
+	record  atomic.Pointer[record] // nil if the record was dropped
+}
+
+func newRecord(r Record, number uint64, budget *frames.Budget) *record {
+	added := &record{Record: r, frames: new([3]frames.Frames), handle: &handle{version: r.Version, number: number}}
+	added.handle.record.Store(added)
 	for i := range added.frames {
 		added.frames[i].SetBudget(budget)
 	}
@@ -78,8 +89,7 @@ func (r *record) lastState() *listwatch.Object {
 	return r.tombstone
 }
 
-// recordOverhead estimates the bytes of a record, of its nodes in one or two feeds, and of
-// the tree nodes that the write has copied.
+// recordOverhead estimates the bytes of a record and of the tree nodes that the write has copied.
 const recordOverhead = 512
 
 // bytes estimates the memory that is released when the record is dropped: the record itself
@@ -102,6 +112,8 @@ type recordRing struct {
 	len   int
 	next  uint64 // the number of the next record; the oldest has number next-len
 	bytes int64  // the sum of record.bytes
+	// published is next, for readers that do not hold Log.mu.
+	published atomic.Uint64
 	// floor is the version of the newest dropped record, or the start version of the log.
 	floor listwatch.Version
 	// newest is the version of the newest record or, if the log is empty, its start version.
@@ -127,6 +139,7 @@ func (r *recordRing) push(added *record) {
 	r.slots[r.next%uint64(len(r.slots))] = added
 	r.len++
 	r.next++
+	r.published.Store(r.next)
 	r.bytes += added.bytes()
 }
 
@@ -138,6 +151,7 @@ func (r *recordRing) pop() *record {
 	r.len--
 	r.bytes -= oldest.bytes()
 	r.floor = oldest.Version
+	oldest.handle.record.Store(nil)
 	return oldest
 }
 
@@ -147,6 +161,19 @@ func (r *recordRing) numberAfter(v listwatch.Version) uint64 {
 	first := r.first()
 	i := sort.Search(r.len, func(i int) bool { return r.get(first+uint64(i)).Version > v })
 	return first + uint64(i)
+}
+
+// appendGroups appends the records from the given number on to dst, until dst has at least count
+// records. It does not split the records of one version.
+func (r *recordRing) appendGroups(dst []*record, from uint64, count int) []*record {
+	for ; from < r.next; from++ {
+		next := r.get(from)
+		if n := len(dst); n >= count && dst[n-1].Version != next.Version {
+			break
+		}
+		dst = append(dst, next)
+	}
+	return dst
 }
 
 // copyRange copies the records with numbers in [from, to) to dst, as many as fit. It returns false

@@ -144,7 +144,7 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	l.state = next
 	l.records.newest, l.records.floor = v, v
 	for _, f := range l.feeds.bySelection {
-		f.chain.restart(v)
+		l.feeds.restart(f, v)
 		l.waker.add(f.wakeups.take())
 	}
 	l.mu.Unlock()

@@ -39,6 +39,7 @@ func (w *walk) restart() {
 	if w.log, err = Restore(options, saved); err != nil {
 		w.Fatal(err)
 	}
+	w.log.feeds.limits = w.feedLimits()
 	if s := w.log.Stats(); s.Newest != w.version || s.Oldest != floor || s.Objects != len(state) {
 		w.Fatalf("restored: %+v; want version %d, floor %d, %d objects", s, w.version, floor, len(state))
 	}

@@ -33,7 +33,7 @@ func (l *Log) trim(now time.Time) {
 // trimBytes drops records until the remaining ones fit into maxBytes. l.mu must be held.
 func (l *Log) trimBytes() {
 	limit := l.retention.maxBytes
-	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.caches.records.Used() > limit {
+	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.feeds.nodeBytes()+l.caches.records.Used() > limit {
 		l.dropOldest()
 	}
 }
@@ -46,6 +46,7 @@ func (l *Log) Compact() { l.CompactTo(math.MaxUint64) }
 // v. If v is greater than the Revision, the Revision is used. Newer records are kept, so that a
 // watch can start at the Revision.
 func (l *Log) CompactTo(v listwatch.Version) {
+	defer l.waker.start()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v = min(v, l.revision.Version())
@@ -59,6 +60,7 @@ func (l *Log) CompactTo(v listwatch.Version) {
 
 // dropOldest removes the oldest record from the log and from every feed. l.mu must be held.
 func (l *Log) dropOldest() {
+	l.feeds.matcher.offerOldest()
 	r := l.records.pop()
 	l.feeds.drop(r)
 	l.state.drop(r, l.records.first())

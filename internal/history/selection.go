@@ -31,6 +31,10 @@ func (s *selection) key() selectionKey {
 	return selectionKey{s.namespace, s.name, s.labels.String(), s.fields.String()}
 }
 
+func (k selectionKey) bytes() int64 {
+	return int64(len(k.namespace) + len(k.name) + len(k.labels) + len(k.fields))
+}
+
 func (s *selection) matches(o *listwatch.Object) bool {
 	return o != nil &&
 		(s.namespace == "" || o.Key.Namespace == s.namespace) &&
@@ -95,6 +99,9 @@ const (
 	// key is the path of a field, and value is the value of that field
 	termField
 )
+
+// isBroad reports whether many objects have t.
+func (t term) isBroad() bool { return t.kind == termAny || t.kind == termNamespace }
 
 // maxTerms is the maximum number of terms of a feed. A selector that allows more values of a label
 // is not indexed by that label.

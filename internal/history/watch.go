@@ -43,7 +43,9 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 // has been reached, with log.mu held.
 func (c *Cursor) begin() error {
 	l, s := c.feed.log, c.start
-	c.after, c.node = l.version(), c.feed.chain.newest
+	c.after = l.version()
+	defer c.feed.lock()()
+	c.node = c.feed.chain.newest
 	switch {
 	case s.initialEvents:
 		c.phase, s.snapshot.tree = readingSnapshot, l.state.snapshot()
@@ -54,7 +56,7 @@ func (c *Cursor) begin() error {
 	case !s.atVersion:
 	case s.version < l.records.floor:
 		return expired(s.version, l.records.floor)
-	case s.version >= c.feed.start:
+	case s.version >= c.feed.chain.floor.handle.version:
 		c.after = s.version
 		c.node = c.feed.chain.find(c.after)
 	default:
@@ -64,6 +66,23 @@ func (c *Cursor) begin() error {
 	}
 	c.readFeed()
 	return nil
+}
+
+// rejoin makes c read the log, because the chain has dropped nodes that c has not read. If the log
+// has dropped their records as well, c fails.
+func (c *Cursor) rejoin() {
+	l, skipped := c.feed.log, uint64(c.node.skipped)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unread := c.node.handle.number + skipped
+	if skipped == 0 || unread < l.records.first() {
+		c.err = fellBehind(l.records.floor)
+		return
+	}
+	defer c.feed.lock()()
+	c.after = max(c.after, l.records.get(unread).Version-1)
+	c.node = c.feed.chain.newest
+	c.phase, c.start = readingLog, &start{backlog: backlog{next: unread, end: l.records.next}}
 }
 
 // readFeed enters the last phase.
@@ -173,13 +192,15 @@ func (c *Cursor) Position() listwatch.Version {
 		// Load the revision first, because every event up to it that concerns c is then in
 		// the feed.
 		revision := c.feed.log.revision.Version()
+		c.feed.catchUp()
 		switch next := c.node.next.Load(); next {
 		case nil:
-			return max(revision, c.after, c.node.record.Version)
+			return max(revision, c.after, c.node.handle.version)
 		case cutLink:
-			return max(c.after, c.node.record.Version-1)
+			unread := c.node.handle.number + uint64(c.node.skipped)
+			return max(c.feed.log.versionBefore(unread), c.after, c.node.handle.version-1)
 		default:
-			return max(c.after, next.record.Version-1)
+			return max(c.after, next.handle.version-1)
 		}
 	}
 	return 0

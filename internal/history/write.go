@@ -46,14 +46,14 @@ func (l *Log) Append(records ...Record) {
 	l.mu.Lock()
 	for _, r := range records {
 		r.At = now
-		l.feeds.offer(l.addRecord(r), l.records.next)
+		l.feeds.offer(l.addRecord(r))
 	}
 	l.state.checkpoint(l.records.next)
 	l.feeds.publish(&l.waker)
 	l.trim(now)
-	l.feeds.removeIdle(now)
 	l.mu.Unlock()
 	l.waker.start()
+	l.feeds.matcher.start()
 	if l.ownsRevision {
 		l.revision.Advance(records[0].Version)
 	}
@@ -61,7 +61,7 @@ func (l *Log) Append(records ...Record) {
 
 // addRecord adds r to the records and the state, but not to the feeds. l.mu must be held.
 func (l *Log) addRecord(r Record) *record {
-	added := newRecord(r, l.caches.records)
+	added := newRecord(r, l.records.next, l.caches.records)
 	l.state.apply(added)
 	l.records.push(added)
 	l.records.newest = r.Version
@@ -103,8 +103,9 @@ func (l *Log) Stats() listwatch.Stats {
 	stats := listwatch.Stats{
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
 		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.horizon,
-		ObjectBytes: l.state.bytes, HistoryBytes: l.records.bytes + l.caches.bytes() + l.state.departures.bytes,
-		Records: l.records.len, FrameBytes: l.caches.bytes(), FramesBuilt: l.caches.built(),
+		ObjectBytes:  l.state.bytes,
+		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.bytes,
+		Records:      l.records.len, FrameBytes: l.caches.bytes(), FramesBuilt: l.caches.built(),
 		Wakeups: l.waker.woken.Load(),
 	}
 	if l.records.len > 0 {

@@ -1,0 +1,54 @@
+package history
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// BenchmarkWriteWithSelections measures a write that concerns 2,000 watchers, each with a selection
+// of its own, until the last of them has read it. The metrics are the average and the greatest time
+// until Append returns.
+func BenchmarkWriteWithSelections(b *testing.B) {
+	for name, selector := range map[string]string{"unequal": "a%d!=b", "shared": "app=x,a%d!=b"} {
+		b.Run(name, func(b *testing.B) {
+			const watchers = 2000
+			l := New(Options{})
+			var unread atomic.Int64
+			read := make(chan struct{}, 1)
+			for i := range watchers {
+				c := watch(b, l, listwatch.Query{Labels: labels(b, fmt.Sprintf(selector, i))})
+				var events [16]listwatch.Event
+				var poll func()
+				poll = func() {
+					n, err := 1, error(nil)
+					for n > 0 {
+						if n, err = c.Poll(events[:]); n > 0 && unread.Add(int64(-n)) == 0 {
+							read <- struct{}{}
+						}
+					}
+					if err == nil {
+						c.Wake(poll)
+					}
+				}
+				poll()
+			}
+			var total, longest time.Duration
+			for i := range b.N {
+				v := listwatch.Version(i + 1)
+				o := thing(listwatch.Key{Name: fmt.Sprint(i)}, v, map[string]string{"app": "x", "tier": "1"}, "n1")
+				unread.Store(watchers)
+				began := time.Now()
+				l.Append(Record{Version: v, New: o})
+				took := time.Since(began)
+				total, longest = total+took, max(longest, took)
+				<-read
+			}
+			b.ReportMetric(float64(total.Nanoseconds())/1000/float64(b.N), "µs/append")
+			b.ReportMetric(float64(longest.Microseconds()), "µs/longest-append")
+		})
+	}
+}
