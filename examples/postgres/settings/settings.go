@@ -108,7 +108,8 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		var oldest, newest listwatch.Version
-		if err := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`).Scan(&oldest, &newest); err != nil {
+		row := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`)
+		if err := row.Scan(&oldest, &newest); err != nil {
 			return err
 		}
 		rows, _ := tx.Query(ctx, `SELECT version, at, namespace, name, before, after FROM setting_changes
