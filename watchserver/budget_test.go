@@ -38,8 +38,26 @@ func wantBusy(t *testing.T, err error, limit string) {
 }
 
 func TestRequestsBeyondTheLimitGet429(t *testing.T) {
+	s := &watchserver.Server{Limits: watchserver.Limits{Requests: 4}}
+	var others []error
+	err := begin(s, "192.0.2.1", func() {
+		others = append(others, begin(s, "192.0.2.1", func() {
+			wantBusy(t, begin(s, "192.0.2.1"), "requests")
+			others = append(others, begin(s, "192.0.2.2"))
+		}))
+	})
+	if err := errors.Join(append(others, err)...); err != nil {
+		t.Errorf("two reads of one client, and one of another: %v", err)
+	}
+	if err := begin(s, "192.0.2.1"); err != nil {
+		t.Errorf("after the end of the reads: %v", err)
+	}
+}
+
+func TestListsBeyondTheMemoryGet429(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &watchserver.Server{Source: blockedSource{}, Limits: watchserver.Limits{Requests: 4}}
+		// A list takes 256 KiB, and one client may take half of the memory.
+		s := &watchserver.Server{Source: blockedSource{}, Limits: watchserver.Limits{Memory: 1 << 20, Requests: 2}}
 		ctx, release := context.WithCancel(t.Context())
 		get := func(address string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
@@ -53,14 +71,18 @@ func TestRequestsBeyondTheLimitGet429(t *testing.T) {
 		if w := get("192.0.2.1"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("the attacker's third list: got %d, %v, want 429 with Retry-After", w.Code, w.Header())
 		}
-		err := begin(s, "192.0.2.2", func() { wantBusy(t, begin(s, "192.0.2.1"), "requests") })
-		if err != nil {
-			t.Fatalf("another client: %v", err)
+		if err := begin(s, "192.0.2.1"); err != nil {
+			t.Errorf("a read while lists take the memory: %v", err)
+		}
+		go get("192.0.2.2")
+		synctest.Wait()
+		if used, _ := s.Usage(); used.RequestBytes != 3*256<<10 || used.Requests != 0 {
+			t.Errorf("three lists of two clients: got %+v, want 768 KiB and no seat", used)
 		}
 		release()
 		synctest.Wait()
-		if err := begin(s, "192.0.2.1"); err != nil {
-			t.Errorf("after the end of the lists: %v", err)
+		if used, _ := s.Usage(); used.RequestBytes != 0 {
+			t.Errorf("after the end of the lists: got %+v", used)
 		}
 	})
 }
@@ -82,7 +104,7 @@ func TestRequestLimitDoesNotEndWatches(t *testing.T) {
 	})
 }
 
-func TestLargeListsTakeMoreSeats(t *testing.T) {
+func TestListsTakeNoSeat(t *testing.T) {
 	flags := memory.New[Flag]()
 	large := map[string]string{"x": strings.Repeat("x", 200<<10)}
 	for i := range 16 {
@@ -90,16 +112,16 @@ func TestLargeListsTakeMoreSeats(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &watchserver.Server{Source: flags, Limits: watchserver.Limits{Requests: 6}}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if w.Code != 429 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("a list of 3 MiB: got %d, %v, want 429, because half of the seats are three", w.Code, w.Header())
-	}
-	w = httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("GET", "/?limit=5", nil))
-	if w.Code != 200 {
-		t.Errorf("a page of 1 MiB: got %d %.100s", w.Code, w.Body)
+	s := &watchserver.Server{Source: flags, Limits: watchserver.Limits{Requests: 1}}
+	err := begin(s, "192.0.2.1", func() {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if w.Code != 200 || w.Body.Len() < 16*200<<10 {
+			t.Errorf("a list while all seats are taken: got %d %.100s", w.Code, w.Body)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -20,10 +20,10 @@ type Limits struct {
 	// WatchesPerClient is the maximum number of open watches of one client. Further watches
 	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
-	// Requests is the maximum number of seats. A list, a read or a write takes one seat while it is
-	// served. A list takes one more for each MiB, up to ten seats in total. One client may take
-	// half of the seats. Further requests are refused with status 429. The default is
-	// [DefaultRequests], as in kube-apiserver.
+	// Requests is the maximum number of seats. A read of one object or a write takes a seat while
+	// it is served. One client may take half of the seats. Further requests are refused with
+	// status 429. Lists take no seat, because only few large lists are encoded at the same time,
+	// and the others wait. The default is [DefaultRequests], as in kube-apiserver.
 	Requests int
 	// Writes is the maximum number of writes being executed. One client may take half of them.
 	// Further writes are refused with status 429. The default is [DefaultWrites], as in
@@ -33,8 +33,9 @@ type Limits struct {
 	// objects and the history of Stored. When it fills three quarters of Memory, writes
 	// other than deletes are refused with status 507. Requests have the rest, and one client may
 	// take half of the rest. A body counts four times, because parsers copy it, and a list counts
-	// as 1 MiB, because it refers to the objects. Further requests are refused with status 429. The
-	// default is [DefaultMemory].
+	// as 256 KiB and 8 bytes for each object, because it refers to the objects. The rest also has
+	// compressed parts of lists, up to a sixteenth of Memory. Further requests are refused with
+	// status 429. The default is [DefaultMemory].
 	Memory int64
 	// Stored are the collections whose objects and history count against Memory. kubeapi adds its
 	// collections.
@@ -106,8 +107,8 @@ func (l *Limits) ofRequests() apihttp.Limits {
 
 // A Usage holds the resources that requests and stored data use, or their limits.
 type Usage struct {
-	// Requests is the number of seats that lists, reads and writes have taken, and Writes the
-	// number of writes being executed.
+	// Requests is the number of seats that reads and writes have taken, and Writes the number of
+	// writes being executed.
 	Requests, Writes int64
 	// RequestBytes is the memory for bodies and lists.
 	RequestBytes int64

@@ -13,7 +13,7 @@ import (
 // list responds with a list: {"kind":"…List","apiVersion":…,"metadata":{…},"items":[…]}.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
 	started := time.Now()
-	if err := a.Begin(); err != nil {
+	if err := a.BeginList(); err != nil {
 		return err
 	}
 	form, err := a.ChooseBody(true)
@@ -25,7 +25,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 		err = listwatch.CheckVersion(e.Source, page.Version)
 	}
 	if err == nil {
-		err = a.TakeList(page.Items)
+		err = a.GrowList(len(page.Items))
 	}
 	if err != nil {
 		return err

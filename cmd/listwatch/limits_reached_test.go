@@ -167,7 +167,7 @@ func TestMaxRequestsRefusesOneClient(t *testing.T) {
 	s := startLimited(t, "--max-requests", "2")
 	finish := startBody(t, s, "slow", 100)
 	requireMetric(t, s, "listwatch_request_seats 1")
-	requireBusy(t, s, "requests", "GET", podsPath, "")
+	requireBusy(t, s, "requests", "GET", podsPath+"/other", "")
 	requireMetric(t, s, "listwatch_request_seats_limit 2")
 	if response := finish(); !strings.Contains(response, "201 Created") {
 		t.Errorf("the first request: got %s, want 201", response)

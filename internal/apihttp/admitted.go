@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/httpbody"
 )
 
@@ -97,7 +99,7 @@ func (a *Admitted) take(more budget.Amount) error {
 	if more.Bytes > 0 {
 		stored, _ = a.gate.stored.read(limits.Stored)
 	}
-	if name := a.gate.budget.Take(a.Client, more, limits.budget(stored)); name != "" {
+	if name := a.gate.budget.Take(a.Client, more, limits.budget(stored, a.gate.blockCache().Used())); name != "" {
 		return errBusy(name)
 	}
 	a.taken.Requests += more.Requests
@@ -106,9 +108,19 @@ func (a *Admitted) take(more budget.Amount) error {
 	return nil
 }
 
-// Begin takes a seat. A request must call it before it reads or writes a collection. An error has
-// status 429.
+// Begin takes a seat. A read of one object or a write must call it before it uses a collection. An
+// error has status 429.
 func (a *Admitted) Begin() error { return a.take(budget.Amount{Requests: 1}) }
+
+// BeginList takes the memory for a list. A list must call it before it reads a collection. It takes
+// no seat: large lists take turns (see [budget.Turns]), so many of them take longer but do not keep
+// the other requests from their seats. An error has status 429.
+func (a *Admitted) BeginList() error { return a.take(budget.Amount{Bytes: listBytes}) }
+
+// GrowList takes the memory for the references to the items of a list. An error has status 429.
+func (a *Admitted) GrowList(items int) error {
+	return a.take(budget.Amount{Bytes: int64(items) * itemBytes})
+}
 
 const (
 	// bodyFactor is the memory that a write takes, in multiples of the size of its body.
@@ -116,23 +128,11 @@ const (
 	// maxCountedBody is more memory than any machine has. The sum of a few bodies does not
 	// overflow.
 	maxCountedBody = 1 << 50
-	// listBytes is the memory that a list takes for its buffers and its compressor.
-	listBytes = 1 << 20
-	// A request takes one seat of Limits.Requests. A list takes one more for each seatBytes, up to
-	// maxSeats in total, as a list of many objects does in kube-apiserver.
-	seatBytes = 1 << 20
-	maxSeats  = 10
+	// listBytes is the memory that a list takes for its goroutine and its buffers.
+	listBytes = 256 << 10
+	// itemBytes is the memory for a reference to an object.
+	itemBytes = 8
 )
-
-// TakeList takes the memory for a list of items, and its seats except the first, which Begin has
-// taken.
-func (a *Admitted) TakeList(items []*listwatch.Object) error {
-	size := 0
-	for _, o := range items {
-		size += len(o.Data)
-	}
-	return a.take(budget.Amount{Requests: int64(min(size/seatBytes, maxSeats-1)), Bytes: listBytes})
-}
 
 // ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
 // and a client that takes longer than 30 s with status 400. A negative limit means no limit. A
@@ -255,10 +255,24 @@ type Gate struct {
 	// Draining returns a context that ends when the server begins to drain.
 	Draining func() context.Context
 
+	gateState
+}
+
+// A gateState is the part of a Gate that changes.
+type gateState struct {
 	rechecks atomic.Uint64 // the number of calls of Recheck
 	budget   budget.Budget
 	turns    budget.Turns
 	stored   storedMemory
+
+	blocksOnce sync.Once
+	blocks     *compress.BlockCache // see blockCache
+}
+
+// blockCache returns the compressed blocks of the gate's large responses.
+func (g *Gate) blockCache() *compress.BlockCache {
+	g.blocksOnce.Do(func() { g.blocks = compress.NewBlockCache(g.Limits().blockBytes()) })
+	return g.blocks
 }
 
 // Turns returns the turns of the requests.

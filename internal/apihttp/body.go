@@ -2,14 +2,13 @@ package apihttp
 
 import (
 	"bufio"
-	"compress/gzip"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/budget"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/transport"
@@ -20,15 +19,8 @@ import (
 // networks within a cluster.
 const compressAbove = 32 << 10
 
-// compressors use the fastest level, as kube-apiserver does, because JSON compresses well
-// at any level.
-var compressors = sync.Pool{New: func() any {
-	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	if err != nil {
-		return gzip.NewWriter(nil)
-	}
-	return z
-}}
+// noBlocks is the cache of responses to requests that have not passed a gate. It keeps nothing.
+var noBlocks = compress.NewBlockCache(0)
 
 // A responseBody is the body of a response that is not a stream. It is compressed if it is
 // large and the client accepts gzip. It must be used by one goroutine only.
@@ -36,10 +28,11 @@ type responseBody struct {
 	w        *deadlineWriter
 	code     int
 	compress bool
-	held     []byte            // the bytes so far, until the body is known to be large
-	out      *bufio.Writer     // nil while the bytes are collected in held
-	gzip     *gzip.Writer      // nil if the body is not compressed
-	indenter *rawjson.Indenter // nil if the body is not indented
+	blocks   *compress.BlockCache
+	held     []byte                // the bytes so far, until the body is known to be large
+	out      *bufio.Writer         // nil while the bytes are collected in held
+	gzip     *compress.BlockWriter // nil if the body is not compressed
+	indenter *rawjson.Indenter     // nil if the body is not indented
 }
 
 // newResponseBody begins a response to r with the headers in w. A JSON body is indented if the
@@ -47,10 +40,10 @@ type responseBody struct {
 func newResponseBody(w http.ResponseWriter, r *http.Request, code int) *responseBody {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
-	coding, timeout := "", transport.DefaultWriteTimeout
+	coding, timeout, blocks := "", transport.DefaultWriteTimeout, noBlocks
 	a := admittedOf(r)
 	if a != nil {
-		timeout = a.gate.Limits().WriteTimeout
+		timeout, blocks = a.gate.Limits().WriteTimeout, a.gate.blockCache()
 	}
 	if a == nil || !a.NoCompression {
 		// A client that accepts no available coding gets the body uncompressed.
@@ -60,7 +53,9 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int) *response
 		ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout,
 		begin: func() (end func(), err error) { return budget.BeginTurn(r.Context(), budget.Large) },
 	}
-	b := &responseBody{w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == ""}
+	b := &responseBody{
+		w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == "", blocks: blocks,
+	}
 	if h.Get("Content-Type") == jsonType && wantsPretty(r) {
 		b.indenter = &rawjson.Indenter{W: responseBytes{b}}
 	}
@@ -158,8 +153,7 @@ func (b *responseBody) beginLarge() error {
 	b.w.WriteHeader(b.code)
 	b.out = bufio.NewWriterSize(b.w, 32<<10)
 	if b.compress {
-		b.gzip = compressors.Get().(*gzip.Writer)
-		b.gzip.Reset(b.out)
+		b.gzip = b.blocks.NewWriter(b.out)
 	}
 	_, err := responseBytes{b}.Write(b.held)
 	b.held = nil
@@ -190,10 +184,7 @@ func (b *responseBody) flush() error {
 		return err
 	}
 	if b.gzip != nil {
-		err := b.gzip.Close()
-		b.gzip.Reset(nil)
-		compressors.Put(b.gzip)
-		if err != nil {
+		if err := b.gzip.Close(); err != nil {
 			return err
 		}
 	}

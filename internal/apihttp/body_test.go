@@ -3,10 +3,12 @@ package apihttp
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,6 +87,53 @@ func TestAllBodiesHaveTheWriteTimeout(t *testing.T) {
 				t.Errorf("got write timeouts %v, want %v", w.timeouts, want)
 			}
 		})
+	}
+}
+
+func TestEqualListsAreCompressedOnce(t *testing.T) {
+	g := new(recorder).gate()
+	g.Limits = func() Limits { return Limits{Memory: 64 << 20} }
+	var page listwatch.Page
+	for i := range 1000 {
+		data := fmt.Appendf(nil, `{"metadata":{"name":"%d"},"data":%q}`, i, strings.Repeat(strconv.Itoa(i*i), 100))
+		page.Items = append(page.Items, &listwatch.Object{Version: 1, Data: data})
+	}
+	h := g.Handler(HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *Admitted) error {
+		form, err := a.ChooseBody(true)
+		if err == nil {
+			_, err = WriteList(w, r, ListBody{Page: page, Form: form})
+		}
+		return err
+	}))
+	list := func(coding string) []byte {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, request("GET", "/", "User", "ada", "Accept-Encoding", coding))
+		if coding == "identity" {
+			return w.Body.Bytes()
+		}
+		z, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return body
+	}
+	for i, version := range []listwatch.Version{1, 1, 2} {
+		page.Version = version
+		before := g.blockCache().Used()
+		if got, want := list("gzip"), list("identity"); !bytes.Equal(got, want) {
+			t.Errorf("list %d: got %d bytes, want the %d bytes of the JSON", i, len(got), len(want))
+		}
+		used, more := g.blockCache().Used(), g.blockCache().Used()-before
+		if i == 0 && more == 0 || i == 1 && more != 0 || i == 2 && more > used/3 {
+			t.Errorf("list %d of version %d added %d bytes to the cache of %d", i, version, more, used)
+		}
+	}
+	if _, limit := g.Usage(); limit.RequestBytes != 64<<20-g.blockCache().Used() {
+		t.Errorf("requests may take %d bytes while the cache has %d", limit.RequestBytes, g.blockCache().Used())
 	}
 }
 

@@ -141,7 +141,7 @@ func (g *Gate) Usage() (used, limit Usage) {
 	used = Usage{
 		Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history,
 	}
-	l := limits.budget(stored)
+	l := limits.budget(stored, g.blockCache().Used())
 	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
 	return used, limit
 }

@@ -56,19 +56,30 @@ func (l Limits) check(r *http.Request) error {
 // rest is for requests, so that stored data can always be read and deleted.
 func (l Limits) storedBytes() int64 { return max(l.Memory, 0) / 4 * 3 }
 
-// budget returns the limits for requests while stored data takes the given number of bytes.
-func (l Limits) budget(stored int64) budget.Amount {
+// blockBytes returns the maximum number of bytes of compressed blocks that are kept for further
+// responses.
+func (l Limits) blockBytes() int64 {
+	const unlimited = 64 << 20 // if there is no limit
+	if l.Memory <= 0 {
+		return unlimited
+	}
+	return l.Memory / 16
+}
+
+// budget returns the limits for requests while stored data and compressed blocks take the given
+// numbers of bytes.
+func (l Limits) budget(stored, blocks int64) budget.Amount {
 	a := budget.Amount{Requests: max(l.Requests, 0), Writes: max(l.Writes, 0), Bytes: max(l.Memory, 0)}
 	if a.Bytes > 0 {
-		a.Bytes -= min(stored, l.storedBytes())
+		a.Bytes -= min(stored, l.storedBytes()) + blocks
 	}
 	return a
 }
 
 // A Usage holds the resources that requests and stored data use, or their limits.
 type Usage struct {
-	// Requests is the number of seats that lists, reads and writes have taken, and Writes the
-	// number of writes being executed.
+	// Requests is the number of seats that reads and writes have taken, and Writes the number of
+	// writes being executed.
 	Requests, Writes int64
 	// RequestBytes is the memory for bodies and lists.
 	RequestBytes int64

@@ -1,6 +1,8 @@
 // Package compress compresses streams of events in such a way that each event is compressed
 // only once for all streams, and decompresses such streams.
 //
+// A [BlockWriter] compresses a list; see there.
+//
 // transport/coding.go chooses the coding of a stream, and internal/apihttp/body.go the coding of a
 // list.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/budget"
 )
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
@@ -27,8 +28,17 @@ func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, erro
 	if err != nil {
 		return listwatch.Page{}, err
 	}
+	end, err := budget.BeginTurn(ctx, snap.Len()*scanCost)
+	if err != nil {
+		return listwatch.Page{}, err
+	}
+	defer end()
 	return page(snap, version, q, from), nil
 }
+
+// scanCost is the size of the work to look at one object, as [budget.BeginTurn] counts it: 8,000
+// objects take about a millisecond.
+const scanCost = 8
 
 // snapshotFor returns the state that q requests, and its version.
 func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (tree, listwatch.Version, error) {

@@ -21,7 +21,7 @@ var (
 		"Greatest number of versions between a watch with pending events and the newest version. "+
 			"Versions count the writes of the whole database.", resourceLabels...)
 	draining     = newGauge("draining", "1 while the server ends its watches and refuses new ones, otherwise 0.")
-	requestSeats = newGauge("request_seats", "Seats that lists, reads and writes have taken.")
+	requestSeats = newGauge("request_seats", "Seats that reads and writes have taken.")
 	seatLimit    = newGauge("request_seats_limit", "Maximum number of seats; missing if there is no limit.")
 	executing    = newGauge("writes_executing", "Writes being executed.")
 	writeLimit   = newGauge("writes_executing_limit",

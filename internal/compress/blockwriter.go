@@ -1,0 +1,84 @@
+package compress
+
+import (
+	"hash/maphash"
+	"io"
+	"sync"
+)
+
+// The sizes of the text of a block. The history of deflate has 32 KiB, so larger blocks would not
+// be much smaller after compression.
+const (
+	minBlock = 16 << 10
+	// endAfter is the mean number of bytes, after the first minBlock bytes, at which a block ends.
+	endAfter = 48 << 10
+	maxBlock = 256 << 10
+	// maxKeptText is the size of the largest buffer for the text of a block that is reused.
+	maxKeptText = 2 * maxBlock
+)
+
+// A BlockWriter compresses a text into one gzip member. It cuts the text into blocks and takes the
+// compressed blocks from a cache.
+//
+// A block ends after a piece of text, which is the argument of one call of Write. The content of
+// the pieces determines after which of them, so texts that have many pieces in common also have
+// most blocks in common, such as two lists between which one object has changed.
+//
+// A BlockWriter is not safe for concurrent use.
+type BlockWriter struct {
+	w        io.Writer
+	cache    *BlockCache
+	text     *[]byte // the block so far
+	checksum Checksum
+	err      error // the first error of w
+}
+
+var blockTexts = sync.Pool{New: func() any { return new([]byte) }}
+
+// NewWriter returns a BlockWriter that writes to w. Close must be called after the text.
+func (c *BlockCache) NewWriter(w io.Writer) *BlockWriter {
+	b := &BlockWriter{w: w, cache: c, text: blockTexts.Get().(*[]byte)}
+	_, b.err = io.WriteString(w, GzipHeader)
+	return b
+}
+
+// Write adds a piece of text.
+func (b *BlockWriter) Write(piece []byte) (int, error) {
+	*b.text = append(*b.text, piece...)
+	if size := len(*b.text); size >= maxBlock || size >= minBlock && b.endsAfter(piece) {
+		b.flush()
+	}
+	return len(piece), b.err
+}
+
+// endsAfter reports whether a block ends after the given piece. The start of a piece stands for the
+// whole, because the names and versions of objects are there.
+func (b *BlockWriter) endsAfter(piece []byte) bool {
+	return maphash.Bytes(b.cache.seeds[0], piece[:min(len(piece), 256)])%endAfter < uint64(len(piece))
+}
+
+// flush writes the block.
+func (b *BlockWriter) flush() {
+	if len(*b.text) == 0 || b.err != nil {
+		return
+	}
+	data := b.cache.compress(*b.text)
+	*b.text = (*b.text)[:0]
+	b.checksum.Add(data)
+	_, b.err = b.w.Write(data[ChecksumSize:])
+}
+
+// Close writes the rest of the text and the end of the gzip member. It returns the first error of
+// the underlying writer.
+func (b *BlockWriter) Close() error {
+	b.flush()
+	if cap(*b.text) <= maxKeptText {
+		*b.text = (*b.text)[:0]
+		blockTexts.Put(b.text)
+	}
+	b.text = nil
+	if b.err == nil {
+		_, b.err = b.w.Write(b.checksum.AppendTrailer(nil))
+	}
+	return b.err
+}
