@@ -45,7 +45,7 @@ type queueSink struct {
 
 // Begin implements [reflector.Sink]. If the state is requested again, restart has emptied the
 // queue.
-func (q *queueSink) Begin() {}
+func (q *queueSink) Begin(string) {}
 
 // Take implements [reflector.Sink]. It waits while the queue is full.
 func (q *queueSink) Take(events []listwatch.Event) error {

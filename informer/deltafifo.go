@@ -75,7 +75,7 @@ type queueVersions struct {
 	handled listwatch.Version
 }
 
-var _ Sink[int] = (*DeltaFIFO[int])(nil)
+var _ Patcher[int] = (*DeltaFIFO[int])(nil)
 
 // errClosed is the error of writes after Close.
 func errClosed() error {

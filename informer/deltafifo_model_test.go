@@ -158,6 +158,31 @@ func (m *modelRun) relist() {
 	}
 }
 
+// patch delivers the difference to an earlier state in place of the pending events. Like that of a
+// server, it may have changes that the queue has received, and keys that it does not know.
+func (m *modelRun) patch() {
+	if !m.listed {
+		return
+	}
+	since := listwatch.Version(rapid.IntRange(0, m.delivered).Draw(m.T, "since"))
+	var items []*Item[*thing]
+	for _, i := range m.list() {
+		if i.Version > since {
+			items = append(items, i)
+		}
+	}
+	var gone []listwatch.Key
+	for _, d := range m.log[since:] {
+		if _, exists := m.now[d.Item.Key]; !exists {
+			gone = append(gone, d.Item.Key)
+		}
+	}
+	if err := m.fifo.Patch(items, gone, m.version()); err != nil {
+		m.Fatal(err)
+	}
+	m.delivered = len(m.log)
+}
+
 func (m *modelRun) newEpoch() {
 	if m.delivered == 0 {
 		return
@@ -206,6 +231,9 @@ func (m *modelRun) maybeInterfere(when string) {
 		m.newEpoch()
 	case 3:
 		m.fifo.Resync()
+	case 4:
+		m.writeSome()
+		m.patch()
 	}
 	m.check(m.T)
 }
@@ -293,6 +321,7 @@ func TestFIFOAndStoreMatchModel(t *testing.T) {
 			"deliver": func(*rapid.T) { w.deliver() },
 			"repeat":  func(*rapid.T) { w.repeat() },
 			"relist":  func(*rapid.T) { w.relist() },
+			"patch":   func(*rapid.T) { w.patch() },
 			"epoch":   func(*rapid.T) { w.newEpoch() },
 			"sync":    func(*rapid.T) { w.fifo.Sync(w.anyKey(), w.anyKey()) },
 			"pop":     func(*rapid.T) { w.pop() },

@@ -151,6 +151,12 @@ func (i *informerSink[T]) Replace(items []*Item[T], version listwatch.Version) e
 	return i.state.fifo.Replace(items, version)
 }
 
+// Patch implements Patcher.
+func (i *informerSink[T]) Patch(items []*Item[T], gone []listwatch.Key, version listwatch.Version) error {
+	defer (*Informer[T])(i).publishProgress()
+	return i.state.fifo.Patch(items, gone, version)
+}
+
 // Apply implements Sink.
 func (i *informerSink[T]) Apply(changes ...Delta[T]) error {
 	err := i.state.fifo.Apply(changes...)

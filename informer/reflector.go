@@ -23,6 +23,16 @@ type Sink[T any] interface {
 	Bookmark(version listwatch.Version) error
 }
 
+// A Patcher is a [Sink] that can apply the difference to the state that it has. Other Sinks always
+// receive whole states after the history of the source has expired.
+type Patcher[T any] interface {
+	Sink[T]
+	// Patch receives the objects that were created or changed, and the keys of the objects that
+	// are gone, both in no particular order, and the version of the new state. An item may be
+	// one that the Sink has. The Sink may keep the slices.
+	Patch(items []*Item[T], gone []listwatch.Key, version listwatch.Version) error
+}
+
 // A Reflector keeps a Sink up to date with a Source: it streams the initial state, follows
 // the changes, and recovers from every interruption.
 //
@@ -32,7 +42,8 @@ type Sink[T any] interface {
 // not be decoded or stored, the Reflector relists. It requests a state that is at least as new as
 // the last state or, if the Source has no such state, the newest state. It discards a state that it
 // received only in part. These are the rules of client-go's Reflector, except that this Reflector
-// never skips an object.
+// never skips an object, and that a [Patcher] receives only the difference if the history has
+// expired and the Source knows the difference.
 //
 // The fields must not be changed while Run is active.
 type Reflector[T any] struct {
@@ -69,13 +80,14 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if sink.decode == nil {
 		sink.decode, sink.releases = defaultDecoder[T]()
 	}
+	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)
 	q := listwatch.Query{
 		Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields,
 	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
-		Permissions: reflector.Permissions{Release: sink.releases},
+		Permissions: reflector.Permissions{Release: sink.releases, Differences: sink.patcher != nil},
 		PageSize:    r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
 	}
 	return f.Run(ctx)
@@ -89,15 +101,24 @@ type reflectorSink[T any] struct {
 	// releases is true if the decoded values do not use the memory of the objects, so that the
 	// source can reuse this memory.
 	releases bool
-	// initial holds the objects of a state that is not complete yet.
-	initial []*Item[T]
+	patcher  Patcher[T] // the Sink, or nil if it is not a Patcher
+	initial  initialEvents[T]
 	// changes holds the changes since the last flush.
 	changes []Delta[T]
+}
+
+// initialEvents holds a state, or a difference to a state, that is not complete yet.
+type initialEvents[T any] struct {
+	items   []*Item[T]
+	gone    []listwatch.Key
+	why     string // the reason if it is a whole state
 	started time.Time
 }
 
 // Begin implements reflector.Sink.
-func (r *reflectorSink[T]) Begin() { r.initial, r.started = nil, time.Now() }
+func (r *reflectorSink[T]) Begin(why string) {
+	r.initial = initialEvents[T]{why: why, started: time.Now()}
+}
 
 // Take implements reflector.Sink.
 func (r *reflectorSink[T]) Take(events []listwatch.Event) error {
@@ -129,12 +150,10 @@ func (r *reflectorSink[T]) takeOne(e listwatch.Event) error {
 		}
 		return r.Sink.Bookmark(e.Version)
 	case listwatch.Synced:
-		state := r.initial
-		r.initial = nil
-		if err := r.Sink.Replace(state, e.Version); err != nil {
-			return err
-		}
-		r.Trace.replaced(len(state), e.Version, time.Since(r.started))
+		return r.synced(e)
+	}
+	if e.Initial && e.Type == listwatch.Deleted {
+		r.initial.gone = append(r.initial.gone, e.Object.Key)
 		return nil
 	}
 	item, err := r.item(e.Object)
@@ -142,7 +161,7 @@ func (r *reflectorSink[T]) takeOne(e listwatch.Event) error {
 		return err
 	}
 	if e.Initial {
-		r.initial = append(r.initial, item)
+		r.initial.items = append(r.initial.items, item)
 		return nil
 	}
 	change := Delta[T]{Type: DeltaUpdated, Item: item}
@@ -154,6 +173,25 @@ func (r *reflectorSink[T]) takeOne(e listwatch.Event) error {
 	}
 	r.changes = append(r.changes, change)
 	return nil
+}
+
+// synced passes the initial events to the Sink, which e has completed.
+func (r *reflectorSink[T]) synced(e listwatch.Event) error {
+	i := r.initial
+	r.initial = initialEvents[T]{}
+	change := StateChange{Objects: len(i.items), Gone: len(i.gone), Version: e.Version, Reason: i.why}
+	var err error
+	if since, isDifference := listwatch.SinceOf(e); isDifference {
+		change.Since, change.Reason = since, ""
+		err = r.patcher.Patch(i.items, i.gone, e.Version)
+	} else {
+		err = r.Sink.Replace(i.items, e.Version)
+	}
+	if err == nil {
+		change.Took = time.Since(i.started)
+		r.Trace.received(change)
+	}
+	return err
 }
 
 // item decodes and transforms o. An error names the object; a panic of Decode or Transform
@@ -188,16 +226,33 @@ func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) 
 	return item, nil
 }
 
-// A Trace has hooks that report lost streams, replaced states and decoding failures of a Reflector.
+// A StateChange describes a whole state, or a difference between two states.
+type StateChange struct {
+	// Objects is the number of objects in the state, or of the created and changed objects in the
+	// difference. Gone is the number of keys that a difference deletes.
+	Objects, Gone int
+	// Since and Version are the versions of the states before and after a difference. Since is
+	// zero for a whole state.
+	Since, Version listwatch.Version
+	// Took is the time from the first object to the last.
+	Took time.Duration
+	// Reason is the reason for a whole state: "first"; "declined" if the source could not send
+	// the difference; "unsupported" if the source or the Sink does not support differences;
+	// "doubted" if an object could not be decoded or stored, an event was malformed, or the
+	// source has an older state. It is empty for a difference.
+	Reason string
+}
+
+// A Trace has hooks that report lost streams, received states and decoding failures of a Reflector.
 // Each hook may be nil. The hooks are called synchronously and must return quickly.
 type Trace struct {
 	// Lost is called when a stream has ended or could not be opened, with the delay before
 	// the next attempt. err is io.EOF if the Source ended the stream cleanly. relist
-	// reports whether the next attempt starts with the whole state.
+	// reports whether the next attempt starts with the whole state, or with the difference to it.
 	Lost func(err error, wait time.Duration, relist bool)
-	// Replaced is called when the whole state has been replaced, with the number of objects,
-	// their version, and the time that receiving the state took.
-	Replaced func(objects int, version listwatch.Version, took time.Duration)
+	// Received is called when the Sink has received a whole state, or the difference to the state
+	// that it had.
+	Received func(StateChange)
 	// DecodeFailed is called when an object could not be decoded or transformed. The
 	// Reflector relists until it can decode and transform the object.
 	DecodeFailed func(o *listwatch.Object, err error)
@@ -209,9 +264,9 @@ func (t *Trace) lost(err error, wait time.Duration, relist bool) {
 	}
 }
 
-func (t *Trace) replaced(objects int, version listwatch.Version, took time.Duration) {
-	if t != nil && t.Replaced != nil {
-		t.Replaced(objects, version, took)
+func (t *Trace) received(c StateChange) {
+	if t != nil && t.Received != nil {
+		t.Received(c)
 	}
 }
 

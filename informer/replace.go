@@ -28,6 +28,45 @@ func (d *DeltaFIFO[T]) Replace(items []*Item[T], version listwatch.Version) erro
 	return nil
 }
 
+// Patch queues the difference to the state that the queue has received, in one step: the items that
+// were created or changed, the keys that are gone, and the version of the new state. If an item is
+// not newer than the queued or known state of its key, nothing has changed for the consumer.
+func (d *DeltaFIFO[T]) Patch(items []*Item[T], gone []listwatch.Key, version listwatch.Version) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed()
+	}
+	// The entries get no version, as in Replace: the items are not in the order of their versions,
+	// so the version of the queue must not advance before all of them were handled.
+	d.handledVersion()
+	d.replaces++
+	d.initial.remaining++
+	d.replaceItems(items)
+	for _, key := range gone {
+		d.deleteGone(key, version)
+	}
+	d.initial.remaining--
+	d.initial.update()
+	d.versions.received = max(d.versions.received, version)
+	d.versions.complete = max(d.versions.complete, version)
+	d.wake()
+	return nil
+}
+
+// deleteGone queues the deletion of key, unless the current Patch contains an item of that key.
+func (d *DeltaFIFO[T]) deleteGone(key listwatch.Key, version listwatch.Version) {
+	if e := d.queue.get(key); e != nil {
+		if e.lastReplace != d.replaces {
+			d.deleteQueued(e, version)
+		}
+		return
+	}
+	if known, _ := d.knownState(key); known != nil {
+		d.deleteKnown(known, version)
+	}
+}
+
 // replaceItems queues items. The new entries are allocated together.
 func (d *DeltaFIFO[T]) replaceItems(items []*Item[T]) {
 	slab := make([]entry[T], d.countWithoutEntry(items))
@@ -72,7 +111,7 @@ func (d *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
 	}
 }
 
-// markSeen marks e as part of the current Replace. Later changes of its key must be newer
+// markSeen marks e as part of the current Replace or Patch. Later changes of its key must be newer
 // than v.
 func (d *DeltaFIFO[T]) markSeen(e *entry[T], v listwatch.Version) {
 	e.lastReplace, e.newest, e.oldest = d.replaces, v, 0

@@ -44,7 +44,7 @@ const holdTime = 2 * time.Millisecond
 var _ reflector.Sink = (*logWriter)(nil)
 
 // Begin implements [reflector.Sink].
-func (l *logWriter) Begin() {
+func (l *logWriter) Begin(string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The held changes may be incomplete, and the new state contains them.

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -29,7 +30,7 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 	switch {
 	case err == nil:
 		r.current.watcher, r.Resume, r.current.since = w, ResumePoint{}, q.Since.Version
-		r.Sink.Begin()
+		r.begin()
 	case r.Policy.mayRefuseWatchList(err):
 		// If the list succeeds, the Source cannot stream its state. If the Source refused the
 		// watch for another reason, the list fails as well.
@@ -39,6 +40,8 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 	}
 	return err
 }
+
+func (r *Reflector) begin() { r.Sink.Begin(cmp.Or(r.current.why, WholeFirst)) }
 
 // Close closes the watch of Open, for callers that do not call Run afterwards.
 func (r *Reflector) Close() error { return r.current.watcher.Close() }
@@ -75,7 +78,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 	r.Resume = ResumePoint{}
 	synced := listwatch.NewBookmark(listwatch.Describe(r.Source), version, true)
 	if _, err := r.take([]listwatch.Event{synced}, nil); err != nil {
-		r.requestState(version)
+		r.requestState(version, r.current.why)
 		return err
 	}
 	return r.Open(ctx)
@@ -83,7 +86,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 
 // list passes the objects of a list to the sink and returns the version of the list.
 func (r *Reflector) list(ctx context.Context, limit int) (listwatch.Version, error) {
-	r.Sink.Begin()
+	r.begin()
 	q := r.selection()
 	q.Start, q.Version, q.Limit = r.Query.Start, r.Query.Version, limit
 	version := listwatch.Version(math.MaxUint64)

@@ -13,9 +13,10 @@ import (
 // A Sink receives the state and the changes of a Source. All methods are called from the
 // goroutine of the Reflector.
 type Sink interface {
-	// Begin announces a new state. If the initial events since the last Begin were not
-	// followed by Synced, the Sink discards them.
-	Begin()
+	// Begin announces initial events, and the reason for which they will be the whole state,
+	// unless they are a difference. If the initial events since the last Begin were not followed
+	// by Synced, the Sink discards them.
+	Begin(why string)
 	// Take receives events in order: the objects of the state as initial events in key
 	// order, then Synced, then changes and bookmarks. The slice is valid until Take
 	// returns. If Take returns an error, the Reflector requests the state again, so no
@@ -100,7 +101,16 @@ type current struct {
 	watcher listwatch.Watcher
 	since   listwatch.Version // the version of the Query.Since of the watch
 	state   listwatch.State   // the state that the Sink received last
+	why     string            // the reason for Begin
 }
+
+// The reasons for which a follower receives a whole state, as public traces report them.
+const (
+	WholeFirst       = "first"       // it had no state
+	WholeDeclined    = "declined"    // the source did not send the difference
+	WholeUnsupported = "unsupported" // the source or the follower does not support differences
+	WholeDoubted     = "doubted"     // its state was wrong, or newer than the state of the source
+)
 
 // DefaultPageSize is the page size of client-go.
 const DefaultPageSize = 500
@@ -176,26 +186,29 @@ func (r *Reflector) prepare(action Action, end WatchEnd) error {
 			return err
 		}
 	}
-	var since listwatch.State
-	if r.Differences && !end.Rejected && listwatch.CodeOf(end.Err) == listwatch.Expired && r.current.state.ID != "" {
-		since = listwatch.State{Version: r.Resume.Version, ID: r.current.state.ID}
-	}
+	isExpiry := !end.Rejected && listwatch.CodeOf(end.Err) == listwatch.Expired
 	switch {
 	case action == RelistNewest:
-		r.requestState(0)
+		r.requestState(0, WholeDoubted)
+	case action == Relist && r.Resume.Synced && isExpiry:
+		since := listwatch.State{Version: r.Resume.Version, ID: r.current.state.ID}
+		if r.requestState(r.Resume.Newest(), WholeUnsupported); r.Differences && since.ID != "" {
+			r.Query.Since, r.current.why = since, WholeDeclined
+		}
 	case action == Relist && r.Resume.Synced:
-		r.requestState(r.Resume.Newest())
-		r.Query.Since = since
-	case end.Rejected || listwatch.CodeOf(end.Err) == listwatch.Corrupt:
-		r.Query.Since = listwatch.State{} // the difference itself may be the reason
+		r.requestState(r.Resume.Newest(), WholeDoubted)
+	case r.Query.Since.Version != 0 && (end.Rejected || listwatch.CodeOf(end.Err) == listwatch.Corrupt):
+		// The difference itself may be the reason.
+		r.Query.Since, r.current.why = listwatch.State{}, WholeDoubted
 	}
 	r.failures.laggingSince = time.Time{}
 	return nil
 }
 
-// requestState makes the next watch begin with a state that is not older than v. If v is zero, the
-// watch begins with the newest state.
-func (r *Reflector) requestState(v listwatch.Version) {
+// requestState makes the next watch begin with a whole state that is not older than v, for the
+// reason why. If v is zero, the watch begins with the newest state.
+func (r *Reflector) requestState(v listwatch.Version, why string) {
+	r.current.why = why
 	r.Resume = ResumePoint{}
 	r.Query.Start, r.Query.Version, r.Query.Since = listwatch.StartAt, v, listwatch.State{}
 	if v == 0 {

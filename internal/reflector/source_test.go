@@ -98,7 +98,7 @@ type recordingSink struct {
 	reject   string // the event that Take rejects once
 }
 
-func (s *recordingSink) Begin() { s.received = append(s.received, "begin") }
+func (s *recordingSink) Begin(string) { s.received = append(s.received, "begin") }
 
 func (s *recordingSink) Take(events []listwatch.Event) error {
 	for _, e := range events {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -22,8 +23,10 @@ var (
 )
 
 func (c *informerCounters) create(m *Metrics) {
-	c.lists = m.counter("informer_lists_total", "Times that an informer has replaced its whole state.",
-		resourceLabels...)
+	c.lists = m.counter("informer_lists_total", "Times that an informer has replaced its whole state, by reason.",
+		append(slices.Clone(resourceLabels), "reason")...)
+	c.differences = m.counter("informer_differences_total",
+		"Times that an informer has received the difference to a newer state.", resourceLabels...)
 	c.listed = m.counter("informer_list_objects_total", "Objects in these states.", resourceLabels...)
 	c.lost = m.counter("informer_watches_lost_total", "Watches that have ended or could not be opened.",
 		resourceLabels...)
@@ -48,10 +51,14 @@ func (m *Metrics) InformerTrace(resource watchserver.Resource) *informer.Trace {
 	labels, c := valuesOf(m.labels.of(resource)), &m.informer
 	return &informer.Trace{
 		Lost: func(error, time.Duration, bool) { c.lost.WithLabelValues(labels...).Inc() },
-		Replaced: func(objects int, _ listwatch.Version, took time.Duration) {
-			c.lists.WithLabelValues(labels...).Inc()
-			c.listed.WithLabelValues(labels...).Add(float64(objects))
-			c.listTook.Observe(took.Seconds())
+		Received: func(s informer.StateChange) {
+			if s.Since != 0 {
+				c.differences.WithLabelValues(labels...).Inc()
+				return
+			}
+			c.lists.WithLabelValues(append(slices.Clone(labels), s.Reason)...).Inc()
+			c.listed.WithLabelValues(labels...).Add(float64(s.Objects))
+			c.listTook.Observe(s.Took.Seconds())
 		},
 		DecodeFailed: func(*listwatch.Object, error) { c.undecodable.WithLabelValues(labels...).Inc() },
 	}

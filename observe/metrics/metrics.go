@@ -88,8 +88,8 @@ type requestCounters struct {
 
 // informerCounters are the metrics that the hooks of an informer update.
 type informerCounters struct {
-	lists, listed, lost, undecodable *prometheus.CounterVec
-	listTook                         prometheus.Histogram
+	lists, differences, listed, lost, undecodable *prometheus.CounterVec
+	listTook                                      prometheus.Histogram
 }
 
 type informed struct {

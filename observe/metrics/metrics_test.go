@@ -255,6 +255,7 @@ func everything(t *testing.T) string {
 		t.Fatal(err)
 	}
 	i.Trace.Lost(nil, 0, false)
+	i.Trace.Received(informer.StateChange{Since: 1})
 
 	var q workqueue.Queue[listwatch.Key]
 	called := f.AddController("scaler", &q)

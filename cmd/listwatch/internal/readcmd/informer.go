@@ -29,7 +29,7 @@ type informerView struct {
 	query  listwatch.Query
 	start  time.Time
 
-	added, updated, deleted, relists atomic.Int64
+	added, updated, deleted, relists, differences atomic.Int64
 	// firstListDuration is in nanoseconds. It is zero until the first list is complete.
 	firstListDuration atomic.Int64
 	probe             atomic.Pointer[versionProbe]
@@ -57,7 +57,13 @@ func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote 
 	}
 	refusal := make(chan error, 1)
 	m.Trace = &informer.Trace{
-		Replaced: func(int, listwatch.Version, time.Duration) { m.relists.Add(1) },
+		Received: func(s informer.StateChange) {
+			if s.Since != 0 {
+				m.differences.Add(1)
+			} else {
+				m.relists.Add(1)
+			}
+		},
 		Lost: func(err error, wait time.Duration, _ bool) {
 			if m.Version() == 0 && isPermanent(err) {
 				select {
@@ -171,9 +177,9 @@ func (i *informerView) statusLine() string {
 	if took == 0 {
 		return "waiting for the first list"
 	}
-	return fmt.Sprintf("%d objects at version %d, %s; +%d ~%d -%d since the first list, which took %v; listed %d times",
+	return fmt.Sprintf("%d objects at version %d, %s; +%d ~%d -%d since the first list, which took %v; listed %d times, patched %d times",
 		i.Len(), i.Version(), i.lagText(), i.added.Load(), i.updated.Load(), i.deleted.Load(),
-		took.Round(time.Millisecond), i.relists.Load())
+		took.Round(time.Millisecond), i.relists.Load(), i.differences.Load())
 }
 
 // lagText describes the lag of the store.

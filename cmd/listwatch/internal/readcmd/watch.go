@@ -2,6 +2,7 @@ package readcmd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,9 @@ func NewWatch() *cobra.Command {
 		Short: "Watch a collection",
 		Long: `Watch a collection: print its objects as ADDED events, and then every change
 until interrupted. If the connection breaks, the watch resumes without lost or
-repeated events.
+repeated events. If the server no longer has the history since then, the
+command prints the difference to the state that it has printed: ADDED for each
+object that was created or changed, DELETED for each one that is gone.
 
 With --informer, the command keeps a local store and prints its state: the
 number of objects, the version, and the lag behind the server. The version of
@@ -88,12 +91,11 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 		return o.watchInformer(ctx, t, source, out, notes)
 	}
 	source.Trace = &client.Trace{Lost: func(err error, wait time.Duration) { printLoss(notes, err, wait) }}
-	t.query.Bookmarks = o.bookmarks
-	w, err := source.Watch(ctx, t.query)
-	if err == nil {
-		defer w.Close()
-		err = o.print(ctx, w, out)
+	f := &follower{
+		source: source, query: t.query, out: bufio.NewWriter(out), output: o.output, bookmarks: o.bookmarks,
+		left: cmp.Or(o.exitAfter, -1),
 	}
+	err = f.run(ctx, notes)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // an interrupt is the normal way to end
 	}
@@ -115,31 +117,4 @@ func printLoss(notes io.Writer, err error, wait time.Duration) {
 		what = "lost the connection: " + cli.OneLine(err)
 	}
 	fmt.Fprintf(notes, "listwatch: %s; retrying in %v\n", what, wait.Round(100*time.Millisecond))
-}
-
-// print writes events as they arrive, and flushes after each batch.
-func (o *watchOptions) print(ctx context.Context, w listwatch.Watcher, out io.Writer) error {
-	buf := bufio.NewWriter(out)
-	var batch [64]listwatch.Event
-	for left := o.exitAfter; o.exitAfter == 0 || left > 0; {
-		room := len(batch)
-		if o.exitAfter > 0 {
-			room = min(room, left)
-		}
-		n, err := w.Next(ctx, batch[:room])
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range batch[:n] {
-			writeEvent(buf, e, o.output, time.Now())
-		}
-		if err := buf.Flush(); err != nil {
-			return err
-		}
-		left -= n
-	}
-	return nil
 }

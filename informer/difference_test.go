@@ -1,0 +1,238 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// selections are the selections of the readers of random histories.
+func selections(t testing.TB) (all []listwatch.Query) {
+	t.Helper()
+	for _, s := range []struct{ namespace, name, labels, fields string }{
+		{},
+		{namespace: "a"},
+		{name: "x"},
+		{labels: "app=red"},
+		{labels: "app!=red"},
+		{labels: "app in (red,blue)"},
+		{fields: "spec.node=n1"},
+		{fields: "spec.node!=n1"},
+	} {
+		labels, err := listwatch.ParseLabelSelector(s.labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields, err := listwatch.ParseFieldSelector(s.fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, listwatch.Query{Namespace: s.namespace, Name: s.name, Labels: labels, Fields: fields})
+	}
+	return all
+}
+
+// A remoteHistory is a random history of a server, and informers that follow it over the network.
+// The server retains only its newest write, so every interruption of some writes expires watches.
+type remoteHistory struct {
+	*testing.T
+	*rand.Rand
+	network   *servertest.Network
+	server    *servertest.Server // nil while the server is down
+	origin    *store.Collection
+	informers []*informer.Informer[*listwatch.Object]
+	handlers  []*objectHandler
+
+	differences, gone, whole atomic.Int64
+}
+
+// An objectHandler applies the calls of an informer to a map.
+type objectHandler struct {
+	mu      sync.Mutex
+	objects map[listwatch.Key]string
+	wrong   []string
+}
+
+func (h *objectHandler) handler() informer.Handler[*listwatch.Object] {
+	set := func(old, now *listwatch.Object, key listwatch.Key) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		want := ""
+		if old != nil {
+			want = string(old.Data)
+		}
+		if h.objects[key] != want {
+			h.wrong = append(h.wrong, fmt.Sprintf("%v changed from %q, but the handler had %q", key, want, h.objects[key]))
+		}
+		if delete(h.objects, key); now != nil {
+			h.objects[key] = string(now.Data)
+		}
+	}
+	return informer.Handler[*listwatch.Object]{
+		OnAdd:    func(o *listwatch.Object, _ bool) { set(nil, o, o.Key) },
+		OnUpdate: func(old, now *listwatch.Object) { set(old, now, now.Key) },
+		OnDelete: func(d informer.Deleted[*listwatch.Object]) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if _, ok := h.objects[d.Key]; !ok {
+				h.wrong = append(h.wrong, fmt.Sprintf("%v was deleted, but the handler did not have it", d.Key))
+			}
+			delete(h.objects, d.Key)
+		},
+	}
+}
+
+func TestInformersResumeByDifferences(t *testing.T) {
+	var differences, gone, whole int64
+	for range 6 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newRemoteHistory(t, seed)
+				for range 40 {
+					h.round()
+				}
+				differences += h.differences.Load()
+				gone += h.gone.Load()
+				whole += h.whole.Load()
+			})
+		})
+	}
+	t.Logf("%d differences with %d deletions, %d whole states", differences, gone, whole)
+	if differences < 100 || gone < 100 || whole < 50 {
+		t.Error("the histories covered too little")
+	}
+}
+
+func newRemoteHistory(t *testing.T, seed uint64) *remoteHistory {
+	h := &remoteHistory{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), network: servertest.NewNetwork(t)}
+	h.startOver()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	for i, q := range selections(t) {
+		remote := &client.Remote{URL: "http://origin/things", Network: h.network.Transport(), Compress: i%2 == 0}
+		model := &objectHandler{objects: map[listwatch.Key]string{}}
+		inf := &informer.Informer[*listwatch.Object]{Source: remote, Query: q, Trace: &informer.Trace{Received: h.received}}
+		inf.Handle(model.handler(), nil)
+		h.informers, h.handlers = append(h.informers, inf), append(h.handlers, model)
+		running.Go(func() {
+			defer remote.Close()
+			_ = inf.Run(ctx) // returns the error of ctx
+		})
+	}
+	return h
+}
+
+func (h *remoteHistory) received(s informer.StateChange) {
+	if s.Since == 0 {
+		h.whole.Add(1)
+		return
+	}
+	h.differences.Add(1)
+	h.gone.Add(int64(s.Gone))
+}
+
+// startOver replaces the store, as the restart of a store in memory does.
+func (h *remoteHistory) startOver() {
+	db := memory.Open(memory.Options{History: listwatch.Retention{Bytes: 1}})
+	var err error
+	if h.origin, err = db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// round changes objects, mostly while the informers are disconnected, and then compares each
+// informer and its handler with a list.
+func (h *remoteHistory) round() {
+	switch {
+	case h.server == nil:
+	case h.IntN(3) == 0:
+		h.network.Kill("origin")
+		h.server = nil
+	case h.IntN(2) == 0:
+		for _, conn := range h.server.Conns() {
+			conn.Reset()
+		}
+	}
+	if h.server == nil && h.IntN(5) == 0 {
+		h.startOver()
+	}
+	for range h.IntN(12) {
+		h.write()
+	}
+	if h.server == nil {
+		h.server = h.network.Start("origin", h.origin, servertest.Options{})
+	}
+	for range h.IntN(3) {
+		h.write()
+		<-time.After(time.Duration(h.IntN(2000)) * time.Millisecond)
+	}
+	<-time.After(3 * time.Minute) // longer than the backoff and the interval of bookmarks
+	synctest.Wait()
+	for i := range h.informers {
+		h.compare(h.informers[i], h.handlers[i])
+	}
+}
+
+// write creates, updates or deletes a random object.
+func (h *remoteHistory) write() {
+	key := listwatch.Key{Namespace: []string{"a", "b"}[h.IntN(2)], Name: []string{"v", "w", "x", "y", "z"}[h.IntN(5)]}
+	var err error
+	if h.IntN(3) == 0 {
+		_, err = h.origin.Delete(h.Context(), key, listwatch.Preconditions{})
+	} else {
+		app, node := []string{"red", "green", "blue"}[h.IntN(3)], []string{"n1", "n2"}[h.IntN(2)]
+		data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q,"labels":{"app":%q}},"spec":{"node":%q,"n":%d}}`,
+			key.Name, key.Namespace, app, node, h.Int())
+		if _, err = h.origin.Replace(h.Context(), key, data); errors.Is(err, listwatch.NotFound) {
+			_, err = h.origin.Create(h.Context(), data)
+		}
+	}
+	if err != nil && !errors.Is(err, listwatch.NotFound) {
+		h.Fatal(err)
+	}
+}
+
+func (h *remoteHistory) compare(i *informer.Informer[*listwatch.Object], model *objectHandler) {
+	h.Helper()
+	page, err := h.origin.List(h.Context(), i.Query)
+	if err != nil {
+		h.Fatal(err)
+	}
+	stored, err := i.List(listwatch.Query{})
+	if err != nil {
+		h.Fatal(err)
+	}
+	same := func(a, b *listwatch.Object) bool { return string(a.Data) == string(b.Data) }
+	if !slices.EqualFunc(page.Items, stored, same) {
+		h.Fatalf("%v: the store has %d objects, unlike a list of %d", i.Query.Labels, len(stored), len(page.Items))
+	}
+	if i.Version() > page.Version {
+		h.Fatalf("the store is at version %d, and the list at %d", i.Version(), page.Version)
+	}
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	for _, o := range page.Items {
+		if model.objects[o.Key] != string(o.Data) {
+			h.Fatalf("%v: the handler has another state of %v", i.Query.Labels, o.Key)
+		}
+	}
+	if len(model.objects) != len(page.Items) || len(model.wrong) > 0 {
+		h.Fatalf("the handler has %d objects, want %d; %v", len(model.objects), len(page.Items), model.wrong)
+	}
+}
