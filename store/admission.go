@@ -7,11 +7,12 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// admit passes sub, which would replace old, to Admit, and returns the submission in the result.
-// old is nil for a create. The caller must not hold a turn, because Admit may wait.
+// admit checks the rules, passes sub, which would replace old, to Admit, and returns the submission
+// in the result, which obeys the rules, too. old is nil for a create. The caller must not hold a
+// turn, because Admit may wait.
 func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
-	if c.spec.Admit == nil {
-		return sub, nil
+	if err := c.spec.checkRules(sub); err != nil || c.spec.Admit == nil {
+		return sub, err
 	}
 	sub.setKey()
 	sub.doc.dropMetadata("resourceVersion") // it was a precondition, which has been checked
@@ -20,7 +21,10 @@ func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *subm
 	if err != nil {
 		return nil, c.spec.refused(sub.key.Name, err)
 	}
-	return c.parse(ctx, data, sub.key)
+	if sub, err = c.parse(ctx, data, sub.key); err != nil {
+		return nil, err
+	}
+	return sub, c.spec.checkRules(sub)
 }
 
 // refused converts an error of Admit to the error for the writer.

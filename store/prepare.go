@@ -11,8 +11,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// parseSubmission parses data and checks the rules. want is the required key of the object. If
-// its namespace or name is empty, any namespace or name is accepted.
+// parseSubmission parses data. The errors have status 400. want is the required key of the object.
+// If its namespace or name is empty, any namespace or name is accepted.
 func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submission, error) {
 	doc, err := parseDocument(data)
 	if err != nil {
@@ -41,9 +41,6 @@ func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submi
 	}
 	if want.Namespace != "" {
 		sub.key.Namespace = want.Namespace
-	}
-	if causes := s.brokenRules(sub); causes != nil {
-		return nil, s.invalid(sub.key.Name, causes)
 	}
 	return sub, nil
 }

@@ -16,8 +16,8 @@ const maxAnnotationBytes = 256 << 10
 // causeTooLong is Kubernetes' reason for a value that is too large (metav1.CauseType).
 const causeTooLong = "FieldValueTooLong"
 
-// brokenRules returns a cause for each rule that sub breaks.
-func (s CollectionSpec) brokenRules(sub *submission) []listwatch.Cause {
+// checkRules returns an error of status 422 with a cause for each rule that sub breaks.
+func (s CollectionSpec) checkRules(sub *submission) error {
 	var c causes
 	s.checkNames(sub, &c)
 	if err := listwatch.CheckLabels(sub.labels); err != nil {
@@ -34,7 +34,10 @@ func (s CollectionSpec) brokenRules(sub *submission) []listwatch.Cause {
 			"Invalid value: finalizer orphan and foregroundDeletion cannot be both set")
 	}
 	checkOwners(sub.doc, &c)
-	return c
+	if c == nil {
+		return nil
+	}
+	return s.invalid(sub.key.Name, c)
 }
 
 func (s CollectionSpec) checkNames(sub *submission, c *causes) {

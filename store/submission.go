@@ -81,6 +81,19 @@ func (s *submission) setKey() {
 	}
 }
 
+// preconditions returns the uid and the version that the writer sent.
+func (s *submission) preconditions() (p listwatch.Preconditions, err error) {
+	if p.UID, err = s.doc.metadataString("uid"); err != nil {
+		return p, err
+	}
+	version, err := s.doc.metadataString("resourceVersion")
+	if err != nil {
+		return p, err
+	}
+	p.Version, err = listwatch.ParseVersion(version)
+	return p, err
+}
+
 // draft returns sub as a Draft for a backend.
 func (s CollectionSpec) draft(sub *submission) *Draft {
 	before, after := sub.doc.render()

@@ -189,6 +189,21 @@ func TestUpdateRetriesAfterAConflict(t *testing.T) {
 	}
 }
 
+func TestReplaceWritesTheSameDataInEachTry(t *testing.T) {
+	pods, backend := newPods()
+	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
+	backend.before = func(store.Change) {
+		if backend.version < 3 {
+			backend.version++
+			backend.objects[keyA] = backend.objects[keyA].At(backend.version)
+		}
+	}
+	o, err := pods.Replace(t.Context(), keyA, []byte(`{"metadata":{"name":"a"},"x":1}`))
+	if err != nil || o.Version != 4 || string(rawjson.Lookup(o.Data, "x")) != "1" || metadata(o, "generation") != "2" {
+		t.Errorf("got %v, %v, want the new object at version 4", o, err)
+	}
+}
+
 func TestUpdateWithAVersionIsNotRetried(t *testing.T) {
 	pods, backend := newPods()
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
@@ -255,6 +270,8 @@ func TestReplaceChecksTheKeyBeforeTheObject(t *testing.T) {
 		`{"metadata":{"name":"b"}}`:                     listwatch.Invalid,
 		`{"metadata":{}}`:                               listwatch.Invalid,
 		`{"metadata":{"name":"a","namespace":"other"}}`: listwatch.Invalid,
+		`{"metadata":{"name":"a"},"x":1,"x":2}`:         listwatch.Invalid,
+		`{"metadata":{"name":"a","labels":{"?":""}}}`:   listwatch.NotFound, // not 422
 	} {
 		_, err := pods.Replace(t.Context(), keyA, []byte(data))
 		wantCode(t, err, want, "")

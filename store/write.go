@@ -75,12 +75,26 @@ func (c *Collection) Update(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
 	change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
-	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
+	return c.update(ctx, key, p, func(old *listwatch.Object) (*submission, error) {
 		data, err := change(old)
 		if err != nil {
 			return nil, callerError{err}
 		}
-		draft, deletes, err := c.draftUpdate(ctx, old, data)
+		return c.parse(ctx, data, key)
+	})
+}
+
+// update is like Update, with a change that returns a submission, which update modifies.
+func (c *Collection) update(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+	change func(old *listwatch.Object) (*submission, error),
+) (*listwatch.Object, error) {
+	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
+		s, err := change(old)
+		if err != nil {
+			return nil, err
+		}
+		draft, deletes, err := c.draftUpdate(ctx, old, s)
 		if err != nil || draft == nil {
 			return old, err
 		}
@@ -107,12 +121,11 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 func (c *Collection) ReplaceIf(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte,
 ) (*listwatch.Object, error) {
-	end, err := budget.BeginTurn(ctx, len(data))
+	parsed, err := c.parse(ctx, data, key)
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.preconditionsOf(data, key)
-	end()
+	own, err := parsed.preconditions()
 	switch {
 	case err != nil:
 		return nil, err
@@ -122,7 +135,12 @@ func (c *Collection) ReplaceIf(
 			p.UID, p.Version, own.UID, own.Version)
 	}
 	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
-	return c.Update(ctx, key, p, func(*listwatch.Object) ([]byte, error) { return data, nil })
+	return c.update(ctx, key, p, func(*listwatch.Object) (s *submission, err error) {
+		if s, parsed = parsed, nil; s == nil { // a retry
+			s, err = c.parse(ctx, data, key)
+		}
+		return s, err
+	})
 }
 
 // Delete removes the object at key and returns its last state, at the version of the delete.
@@ -150,19 +168,15 @@ func (c *Collection) parse(ctx context.Context, data []byte, want listwatch.Key)
 	return c.spec.parseSubmission(data, want)
 }
 
-// draftUpdate returns the draft that replaces old with data, or nil if nothing would change.
-// deletes reports whether the object must be deleted because it no longer has finalizers.
+// draftUpdate returns the draft that replaces old with s, or nil if nothing would change. deletes
+// reports whether the object must be deleted because it no longer has finalizers.
 func (c *Collection) draftUpdate(
-	ctx context.Context, old *listwatch.Object, data []byte,
+	ctx context.Context, old *listwatch.Object, s *submission,
 ) (draft *Draft, deletes bool, err error) {
-	s, err := c.parse(ctx, data, old.Key)
-	if err != nil {
-		return nil, false, err
-	}
 	if s, err = c.admit(ctx, old, s); err != nil {
 		return nil, false, callerError{err}
 	}
-	end, err := budget.BeginTurn(ctx, len(data)+len(old.Data))
+	end, err := budget.BeginTurn(ctx, s.doc.size+len(old.Data))
 	if err != nil {
 		return nil, false, err
 	}
@@ -183,38 +197,6 @@ func (c *Collection) draftUpdate(
 		return nil, false, nil
 	}
 	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
-}
-
-// preconditionsOf returns the preconditions in data, the JSON of an object that must have the given
-// key.
-func (c *Collection) preconditionsOf(data []byte, key listwatch.Key) (p listwatch.Preconditions, err error) {
-	compact, err := compactObject(data)
-	if err != nil {
-		return p, err
-	}
-	doc, err := splitDocument(compact) // the update checks everything else
-	if err != nil {
-		return p, err
-	}
-	var got listwatch.Key
-	if got.Name, err = doc.metadataString("name"); err != nil {
-		return p, err
-	}
-	if got.Namespace, err = doc.metadataString("namespace"); err != nil {
-		return p, err
-	}
-	if err := checkKey(got, key); err != nil {
-		return p, err
-	}
-	if p.UID, err = doc.metadataString("uid"); err != nil {
-		return p, err
-	}
-	version, err := doc.metadataString("resourceVersion")
-	if err != nil {
-		return p, err
-	}
-	p.Version, err = listwatch.ParseVersion(version)
-	return p, err
 }
 
 // A callerError is an error of a function that the caller passed in. Even if its code is
