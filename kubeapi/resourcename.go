@@ -1,12 +1,14 @@
 package kubeapi
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
 var (
@@ -17,8 +19,9 @@ var (
 
 // ParseResource parses a resource of the form "PLURAL.VERSION.GROUP=Kind", such as
 // "widgets.v1.demo.example.com=Widget". For the core group the name ends with the version.
-// The suffix ",cluster" declares a resource without namespaces. Invalid text is an error of
-// code Invalid.
+// The suffix ",cluster" declares a resource without namespaces. A kind of Kubernetes that
+// [schema.Kubernetes] knows, such as Event of events.k8s.io/v1, gets its schema. Invalid text is an
+// error of code Invalid.
 func ParseResource(s string) (Resource, error) {
 	names, options, ok := strings.Cut(s, "=")
 	if !ok {
@@ -42,6 +45,8 @@ func ParseResource(s string) (Resource, error) {
 	if err := r.validate(); err != nil {
 		return Resource{}, err
 	}
+	group := strings.TrimSuffix(cmp.Or(r.Group, "core"), ".k8s.io")
+	r.Schema = schema.Kubernetes("io.k8s.api." + group + "." + r.Version + "." + r.Kind)
 	return r.withDefaults(), nil
 }
 

@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,13 +35,11 @@ func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 	eventually(t, "refusal of both events", func(context.Context) (bool, error) { return events.Load() == 2, nil })
 }
 
-// The test records each event only once. For a repeated event, the recorder would send a
-// strategic merge patch. The server would refuse the patch, because such a patch needs a schema,
-// and the test declares the resource of events without one.
+// For a repeated event, the recorder sends a strategic merge patch of the series.
 func TestReconcilerRecordsEvents(t *testing.T) {
 	s := kubetest.Start(t, widgetResource, "events.v1.events.k8s.io=Event")
 	c := newControllerClient(t, s)
-	startController(t, s, managerOptions(), recordEvents)
+	r := startController(t, s, managerOptions(), recordEvents)
 	createObjects(t, c, newWidget("w", "text"))
 	w, m := waitUntilReady(t, c, "w", "text")
 	var events eventsv1.EventList
@@ -52,6 +51,14 @@ func TestReconcilerRecordsEvents(t *testing.T) {
 	if event.Regarding.UID != w.UID || event.Related.Name != m.Name || event.Reason != "Made" || event.Note != "created w-made" || event.EventTime.IsZero() {
 		t.Errorf("got %+v, want an event about the widget", event)
 	}
+	for range 2 {
+		r.events.Eventf(w, m, corev1.EventTypeWarning, "Broken", "Repair", "it is broken")
+	}
+	eventually(t, "one event with a series", func(ctx context.Context) (bool, error) {
+		err := c.List(ctx, &events)
+		broken := slices.DeleteFunc(events.Items, func(e eventsv1.Event) bool { return e.Reason != "Broken" })
+		return len(broken) == 1 && broken[0].Series != nil && broken[0].Series.Count == 2, err
+	})
 }
 
 func TestRepeatedCoreEventsAreCounted(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -14,12 +15,18 @@ import (
 
 // Kubernetes returns the type with the given OpenAPI name, such as
 // "io.k8s.api.core.v1.Pod", or nil if it is unknown. It knows the types of pods, services,
-// configmaps, deployments, namespaces and events, and the types that they contain.
+// configmaps, deployments, namespaces and events of both groups, and the types that they contain.
 func Kubernetes(name string) *Type { return kubernetes()[name] }
 
 // kinds holds a value of the Go type of each kind that Kubernetes knows.
 var kinds = []any{
-	corev1.Pod{}, corev1.Service{}, corev1.ConfigMap{}, corev1.Namespace{}, corev1.Event{}, appsv1.Deployment{},
+	corev1.Pod{},
+	corev1.Service{},
+	corev1.ConfigMap{},
+	corev1.Namespace{},
+	corev1.Event{},
+	appsv1.Deployment{},
+	eventsv1.Event{},
 }
 
 // kubernetes reads the Go types of Kubernetes' clients once.
