@@ -55,7 +55,8 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 			attrs := append(requestAttrs(c.Request),
 				slog.String("verb", c.Verb), slog.String("namespace", c.Key.Namespace), slog.String("name", c.Key.Name),
 				slog.Uint64("resourceVersion", uint64(c.Version)), slog.Bool("dryRun", c.DryRun),
-				slog.Duration("took", c.Took))
+				// JSON would show a Duration as a number of nanoseconds.
+				slog.Float64("tookSeconds", c.Took.Seconds()))
 			log.LogAttrs(ctx, slog.LevelInfo, "write", attrs...)
 		},
 		Refused: func(ctx context.Context, r watchserver.Request, err error) {

@@ -59,12 +59,12 @@ func TestAuditLogHasEveryWriteAndNoRead(t *testing.T) {
 	var out bytes.Buffer
 	hooks := logs.Audit(newLogger(&out))
 	request := watchserver.Request{Client: "c", User: "ann", Method: "PUT", Path: "/x"}
-	hooks.Changed(t.Context(), watchserver.Change{Request: request, Verb: "update", Key: listwatch.Key{Namespace: "n", Name: "a"}, Version: 12})
+	hooks.Changed(t.Context(), watchserver.Change{Request: request, Verb: "update", Key: listwatch.Key{Namespace: "n", Name: "a"}, Version: 12, Took: 1500 * time.Millisecond})
 	hooks.Refused(t.Context(), request, &listwatch.Error{Code: listwatch.Forbidden, Message: "not yours"})
 	request.Method = "GET"
 	hooks.Refused(context.Background(), request, &listwatch.Error{Code: listwatch.Forbidden})
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "verb=update namespace=n name=a resourceVersion=12 dryRun=false") ||
+	if len(lines) != 2 || !strings.Contains(lines[0], "verb=update namespace=n name=a resourceVersion=12 dryRun=false tookSeconds=1.5") ||
 		!strings.Contains(lines[1], `status=403 error="forbidden: not yours"`) || !strings.Contains(lines[1], "user=ann") {
 		t.Errorf("got\n%s\nwant a line for the write and one for the refused write", out.String())
 	}
