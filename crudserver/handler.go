@@ -10,7 +10,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -236,9 +235,7 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 // writeObject responds with o. Its ETag is its version, for If-Match.
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	header := w.Header()
-	if epoch := c.Collection.Describe().Epoch; epoch != "" {
-		header.Set(transport.EpochHeader, epoch)
-	}
+	apihttp.SetEpoch(header, c.Collection)
 	if o.Version != 0 {
 		header.Set("ETag", fmt.Sprintf(`"%d"`, o.Version))
 	}

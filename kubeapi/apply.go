@@ -95,9 +95,9 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c call, o option
 			return err
 		}
 	}
-	err = c.writeObject(w, r, code, response)
+	c.writeObject(w, r, code, response)
 	c.wrote(r, to, applied)
-	return err
+	return nil
 }
 
 // readConfiguration checks the body of an apply, which has the given media type, and converts it to

@@ -66,7 +66,8 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 	}
 	defer func() { c.wrote(r, from, last) }()
 	if rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") != nil {
-		return c.writeObject(w, r, markedStatus(o), last)
+		c.writeObject(w, r, markedStatus(o), last)
+		return nil
 	}
 	writeSuccess(
 		w, r, listwatch.StatusDetails{

@@ -75,9 +75,9 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	err = c.writeObject(w, r, http.StatusOK, patched)
+	c.writeObject(w, r, http.StatusOK, patched)
 	c.wrote(r, to, patched)
-	return err
+	return nil
 }
 
 // patchTypes returns the media types of patches for objects with the schema t. Strategic merge

@@ -5,7 +5,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // get responds with one object, which is at least as new as the resourceVersion in the query.
@@ -17,7 +16,8 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.writeObject(w, r, http.StatusOK, o)
+	c.writeObject(w, r, http.StatusOK, o)
+	return nil
 }
 
 // readCurrent returns the newest state of the object. If the request has a resourceVersion, it may
@@ -46,21 +46,14 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 }
 
 // writeObject responds with o in the requested representation.
-func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) error {
-	c.setEpoch(w)
+func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
+	apihttp.SetEpoch(w.Header(), c.collection)
 	c.form.WriteObject(w, r, code, o)
-	return nil
 }
 
 // writeList responds with a page of objects in the requested representation.
 func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
-	c.setEpoch(w)
+	apihttp.SetEpoch(w.Header(), c.collection)
 	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.collection.Describe(), Page: page, Form: c.form})
 	return err
-}
-
-func (c call) setEpoch(w http.ResponseWriter) {
-	if epoch := c.collection.Describe().Epoch; epoch != "" {
-		w.Header().Set(transport.EpochHeader, epoch)
-	}
 }

@@ -58,9 +58,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	err = c.writeObject(w, r, http.StatusCreated, created)
+	c.writeObject(w, r, http.StatusCreated, created)
 	c.wrote(r, to, created)
-	return err
+	return nil
 }
 
 // replace handles a PUT to an object. metadata.resourceVersion and metadata.uid in the body
@@ -89,9 +89,9 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 	if err != nil {
 		return err
 	}
-	err = c.writeObject(w, r, http.StatusOK, updated)
+	c.writeObject(w, r, http.StatusOK, updated)
 	c.wrote(r, to, updated)
-	return err
+	return nil
 }
 
 // ignoresStatus reports whether the status in a request has no effect. In Kubernetes, only writes

@@ -87,10 +87,9 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 }
 
 // A StreamCoding adds the header and the trailer of a content coding to one stream, and computes
-// the checksum over its frames. The Sender of [OpenResponse] uses a StreamCoding already. A
-// transport that writes to a connection must create a StreamCoding for each stream. A StreamCoding
-// is not safe for concurrent use. A nil StreamCoding is valid and does nothing, because some
-// codings have no header and no trailer.
+// the checksum over its frames. A [Conn] and the Sender of [OpenResponse] have one. It is not safe
+// for concurrent use. A nil StreamCoding is valid and does nothing, because some codings have no
+// header and no trailer.
 type StreamCoding struct {
 	encoder  Encoder
 	checksum compress.Checksum

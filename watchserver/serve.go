@@ -3,9 +3,7 @@ package watchserver
 import (
 	"net/http"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/transport"
 )
 
 // ServeHTTP serves Source.
@@ -35,9 +33,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 	if err != nil {
 		return err
 	}
-	if epoch := listwatch.Describe(e.Source).Epoch; epoch != "" {
-		w.Header().Set(transport.EpochHeader, epoch)
-	}
+	apihttp.SetEpoch(w.Header(), e.Source)
 	if q.watch {
 		return s.watch(w, r, a, e, q)
 	}

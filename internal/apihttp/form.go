@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // A BodyForm is the form of a response that holds objects and is not a stream.
@@ -36,6 +37,13 @@ func (f BodyForm) setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
+}
+
+// SetEpoch sets the header with the epoch of source, if it has one.
+func SetEpoch(h http.Header, source listwatch.Source) {
+	if epoch := listwatch.Describe(source).Epoch; epoch != "" {
+		h.Set(transport.EpochHeader, epoch)
+	}
 }
 
 // WriteObject responds to r with status code, the headers in w, and o; see [WriteBody].

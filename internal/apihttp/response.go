@@ -32,10 +32,7 @@ func MethodNotAllowed(r *http.Request, allow string) error {
 	}, allow}
 }
 
-// WriteError responds to r with err as a Kubernetes Status, with the corresponding HTTP
-// status and the headers that HTTP requires for that status: Allow, Retry-After or
-// WWW-Authenticate. It first reads the rest of the request's body for up to a second, so that an
-// HTTP/1.1 connection can serve further requests.
+// WriteError is documented at watchserver.WriteError.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	httpbody.Settle(w, r)
 	status := listwatch.StatusOf(err)
