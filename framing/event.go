@@ -105,8 +105,8 @@ func (w WatchEvent) eventType() (listwatch.EventType, error) {
 // resourceVersion that is not a decimal number, the code is Unsupported, because other servers
 // have such versions and a relist would not help.
 func objectError(w WatchEvent, cause error) error {
-	if raw, err := metadata(w.Object, "resourceVersion"); err == nil {
-		version, err := rawjson.String(raw)
+	if object, err := rawjson.Compact(w.Object); err == nil {
+		version, err := rawjson.String(rawjson.Lookup(object, "metadata", "resourceVersion"))
 		if _, bad := listwatch.ParseVersion(version); err == nil && bad != nil {
 			return &listwatch.Error{Code: listwatch.Unsupported, Op: "decode event", Err: bad}
 		}
@@ -114,28 +114,8 @@ func objectError(w WatchEvent, cause error) error {
 	return corrupt(fmt.Sprintf("the object of a %s event", w.Type), cause)
 }
 
-// metadata returns the named member of an object's metadata as compact JSON, or nil if there is
-// none.
-func metadata(object []byte, name string) ([]byte, error) {
-	doc, err := rawjson.Compact(object)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"metadata", name} {
-		span, err := rawjson.Find(doc, name)
-		if err != nil || span.Empty() {
-			return nil, err
-		}
-		doc = span.Of(doc)
-	}
-	return doc, nil
-}
-
 func endsInitialEvents(bookmark []byte) bool {
-	raw, err := metadata(bookmark, "annotations")
-	if err != nil || raw == nil {
-		return false
-	}
-	annotations, err := rawjson.StringMap(raw)
-	return err == nil && annotations[listwatch.AnnotationSynced] == "true"
+	raw := rawjson.Lookup(bookmark, "metadata", "annotations", listwatch.AnnotationSynced)
+	value, err := rawjson.String(raw)
+	return err == nil && value == "true"
 }
