@@ -151,7 +151,7 @@ func (c *connections) dial(ctx context.Context, resp *response, u *url.URL) erro
 	c.mu.Unlock()
 	r := c.remote
 	req := &transport.Request{
-		URL: u, Framings: r.Framings, Codings: r.codings(), Limit: r.limit(), Activity: resp.idle.reset,
+		URL: u, Framings: r.Framings, Codings: r.codings(), Limit: r.MaxObjectBytes, Activity: resp.idle.reset,
 	}
 	return r.authorized(ctx, refresh, func(h http.Header) (err error) {
 		req.Header = h

@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/transport"
@@ -74,7 +75,7 @@ func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Ob
 }
 
 func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
-	limit := int64(r.limit())
+	limit := int64(framing.LimitOrDefault(r.MaxObjectBytes))
 	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -52,7 +53,7 @@ func (r *Remote) listOnce(
 ) (page listwatch.Page, epoch string, err error) {
 	err = r.do(ctx, http.MethodGet, u, h, nil, func(h http.Header, body io.Reader) error {
 		epoch = h.Get(transport.EpochHeader)
-		b := newListBody(body, int64(r.limit()), r.listLimit())
+		b := newListBody(body, int64(framing.LimitOrDefault(r.MaxObjectBytes)), r.listLimit())
 		if page, err = b.read(); err == nil {
 			r.learnKind(b.itemAPIVersion, b.itemKind)
 		}

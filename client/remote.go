@@ -249,10 +249,3 @@ func (r *Remote) codings() []string {
 	}
 	return nil
 }
-
-func (r *Remote) limit() int {
-	if r.MaxObjectBytes <= 0 {
-		return framing.DefaultLimit
-	}
-	return r.MaxObjectBytes
-}

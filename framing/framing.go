@@ -98,6 +98,14 @@ type Buffered interface {
 // object of etcd.
 const DefaultLimit = 16 << 20
 
+// LimitOrDefault returns limit, or [DefaultLimit] if limit is zero or negative.
+func LimitOrDefault(limit int) int {
+	if limit <= 0 {
+		return DefaultLimit
+	}
+	return limit
+}
+
 // A WatchEvent is an event on the wire, like Kubernetes' metav1.WatchEvent.
 type WatchEvent struct {
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or a type that this version does not know.

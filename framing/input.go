@@ -28,10 +28,7 @@ type input struct {
 }
 
 func newInput(r io.Reader, limit int) input {
-	if limit <= 0 {
-		limit = DefaultLimit
-	}
-	return input{r: r, limit: limit}
+	return input{r: r, limit: LimitOrDefault(limit)}
 }
 
 // available returns the buffered bytes that may belong to the current event, at least one.

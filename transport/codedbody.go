@@ -44,15 +44,13 @@ type codedBody struct {
 }
 
 func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
-	if limit <= 0 {
-		limit = framing.DefaultLimit
-	}
 	r, err := compress.NewReader(name, raw)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unsupported, Err: err}
 	}
+	event := int64(framing.LimitOrDefault(limit))
 	// The sum may overflow.
-	return &codedBody{name: name, r: r, limit: max(int64(limit), int64(limit)+maxIdleBytes)}, nil
+	return &codedBody{name: name, r: r, limit: max(event, event+maxIdleBytes)}, nil
 }
 
 // resetLimit must be called before each event.

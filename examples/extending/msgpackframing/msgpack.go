@@ -60,11 +60,8 @@ func (f Framer) DecodeMessage(message []byte) (framing.WatchEvent, error) {
 
 // NewDecoder implements [framing.Framer].
 func (Framer) NewDecoder(r io.Reader, limit int) framing.Decoder {
-	if limit <= 0 {
-		limit = framing.DefaultLimit
-	}
 	source := &errorReader{r: r}
-	return &decoder{source: source, input: msgpack.NewDecoder(source), limit: limit}
+	return &decoder{source: source, input: msgpack.NewDecoder(source), limit: framing.LimitOrDefault(limit)}
 }
 
 type decoder struct {

@@ -45,11 +45,7 @@ func newRequest(r *transport.Request) (*Request, error) {
 	if name := framing.SubprotocolOf(request.Framings[0]); name != "" && !slices.Contains(offered, name) {
 		offered = append([]string{name}, offered...)
 	}
-	limit := int64(r.Limit)
-	if limit <= 0 {
-		limit = framing.DefaultLimit
-	}
-	return &Request{&request, offered, limit}, nil
+	return &Request{&request, offered, int64(framing.LimitOrDefault(r.Limit))}, nil
 }
 
 // Header returns the headers of the handshake, except for the headers that a library sets.
