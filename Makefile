@@ -85,7 +85,7 @@ bench:
 ATTACKS := TestAttacks|TestUnfinishedBodiesDoNotDelayShutdown|TestServerSurvivesTheEndOfItsOutput|TestDeletedDataFileIsNoticed
 ATTACKS := $(ATTACKS)|TestHeaderLimitsHoldForEveryRequest|TestCrossSiteWritesNeedAnAllowedOrigin|TestNoQueryIsLogged|TestDebugRoutesRefuseOtherPagesAndHosts
 
-## attack: attack a server next to an innocent client, ATTACKTIME for each attack (docs/reliability.md); takes seven minutes on a quiet machine
+## attack: attack a server next to an innocent client, ATTACKTIME for each attack (docs/reliability.md); takes eight minutes on a quiet machine
 .PHONY: attack
 attack:
 	@LISTWATCH_ATTACK_TIME=$(ATTACKTIME) go test -vet=off -count=1 -timeout=$(TIMEOUT) -run='^($(ATTACKS))$$' -v ./cmd/listwatch

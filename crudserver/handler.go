@@ -104,8 +104,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 	if err := h.authorize(r.Context(), user, verb, c.key); err != nil {
 		return err
 	}
-	if err := a.Begin(); err != nil {
-		return err
+	if verb == "get" {
+		if err := a.Begin(); err != nil {
+			return err
+		}
 	}
 	// Choose the form before any write, so that the write is rejected if the client could not read
 	// its response.

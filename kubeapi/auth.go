@@ -155,9 +155,6 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 		return apihttp.MethodNotAllowed(r, http.MethodPost)
 	}
 	a.Resource = reviews.described()
-	if err := a.Begin(); err != nil {
-		return err
-	}
 	if _, err := apihttp.BodyType(r); err != nil {
 		return err
 	}

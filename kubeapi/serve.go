@@ -136,8 +136,10 @@ func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c call) (e
 	if h.Scope != nil {
 		c.collection = c.collection.Within(scope)
 	}
-	if err := c.admitted.Begin(); err != nil {
-		return err
+	if c.verb == "get" {
+		if err := c.admitted.Begin(); err != nil {
+			return err
+		}
 	}
 	// Choose the representation before any write, so that the write is rejected if the
 	// client could not read its response.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -146,14 +147,11 @@ func begin(s *watchserver.Server, address string, during ...func()) error {
 	})
 }
 
-// write begins a write, reads its body, and calls the functions in during before it ends. It
+// write reads the body of a write, and calls the functions in during before it ends. It
 // returns an error if the write exceeds a limit.
 func write(s *watchserver.Server, address, body string, during ...func()) error {
 	r := from(address, httptest.NewRequest("POST", "/", strings.NewReader(body)))
 	return admit(s, r, func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-		if err := a.Begin(); err != nil {
-			return err
-		}
 		_, err := a.ReadBody(w, r, 10_000)
 		for _, f := range during {
 			f()
@@ -179,6 +177,87 @@ func TestBodiesBeyondTheMemoryGet429(t *testing.T) {
 	if err := write(s, "192.0.2.1", large); err != nil {
 		t.Errorf("after the end of the first write: %v", err)
 	}
+}
+
+// An attacker who never ends the bodies of its writes took all seats.
+func TestArrivingBodyTakesNoSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watchserver.Server{Limits: watchserver.Limits{Requests: 2, Memory: 100 << 20}}
+		body, client := io.Pipe()
+		r := from("192.0.2.1", httptest.NewRequest("POST", "/", body))
+		r.ContentLength = 3 << 20
+		done := make(chan error)
+		requireUsage := func(when string, seats, writes, bytes int64) {
+			t.Helper()
+			synctest.Wait()
+			if used, _ := s.Usage(); used.Requests != seats || used.Writes != writes || used.RequestBytes != bytes {
+				t.Errorf("%s: got %+v, want %d seats, %d writes and %d bytes", when, used, seats, writes, bytes)
+			}
+		}
+		go func() { // ends with the write
+			done <- admit(s, r, func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+				_, err := a.ReadBody(w, r, 3<<20)
+				if err == nil {
+					requireUsage("when the body has arrived", 1, 1, 4*3<<20)
+				}
+				return err
+			})
+		}()
+		client.Write([]byte("x"))
+		requireUsage("after one byte", 0, 0, 4*64<<10)
+		client.Write(make([]byte, 1<<20))
+		requireUsage("after 1 MiB", 0, 0, 4*(1<<20+64<<10))
+		client.Write(make([]byte, 2<<20-1))
+		client.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		requireUsage("after the write", 0, 0, 0)
+	})
+}
+
+// stalledWriter is the response to a client that does not read.
+type stalledWriter struct {
+	*httptest.ResponseRecorder
+	read chan struct{}
+}
+
+func (w *stalledWriter) Write(p []byte) (int, error) {
+	<-w.read
+	return w.ResponseRecorder.Write(p)
+}
+
+func TestUnreadResponseTakesMemoryButNoSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watchserver.Server{Limits: watchserver.Limits{Requests: 2, Writes: 2, Memory: 4 << 20}}
+		for _, method := range []string{"GET", "POST"} {
+			w := &stalledWriter{httptest.NewRecorder(), make(chan struct{})}
+			done := make(chan struct{})
+			go func() { // ends when the client reads
+				defer close(done)
+				s.Gate(apihttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+					if method == "GET" {
+						if err := a.Begin(); err != nil {
+							return err
+						}
+					} else if _, err := a.ReadBody(w, r, 10); err != nil {
+						return err
+					}
+					apihttp.WriteBody(w, r, 200, make([]byte, 1<<20))
+					return nil
+				})).ServeHTTP(w, from("192.0.2.1", httptest.NewRequest(method, "/", strings.NewReader("{}"))))
+			}()
+			synctest.Wait()
+			if used, _ := s.Usage(); used.Requests != 0 || used.Writes != 0 || used.RequestBytes < 256<<10 {
+				t.Errorf("%s: got %+v, want no seat, and 256 KiB for the response", method, used)
+			}
+			close(w.read)
+			<-done
+			if used, _ := s.Usage(); used.RequestBytes != 0 || w.Code != 200 {
+				t.Errorf("%s: got status %d and %+v after the response", method, w.Code, used)
+			}
+		}
+	})
 }
 
 func TestWritesBeyondTheLimitGet429(t *testing.T) {

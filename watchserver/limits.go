@@ -20,22 +20,24 @@ type Limits struct {
 	// WatchesPerClient is the maximum number of open watches of one client. Further watches
 	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
-	// Requests is the maximum number of seats. A read of one object or a write takes a seat while
-	// it is served. One client may take half of the seats. Further requests are refused with
-	// status 429. Lists take no seat, because only few large lists are encoded at the same time,
-	// and the others wait. The default is [DefaultRequests], as in kube-apiserver.
+	// Requests is the maximum number of seats. A read of one object or a write takes a seat from
+	// the arrival of its body until its response begins. One client may take half of the seats.
+	// Further requests are refused with status 429. Lists take no seat, because only few large
+	// lists are encoded at the same time, and the others wait. The default is [DefaultRequests], as
+	// in kube-apiserver.
 	Requests int
 	// Writes is the maximum number of writes being executed. One client may take half of them.
 	// Further writes are refused with status 429. The default is [DefaultWrites], as in
 	// kube-apiserver.
 	Writes int
 	// Memory is the maximum number of bytes for stored data and for requests. Stored data is the
-	// objects and the history of Stored. When it fills three quarters of Memory, writes
-	// other than deletes are refused with status 507. Requests have the rest, and one client may
-	// take half of the rest. A body counts four times, because parsers copy it, and a list counts
-	// as 256 KiB and 8 bytes for each object, because it refers to the objects. The rest also has
-	// compressed parts of lists, up to a sixteenth of Memory. Further requests are refused with
-	// status 429. The default is [DefaultMemory].
+	// objects and the history of Stored. When it fills three quarters of Memory, writes other than
+	// deletes are refused with status 507. Requests have the rest, and one client may take half of
+	// the rest. The part of a body that has arrived counts four times, because parsers copy it. A
+	// response above 32 KiB counts as 256 KiB, and a list in addition as 8 bytes for each object,
+	// because it refers to the objects. The rest also has compressed parts of lists, up to a
+	// sixteenth of Memory. Further requests are refused with status 429. The default is
+	// [DefaultMemory].
 	Memory int64
 	// Stored are the collections whose objects and history count against Memory. kubeapi adds its
 	// collections.

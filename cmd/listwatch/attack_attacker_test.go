@@ -38,7 +38,7 @@ type attack struct {
 // attacks holds the attacks that TestAttacks runs, one after another, on the same server. Attacks
 // that need a different server are in the other tests of this package, and in the tests of observe
 // and store/bolt.
-var attacks = slices.Concat(http1Attacks, http2Attacks, hostileRequests)
+var attacks = slices.Concat(http1Attacks, http2Attacks, hostileRequests, spreadAttacks)
 
 // An attacker is the state of the process that runs an attack.
 type attacker struct {

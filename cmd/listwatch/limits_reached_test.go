@@ -77,9 +77,9 @@ func requireEvent(t *testing.T, s *runningServer, watch io.Reader) {
 	}
 }
 
-// startBody sends a request of ada whose body has the given size. It sends only the first byte of
+// startBody sends a request of ada whose body has the given size. It sends only the first bytes of
 // the body. It returns a function that sends the rest and returns the response.
-func startBody(t *testing.T, s *runningServer, name string, size int) (finish func() string) {
+func startBody(t *testing.T, s *runningServer, name string, sent, size int) (finish func() string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
 	if err != nil {
@@ -89,9 +89,9 @@ func startBody(t *testing.T, s *runningServer, name string, size int) (finish fu
 	body := `{"metadata":{"name":"` + name + `"}}`
 	body += strings.Repeat(" ", max(size-len(body), 0))
 	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		podsPath, ada, len(body), body[:1])
+		podsPath, ada, len(body), body[:sent])
 	return func() string {
-		_, _ = io.WriteString(c, body[1:])
+		_, _ = io.WriteString(c, body[sent:])
 		response, err := io.ReadAll(c)
 		if err != nil {
 			t.Fatal(err)
@@ -163,21 +163,79 @@ func TestTrustedProxiesNameTheClient(t *testing.T) {
 	}
 }
 
+// requireSomeRefused sends many large writes of ada at the same time, until some of them are
+// refused because of the given limit. Each takes its share of the limit when its body has arrived,
+// and then waits for its turn to be parsed.
+func requireSomeRefused(t *testing.T, s *runningServer, limit string) {
+	t.Helper()
+	body := `{"metadata":{"name":"large"},"x":[` + strings.Repeat("{},", 300_000) + `0]}`
+	refused := 0
+	for late := time.Now().Add(testTimeout); refused == 0 && time.Now().Before(late); {
+		codes := make(chan int)
+		for range 20 {
+			go func() { // ends with the request
+				code, header, _ := request(t, "POST", s.http+podsPath+"?dryRun=All", body, "Authorization", ada)
+				if code == http.StatusTooManyRequests && header.Get("Retry-After") == "" {
+					t.Error("429 without Retry-After")
+				}
+				codes <- code
+			}()
+		}
+		for range 20 {
+			switch code := <-codes; code {
+			case http.StatusCreated:
+			case http.StatusTooManyRequests:
+				refused++
+			default:
+				t.Errorf("a write of ada: got %d, want 201 or 429", code)
+			}
+		}
+	}
+	requireMetric(t, s, fmt.Sprintf(`listwatch_requests_refused_total{code="429",reason="%s"} %d`, limit, refused))
+	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"eve"}}`, "Authorization", eve); code != http.StatusCreated {
+		t.Errorf("a write of eve: got %d %s, want 201", code, body)
+	}
+}
+
 func TestMaxRequestsRefusesOneClient(t *testing.T) {
 	s := startLimited(t, "--max-requests", "2")
-	finish := startBody(t, s, "slow", 100)
-	requireMetric(t, s, "listwatch_request_seats 1")
-	requireBusy(t, s, "requests", "GET", podsPath+"/other", "")
+	requireSomeRefused(t, s, "requests")
+	requireMetric(t, s, "listwatch_request_seats 0")
 	requireMetric(t, s, "listwatch_request_seats_limit 2")
-	if response := finish(); !strings.Contains(response, "201 Created") {
-		t.Errorf("the first request: got %s, want 201", response)
+}
+
+// A client that has not sent its whole body, or does not read the response, keeps no other client
+// from its seat.
+func TestStalledClientsTakeNoSeats(t *testing.T) {
+	s := startLimited(t, "--max-requests", "2", "--max-writes", "2", "--write-timeout", "1h")
+	finish := startBody(t, s, "slow", 99, 100)
+	requireMetric(t, s, "listwatch_request_memory_bytes 400")
+	c := dialWithSmallBuffer(t, s)
+	body := `{"metadata":{"name":"unread"},"data":"` + strings.Repeat("x", 1<<20) + `"}`
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", podsPath, ada, len(body), body)
+	unread, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || unread.StatusCode != http.StatusCreated {
+		t.Fatalf("the write whose response is not read: got %+v, %v, want 201", unread, err)
 	}
-	requireStatus(t, http.StatusOK, "GET", s.http+podsPath, "Authorization", ada)
+	requireMetric(t, s, "listwatch_request_seats 0")
+	requireMetric(t, s, "listwatch_writes_executing 0")
+	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"second"}}`, "Authorization", ada); code != http.StatusCreated {
+		t.Errorf("another write of ada: got %d %s, want 201", code, body)
+	}
+	if response := finish(); !strings.Contains(response, "201 Created") {
+		t.Errorf("the slow write: got %s, want 201", response)
+	}
+	if err := c.SetReadBuffer(1 << 20); err != nil { // or reading takes seconds
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, unread.Body); err != nil {
+		t.Errorf("the rest of the unread response: %v", err)
+	}
 }
 
 func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 	s := startLimited(t, "--memory", "16MiB")
-	finish := startBody(t, s, "slow", 1500<<10) // the server counts four times the size of a body
+	finish := startBody(t, s, "slow", 1500<<10-1, 1500<<10) // what has arrived counts four times
 	requireMetric(t, s, "listwatch_request_memory_bytes 6.144e+06")
 	requireBusy(t, s, "memory", "POST", podsPath, largePod("large", 1500<<10))
 	innocent := `{"metadata":{"name":"innocent"}}` + strings.Repeat(" ", 1500<<10)
@@ -190,27 +248,8 @@ func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 }
 
 func TestMaxWritesRefusesOneClient(t *testing.T) {
-	s := startLimited(t, "--max-writes", "2", "--write-timeout", "1h")
-	// A write lasts until its response is sent. The response to this write is larger than the
-	// buffers of the connection, and the client reads only the beginning of the response.
-	c := dialWithSmallBuffer(t, s)
-	body := `{"metadata":{"name":"first"},"data":"` + strings.Repeat("x", 1<<20) + `"}`
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", podsPath, ada, len(body), body)
-	first, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil || first.StatusCode != http.StatusCreated {
-		t.Fatalf("the first write: got %+v, %v, want 201", first, err)
-	}
-	requireMetric(t, s, "listwatch_writes_executing 1")
-	requireBusy(t, s, "writes", "POST", podsPath, `{"metadata":{"name":"second"}}`)
-	requireMetric(t, s, "listwatch_writes_executing_limit 2")
-	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"third"}}`, "Authorization", eve); code != http.StatusCreated {
-		t.Errorf("a write of eve: got %d %s, want 201", code, body)
-	}
-	if err := c.SetReadBuffer(1 << 20); err != nil { // or reading takes seconds
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, first.Body); err != nil {
-		t.Errorf("the rest of the first response: %v", err)
-	}
+	s := startLimited(t, "--max-writes", "2")
+	requireSomeRefused(t, s, "writes")
 	requireMetric(t, s, "listwatch_writes_executing 0")
+	requireMetric(t, s, "listwatch_writes_executing_limit 2")
 }

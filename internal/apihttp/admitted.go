@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -108,9 +109,21 @@ func (a *Admitted) take(more budget.Amount) error {
 	return nil
 }
 
-// Begin takes a seat. A read of one object or a write must call it before it uses a collection. An
-// error has status 429.
+// Begin takes a seat. A read of one object must call it before it uses a collection. A write takes
+// its seat in ReadBody. An error has status 429.
 func (a *Admitted) Begin() error { return a.take(budget.Amount{Requests: 1}) }
+
+// answering returns the seat of a, because its response begins. A client that does not read the
+// response occupies memory only.
+func (a *Admitted) answering() {
+	returned := a.taken
+	returned.Bytes = 0
+	a.taken = budget.Amount{Bytes: a.taken.Bytes}
+	a.gate.budget.Return(a.Client, returned)
+}
+
+// takeResponse takes the memory for sending a large response. An error has status 429.
+func (a *Admitted) takeResponse() error { return a.take(budget.Amount{Bytes: listBytes}) }
 
 // BeginList takes the memory for a list. A list must call it before it reads a collection. It takes
 // no seat: large lists take turns (see [budget.Turns]), so many of them take longer but do not keep
@@ -125,10 +138,9 @@ func (a *Admitted) GrowList(items int) error {
 const (
 	// bodyFactor is the memory that a write takes, in multiples of the size of its body.
 	bodyFactor = 4
-	// maxCountedBody is more memory than any machine has. The sum of a few bodies does not
-	// overflow.
-	maxCountedBody = 1 << 50
-	// listBytes is the memory that a list takes for its goroutine and its buffers.
+	// bodyStep is the number of bytes of a body for which memory is taken at a time.
+	bodyStep = 64 << 10
+	// listBytes is the memory that a large response takes for its goroutine and its buffers.
 	listBytes = 256 << 10
 	// itemBytes is the memory for a reference to an object.
 	itemBytes = 8
@@ -136,36 +148,67 @@ const (
 
 // ReadBody reads the body of a write. A body of more than limit bytes is refused with status 413,
 // and a client that takes longer than 30 s with status 400. A negative limit means no limit. A
-// drain shortens the 30 s. The body counts against Limits.Memory and, when it has arrived, the
-// write against Limits.Writes. If one of these limits is exceeded, the error has status 429. If
-// stored data fills its part of the memory, the error has status 507, except for a DELETE.
+// drain shortens the 30 s. The part of the body that has arrived counts against Limits.Memory. When
+// all of it has arrived, the write takes a seat, and counts against Limits.Writes. If one of these
+// limits is exceeded, the error has status 429. If stored data fills its part of the memory, the
+// error has status 507, except for a DELETE.
 func (a *Admitted) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := a.gate.checkStored(r); err != nil {
 		return nil, err
 	}
-	if limit < 0 || r.ContentLength <= limit {
-		size := min(r.ContentLength, maxCountedBody)
-		if size < 0 { // unknown
-			size = limit
-		}
-		if size < 0 {
-			size = 1 << 20
-		}
-		if err := a.take(budget.Amount{Bytes: bodyFactor * size}); err != nil {
-			return nil, err
-		}
-	}
-	data, err := httpbody.Read(a.gate.Draining(), w, r, limit)
+	data, err := a.readBody(w, r, limit)
 	if err == nil {
-		if err := a.take(budget.Amount{Writes: 1}); err != nil {
+		if err := a.take(budget.Amount{Requests: 1, Writes: 1}); err != nil {
 			return nil, err
 		}
 		return data, nil
+	}
+	if _, ok := errors.AsType[*LimitError](err); ok {
+		return nil, err
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, BodyTooLarge(limit)
 	}
 	return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
+}
+
+// readBody reads the body of r, and takes the memory for it as it arrives.
+func (a *Admitted) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body := r.Body
+	if body != nil && body != http.NoBody {
+		r.Body = &countedBody{ReadCloser: body, admitted: a, expected: r.ContentLength}
+		defer func() { r.Body = body }()
+	}
+	return httpbody.Read(a.gate.Draining(), w, r, limit)
+}
+
+// A countedBody takes the memory for a body before it reads it.
+type countedBody struct {
+	io.ReadCloser
+	admitted *Admitted
+	expected int64 // the bytes that are still expected; negative if unknown
+	taken    int64 // the bytes that may be read without taking more memory
+}
+
+// Read implements [io.Reader].
+func (b *countedBody) Read(p []byte) (int, error) {
+	if b.taken == 0 && b.expected != 0 && len(p) > 0 {
+		step := int64(bodyStep)
+		if b.expected > 0 {
+			step = min(step, b.expected)
+			b.expected -= step
+		}
+		if err := b.admitted.take(budget.Amount{Bytes: bodyFactor * step}); err != nil {
+			return 0, err
+		}
+		b.taken = step
+	}
+	if b.taken > 0 {
+		p = p[:min(int64(len(p)), b.taken)]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.taken -= int64(n)
+	return n, err
 }
 
 // GrowBody takes additional memory for a body that grew by the given number of bytes when it was

@@ -53,6 +53,9 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int) *response
 		ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout,
 		begin: func() (end func(), err error) { return budget.BeginTurn(r.Context(), budget.Large) },
 	}
+	if a != nil {
+		out.answering = a.answering
+	}
 	b := &responseBody{
 		w: out, code: code, compress: coding == "gzip" && h.Get("Content-Encoding") == "", blocks: blocks,
 	}
@@ -83,6 +86,8 @@ type deadlineWriter struct {
 	begin   func() (end func(), err error) // begins a turn
 	end     func()                         // ends the turn; nil if there is none
 	lost    error                          // the error of begin: the request has ended
+
+	answering func() // called before the first write; may be nil
 }
 
 func (d *deadlineWriter) beginTurn() error {
@@ -101,6 +106,10 @@ func (d *deadlineWriter) endTurn() bool {
 }
 
 func (d *deadlineWriter) Write(p []byte) (int, error) {
+	if d.answering != nil {
+		d.answering()
+		d.answering = nil
+	}
 	if d.timeout > 0 {
 		// The error is ignored, because some ResponseWriters have no deadlines.
 		_ = d.rc.SetWriteDeadline(time.Now().Add(d.timeout))

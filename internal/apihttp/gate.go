@@ -130,6 +130,7 @@ func (a *Admitted) Respond(w http.ResponseWriter, r *http.Request, err error) {
 // Refuse responds to r with err, like [WriteError], and then calls Gate.Refused.
 func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	defer a.gate.Refused(r, a, err)
+	a.answering()
 	WriteError(w, r, err)
 }
 

@@ -93,6 +93,9 @@ func writeSmall(w http.ResponseWriter, r *http.Request, code int, mediaType stri
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if a := admittedOf(r); a != nil {
+		a.answering()
+	}
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
 		w.Write(body) // an error means that the client has disconnected
@@ -112,6 +115,17 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte
 			return
 		}
 		parts = [][]byte{item}
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	if a := admittedOf(r); a != nil && size > compressAbove {
+		// The memory for the body of a write is enough for its response.
+		if err := a.takeResponse(); err != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			WriteError(w, r, err)
+			return
+		}
 	}
 	b := newResponseBody(w, r, code)
 	for _, p := range parts {
