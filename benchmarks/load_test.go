@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // loadEnv is the environment variable that makes this program a load process, which holds the
@@ -33,8 +34,8 @@ type loadSpec struct {
 // clients describes the clients of a load process. Its fields are exported for encoding.
 type clients struct {
 	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, "frames" for a
-	// frameReader, "list" for lists over HTTP/1.1, or "bystander". A suffix such as "+gzip"
-	// requests a compression.
+	// frameReader, "list" for lists over HTTP/1.1, "bystander", or "own-" and the name of a
+	// transport for our client. A suffix such as "+gzip" requests a compression.
 	Kind string
 	TLS  bool
 	// Streams is the number of HTTP/2 watches on one connection.
@@ -87,6 +88,7 @@ type load struct {
 	out       *bufio.Reader
 	watched   int
 	delivered int
+	cpu       time.Duration // the processor time of the load process after the last delivery
 }
 
 // startLoad starts a load process with the given number of clients and returns when all of
@@ -128,6 +130,9 @@ func (l *load) waitForDeliveries(n int) {
 	l.delivered += n
 	fmt.Fprintln(l.in, l.delivered)
 	l.expect("got")
+	if _, err := fmt.Fscanln(l.out, &l.cpu); err != nil {
+		l.Fatal(err)
+	}
 }
 
 func (l *load) expect(word string) {
@@ -157,7 +162,11 @@ func serveLoad(spec string) error {
 			return nil // the parent has closed the pipe
 		}
 		c.wait(total)
-		fmt.Println("got")
+		cpu, err := processorTime()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("got\n%d\n", cpu)
 	}
 }
 
@@ -255,6 +264,8 @@ func (l loadSpec) openAll(c *counter) error {
 	case "list":
 		atOnce = l.Watchers
 		open = func(int) error { return l.openList(name, value, c) }
+	case "own-chunked", "own-h2", "own-websocket":
+		open = func(int) error { return l.openOwn(strings.TrimPrefix(kind, "own-"), value, c) }
 	}
 	var group sync.WaitGroup
 	errs := make(chan error, l.Watchers)

@@ -67,6 +67,36 @@ func storms() []stormVariant {
 	}
 }
 
+// states returns single clients that request the state, with the client of net/http and with ours.
+func states() (all []stormVariant) {
+	for _, kind := range []string{"chunked", "h2", "own-chunked", "own-h2", "own-websocket", "own-chunked+gzip", "own-h2+gzip"} {
+		c := clients{Kind: kind, Streams: 1, Initial: true}
+		all = append(all, stormVariant{name: kind, clients: c, deliveries: stormObjects})
+	}
+	return all
+}
+
+// BenchmarkState measures the processor time of server and client to send the state of 20,000
+// objects of 2.2 KB to one client, for each object. The client's time includes the start of its
+// process, about 1 µs for each object.
+func BenchmarkState(b *testing.B) {
+	for _, v := range states() {
+		b.Run(v.name, func(b *testing.B) {
+			addr := startStormServer(b, v.config, &websocket.Server{}, h2.Server{}, chunked.Server{})
+			var server, client []float64
+			for b.Loop() {
+				before := readUsage(b)
+				l := startLoad(b, v.clients, addr, 1)
+				l.wait(v.deliveries)
+				server = append(server, float64(readUsage(b).minus(before).cpu.Nanoseconds())/stormObjects)
+				client = append(client, float64(l.cpu.Nanoseconds())/stormObjects)
+			}
+			b.ReportMetric(median(server), "server-ns/object")
+			b.ReportMetric(median(client), "client-ns/object")
+		})
+	}
+}
+
 // BenchmarkStorm measures what a storm costs, and how it delays a client that has nothing to do
 // with it. That client runs in a process of its own. It writes 100 small objects a second, and
 // watches their namespace. "watch" is the time from the start of a write until the watch has its
@@ -74,7 +104,7 @@ func storms() []stormVariant {
 func BenchmarkStorm(b *testing.B) {
 	for _, v := range storms() {
 		b.Run(v.name, func(b *testing.B) {
-			addr := startStormServer(b, v.transport, v.config)
+			addr := startStormServer(b, v.config, v.transport, chunked.Server{})
 			for b.Loop() {
 				benchmarkStorm(b, v, addr)
 			}
@@ -105,7 +135,7 @@ func benchmarkStorm(b *testing.B, v stormVariant, addr string) {
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // startStormServer returns the address of a server with the objects of a storm.
-func startStormServer(b *testing.B, t transport.Server, config h2.Config) (addr string) {
+func startStormServer(b *testing.B, config h2.Config, transports ...transport.Server) (addr string) {
 	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true})
 	if err != nil {
 		b.Fatal(err)
@@ -114,7 +144,7 @@ func startStormServer(b *testing.B, t transport.Server, config h2.Config) (addr 
 		_, err := c.Create(b.Context(), stormObject(fmt.Sprintf("thing-%05d", i), i))
 		return err
 	}, b.Error)
-	ws := &watchserver.Server{Transports: []transport.Server{t, chunked.Server{}}}
+	ws := &watchserver.Server{Transports: transports}
 	ws.Timing.Heartbeat = -1 // the clients do not answer pings
 	hs := &http.Server{Handler: &crudserver.Handler{Collection: c, Server: ws}}
 	h2.Configure(hs, config)

@@ -3,18 +3,29 @@ package framing
 import (
 	"io"
 	"math"
+	"sync"
 )
 
 const (
-	// bufferSize is the initial size of the read buffer. It is small, because a client may have
-	// many idle streams.
+	// bufferSize is the size of the read buffer of an idle stream. It is small, because a client
+	// may have many of them.
 	bufferSize = 8 << 10
-	// burstSize is the size of the read buffer after a read has filled it. The events of a read
-	// become one batch, and an informer that receives larger batches wakes its goroutines less
+	// partSize is the size of the read buffer after a read of at least bufferSize. The events of a
+	// read become one batch, and an informer that receives larger batches wakes its goroutines less
 	// often.
-	burstSize = 32 << 10
+	partSize = 32 << 10
+	// burstSize is the size of the read buffer after a read that has filled it, because more bytes
+	// have probably arrived. An HTTP/2 client opens its window with each read, and larger reads
+	// save the server most of these frames.
+	burstSize = 64 << 10
 	// maxKeptBuffer is the size of the largest buffer that is reused for the next event.
 	maxKeptBuffer = 64 << 10
+)
+
+// parts and bursts hold the buffers of partSize and burstSize that no stream uses.
+var (
+	parts  = sync.Pool{New: func() any { return new([partSize]byte) }}
+	bursts = sync.Pool{New: func() any { return new([burstSize]byte) }}
 )
 
 // An input reads a stream through a buffer, and limits the size of each event.
@@ -102,12 +113,7 @@ func (i *input) fill() error {
 	if i.r == nil {
 		return io.EOF
 	}
-	switch {
-	case i.buf == nil:
-		i.buf = make([]byte, 0, bufferSize)
-	case cap(i.buf) < burstSize && len(i.buf) == cap(i.buf):
-		i.buf = make([]byte, 0, burstSize)
-	}
+	i.resize()
 	i.pos = 0
 	for range 100 {
 		var n int
@@ -122,6 +128,35 @@ func (i *input) fill() error {
 	}
 	i.err = io.ErrNoProgress
 	return i.err
+}
+
+// resize replaces the read buffer, which has no unread bytes, if the last read shows that another
+// size is better.
+func (i *input) resize() {
+	size := bufferSize
+	switch n := len(i.buf); {
+	case n > 0 && n == cap(i.buf):
+		size = burstSize
+	case n >= bufferSize:
+		size = partSize
+	}
+	if cap(i.buf) == size {
+		return
+	}
+	switch cap(i.buf) {
+	case partSize:
+		parts.Put((*[partSize]byte)(i.buf[:partSize]))
+	case burstSize:
+		bursts.Put((*[burstSize]byte)(i.buf[:burstSize]))
+	}
+	switch size {
+	case partSize:
+		i.buf = parts.Get().(*[partSize]byte)[:0]
+	case burstSize:
+		i.buf = bursts.Get().(*[burstSize]byte)[:0]
+	default:
+		i.buf = make([]byte, 0, size)
+	}
 }
 
 // An eventReader reads the events of one framing. It returns the errors of the input unchanged.

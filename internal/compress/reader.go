@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -111,15 +112,43 @@ func (r *Reader) markComplete() { r.complete = r.decoded() }
 // decoded returns the number of compressed bytes that the decoder has read.
 func (r *Reader) decoded() int64 { return r.in.read - int64(r.buf.Buffered()) }
 
-// A countingReader counts the bytes read, and keeps the last error.
+// A countingReader counts the bytes read, and keeps the last error. While many bytes arrive, it
+// reads large pieces, because an HTTP/2 client opens its window with each read.
 type countingReader struct {
 	r    io.Reader
 	read int64
 	err  error
+
+	burst    *burst // nil if it has no unread bytes, as in an idle stream
+	wasLarge bool   // the last read of r has filled its buffer, so more bytes have probably arrived
 }
 
+// A burst is a large piece of a stream: data[pos:end], and then err.
+type burst struct {
+	data     [64 << 10]byte
+	pos, end int
+	err      error
+}
+
+var bursts = sync.Pool{New: func() any { return new(burst) }}
+
 func (r *countingReader) Read(p []byte) (n int, err error) {
-	n, r.err = r.r.Read(p)
+	if r.burst == nil && r.wasLarge && r.err == nil {
+		b := bursts.Get().(*burst)
+		b.pos = 0
+		b.end, b.err = r.r.Read(b.data[:])
+		r.burst, r.wasLarge = b, b.end == len(b.data)
+	}
+	if b := r.burst; b != nil {
+		n = copy(p, b.data[b.pos:b.end])
+		if b.pos += n; b.pos == b.end {
+			r.burst, r.err, b.err = nil, b.err, nil
+			bursts.Put(b)
+		}
+	} else {
+		n, r.err = r.r.Read(p)
+		r.wasLarge = n == len(p)
+	}
 	r.read += int64(n)
 	return n, r.err
 }
