@@ -16,6 +16,7 @@ type layer struct {
 var layers = []layer{
 	{"leaves", []string{
 		"internal/archtest",
+		"internal/atomicfile",
 		"internal/batchread",
 		"internal/browsertest",
 		"internal/budget",
@@ -39,6 +40,7 @@ var layers = []layer{
 	{"the vocabulary", []string{"."}},
 	{"a Source for tests", []string{"listwatchtest"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "transport/internal/connio"}},
+	{"framings, the log and the reflector", []string{"framing", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},

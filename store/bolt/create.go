@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/atomicfile"
 )
 
 // resolve returns path as an absolute path without symbolic links, so that Shrink replaces
@@ -129,7 +130,7 @@ func create(path string, o Options) (*file, error) {
 		err = removeErr
 	}
 	if err == nil {
-		err = syncDirectory(path)
+		err = atomicfile.SyncDirectory(path)
 	}
 	if err != nil {
 		_ = f.Close() // the first error is more useful

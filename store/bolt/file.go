@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -124,17 +123,4 @@ func openTemporary(path string) (f *file, name string, err error) {
 		return nil, "", err
 	}
 	return f, name, nil
-}
-
-// syncDirectory makes the name of the file at path survive a crash of the machine.
-func syncDirectory(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-		err = nil // the file system does not support fsync for directories
-	}
-	return errors.Join(err, d.Close())
 }

@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/atomicfile"
 )
 
 // restoreGap is added to the version of a restored database if the wall clock is behind it.
@@ -110,20 +111,10 @@ func BackupFile(file, path string) error {
 
 // writeCopy writes the database of tx to path.
 func writeCopy(tx *bbolt.Tx, path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
-	if err != nil {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := tx.WriteTo(w)
 		return err
-	}
-	if _, err = tx.WriteTo(f); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDirectory(path)
+	})
 }
 
 // Size returns the size of the file, and the bytes in it that are free for later writes. Both are
@@ -217,7 +208,7 @@ func (db *DB) shrink() error {
 	}
 	err = db.file.Close()
 	db.file = next
-	return errors.Join(err, syncDirectory(db.realPath))
+	return errors.Join(err, atomicfile.SyncDirectory(db.realPath))
 }
 
 // copyMode gives the file with the given name the permissions of the database. It fails if

@@ -1,0 +1,45 @@
+// Package atomicfile replaces files in one step, so that a crash at any moment leaves the old file
+// or the new one.
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Write replaces the file at path with what write writes. Only the user of the process may read the
+// file. If Write returns an error, the old file is unchanged, unless only the directory could not
+// be synced. A process that dies during Write leaves a file whose name begins with that of path
+// and ".new-".
+func Write(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return SyncDirectory(path)
+}
+
+// SyncDirectory makes the name of the file at path survive a crash of the machine.
+func SyncDirectory(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil // the file system does not support fsync for directories
+	}
+	return errors.Join(err, d.Close())
+}
