@@ -19,14 +19,19 @@ export interface KubernetesObject {
 export interface ChangeEvent<T = KubernetesObject> {
   /** An object that starts or stops matching the selectors is ADDED or DELETED. */
   type: "ADDED" | "MODIFIED" | "DELETED";
-  /** For DELETED the last state that matched, with the version of the deletion. */
+  /**
+   * For DELETED the last state that matched, with the version of the deletion. In a difference (see
+   * `since`) it has only the kind and the name, namespace and version.
+   */
   object: T;
 }
 
 /** An event about the watch and not about an object. */
 export interface ControlEvent {
   /**
-   * - `SYNCED`: the ADDED events before this one are the complete state.
+   * - `SYNCED`: the ADDED events before this one are the complete state, or the events before it a
+   *   difference that completes the state of the reader. Its annotation `listwatch.dev/state` is
+   *   what `since` needs.
    * - `RESET`: forget all objects; the current state follows as ADDED events and a SYNCED event.
    *   This happens if the history since the last event is lost, or if the connection broke before
    *   the first SYNCED event.
@@ -89,6 +94,14 @@ export interface Options {
 export interface WatchOptions extends Options {
   /** Start after this version, usually the one of a list. If undefined, start with the current state. */
   resourceVersion?: string;
+  /**
+   * The state that the reader has: the version of a SYNCED or BOOKMARK event, and the annotation
+   * `listwatch.dev/state` of the last SYNCED event. The watch then begins with what has changed
+   * since: ADDED for new and changed objects, DELETED for others, then SYNCED. If the server cannot
+   * tell, RESET and the whole state come instead. The same happens after a 410, so a reader that
+   * has no state yet passes `{}`. Initial events are delivered when all of them have arrived.
+   */
+  since?: { version?: string; state?: string };
   /** Whether BOOKMARK events are delivered. The default is false. */
   bookmarks?: boolean;
   /**
@@ -147,6 +160,14 @@ export interface Collection<T = KubernetesObject> extends Snapshot<T> {
 }
 
 export interface CollectionOptions<T = KubernetesObject> extends Options {
+  /**
+   * Keeps a copy of the objects in IndexedDB, under this name. A page that is loaded again shows
+   * them at once, with the status `reconnecting`, and requests only what has changed since. Several
+   * pages may use one copy. It is removed when the server answers 401 or 403; if several users share
+   * a browser, the name must contain the user, because the copy is shown before the server is
+   * asked. Secrets are not saved unless `secrets` is true.
+   */
+  persist?: string | { name: string; secrets?: boolean };
   /** Returns the key of an object. The default is `name`, or `namespace/name` if it has a namespace. */
   key?: (object: T) => string;
 }

@@ -23,8 +23,8 @@ const (
 	// maxCompressedClient and maxCompressedReader are the maximum sizes of the minified and
 	// compressed client that docs/browsers.md promises, in bytes. The reader is the client without
 	// writes.
-	maxCompressedClient = 9 << 10
-	maxCompressedReader = 8 << 10
+	maxCompressedClient = 10 << 10
+	maxCompressedReader = 9 << 10
 )
 
 // esbuild runs esbuild with the arguments and this standard input, and returns its output.

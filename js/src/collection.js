@@ -1,5 +1,6 @@
 import { keyOf } from "./resume.js";
-import { watch } from "./watch.js";
+import { SavedCopy } from "./savedcopy.js";
+import { stateOf, watch } from "./watch.js";
 
 /** Follows a collection and keeps its objects; see listwatch.d.ts. */
 export const collection = (url, options) => new Collection(url, options);
@@ -14,22 +15,30 @@ class Collection extends Snapshot {
   #controller = new AbortController();
   #listeners = new Set();
   #snapshot; // a copy of the objects, or undefined if it is out of date
-  #next = new Map(); // the state that is being received; undefined once it is complete
+  #isCurrent = false; // the objects are a state of the server and not one that is out of date
+  #key;
+  #keys = new Map(); // the keys of the objects by identity: the object of a DELETED event may have nothing else
+  #copy; // undefined unless the objects are saved
   #isNotifying = false;
   #setReady;
 
-  constructor(url, { key = keyOf, signal, onState, ...options } = {}) {
+  constructor(url, { key = keyOf, signal, onState, persist, ...options } = {}) {
     super();
+    this.#key = key;
     this.ready = new Promise((resolve, reject) => (this.#setReady = { resolve, reject }));
     this.ready.catch(() => {}); // the error is also in this.error
     signal?.addEventListener("abort", this.close);
     if (signal?.aborted) this.close();
-    const follow = { ...options, signal: this.#controller.signal, relist: true, reconnect: true, resourceVersion: undefined };
-    const changed = (state) => {
-      onState?.(state);
-      this.#connection(state);
+    const follow = {
+      ...options, signal: this.#controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined,
+      onState: (state) => {
+        onState?.(state);
+        this.#connection(state);
+      },
     };
-    this.#run(watch(url, { ...follow, onState: changed }), key);
+    const entries = () => [...this.#keys].map(([identity, key]) => [identity, this.get(key)]);
+    if (persist) this.#copy = new SavedCopy(persist, [String(url), options.selector, options.fieldSelector], entries, follow.signal);
+    this.#run(url, follow);
   }
 
   /** Calls listener with a snapshot now and after each change. It returns a function that ends this. */
@@ -49,36 +58,59 @@ class Collection extends Snapshot {
   /** Stops following. The objects remain. */
   close = () => this.#controller.abort();
 
-  async #run(events, key) {
+  async #run(url, follow) {
     try {
-      for await (const event of events) this.#apply(event, key);
+      const saved = await this.#copy?.load();
+      for (const object of saved?.objects ?? []) this.#set(object);
+      if (saved) this.#change({ status: "reconnecting" });
+      // With since, a state or a difference arrives in one piece, so the old objects remain visible until then.
+      const since = { version: saved?.version, state: saved?.state };
+      for await (const event of watch(url, { ...follow, since })) this.#apply(event);
       this.#change({ status: "closed" });
       this.#setReady.reject(new Error("the collection was closed"));
     } catch (error) {
+      if (error.code === "Unauthorized" || error.code === "Forbidden") this.#copy?.remove();
       this.#change({ status: "failed", error });
       this.#setReady.reject(error);
     }
   }
 
-  #apply({ type, object }, key) {
-    if (type === "RESET") this.#next = new Map();
-    else if (type === "SYNCED") this.#complete();
-    else if (type === "DELETED") (this.#next ?? this).delete(key(object));
-    else if (type !== "BOOKMARK") (this.#next ?? this).set(key(object), object);
-    if (!this.#next) this.#change({ status: "live", error: undefined });
+  #apply(event) {
+    const { type, object } = event;
+    if (type === "RESET") this.#reset();
+    else if (type === "SYNCED") this.#isCurrent = true;
+    else if (type === "DELETED") this.#remove(object);
+    else if (type !== "BOOKMARK") this.#set(object);
+    if (!this.#isCurrent) return;
+    this.#copy?.advance(event, object.metadata.annotations?.[stateOf]);
+    if (type === "SYNCED") this.#setReady.resolve();
+    if (type !== "BOOKMARK") this.#change({ status: "live", error: undefined });
   }
 
-  /** Replaces the objects by the new state. Until then the old ones remain visible. */
-  #complete() {
+  #set(object) {
+    const key = this.#key(object);
+    this.#keys.set(keyOf(object), key);
+    this.set(key, object);
+    this.#copy?.changed(keyOf(object), object);
+  }
+
+  #remove(object) {
+    const identity = keyOf(object);
+    this.delete(this.#keys.get(identity));
+    this.#keys.delete(identity);
+    this.#copy?.changed(identity, undefined);
+  }
+
+  #reset() {
+    this.#isCurrent = false;
+    this.#keys.clear();
     this.clear();
-    for (const [key, object] of this.#next ?? []) this.set(key, object);
-    this.#next = undefined;
-    this.#setReady.resolve();
+    this.#copy?.reset();
   }
 
   #connection({ state, error }) {
-    if (state === "waiting") this.#change({ status: this.#next && this.size === 0 ? "connecting" : "reconnecting", error });
-    else if (!this.#next) this.#change({ status: "live", error: undefined });
+    if (state === "waiting") this.#change({ status: this.#isCurrent || this.size ? "reconnecting" : "connecting", error });
+    else if (this.#isCurrent) this.#change({ status: "live", error: undefined });
   }
 
   /** Notifies the listeners soon, and once for all changes until then. */

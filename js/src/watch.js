@@ -5,6 +5,9 @@ import { ResumePoint } from "./resume.js";
 
 const defaults = { idleTimeout: 150_000, maxEventSize: 16 << 20, parse: JSON.parse, relist: true, reconnect: true, bookmarks: false, onState: () => {} };
 
+export const stateOf = "listwatch.dev/state"; // in a SYNCED event: identifies the state, together with its version
+const initialEventsSince = "listwatch.dev/initial-events-since"; // in a SYNCED event: the events before are a difference
+
 // The time for which a server may lag behind a version that it has sent. It may be another replica.
 const lagTolerance = 60_000;
 // The number of streams that may end within the initial events before the collection is listed.
@@ -26,6 +29,7 @@ class Watcher {
   #point;
   #backoff = new Backoff();
   #hasState; // the reader has received events of a state, or brought its own
+  #held; // the version and the text of the state that the reader has, which may be out of date
   #mustList = false; // the server cannot stream its state
   #truncated = 0; // consecutive streams that ended within the initial events
   #corrupt = 0; // consecutive streams with invalid content
@@ -37,7 +41,8 @@ class Watcher {
     this.#options = options;
     this.#signal = options.signal;
     this.#point = new ResumePoint(options.resourceVersion);
-    this.#hasState = this.#point.synced;
+    this.#held = options.since;
+    this.#hasState = this.#point.synced || !!options.since?.version;
   }
 
   /** Yields the events of one stream as the server sends them. */
@@ -77,8 +82,9 @@ class Watcher {
     const begins = !this.#point.synced;
     if (begins && this.#mustList) yield* this.#list();
     let stream;
+    const params = this.#params();
     try {
-      stream = await this.#open(this.#params());
+      stream = await this.#open(params);
     } catch (error) {
       if (this.#point.synced || (error.status !== 400 && error.status !== 422)) throw error;
       // If the list succeeds, the server cannot stream its state. Otherwise the list fails as well.
@@ -88,9 +94,9 @@ class Watcher {
     }
     end.opened = true;
     try {
-      if (!this.#point.synced) yield* this.#reset();
+      if (!this.#point.synced) yield* this.#held ? this.#difference(stream, params.initialEventsSince) : this.#reset();
       for (let event; (event = await stream.next()); ) yield* this.#admit(event);
-      if (!this.#point.synced) throw new WatchError("Unavailable", "the stream ended within the initial events", { truncated: true });
+      if (!this.#point.synced) throw truncated();
     } catch (error) {
       end.error = error;
     } finally {
@@ -111,7 +117,22 @@ class Watcher {
   #params() {
     const params = { watch: "true", allowWatchBookmarks: "true" };
     if (this.#point.synced) return { ...params, resourceVersion: this.#point.version };
-    return { ...params, sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" };
+    const initial = { ...params, sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" };
+    const { version, state } = this.#held ?? {};
+    return version && state ? { ...initial, initialEventsSince: version, initialEventsState: state } : initial;
+  }
+
+  /**
+   * Yields the initial events of a stream at once. Only the last one tells whether they are the
+   * changes since the given version or a whole state.
+   */
+  async *#difference(stream, since) {
+    const events = [];
+    for (let event; events.at(-1)?.type !== "SYNCED"; events.push(this.#point.admit(event))) {
+      if (!(event = await stream.next())) throw truncated();
+    }
+    if (!since || events.at(-1).object.metadata.annotations?.[initialEventsSince] !== since) yield* this.#reset();
+    for (const event of events) yield* this.#deliver(event);
   }
 
   async *#list() {
@@ -131,7 +152,11 @@ class Watcher {
 
   async *#admit(event) {
     const admitted = this.#point.admit(event);
-    if (!admitted) return;
+    if (admitted) yield* this.#deliver(admitted);
+  }
+
+  async *#deliver(admitted) {
+    if (admitted.type === "SYNCED" && this.#held) this.#held = { state: admitted.object.metadata.annotations?.[stateOf] };
     this.#corrupt = this.#truncated = this.#laggingSince = 0;
     this.#hasState = true;
     if (admitted.type !== "BOOKMARK" || this.#options.bookmarks) yield admitted;
@@ -141,9 +166,11 @@ class Watcher {
   #handle({ error, opened, lived }) {
     if (error?.code === "Expired" || (error?.code === "NotYet" && this.#lagsTooLong(error))) {
       if (!this.#options.relist) throw error;
+      if (this.#held && this.#point.version) this.#held.version = this.#point.version;
       this.#point = new ResumePoint();
     } else if (error?.code === "Corrupt") {
       if (++this.#corrupt > 1) throw error;
+      if (this.#held) this.#held = {}; // the reader's state may be wrong, too
     } else if (error?.code === "Unauthorized") {
       // The credentials have expired during the stream. A stream that was opened with fresh ones
       // must live for a moment, otherwise the server accepts none of them.
@@ -163,3 +190,5 @@ class Watcher {
     return performance.now() - this.#laggingSince > lagTolerance;
   }
 }
+
+const truncated = () => new WatchError("Unavailable", "the stream ended within the initial events", { truncated: true });

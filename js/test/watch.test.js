@@ -245,3 +245,70 @@ test("a state that is too large for a WebSocket is listed", async () => {
     delete globalThis.WebSocket;
   }
 });
+
+/** A bookmark that ends initial events, with the text that identifies the state and, for a difference, its start. */
+const ends = (version, state, since) => event("BOOKMARK", "", version, {
+  metadata: {
+    resourceVersion: version,
+    annotations: { "k8s.io/initial-events-end": "true", "listwatch.dev/state": state, ...(since && { "listwatch.dev/initial-events-since": since }) },
+  },
+});
+const gone = () => stream([{ type: "ERROR", object: status(410) }]);
+
+test("after a 410, a reader with since gets the difference", async () => {
+  const server = script(
+    stream([event("ADDED", "a", "3"), ends("5", "S"), event("ADDED", "b", "7"), { type: "ERROR", object: status(410) }]),
+    stream([event("ADDED", "a", "8"), event("DELETED", "b", "9"), ends("9", "S", "5"), event("ADDED", "c", "10")]),
+  );
+  const want = ["ADDED a 3", "SYNCED 5", "ADDED b 7", "ADDED a 8", "DELETED b 9", "SYNCED 9", "ADDED c 10"];
+  assert.deepEqual(await take(7, server, { since: {} }), want);
+  const { initialEventsSince, initialEventsState, sendInitialEvents } = server.requests[1].params;
+  assert.deepEqual([initialEventsSince, initialEventsState, sendInitialEvents], ["5", "S", "true"], "more events of version 7 might follow");
+});
+
+test("initial events without the mark of a difference are a whole state", async () => {
+  const since = { version: "5", state: "S" };
+  const server = script(stream([event("ADDED", "a", "8"), ends("9", "T"), { type: "ERROR", object: status(410) }]), stream([ends("10", "T", "9")]));
+  assert.deepEqual(await take(4, server, { since }), ["RESET", "ADDED a 8", "SYNCED 9", "SYNCED 10"]);
+  assert.equal(server.requests[0].params.initialEventsSince, "5");
+  const other = script(stream([event("ADDED", "a", "8"), ends("9", "S", "4")]));
+  assert.deepEqual(await take(3, other, { since }), ["RESET", "ADDED a 8", "SYNCED 9"], "a difference since another version");
+});
+
+test("a difference that was cut short is requested again, and nothing of it is delivered", async () => {
+  const server = script(stream([event("ADDED", "a", "8")], "end"), stream([event("ADDED", "a", "9"), ends("9", "S", "5")]));
+  assert.deepEqual(await take(2, server, { since: { version: "5", state: "S" } }), ["ADDED a 9", "SYNCED 9"]);
+  assert.equal(server.requests[1].params.initialEventsSince, "5");
+});
+
+test("after invalid events or a list, the whole state is requested", async () => {
+  const corrupt = stream([event("ADDED", "a", "3"), ends("5", "S"), event("ADDED", "b", "4")]);
+  const server = script(corrupt, gone(), stream([ends("9", "S")]));
+  assert.deepEqual(await take(4, server, { since: {} }), ["ADDED a 3", "SYNCED 5", "RESET", "SYNCED 9"]);
+  assert.equal(server.requests[2].params.initialEventsSince, undefined);
+  const list = { kind: "ThingList", metadata: { resourceVersion: "5" }, items: [] };
+  const listed = script(json(status(422), { status: 422 }), json(list), gone(), json(list), stream([event("ADDED", "a", "6")]));
+  assert.deepEqual(await take(4, listed, { since: {} }), ["SYNCED 5", "RESET", "SYNCED 5", "ADDED a 6"]);
+});
+
+test("without since, no difference is requested", async () => {
+  const server = script(stream([ends("5", "S"), { type: "ERROR", object: status(410) }]), stream([ends("6", "S")]));
+  assert.deepEqual(await take(3, server), ["SYNCED 5", "RESET", "SYNCED 6"]);
+  assert.equal(server.requests[1].params.initialEventsSince, undefined);
+});
+
+test("a collection applies a difference, with any key", async () => {
+  const server = script(
+    stream([event("ADDED", "a", "3", { uid: "1" }), event("ADDED", "b", "4", { uid: "2" }), ends("5", "S"), { type: "ERROR", object: status(410) }]),
+    stream([event("ADDED", "c", "8", { uid: "3" }), event("DELETED", "b", "9"), ends("9", "S", "5")]),
+  );
+  const things = collection("http://server/things", { ...server, key: ({ uid }) => uid });
+  const seen = [];
+  await new Promise((resolve) => things.subscribe((snapshot) => {
+    if (snapshot.status === "live") seen.push([...snapshot.keys()].join());
+    if (snapshot.has("3")) resolve();
+  }));
+  things.close();
+  assert.equal(seen.at(-1), "1,3");
+  assert.ok(seen.every((keys) => keys === "1,2" || keys === "1,3"), `no state between the two is visible: ${seen}`);
+});

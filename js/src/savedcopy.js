@@ -1,0 +1,128 @@
+// All copies of an origin are in one database: objects under [name, identity], and a header under
+// the name, which tells what the objects are a copy of and which version they have.
+const database = "listwatch";
+const saveInterval = 2000; // milliseconds between two saves
+
+/** A copy of a collection in IndexedDB. */
+export class SavedCopy {
+  #name;
+  #secrets; // Secrets may be saved
+  #of; // identifies what is copied
+  #entries; // returns the identity and the object of everything in the collection
+  #signal;
+  #writer = `${Date.now()} ${Math.random()}`;
+  #mayWrite = !globalThis.navigator?.locks; // no other page writes the copy
+  #timer;
+  #pending; // what was changed since the last save, by identity: an object, or undefined if it was deleted
+  #state; // the text with which the server identifies the state
+  #version; // a version from which the collection can resume
+  #newest; // the version of the newest event, of which more may follow
+
+  /**
+   * @param {string | {name: string, secrets?: boolean}} persist
+   * @param {any} of the URL and the selectors
+   * @param {() => Iterable<[string, object]>} entries
+   * @param {AbortSignal} signal ends the use of the copy
+   */
+  constructor(persist, of, entries, signal) {
+    const { name, secrets = false } = typeof persist === "string" ? { name: persist } : persist;
+    if (typeof name !== "string" || !name) throw new TypeError("persist: the name of the copy must be a string that is not empty");
+    [this.#name, this.#secrets, this.#of, this.#entries, this.#signal] = [name, secrets, JSON.stringify(of), entries, signal];
+    const hold = () => new Promise((release) => {
+      this.#mayWrite = true;
+      signal.addEventListener("abort", release);
+    });
+    globalThis.navigator?.locks?.request(`listwatch ${name}`, { signal }, hold).catch(() => {}); // aborted
+    globalThis.document?.addEventListener("visibilitychange", () => document.hidden && this.#timer && this.#save(), { signal });
+  }
+
+  /** Returns the header and the objects of the copy, or undefined if there is no copy of this collection. */
+  async load() {
+    try {
+      const { header, objects } = await this.#transact("readonly", (headers, all) => ({ header: headers.get(this.#name), objects: all.getAll(this.#range()) }));
+      if (header?.of === this.#of && header.count === objects.length) return { ...header, objects };
+    } catch {
+      // Without a copy, the server sends the whole state.
+    }
+    return undefined;
+  }
+
+  /** Removes the copy for good, because the page may not have the objects. */
+  remove() {
+    this.#secrets = this.#mayWrite = false;
+    clearTimeout(this.#timer);
+    this.#transact("readwrite", (headers, all) => ({ header: headers.delete(this.#name), objects: all.delete(this.#range()) })).catch(() => {});
+  }
+
+  /** Records that an object has changed. object is undefined if it was deleted. */
+  changed(identity, object) {
+    this.#pending?.set(identity, object);
+  }
+
+  /** Records that the next state has nothing in common with the last one. */
+  reset() {
+    this.#pending = this.#version = this.#newest = undefined;
+  }
+
+  /** Records that the collection has received an event after its objects were complete. */
+  advance({ type, object: { kind, metadata } }, state) {
+    if (type === "SYNCED") this.#state = state;
+    if (kind === "Secret" && !this.#secrets) return this.remove();
+    const version = metadata.resourceVersion;
+    if (type === "SYNCED" || type === "BOOKMARK") this.#version = version;
+    else if (version !== this.#newest) this.#version = this.#newest ?? this.#version;
+    this.#newest = version;
+    if (this.#mayWrite) this.#timer ??= setTimeout(() => this.#save(), saveInterval);
+  }
+
+  /** Saves what has changed. The header is part of the transaction, so it never claims a version that the objects do not have. */
+  async #save() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (!this.#version || this.#signal.aborted) return;
+    const entries = [...this.#entries()];
+    const header = { of: this.#of, writer: this.#writer, version: this.#version, state: this.#state, count: entries.length };
+    const pending = this.#pending;
+    this.#pending = new Map();
+    try {
+      await this.#transact("readwrite", (headers, all) => {
+        headers.get(this.#name).onsuccess = ({ target }) => {
+          const continues = pending && target.result?.writer === this.#writer;
+          if (!continues) all.delete(this.#range());
+          for (const [identity, object] of continues ? pending : entries) {
+            if (object) all.put(object, [this.#name, identity]);
+            else all.delete([this.#name, identity]);
+          }
+          headers.put(header, this.#name);
+        };
+        return {};
+      });
+    } catch {
+      this.#pending = undefined; // for example, the disk is full: try again with everything
+    }
+  }
+
+  #range() {
+    return IDBKeyRange.bound([this.#name], [this.#name, []]); // an array is greater than any string
+  }
+
+  /** Runs a transaction, and returns the results of the requests that use returns. */
+  async #transact(mode, use) {
+    const db = await result(Object.assign(indexedDB.open(database, 1), {
+      onupgradeneeded: ({ target }) => ["headers", "objects"].forEach((name) => target.result.createObjectStore(name)),
+    }));
+    try {
+      const transaction = db.transaction(["headers", "objects"], mode);
+      const requests = Object.entries(use(transaction.objectStore("headers"), transaction.objectStore("objects")));
+      await new Promise((resolve, reject) => Object.assign(transaction, { oncomplete: resolve, onabort: () => reject(transaction.error) }));
+      return Object.fromEntries(requests.map(([name, request]) => [name, request.result]));
+    } finally {
+      db.close();
+    }
+  }
+}
+
+const result = (request) => new Promise((resolve, reject) => {
+  request.addEventListener("success", () => resolve(request.result));
+  request.addEventListener("error", () => reject(request.error));
+});
