@@ -56,6 +56,10 @@ type Options struct {
 	// Accept are the media ranges that the client accepts. If nil, they are taken from the Accept
 	// headers of the request.
 	Accept []framing.MediaRange
+	// AllowOrigins are the origins, in addition to the server's own, whose pages may open a
+	// WebSocket. They are patterns as in [OriginAllowed]. An invalid pattern matches nothing; check
+	// patterns with [CheckOrigins].
+	AllowOrigins []string
 	// WriteTimeout is the time after which a stream ends if its peer accepts no byte of pending
 	// data. If zero, DefaultWriteTimeout is used. A negative value means no limit. A transport
 	// may take up to three times as long.

@@ -22,8 +22,7 @@ type Access struct {
 	Authenticator Authenticator
 	// Origins are the origins, in addition to the server's own, whose pages may write and may open
 	// a WebSocket. They are patterns such as "https://*.example.com" or "http://127.0.0.1:*". For
-	// reads over the other transports, see [CORS]. If Server.Transports is set, its WebSocket
-	// transport has patterns of its own.
+	// reads over the other transports, see [CORS].
 	Origins []string
 	// TrustedProxies are the addresses of proxies whose header X-Forwarded-For names the client.
 	// If empty, the client has the address of the connection.

@@ -25,8 +25,7 @@ type Server struct {
 	// Source is the collection that ServeHTTP serves. It may be nil if only Serve is used.
 	Source listwatch.Source
 	// Transports are the transports that can serve a watch. The first one that claims the
-	// request serves it. If nil, they are WebSocket (with Access.Origins), HTTP/2, and HTTP/1.1 for
-	// all other requests.
+	// request serves it. If nil, they are WebSocket, HTTP/2, and HTTP/1.1 for all other requests.
 	Transports []transport.Server
 	// Framings are the framings that a client may request. If nil, all framings of package
 	// framing are offered.
@@ -78,7 +77,7 @@ func (s *Server) transports() []transport.Server {
 	if s.Transports != nil {
 		return s.Transports
 	}
-	return []transport.Server{&websocket.Server{AllowOrigins: s.Access.Origins}, &h2.Server{}, &chunked.Server{}}
+	return []transport.Server{&websocket.Server{}, &h2.Server{}, &chunked.Server{}}
 }
 
 func (s *Server) logger() *slog.Logger {

@@ -144,7 +144,8 @@ func (s *Server) framings() *framing.Registry {
 
 func (s *Server) transportOptions() transport.Options {
 	return transport.Options{
-		Framings: s.Framings, WriteTimeout: s.Limits.WriteTimeout, PingInterval: s.Timing.Heartbeat, Detach: s.Detach,
+		Framings: s.Framings, AllowOrigins: s.Access.Origins, WriteTimeout: s.Limits.WriteTimeout,
+		PingInterval: s.Timing.Heartbeat, Detach: s.Detach,
 	}
 }
 

@@ -9,10 +9,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/certs"
-	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/transport/websocket"
-	"github.com/listwatch/listwatch/transport/websocket/gorilla"
-	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -59,20 +55,6 @@ func allowedOrigins(a harness.Access) []string {
 		return nil
 	}
 	return []string{a.AllowedOrigin}
-}
-
-// serverTransport returns a WebSocket transport like s that accepts requests from pages of the
-// allowed origin. It returns other transports unchanged.
-func serverTransport(a harness.Access, s transport.Server) transport.Server {
-	switch s.(type) {
-	case *websocket.Server:
-		return &websocket.Server{AllowOrigins: allowedOrigins(a)}
-	case *gorilla.Server:
-		return &gorilla.Server{AllowOrigins: allowedOrigins(a)}
-	case *nhooyr.Server:
-		return &nhooyr.Server{AllowOrigins: allowedOrigins(a)}
-	}
-	return s
 }
 
 // withCORS wraps a handler so that pages of the allowed origin may use it.

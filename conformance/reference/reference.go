@@ -188,7 +188,7 @@ type referenceServer struct {
 // because it accepts every request.
 func (r *referenceServer) transports() []transport.Server {
 	var h1, second, ws transport.Server = chunked.Server{}, h2.Server{}, &websocket.Server{}
-	over := serverTransport(r.setup.Access, r.setup.ServerTransport)
+	over := r.setup.ServerTransport
 	if wrap := r.wrap.Transport; wrap != nil {
 		over = wrap(over)
 	}

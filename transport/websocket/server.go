@@ -11,12 +11,7 @@ import (
 // A Server serves watches over WebSocket (RFC 6455): over HTTP/1.1, and over HTTP/2 (RFC 8441) if
 // h2.Config permits it. It writes the same bytes to all watchers, compressed or not, and many
 // messages at once. The zero value is ready to use. It is safe for concurrent use.
-type Server struct {
-	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
-	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
-	// check patterns with [transport.CheckOrigins].
-	AllowOrigins []string
-}
+type Server struct{}
 
 var _ transport.Server = (*Server)(nil)
 
@@ -34,8 +29,8 @@ func (*Server) Claims(r *http.Request) bool { return httpheader.RequestsWebSocke
 // ping. It ignores messages from the client, up to 64 KiB a minute. It closes the connection with
 // code 1008 if the messages of a minute exceed this limit together, and with 1009 if a single
 // message does.
-func (s *Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	if err := wswatch.CheckRequest(w, r, s.AllowOrigins); err != nil {
+func (*Server) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	if err := wswatch.CheckRequest(w, r, o.AllowOrigins); err != nil {
 		return nil, err
 	}
 	extensions, agreed := acceptDeflate(r.Header, o.Segments)

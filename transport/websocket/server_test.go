@@ -133,7 +133,9 @@ func TestServerNeedsAHijackableConnection(t *testing.T) {
 // Conformance cases cors/ws-no-origin, cors/same-origin.
 func TestServerChecksTheOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startServer(t, transporttest.ServerConfig{Server: &Server{AllowOrigins: []string{"https://*.example.com"}}})
+		s := startServer(t, transporttest.ServerConfig{
+			Server: &Server{}, Options: transport.Options{AllowOrigins: []string{"https://*.example.com"}},
+		})
 		for _, origin := range []string{"", "http://127.0.0.1", "HTTP://127.0.0.1:80", "https://app.example.com"} {
 			_, stream := s.watch("Origin", origin)
 			stream.Sender.Close(transport.Abort)

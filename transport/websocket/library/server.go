@@ -18,12 +18,7 @@ import (
 
 // A Server serves watches over WebSocket. The zero value is ready to use. It is safe for concurrent
 // use.
-type Server[L Library] struct {
-	// AllowOrigins are the origins, in addition to the server's own, whose pages may watch.
-	// They are patterns as in [transport.OriginAllowed]. An invalid pattern matches nothing;
-	// check patterns with [transport.CheckOrigins].
-	AllowOrigins []string
-}
+type Server[L Library] struct{}
 
 // Name returns "websocket".
 func (*Server[L]) Name() string { return "websocket" }
@@ -36,8 +31,8 @@ var messages = &transport.Envelope{Messages: true}
 
 // Accept upgrades the connection. Like Accept of package websocket, it negotiates the framing and
 // limits the messages of the client. The client must accept each message within the write timeout.
-func (s *Server[L]) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
-	if err := wswatch.CheckRequest(w, r, s.AllowOrigins); err != nil {
+func (*Server[L]) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+	if err := wswatch.CheckRequest(w, r, o.AllowOrigins); err != nil {
 		return nil, err
 	}
 	if _, ok := w.(http.Hijacker); !ok {

@@ -27,7 +27,8 @@ func Example() {
 	}
 	server := httptest.NewServer(&watchserver.Server{
 		Source:     flags,
-		Transports: []transport.Server{&nhooyr.Server{AllowOrigins: []string{"https://*.example.com"}}},
+		Transports: []transport.Server{&nhooyr.Server{}},
+		Access:     watchserver.Access{Origins: []string{"https://*.example.com"}},
 	})
 	defer server.Close()
 
