@@ -17,6 +17,14 @@ func NewBookmark(d Description, v Version, synced bool) Event {
 	return b.event(Synced)
 }
 
+// NewProgress returns a Bookmark event of a Source that can send differences. [StateOf] the event
+// is s.
+func NewProgress(d Description, s State) Event {
+	b := newBookmark(d, s.Version)
+	b.annotate(AnnotationState, s.ID)
+	return b.event(Bookmark)
+}
+
 // NewSynced returns the Synced event of a Source that can send differences. [StateOf] the event is
 // s. If since is not zero, the initial events were the difference to the state as of that version;
 // see [Query.Since].
@@ -37,16 +45,16 @@ const (
 	AnnotationSynced = "k8s.io/initial-events-end"
 	// AnnotationEpoch has the value of [Description.Epoch].
 	AnnotationEpoch = "listwatch.dev/epoch"
-	// AnnotationState identifies, in a Synced event, the epoch and the selection of the state; see
-	// [StateOf].
+	// AnnotationState identifies the epoch and the selection of a state; see [StateOf].
 	AnnotationState = "listwatch.dev/state"
 	// AnnotationSince marks, in a Synced event, that the initial events were the difference to the
 	// state as of this version; see [SinceOf].
 	AnnotationSince = "listwatch.dev/initial-events-since"
 )
 
-// StateOf returns the state that the Synced event e completes, for [Query.Since]. It is zero if the
-// Source sends only whole states.
+// StateOf returns the state that a reader has after the Synced event or the bookmark e, for
+// [Query.Since]. It is zero if the Source has not identified the state, for example because it
+// sends only whole states.
 func StateOf(e Event) State {
 	id, ok := e.annotation(AnnotationState)
 	if !ok || id == "" {
@@ -64,9 +72,10 @@ func SinceOf(e Event) (v Version, isDifference bool) {
 	return v, ok
 }
 
-// annotation returns an annotation of the Synced event e. The value is empty if it is not a string.
+// annotation returns an annotation of e if e is a bookmark. The value is empty if it is not a
+// string.
 func (e *Event) annotation(name string) (value string, ok bool) {
-	if e.Type != Synced {
+	if e.Type != Synced && e.Type != Bookmark {
 		return "", false
 	}
 	raw := rawjson.Lookup(e.Object.Data, "metadata", "annotations", name)

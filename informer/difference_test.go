@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -54,10 +55,12 @@ type remoteHistory struct {
 	network   *servertest.Network
 	server    *servertest.Server // nil while the server is down
 	origin    *store.Collection
+	relay     *relay.Relay // between the server and the informers; nil in histories without a relay
+	relaying  *servertest.Server
 	informers []*informer.Informer[*listwatch.Object]
 	handlers  []*objectHandler
 
-	differences, gone, whole atomic.Int64
+	differences, gone, whole, patched atomic.Int64
 }
 
 // An objectHandler applies the calls of an informer to a map.
@@ -97,35 +100,53 @@ func (h *objectHandler) handler() informer.Handler[*listwatch.Object] {
 }
 
 func TestInformersResumeByDifferences(t *testing.T) {
+	runHistories(t, false)
+}
+
+func TestInformersOfARelayResumeByDifferences(t *testing.T) {
+	if patched := runHistories(t, true); patched < 30 {
+		t.Errorf("the relay received %d differences, want more", patched)
+	}
+}
+
+// runHistories returns the number of differences that relays have received.
+func runHistories(t *testing.T, relayed bool) (patched int64) {
 	var differences, gone, whole int64
 	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newRemoteHistory(t, seed)
+				h := newRemoteHistory(t, seed, relayed)
 				for range 40 {
 					h.round()
 				}
 				differences += h.differences.Load()
 				gone += h.gone.Load()
 				whole += h.whole.Load()
+				patched += h.patched.Load()
 			})
 		})
 	}
-	t.Logf("%d differences with %d deletions, %d whole states", differences, gone, whole)
+	t.Logf("%d differences with %d deletions, %d whole states; %d differences for relays", differences, gone, whole, patched)
 	if differences < 100 || gone < 100 || whole < 50 {
 		t.Error("the histories covered too little")
 	}
+	return patched
 }
 
-func newRemoteHistory(t *testing.T, seed uint64) *remoteHistory {
+func newRemoteHistory(t *testing.T, seed uint64, relayed bool) *remoteHistory {
 	h := &remoteHistory{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), network: servertest.NewNetwork(t)}
 	h.startOver()
+	host := "origin"
+	if relayed {
+		host = "relay"
+		h.openRelay()
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 	for i, q := range selections(t) {
-		remote := &client.Remote{URL: "http://origin/things", Network: h.network.Transport(), Compress: i%2 == 0}
+		remote := &client.Remote{URL: "http://" + host + "/things", Network: h.network.Transport(), Compress: i%2 == 0}
 		model := &objectHandler{objects: map[listwatch.Key]string{}}
 		inf := &informer.Informer[*listwatch.Object]{Source: remote, Query: q, Trace: &informer.Trace{Received: h.received}}
 		inf.Handle(model.handler(), nil)
@@ -156,6 +177,31 @@ func (h *remoteHistory) startOver() {
 	}
 }
 
+// openRelay starts a relay, which has no departures.
+func (h *remoteHistory) openRelay() {
+	upstream := &client.Remote{URL: "http://origin/things", Network: h.network.Transport()}
+	r := relay.Open(upstream, relay.Options{
+		History: listwatch.Retention{Bytes: 1}, Fields: []string{"spec.node"}, BackfillVersions: h.IntN(2)*100 - 1,
+		Trace: &relay.Trace{Patched: func(_, _ listwatch.Version) { h.patched.Add(1) }},
+	})
+	h.Cleanup(func() { r.Close(); upstream.Close() })
+	h.relay, h.relaying = r, h.network.Start("relay", r, servertest.Options{})
+}
+
+// disturbRelay cuts the connections of the relay's server, or replaces the relay.
+func (h *remoteHistory) disturbRelay() {
+	switch h.IntN(10) {
+	case 0:
+		h.network.Kill("relay")
+		h.relay.Close()
+		h.openRelay()
+	case 1, 2, 3:
+		for _, conn := range h.relaying.Conns() {
+			conn.Reset()
+		}
+	}
+}
+
 // round changes objects, mostly while the informers are disconnected, and then compares each
 // informer and its handler with a list.
 func (h *remoteHistory) round() {
@@ -168,6 +214,9 @@ func (h *remoteHistory) round() {
 		for _, conn := range h.server.Conns() {
 			conn.Reset()
 		}
+	}
+	if h.relay != nil {
+		h.disturbRelay()
 	}
 	if h.server == nil && h.IntN(5) == 0 {
 		h.startOver()

@@ -119,7 +119,7 @@ func TestLagIsKnownFromTheStart(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
 		upstream := newFaultySource(o)
-		r := openRelay(t, upstream, relay.Options{Trace: &relay.Trace{Replaced: func(listwatch.Version, int) { upstream.setDown(errDown) }}})
+		r := openRelay(t, upstream, relay.Options{Trace: &relay.Trace{Replaced: func(listwatch.Version, int, string) { upstream.setDown(errDown) }}})
 		awaitReady(t, r)
 		time.Sleep(downtime)
 		if s := r.Health(); s.Lag < downtime || s.Lag > downtime+5*time.Second {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/watchcache"
 )
 
@@ -13,6 +14,9 @@ type epochCache struct {
 
 	// Immutable after construction.
 	name string // the epoch in the description
+	// ambiguous is the newest version of the previous epochCache if that has the same name. Up to
+	// this version a reader may have the state of either of them.
+	ambiguous listwatch.Version
 	// ctx ends when another epoch replaces this one. It is a field because it outlives every
 	// call: when the epoch ends, all reads and probes of the epoch end.
 	ctx    context.Context

@@ -27,7 +27,7 @@ type logWriter struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	state      []*listwatch.Object // the initial events so far
+	initial    initialEvents       // the initial events so far
 	held       []watchcache.Change // the changes of one version that are not in the log yet
 	heldUntil  time.Time           // the time at which release writes held to the log
 	timer      *time.Timer         // calls release; nil before the first change
@@ -37,6 +37,13 @@ type logWriter struct {
 	incomplete bool                // the log lacks changes of its newest version
 }
 
+// initialEvents are the state that the upstream sends, or the difference to the state of the log.
+type initialEvents struct {
+	objects []*listwatch.Object
+	gone    []listwatch.Key
+	why     string // the reason if it is the whole state
+}
+
 // holdTime is the time for which the changes of one version are held after the last one. A server
 // sends these changes back to back.
 const holdTime = 2 * time.Millisecond
@@ -44,12 +51,12 @@ const holdTime = 2 * time.Millisecond
 var _ reflector.Sink = (*logWriter)(nil)
 
 // Begin implements [reflector.Sink].
-func (l *logWriter) Begin(string) {
+func (l *logWriter) Begin(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The held changes may be incomplete, and the new state contains them.
 	l.drop()
-	l.state, l.failure = nil, nil
+	l.initial, l.failure = initialEvents{why: why}, nil
 }
 
 // Take implements [reflector.Sink]. It writes all changes of a version to the log at once.
@@ -87,7 +94,11 @@ func (l *logWriter) startTimer() {
 // take handles one event. The caller must hold l.mu.
 func (l *logWriter) take(e listwatch.Event) error {
 	if e.Initial {
-		l.state = append(l.state, e.Object)
+		if e.Type == listwatch.Deleted {
+			l.initial.gone = append(l.initial.gone, e.Object.Key)
+		} else {
+			l.initial.objects = append(l.initial.objects, e.Object)
+		}
 		return nil
 	}
 	isBookmark := e.Type == listwatch.Synced || e.Type == listwatch.Bookmark
@@ -105,21 +116,32 @@ func (l *logWriter) take(e listwatch.Event) error {
 	return l.hold(e)
 }
 
-// synced applies the state that consists of the initial events in l.state. The bookmark e has ended
-// these events.
+// synced applies the initial events, which the bookmark e has ended.
 func (l *logWriter) synced(e listwatch.Event) error {
 	r, v := l.relay, e.Version
 	d := r.describe(epochOf(e, r.upstream.Source))
 	to := r.upstream.takeTarget()
 	ep := r.epochs.filling()
+	since, isDifference := listwatch.SinceOf(e)
+	if isDifference {
+		if l.incomplete || ep.name != d.Epoch {
+			return corrupt("a difference since version %d does not apply to an incomplete state", since)
+		}
+		l.initial.patch(ep)
+	}
+	state := l.initial.objects
 	var err error
 	switch {
 	case ep == nil || ep.name != d.Epoch || v < l.newest || l.incomplete && v < ep.Version():
 		err = l.startEpoch(ep, d, v, to)
 	case v > ep.Version() || l.incomplete:
-		err = ep.Replace(l.state, v)
+		err = ep.Replace(state, v)
 		if served, _, _ := r.epochs.get(); err == nil && served == ep {
-			r.options.Trace.replaced(v, len(l.state))
+			if isDifference {
+				r.options.Trace.patched(since, v)
+			} else {
+				r.options.Trace.replaced(v, len(state), l.initial.why)
+			}
 		}
 	default:
 		// The log has already reached this version through events or bookmarks, so no watch
@@ -130,16 +152,33 @@ func (l *logWriter) synced(e listwatch.Event) error {
 	}
 	r.upstream.synced(d.Epoch)
 	l.incomplete = false
-	l.newest, l.state = v, nil
+	l.newest, l.initial = v, initialEvents{}
 	return nil
 }
 
-// startEpoch starts an epoch with the initial events in l.state, at version v. Readers get the new
+// patch makes i, a difference to the state of ep or an earlier one, a whole state.
+func (i *initialEvents) patch(ep *epochCache) {
+	changed := make(map[listwatch.Key]bool, len(i.objects)+len(i.gone))
+	for _, key := range i.gone {
+		changed[key] = true
+	}
+	for _, o := range i.objects {
+		changed[o.Key] = true
+	}
+	for _, o := range ep.Objects() {
+		if !changed[o.Key] {
+			i.objects = append(i.objects, o)
+		}
+	}
+}
+
+// startEpoch starts an epoch with the objects in l.initial, at version v. Readers get the new
 // epoch in place of the previous one, which may be nil, when the new epoch has reached the target.
 func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
 	r := l.relay
 	ep := r.newEpoch(d)
-	if err := ep.Replace(l.state, v); err != nil {
+	state, why := l.initial.objects, l.initial.why
+	if err := ep.Replace(state, v); err != nil {
 		return err
 	}
 	r.monitor.forget()
@@ -152,14 +191,16 @@ func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v 
 	r.upstream.synced(d.Epoch)
 	var reason error
 	if previous != nil {
+		ep.ambiguous = max(previous.ambiguous, previous.Version())
 		if reason = wentBack(previous.Version(), v); previous.name != d.Epoch {
 			reason = epochChanged(previous.name, d.Epoch)
+			ep.ambiguous = 0
 		}
 	}
 	serve := func() {
 		if r.epochs.serve(ep, reason) {
 			now := ep.Stats()
-			r.options.Trace.replaced(now.Newest, now.Objects)
+			r.options.Trace.replaced(now.Newest, now.Objects, why)
 		}
 	}
 	if to.version <= v {
@@ -261,7 +302,7 @@ func (l *logWriter) release() {
 		return
 	}
 	if err := l.flush(); err != nil {
-		l.failure = err
+		l.failure, l.incomplete = err, true
 		l.relay.upstream.skipBackfill()
 		l.relay.upstream.fail(expired("a change does not fit the state: %v", err))
 	}

@@ -32,7 +32,8 @@ func Open(source listwatch.Source, o Options) *Relay {
 	}
 	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(source, o.ProbeSource)
 	f := &reflector.Reflector{
-		Source: r.upstream, Policy: policy, Sink: &logWriter{relay: r}, Backoff: o.Backoff, Lost: r.lost,
+		Source: r.upstream, Policy: policy, Sink: &logWriter{relay: r},
+		Permissions: reflector.Permissions{Differences: true}, Backoff: o.Backoff, Lost: r.lost,
 	}
 	r.tasks.start(func(ctx context.Context) {
 		_ = f.Run(ctx) // Run returns only the error of ctx

@@ -35,6 +35,9 @@ func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watch
 		if q.Start == listwatch.StartAt {
 			r.prober.request(ep, q.Version)
 		}
+		if q.Since.Version <= ep.ambiguous {
+			q.Since = listwatch.State{}
+		}
 		w, err = ep.Watch(ctx, q)
 		return err
 	})

@@ -10,8 +10,15 @@ import (
 // Hooks are called from the Relay's goroutines and must return quickly.
 type Trace struct {
 	// Replaced is called when the relay has adopted a state of the upstream: the first state, or
-	// a state that ended every watch with [listwatch.Expired].
-	Replaced func(version listwatch.Version, objects int)
+	// a state that ended every watch with [listwatch.Expired]. why is the reason for which the
+	// relay received the whole state: "first"; "declined" if the upstream could not send the
+	// difference to the state of the relay; "unsupported" if the upstream sends no differences;
+	// "doubted" if an event did not fit the state of the relay, or the upstream has an older state.
+	Replaced func(version listwatch.Version, objects int, why string)
+	// Patched is called when the relay has adopted a state of which the upstream has sent only the
+	// difference to the state at version since. It has ended every watch, too; a reader that
+	// supports differences then receives one.
+	Patched func(since, version listwatch.Version)
 	// UpstreamLost is called when the watch of the upstream has ended or could not be opened. err
 	// is io.EOF if the upstream ended it cleanly. The next attempt starts after wait, and requests
 	// the state again if relist is true.
@@ -20,9 +27,15 @@ type Trace struct {
 	Checked func(Health)
 }
 
-func (t *Trace) replaced(v listwatch.Version, objects int) {
+func (t *Trace) replaced(v listwatch.Version, objects int, why string) {
 	if t != nil && t.Replaced != nil {
-		t.Replaced(v, objects)
+		t.Replaced(v, objects, why)
+	}
+}
+
+func (t *Trace) patched(since, v listwatch.Version) {
+	if t != nil && t.Patched != nil {
+		t.Patched(since, v)
 	}
 }
 

@@ -55,7 +55,9 @@ func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 	}
 	var to target
 	u.progress = backfillProgress{}
-	if refused, ok := u.nextBackfill(); ok {
+	// A difference keeps the departures of the log, which are worth more than a longer history. But
+	// after a backfill has expired, the log may be far behind, so another one takes precedence.
+	if refused, ok := u.nextBackfill(); ok && (q.Since.Version == 0 || refused != 0) {
 		to = u.backfill(ctx, w, q, refused)
 	}
 	if q.Start == listwatch.StartNewest && w.Watcher == nil {
@@ -75,6 +77,7 @@ func (u *upstream) watch(ctx context.Context, w *upstreamWatcher, q listwatch.Qu
 		}
 	}
 	w.poller, _ = w.Watcher.(listwatch.Poller)
+	w.identifier, _ = w.Watcher.(interface{ StateID() string })
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open, u.target = w, to

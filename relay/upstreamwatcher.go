@@ -13,8 +13,10 @@ type upstreamWatcher struct {
 	listwatch.Watcher
 	upstream *upstream
 	poller   listwatch.Poller // the Watcher as a Poller; nil if it is not a Poller
-	signal   chan struct{}    // capacity 1; holds a token when the Poller must be polled
-	onWake   func()           // calls wake; allocated once
+	// identifier is the Watcher if it can identify its states, otherwise nil.
+	identifier interface{ StateID() string }
+	signal     chan struct{} // capacity 1; holds a token when the Poller must be polled
+	onWake     func()        // calls wake; allocated once
 
 	synced bool // the state is complete; guarded by upstream.mu
 
@@ -78,7 +80,10 @@ func (u *upstreamWatcher) nextFromPoller(ctx context.Context, dst []listwatch.Ev
 		}
 		if at := u.poller.Position(); at > u.position {
 			u.position = at
-			dst[0] = listwatch.NewBookmark(listwatch.Describe(u.upstream.Source), at, false)
+			d := listwatch.Describe(u.upstream.Source)
+			if dst[0] = listwatch.NewBookmark(d, at, false); u.identifier != nil {
+				dst[0] = listwatch.NewProgress(d, listwatch.State{Version: at, ID: u.identifier.StateID()})
+			}
 			return 1, nil
 		}
 		u.poller.Wake(u.onWake)

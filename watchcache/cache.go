@@ -98,6 +98,14 @@ func (c *Cache) Lookup(key listwatch.Key) *listwatch.Object {
 	return c.log.Get(key)
 }
 
+// Objects returns the objects in the state of the cache, in key order.
+func (c *Cache) Objects() []*listwatch.Object {
+	if !c.isReady() {
+		return nil
+	}
+	return c.log.Objects()
+}
+
 // Compact drops the history: after that, a watch from a version before the newest version fails
 // with [listwatch.Expired]. Open watches that have read all events continue.
 func (c *Cache) Compact() {

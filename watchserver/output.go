@@ -174,11 +174,20 @@ func (s *stream) sendBookmark(b *batch) error {
 		return nil
 	}
 	s.lastSent = at
-	bookmark := listwatch.NewBookmark(listwatch.Describe(s.source), at, false)
+	bookmark := s.bookmark(at)
 	if err := s.addEvent(b, &bookmark, frames.Ref{}); err != nil {
 		return err
 	}
 	return s.flush(b)
+}
+
+// bookmark returns a bookmark at the given version.
+func (s *stream) bookmark(at listwatch.Version) listwatch.Event {
+	d := listwatch.Describe(s.source)
+	if p, ok := s.poller.(stateIdentifier); ok {
+		return listwatch.NewProgress(d, listwatch.State{Version: at, ID: p.StateID()})
+	}
+	return listwatch.NewBookmark(d, at, false)
 }
 
 // addDeferredBookmark adds the deferred bookmark to b, before an event that starts a segment. at is
@@ -188,7 +197,7 @@ func (s *stream) addDeferredBookmark(b *batch, at listwatch.Version) error {
 	if at < s.lastSent {
 		return nil
 	}
-	frame, err := s.encoder.BeforeSegment(listwatch.NewBookmark(listwatch.Describe(s.source), at, false))
+	frame, err := s.encoder.BeforeSegment(s.bookmark(at))
 	if err != nil {
 		return err
 	}

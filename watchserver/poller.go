@@ -104,6 +104,9 @@ type pendingPoller interface{ PendingError() error }
 // while IsReadingState is true.
 type statePoller interface{ IsReadingState() bool }
 
+// A stateIdentifier is a Poller that can send differences; see [listwatch.State].
+type stateIdentifier interface{ StateID() string }
+
 // errInternal is the error that a client receives after a panic.
 func errInternal() error {
 	return &listwatch.Error{Code: listwatch.Unknown, Op: "watch", Message: "internal error"}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/transport"
@@ -57,6 +58,26 @@ func TestWatchSendsTheDifference(t *testing.T) {
 		w = f.watch(c, since(e))
 		w.want("ADDED a")
 		w.synced()
+	})
+}
+
+// A client that lists, and has no initial events, learns the state from bookmarks.
+func TestBookmarksIdentifyTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		c := f.Client("chunked")
+		f.put("a", nil)
+		w := f.watch(c, initialEvents)
+		w.want("ADDED a")
+		e := w.synced()
+		w = f.watch(c, fmt.Sprintf("allowWatchBookmarks=true&resourceVersion=%d", e.Version))
+		received, err := w.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bookmark, err := received.Event(); err != nil || listwatch.StateOf(bookmark) != listwatch.StateOf(e) {
+			t.Errorf("got %s, %v, want a bookmark with the state %+v", received.Object, err, listwatch.StateOf(e))
+		}
 	})
 }
 

@@ -57,6 +57,8 @@ func equalAttributes(a, b *listwatch.Object) bool {
 }
 
 // addReset adds the departures between the states before and after, at the versions of the gap g.
+// If the log had missed a write up to the version of the state before, readers may have missed it,
+// too, and nothing is known about them.
 func (d *departures) addReset(before, after tree, g gap) {
 	before.Scan(func(o *listwatch.Object) bool {
 		if now, _ := after.Get(o); now == nil || now != o && !equalAttributes(o, now) {
@@ -70,6 +72,21 @@ func (d *departures) addReset(before, after tree, g gap) {
 	if len(d.gaps) > maxGaps {
 		d.forget(d.gaps[0].until)
 	}
+	if hasMissed(before, after, g.after) {
+		d.forget(g.until)
+	}
+}
+
+// hasMissed reports whether the state after has a write up to v that the state before, at v, lacks.
+func hasMissed(before, after tree, v listwatch.Version) (missed bool) {
+	after.Scan(func(o *listwatch.Object) bool {
+		if o.Version <= v {
+			was, _ := before.Get(o)
+			missed = !sameVersion(was, o)
+		}
+		return !missed
+	})
+	return missed
 }
 
 // add adds the departure of old, an object before a write of version v.

@@ -175,3 +175,18 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 		return
 	}
 }
+
+// A reader of the log has missed the same write. Its version does not show that.
+func TestResetWithAMissedWriteForgetsDepartures(t *testing.T) {
+	l := New(Options{})
+	key := func(name string) listwatch.Key { return listwatch.Key{Name: name} }
+	put(l, key("a"), nil)
+	at := put(l, key("b"), nil)
+	q := listwatch.Query{Bookmarks: true, Since: stateOf(t, l, listwatch.Query{})}
+	missed := thing(key("a"), at, nil, "n2")
+	l.Reset([]*listwatch.Object{missed, l.Get(key("b"))}, at+10)
+	initial, synced, err := readInitial(watch(t, l, q))
+	if _, ok := listwatch.SinceOf(synced); err != nil || ok || len(initial) != 2 || l.Stats().Horizon != at+10 {
+		t.Errorf("got %d initial events, a difference: %v, %v, want the whole state", len(initial), ok, err)
+	}
+}

@@ -68,6 +68,18 @@ func (l *Log) Get(key listwatch.Key) *listwatch.Object {
 	return o
 }
 
+// Objects returns the newest objects, in key order.
+func (l *Log) Objects() (all []*listwatch.Object) {
+	l.mu.Lock()
+	snapshot := l.state.snapshot()
+	l.mu.Unlock()
+	snapshot.Scan(func(o *listwatch.Object) bool {
+		all = append(all, o)
+		return true
+	})
+	return all
+}
+
 // closedWith returns the error that the log was closed with, or nil while the log is open.
 func (l *Log) closedWith() error {
 	if err := l.closeError.Load(); err != nil {

@@ -138,6 +138,9 @@ func (c *Cursor) IsReadingState() bool {
 	return c.phase == readingSnapshot || c.phase == readingDepartures
 }
 
+// StateID returns the ID of the states that c reads; see [listwatch.State].
+func (c *Cursor) StateID() string { return c.feed.stateID() }
+
 // Next implements [listwatch.Watcher].
 func (c *Cursor) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for {

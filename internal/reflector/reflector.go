@@ -100,7 +100,7 @@ type current struct {
 	// no such watch.
 	watcher listwatch.Watcher
 	since   listwatch.Version // the version of the Query.Since of the watch
-	state   listwatch.State   // the state that the Sink received last
+	id      string            // the ID of the state of the Sink; empty if not known
 	why     string            // the reason for Begin
 }
 
@@ -191,7 +191,7 @@ func (r *Reflector) prepare(action Action, end WatchEnd) error {
 	case action == RelistNewest:
 		r.requestState(0, WholeDoubted)
 	case action == Relist && r.Resume.Synced && isExpiry:
-		since := listwatch.State{Version: r.Resume.Version, ID: r.current.state.ID}
+		since := listwatch.State{Version: r.Resume.Version, ID: r.current.id}
 		if r.requestState(r.Resume.Newest(), WholeUnsupported); r.Differences && since.ID != "" {
 			r.Query.Since, r.current.why = since, WholeDeclined
 		}
@@ -308,7 +308,10 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 	}
 	pass, err = r.Resume.Admit(e)
 	if pass && e.Type == listwatch.Synced {
-		r.failures.truncated, r.current.state = 0, listwatch.StateOf(*e)
+		r.failures.truncated, r.current.id = 0, ""
+	}
+	if state := listwatch.StateOf(*e); state.ID != "" {
+		r.current.id = state.ID
 	}
 	return pass, err
 }

@@ -109,7 +109,7 @@ type controlled struct {
 }
 
 // relayCounters are the metrics that the hooks of a relay update.
-type relayCounters struct{ lost, replaced *prometheus.CounterVec }
+type relayCounters struct{ lost, replaced, patched *prometheus.CounterVec }
 
 type relayed struct {
 	resource watchserver.Resource

@@ -235,12 +235,13 @@ func everything(t *testing.T) string {
 
 	replaced := make(chan struct{}, 1)
 	r := relay.Open(f.notes, relay.Options{Trace: f.RelayTrace(f.resource, &relay.Trace{
-		Replaced: func(listwatch.Version, int) { replaced <- struct{}{} },
+		Replaced: func(listwatch.Version, int, string) { replaced <- struct{}{} },
 	})})
 	t.Cleanup(func() { r.Close() })
 	f.AddRelay(f.resource, r)
 	<-replaced
 	f.RelayTrace(f.resource, nil).UpstreamLost(nil, 0, false)
+	f.RelayTrace(f.resource, nil).Patched(1, 2)
 
 	i := &informer.Informer[note]{Source: f.notes, Trace: f.InformerTrace(f.resource)}
 	f.AddInformer(f.resource, i)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -21,7 +22,10 @@ func (c *relayCounters) create(m *Metrics) {
 	c.lost = m.counter("relay_upstream_lost_total",
 		"Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
 	c.replaced = m.counter("relay_replaced_total",
-		"Times that the relay has fetched the whole state. Each time after the first expires its watches.",
+		"Times that the relay has fetched the whole state, by reason. Each time after the first expires its watches.",
+		append(slices.Clone(resourceLabels), "reason")...)
+	c.patched = m.counter("relay_patched_total",
+		"Times that the relay has fetched the difference to a newer state. Each time expires its watches.",
 		resourceLabels...)
 }
 
@@ -29,7 +33,7 @@ func (c *relayCounters) create(m *Metrics) {
 // that serves resource. t may be nil.
 func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *relay.Trace {
 	labels := valuesOf(m.labels.of(resource))
-	lost, replaced := m.relays.lost.WithLabelValues(labels...), m.relays.replaced.WithLabelValues(labels...)
+	lost, patched := m.relays.lost.WithLabelValues(labels...), m.relays.patched.WithLabelValues(labels...)
 	var inner relay.Trace
 	if t != nil {
 		inner = *t
@@ -41,10 +45,16 @@ func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *rel
 			inner.UpstreamLost(err, wait, relist)
 		}
 	}
-	counting.Replaced = func(v listwatch.Version, objects int) {
-		replaced.Inc()
+	counting.Replaced = func(v listwatch.Version, objects int, why string) {
+		m.relays.replaced.WithLabelValues(append(slices.Clone(labels), why)...).Inc()
 		if inner.Replaced != nil {
-			inner.Replaced(v, objects)
+			inner.Replaced(v, objects, why)
+		}
+	}
+	counting.Patched = func(since, v listwatch.Version) {
+		patched.Inc()
+		if inner.Patched != nil {
+			inner.Patched(since, v)
 		}
 	}
 	return &counting

@@ -211,12 +211,16 @@ func (s *relayServer) trace(name string) *relay.Trace {
 	log := s.Log.With("relay", name)
 	var again atomic.Bool
 	return &relay.Trace{
-		Replaced: func(v listwatch.Version, objects int) {
+		Replaced: func(v listwatch.Version, objects int, why string) {
 			if again.Swap(true) {
-				log.Warn("fetched a new state; all watches have expired", "version", v, "objects", objects)
+				log.Warn("fetched a new state; all watches have expired",
+					"version", v, "objects", objects, "why", why)
 				return
 			}
 			log.Info("fetched the state", "version", v, "objects", objects)
+		},
+		Patched: func(since, v listwatch.Version) {
+			log.Warn("fetched the difference to a new state; all watches have expired", "version", v, "since", since)
 		},
 		UpstreamLost: func(err error, wait time.Duration, again bool) {
 			report := log.Warn
