@@ -16,9 +16,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/examples/nats/flags"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchcache"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 func main() {
@@ -59,11 +60,15 @@ func run(ctx context.Context, url, addr string) error {
 	if _, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "flags"}); err != nil {
 		return err
 	}
-	source, err := flags.New(ctx, js, "flags", watchcache.Options{History: listwatch.Retention{Age: time.Hour}})
+	spec := store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Flag", Namespaced: true}
+	options := watchcache.Options{History: listwatch.Retention{Age: time.Hour}}
+	source, err := flags.New(ctx, js, "flags", spec.Description(""), options)
 	if err != nil {
 		return err
 	}
-	http.Handle("/flags", &watchserver.Server{Source: source})
+	handler := &crudserver.Handler{Path: "/flags", Collection: store.New(spec, source)}
+	http.Handle("/flags", handler)
+	http.Handle("/flags/", handler)
 	go func() { log.Fatal(http.ListenAndServe(addr, nil)) }()
 	return source.Run(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/examples/nats/flags"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchcache"
 )
 
@@ -53,7 +54,15 @@ func newBucket(t conformance.T, js jetstream.JetStream, name string, values uint
 // start returns a Source of a bucket, which reads until the end of the test.
 func start(t conformance.T, js jetstream.JetStream, bucket string, o watchcache.Options) *flags.Source {
 	t.Helper()
-	s, err := flags.New(t.Context(), js, bucket, o)
+	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Flag", Fields: []string{"spec.phase"}}
+	return startWith(t, js, bucket, d, o)
+}
+
+func startWith(
+	t conformance.T, js jetstream.JetStream, bucket string, d listwatch.Description, o watchcache.Options,
+) *flags.Source {
+	t.Helper()
+	s, err := flags.New(t.Context(), js, bucket, d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,10 +138,51 @@ func TestBucketIsASource(t *testing.T) {
 		w := &writer{kv: newBucket(t, js, bucket, jetstream.KeyValueMaxHistory), uids: map[string]string{}}
 		s := start(t, js, bucket, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		return conformance.ReadOnlySource{Source: s, Write: w.write, Compact: s.Compact}
-	}, conformance.Exceptions{
-		"resume/server-restart": "the case loses its data: a new bucket has another epoch",
-		"slow/bounded-memory":   "the NATS server of the test keeps the values in the memory of the same process",
-	})
+	}, exceptions)
+}
+
+var exceptions = conformance.Exceptions{
+	"resume/server-restart": "the case loses its data: a new bucket has another epoch",
+	"slow/bounded-memory":   "the NATS server of the test keeps the values in the memory of the same process",
+}
+
+// buckets is a database with a bucket for each collection.
+type buckets struct {
+	t       conformance.T
+	js      jetstream.JetStream
+	prefix  string
+	options watchcache.Options
+
+	mu  sync.Mutex
+	all []*flags.Source // guarded by mu
+}
+
+func (b *buckets) Collection(spec store.CollectionSpec) (*store.Collection, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bucket := fmt.Sprint(b.prefix, len(b.all))
+	newBucket(b.t, b.js, bucket, jetstream.KeyValueMaxHistory)
+	s := startWith(b.t, b.js, bucket, spec.WithDefaults().Description(""), b.options)
+	b.all = append(b.all, s)
+	return store.New(spec, s), nil
+}
+
+func (b *buckets) Compact() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.all {
+		s.Compact()
+	}
+}
+
+func TestBucketIsAStore(t *testing.T) {
+	js := connect(t)
+	n := 0
+	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
+		n++
+		o := watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}}
+		return &buckets{t: t, js: js, prefix: fmt.Sprintf("store%d-", n), options: o}
+	}, exceptions)
 }
 
 // A bucket with one value per key skips values, but watchers always get the last one.
@@ -190,12 +240,30 @@ func TestWatchersOfConflatedBucketGetLastValues(t *testing.T) {
 	t.Logf("%d of %d writes became events", events, writes)
 }
 
+func TestObjectsMayLackNamespaces(t *testing.T) {
+	b := &buckets{t: t, js: connect(t), prefix: "flags"}
+	c, err := b.Collection(store.CollectionSpec{Kind: "Flag"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a.b"}}`))
+	if err != nil || o.Key != (listwatch.Key{Name: "a.b"}) {
+		t.Fatalf("got %v, %v", o, err)
+	}
+	if _, err := c.Delete(t.Context(), o.Key, listwatch.Preconditions{Version: o.Version}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a.b"}}`)); err != nil || again.Version <= o.Version {
+		t.Errorf("got %v, %v, want a newer object", again, err)
+	}
+}
+
 func TestBucketWithExpiryIsRefused(t *testing.T) {
 	js := connect(t)
 	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "flags", TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := flags.New(t.Context(), js, "flags", watchcache.Options{}); err == nil {
+	if _, err := flags.New(t.Context(), js, "flags", listwatch.Description{}, watchcache.Options{}); err == nil {
 		t.Error("got no error")
 	}
 }

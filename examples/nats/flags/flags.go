@@ -1,4 +1,4 @@
-// Package flags serves a bucket of NATS' key-value store as a Source.
+// Package flags serves a bucket of NATS' key-value store as a Source that can also be written.
 //
 // A bucket conflates: it keeps only some values of a key, by default one, so a reader that is slow
 // or was disconnected does not see the values in between. Watchers get the values that the program
@@ -20,20 +20,23 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// A Source is a bucket as a [listwatch.Source]. Run feeds it. The key NAMESPACE.NAME of the bucket
-// holds the JSON of the object with this namespace and name. Neither may contain a dot. A value
-// that is no such object counts as deleted.
+// A Source is a bucket as a [listwatch.Source] and a [store.Backend]. Run feeds it. The key
+// NAMESPACE.NAME of the bucket, or _.NAME for an object without a namespace, holds the JSON of that
+// object. A value that is no such object counts as deleted.
 type Source struct {
 	*watchcache.Cache
+	js     jetstream.JetStream
 	stream jetstream.Stream
 	prefix string // of the subjects of all keys
 }
 
 var errReplaced = errors.New("the bucket was replaced: start the program again")
 
-// New returns the Source of a bucket. The bucket must not expire values (TTL), because NATS does
-// not report this.
-func New(ctx context.Context, js jetstream.JetStream, bucket string, o watchcache.Options) (*Source, error) {
+// New returns the Source of a bucket, whose objects d describes. The bucket must not expire values
+// (TTL), because NATS does not report this.
+func New(
+	ctx context.Context, js jetstream.JetStream, bucket string, d listwatch.Description, o watchcache.Options,
+) (*Source, error) {
 	stream, err := js.Stream(ctx, "KV_"+bucket)
 	if err != nil {
 		return nil, err
@@ -42,11 +45,9 @@ func New(ctx context.Context, js jetstream.JetStream, bucket string, o watchcach
 	if info.Config.MaxAge != 0 {
 		return nil, fmt.Errorf("the bucket %s has a TTL: expired values would not be reported as deleted", bucket)
 	}
-	s := &Source{stream: stream, prefix: "$KV." + bucket + "."}
-	o.Newest = s.newest
-	s.Cache = watchcache.New(listwatch.Description{
-		APIVersion: "example.com/v1", Kind: "Flag", Fields: []string{"spec.phase"}, Epoch: epochOf(info),
-	}, o)
+	s := &Source{js: js, stream: stream, prefix: "$KV." + bucket + "."}
+	o.Newest, d.Epoch = s.newest, epochOf(info)
+	s.Cache = watchcache.New(d, o)
 	return s, nil
 }
 
@@ -152,10 +153,24 @@ func objects(state map[listwatch.Key]*listwatch.Object) (all []*listwatch.Object
 	return all
 }
 
+// noNamespace is the namespace of objects without one in a key of the bucket.
+const noNamespace = "_"
+
+func (s *Source) subjectOf(key listwatch.Key) string {
+	return s.prefix + cmp.Or(key.Namespace, noNamespace) + "." + key.Name
+}
+
+func (s *Source) keyOf(subject string) (key listwatch.Key) {
+	key.Namespace, key.Name, _ = strings.Cut(strings.TrimPrefix(subject, s.prefix), ".")
+	if key.Namespace == noNamespace {
+		key.Namespace = ""
+	}
+	return key
+}
+
 // change converts a message of the bucket. A message with the header KV-Operation is a delete.
 func (s *Source) change(m jetstream.Msg, v listwatch.Version) watchcache.Change {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(m.Subject(), s.prefix), ".")
-	c := watchcache.Change{Version: v, Key: listwatch.Key{Namespace: namespace, Name: name}}
+	c := watchcache.Change{Version: v, Key: s.keyOf(m.Subject())}
 	if m.Headers().Get("KV-Operation") != "" {
 		return c
 	}
