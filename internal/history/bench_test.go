@@ -9,6 +9,25 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
+// BenchmarkFirstPage measures a page of one object in a collection of 300,000 objects.
+func BenchmarkFirstPage(b *testing.B) {
+	l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
+	for i := range 300_000 {
+		v := listwatch.Version(i + 1)
+		l.Append(Record{Version: v, New: thing(listwatch.Key{Namespace: "a", Name: fmt.Sprint(i)}, v, nil, "n1")})
+	}
+	for name, namespace := range map[string]string{"all": "", "namespace": "a"} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				p, err := l.List(b.Context(), listwatch.Query{Namespace: namespace, Limit: 1})
+				if err != nil || p.Remaining != 299_999 {
+					b.Fatalf("got %d remaining, %v", p.Remaining, err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkWriteWithSelections measures a write that concerns 2,000 watchers, each with a selection
 // of its own, until the last of them has read it. The metrics are the average and the greatest time
 // until Append returns.

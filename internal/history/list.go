@@ -88,18 +88,17 @@ func page(snap tree, version listwatch.Version, q listwatch.Query, from Continue
 // remaining returns the number of objects that follow a page or, as in Kubernetes, -1 if the
 // selection has selectors. count is the number of objects in the page, and last is the key
 // of the last object in the page.
-func remaining(snap tree, s *selection, from ContinueToken, last listwatch.Key, count int) (n int) {
+func remaining(snap tree, s *selection, from ContinueToken, last listwatch.Key, count int) int {
 	switch {
 	case from.Remaining > 0:
 		return from.Remaining - count
 	case s.isSelective():
 		return -1
-	case s.namespace == "" && from.Key == listwatch.Key{}:
-		return snap.Len() - count // the first page of all namespaces needs no scan
 	}
-	s.scan(snap, last, func(*listwatch.Object) bool {
-		n++
-		return true
-	})
-	return n
+	end := snap.Len()
+	if s.namespace != "" {
+		// No namespace sorts between s.namespace and this one.
+		end = snap.Rank(&listwatch.Object{Key: listwatch.Key{Namespace: s.namespace + "\x00"}})
+	}
+	return end - snap.Rank(&listwatch.Object{Key: last}) - 1
 }

@@ -4,7 +4,11 @@
 // machine code of this repository's packages.
 package ordered
 
-import "github.com/tidwall/btree"
+import (
+	"sort"
+
+	"github.com/tidwall/btree"
+)
 
 // A Set is an ordered set. It is not safe for concurrent use, but a set that is not written to
 // may be read concurrently.
@@ -18,6 +22,9 @@ type Set[E any] interface {
 	// Ascend calls f with each element from the given one on, in order, until f returns false. The
 	// given element need not be in the set.
 	Ascend(from E, f func(E) bool)
+	// Rank returns the number of elements before e, which need not be in the set. It takes the time
+	// of some 20 calls of Get in a set of a million elements.
+	Rank(e E) int
 	// Put adds e, and replaces an element that is equal to e.
 	Put(e E)
 	// Delete removes the element that is equal to e, if there is one.
@@ -47,6 +54,13 @@ func (s set[E]) Ascend(from E, f func(E) bool) { s.tree.Ascend(from, f) }
 func (s set[E]) Put(e E)                       { s.tree.Set(e) }
 func (s set[E]) Delete(e E)                    { s.tree.Delete(e) }
 func (s set[E]) Copy() Set[E]                  { return set[E]{s.tree.Copy()} }
+
+func (s set[E]) Rank(e E) int {
+	return sort.Search(s.tree.Len(), func(i int) bool {
+		element, ok := s.tree.GetAt(i)
+		return !ok || !s.tree.Less(element, e)
+	})
+}
 
 // Compacted makes every node of the copy own its array. When the B-tree splits a node, both
 // halves share one array at first. An element that one half replaces stays reachable through
