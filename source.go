@@ -145,10 +145,10 @@ type Stats struct {
 	// the cached frames of the history and of the initial events, and what [Retention.SinceBytes]
 	// limits.
 	HistoryBytes int64
-	// Records is the number of writes in the history. OldestAt is the time of the oldest write, or
-	// zero if the history is empty.
-	Records  int
-	OldestAt time.Time
+	// Records is the number of writes in the history.
+	Records int
+	// Window is the period that the history covers.
+	Window Window
 	// FrameBytes is the total length of the cached frames. FramesBuilt is the number of frames that
 	// were ever put into the cache. It grows much slower than the number of events sent if
 	// watchers share frames.
@@ -156,6 +156,18 @@ type Stats struct {
 	FramesBuilt uint64
 	// Wakeups is the number of times that a waiting watch was woken by a write.
 	Wakeups uint64
+}
+
+// A Window is the period that a history covers, and its limits.
+type Window struct {
+	// OldestAt is the time of the oldest write, or zero if the history is empty.
+	OldestAt time.Time
+	// Age and Bytes are the limits of [Retention], with their defaults. Zero means unknown.
+	Age   time.Duration
+	Bytes int64
+	// DroppedEarly is the number of writes that the history has dropped before Age, because they
+	// exceeded Bytes.
+	DroppedEarly uint64
 }
 
 // CheckVersion returns an error of code [Corrupt] if v is zero. v is the version of an event or of

@@ -14,7 +14,8 @@ type Options struct {
 	// BackfillVersions limits the history that the relay reads at its start, so that clients of an
 	// earlier relay can resume. The history begins this number of versions before the newest
 	// version, or at the oldest version that the upstream still has. Versions count the writes of
-	// the whole database, so this is an upper bound on the number of events. If zero,
+	// the whole database, so this is an upper bound on the number of events. The relay keeps the
+	// newest of these events that fit into History.Bytes. If zero,
 	// [DefaultBackfillVersions] is used. A negative value disables the backfill.
 	BackfillVersions int
 	// Fields are the paths that a field selector may use in addition to metadata.name and
@@ -44,7 +45,7 @@ type Options struct {
 
 // The defaults of [Options].
 const (
-	DefaultBackfillVersions = 10_000
+	DefaultBackfillVersions = 200_000
 	DefaultCheckInterval    = 10 * time.Second
 )
 

@@ -112,6 +112,8 @@ type recordRing struct {
 	len   int
 	next  uint64 // the number of the next record; the oldest has number next-len
 	bytes int64  // the sum of record.bytes
+	// droppedEarly is the number of records dropped before Retention.Age.
+	droppedEarly uint64
 	// published is next, for readers that do not hold Log.mu.
 	published atomic.Uint64
 	// floor is the version of the newest dropped record, or the start version of the log.

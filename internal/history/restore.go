@@ -54,7 +54,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	if l.ownsRevision {
 		l.revision.Advance(l.records.newest)
 	}
-	l.trimBytes()
+	l.trimBytes(now)
 	return l, nil
 }
 

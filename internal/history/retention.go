@@ -27,13 +27,16 @@ func (l *Log) trim(now time.Time) {
 		}
 		l.dropOldest()
 	}
-	l.trimBytes()
+	l.trimBytes(now)
 }
 
 // trimBytes drops records until the remaining ones fit into maxBytes. l.mu must be held.
-func (l *Log) trimBytes() {
+func (l *Log) trimBytes(now time.Time) {
 	limit := l.retention.maxBytes
 	for l.records.len > 1 && limit >= 0 && l.records.bytes+l.feeds.nodeBytes()+l.caches.records.Used() > limit {
+		if now.Sub(l.records.oldest().At) < l.retention.maxAge {
+			l.records.droppedEarly++
+		}
 		l.dropOldest()
 	}
 }

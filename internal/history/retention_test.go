@@ -26,6 +26,26 @@ func TestRecordsAreDroppedByAge(t *testing.T) {
 	})
 }
 
+func TestEarlyDropsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Retention: listwatch.Retention{Age: time.Minute, Bytes: 4000}})
+		for range 20 {
+			put(l, listwatch.Key{Name: "a"}, nil)
+		}
+		s := l.Stats()
+		if w := s.Window; w.DroppedEarly == 0 || w.DroppedEarly != uint64(20-s.Records) || w.Age != time.Minute || w.Bytes != 4000 {
+			t.Errorf("got %+v, want every dropped write of 20 counted, and the limits", s)
+		}
+		time.Sleep(time.Hour)
+		for range 2 {
+			put(l, listwatch.Key{Name: "a"}, nil)
+		}
+		if after := l.Stats().Window; after.DroppedEarly != s.Window.DroppedEarly {
+			t.Errorf("%d early drops, want %d: the others were old", after.DroppedEarly, s.Window.DroppedEarly)
+		}
+	})
+}
+
 func TestNewestRecordIsAlwaysRetained(t *testing.T) {
 	l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
 	put(l, listwatch.Key{Name: "a"}, nil)

@@ -107,9 +107,12 @@ func (l *Log) Stats() listwatch.Stats {
 		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.bytes,
 		Records:      l.records.len, FrameBytes: l.caches.bytes(), FramesBuilt: l.caches.built(),
 		Wakeups: l.waker.woken.Load(),
+		Window: listwatch.Window{
+			Age: l.retention.maxAge, Bytes: l.retention.maxBytes, DroppedEarly: l.records.droppedEarly,
+		},
 	}
 	if l.records.len > 0 {
-		stats.OldestAt = l.records.oldest().At
+		stats.Window.OldestAt = l.records.oldest().At
 	}
 	return stats
 }

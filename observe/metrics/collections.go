@@ -13,6 +13,13 @@ var (
 	historyAge     = newMaximum("history_age_seconds",
 		"Age of the oldest write in the history. A watch can resume from a version that is not older.",
 		resourceLabels...)
+	historyAgeLimit = newGauge("history_age_limit_seconds",
+		"Age up to which the history is to keep writes; missing if there is no limit.", resourceLabels...)
+	historyBytesLimit = newGauge("history_bytes_limit",
+		"Maximum memory of the history; missing if there is no limit.", resourceLabels...)
+	droppedEarly = newCounter("history_dropped_early_total",
+		"Writes that the history has dropped before history_age_limit_seconds, because of history_bytes_limit.",
+		resourceLabels...)
 	objectsLimit = newGauge("objects_limit", "Quota of objects of the collection; missing if there is none.",
 		resourceLabels...)
 	bytesLimit = newGauge("object_bytes_limit", "Quota of bytes of the collection; missing if there is none.",
@@ -47,13 +54,18 @@ func (m *Metrics) collectCollections(s *scrape) {
 		}
 		s.set(historyRecords, float64(stats.Records), labels...)
 		s.set(historyBytes, float64(stats.HistoryBytes), labels...)
+		if stats.Window.Age > 0 {
+			s.set(historyAgeLimit, stats.Window.Age.Seconds(), labels...)
+		}
+		setLimit(s, historyBytesLimit, stats.Window.Bytes, labels...)
+		s.set(droppedEarly, float64(stats.Window.DroppedEarly), labels...)
 		s.set(newestVersion, float64(stats.Newest), labels...)
 		s.set(frameBytes, float64(stats.FrameBytes), labels...)
 		s.set(framesBuilt, float64(stats.FramesBuilt), labels...)
 		s.set(wakeups, float64(stats.Wakeups), labels...)
 		age := 0.0
-		if !stats.OldestAt.IsZero() {
-			age = s.now.Sub(stats.OldestAt).Seconds()
+		if !stats.Window.OldestAt.IsZero() {
+			age = s.now.Sub(stats.Window.OldestAt).Seconds()
 		}
 		s.set(historyAge, age, labels...)
 	}
