@@ -1,12 +1,14 @@
 package loop
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +75,58 @@ func TestMutexIsFreeDuringIO(t *testing.T) {
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// curl drops the part of a response that it reads together with RST_STREAM, so that it would not
+// show why the server has refused an upload.
+func TestResetsAreNotWrittenWithTheResponse(t *testing.T) {
+	handlers := map[string]http.HandlerFunc{
+		"an early response": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) },
+		"an abort": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(flushing{w}, "data")
+			panic(http.ErrAbortHandler)
+		},
+	}
+	for name, handler := range handlers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := memnet.Pipe()
+				var mu sync.Mutex
+				var writes [][]byte
+				record := func(p []byte) (int, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					writes = append(writes, bytes.Clone(p))
+					return server.Write(p)
+				}
+				state := &tls.ConnectionState{Version: tls.VersionTLS13}
+				c := newConn(&http.Server{}, recordedConn{server, record}, state, handler, Options{})
+				go new(Server).run(t.Context(), c)
+				p := h2peer.Client(t, client)
+				p.Must(post(p, 1))
+				p.ReadUntil(h2peer.IsReset(1))
+				client.Close()
+				synctest.Wait()
+				for _, w := range writes {
+					kinds := map[http2.FrameType]bool{}
+					for len(w) > 0 {
+						kinds[http2.FrameType(w[3])] = true
+						w = w[headerLen+int(w[0])<<16+int(w[1])<<8+int(w[2]):]
+					}
+					if kinds[http2.FrameRSTStream] && (kinds[http2.FrameHeaders] || kinds[http2.FrameData]) {
+						t.Errorf("RST_STREAM was written together with frames of types %v", kinds)
+					}
+				}
+			})
+		})
+	}
+}
+
+type recordedConn struct {
+	net.Conn
+	write writerFunc
+}
+
+func (c recordedConn) Write(p []byte) (int, error) { return c.write(p) }
 
 // A client whose first frames arrive after the connection has closed must not hold it for longer.
 func TestLateSettingsDoNotDelayTheEnd(t *testing.T) {

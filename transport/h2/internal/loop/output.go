@@ -24,7 +24,9 @@ const (
 type output struct {
 	buf  []byte
 	refs []reference
-	size int // all bytes, including the bytes in refs
+	size int // all bytes, including the bytes in refs and resets
+	// resets holds the RST_STREAM frames of the write after the next one.
+	resets []byte
 }
 
 // A reference is a slice that is written between two parts of the buffer.
@@ -114,9 +116,29 @@ func (o *output) ping(ack bool, data [8]byte) {
 	o.copy(data[:])
 }
 
+// reset adds RST_STREAM. It is written after the frames that precede it and not together with them,
+// because curl drops the part of a response that it reads together with the reset.
 func (o *output) reset(stream uint32, code http2.ErrCode) {
+	if o.size > 0 {
+		o.resets = append(o.resets, 0, 0, 4, byte(http2.FrameRSTStream), 0)
+		o.resets = binary.BigEndian.AppendUint32(o.resets, stream)
+		o.resets = binary.BigEndian.AppendUint32(o.resets, uint32(code))
+		o.size += headerLen + 4
+		return
+	}
 	o.frame(4, http2.FrameRSTStream, 0, stream)
 	o.uint32(uint32(code))
+}
+
+// next returns the frames of the next write, and leaves those of the write after it.
+func (o *output) next() output {
+	now := *o
+	*o = output{}
+	if len(now.resets) > 0 {
+		o.copy(now.resets)
+		now.resets = nil
+	}
+	return now
 }
 
 func (o *output) windowUpdate(stream, n uint32) {

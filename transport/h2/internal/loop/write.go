@@ -20,8 +20,7 @@ func (c *conn) write() {
 			}
 			break
 		}
-		o := c.out
-		c.out = output{}
+		o := c.out.next()
 		c.drained.Broadcast()
 		c.mu.Unlock()
 		err := c.writeOut(&o)
