@@ -176,6 +176,11 @@ long-storage:
 long-rolling:
 	@cd interop && go test $(LEAN) -vet=off ./deploy -run Rolling -v -count=1 -timed
 
+## long-http2: nightly: compare our HTTP/2 server with net/http's, with real clients and bodies of 1 GiB
+.PHONY: long-http2
+long-http2:
+	@cd interop && go test $(LEAN) -vet=off ./http2 -count=1 -timeout 1h -bulk 1073741824
+
 ## long-interop: nightly: make interop with the race detector
 .PHONY: long-interop
 long-interop:

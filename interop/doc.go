@@ -8,6 +8,7 @@
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;
+//   - http2: our HTTP/2 server and net/http's, compared by real clients of real handlers;
 //   - deploy: the commands of docs/operations.md and the files of the folder deploy;
 //   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
