@@ -1,23 +1,17 @@
 package adapters
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/reference"
-	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -25,42 +19,6 @@ import (
 type clientHello struct {
 	Can []string
 }
-
-// A watchRequest asks a client command to watch a URL.
-type watchRequest struct {
-	ID              int               `json:"id"`
-	URL             string            `json:"url"`
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-	Transport       string            `json:"transport,omitempty"`
-	Headers         map[string]string `json:"headers,omitempty"`
-	Limit           int               `json:"limit,omitempty"` // maximum size of one event in bytes
-	Resume          bool              `json:"resume,omitempty"`
-	// Transports lists the transports that a resuming client may use.
-	Transports []string `json:"transports,omitempty"`
-}
-
-// A clientReply is a line that a client command writes.
-type clientReply struct {
-	Status  int
-	Headers map[string]string
-	Body    json.RawMessage
-	Event   *struct {
-		Type   string
-		Object json.RawMessage
-	}
-	End   bool
-	Error string
-	// Within reports that the stream broke in the middle of an event.
-	Within bool
-	// Code is Corrupt if the server violated the protocol or a limit, and Unsupported if the server
-	// sent something that the client does not know.
-	Code string
-	// Transport is the transport of a stream that a resuming client has opened.
-	Transport string
-}
-
-// transportAbilities maps the names of transports to their names in the control hook.
-var transportAbilities = map[string]string{"chunked": "h1", "h2": "h2", "websocket": "ws"}
 
 // ExecClient starts a command that controls a client, and returns a Process whose target tests the
 // client against correct and broken servers. The standard error of the command goes to notes.
@@ -77,7 +35,7 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 		reference.Interceptors{TransportClient: c.transportClient, Client: c.source})}
 	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
 	p.Target.Ping = func(context.Context) error { return h.failure() }
-	p.Target.AdapterError = h.takeInvalid
+	p.Target.AdapterError, p.Target.OwnClock = h.takeInvalid, true
 	for _, variant := range harness.Variants() {
 		if slices.Contains(hello.Can, harness.TransportOf(variant)) {
 			p.Target.Variants = append(p.Target.Variants, variant)
@@ -95,12 +53,6 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 	return p, nil
 }
 
-// An execClient is a client that the suite controls through the control hook.
-type execClient struct {
-	*hookProcess
-	can []string
-}
-
 // transportClient replaces one of this module's transport clients with the client under
 // test.
 func (e *execClient) transportClient(replaced transport.Client) transport.Client {
@@ -114,35 +66,6 @@ func (e *execClient) source(replaced *client.Remote) listwatch.Source {
 		return nil
 	}
 	return &execSource{e, replaced}
-}
-
-// watch asks the client to watch u over a network, and returns the receiver of its replies.
-func (e *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*execReceiver, error) {
-	if u.Scheme == "https" {
-		return nil, harness.MissingAbility("the control hook has no request that names the CA to trust")
-	}
-	relay, u, err := newForwarder(n, u)
-	if err != nil {
-		return nil, err
-	}
-	s := &execReceiver{hookProcess: e.hookProcess, replies: newReplyQueue(), forwarder: relay}
-	id, stop := e.subscribe(func(line json.RawMessage) {
-		var a clientReply
-		if err := json.Unmarshal(line, &a); err != nil {
-			a = clientReply{Error: fmt.Sprintf("reply %s: %v", line, err)}
-		}
-		s.replies.add(a)
-	})
-	s.release = sync.OnceValue(func() error {
-		stop()
-		return errors.Join(e.send(map[string]any{"close": map[string]int{"id": id}}), relay.close())
-	})
-	r.ID, r.URL, r.ResourceVersion = id, u.String(), u.Query().Get("resourceVersion")
-	if err := e.send(map[string]any{"watch": r}); err != nil {
-		stop()
-		return nil, errors.Join(err, relay.close())
-	}
-	return s, nil
 }
 
 // An execTransport is a transport.Client that uses the client under test.
@@ -165,10 +88,7 @@ func (e *execTransport) Dial(ctx context.Context, r *transport.Request) (transpo
 	if !slices.Contains(e.can, ability) || len(r.Codings) > 0 {
 		return nil, harness.MissingAbility("the client does not support this transport or compression")
 	}
-	request := watchRequest{Transport: ability, Headers: map[string]string{}, Limit: r.Limit}
-	for name := range r.Header {
-		request.Headers[name] = r.Header.Get(name)
-	}
+	request := watchRequest{Transport: ability, Headers: hookHeaders(r.Header), Limit: r.Limit}
 	s, err := e.watch(e.network, r.URL, request)
 	if err != nil {
 		return nil, err
@@ -187,85 +107,4 @@ func (e *execTransport) Dial(ctx context.Context, r *transport.Request) (transpo
 		s.header.Set(name, value)
 	}
 	return s, nil
-}
-
-// checkFramings returns a [harness.MissingAbility] if the client must use a framing other than
-// JSON.
-func checkFramings(framings []framing.Framer) error {
-	for _, f := range framings {
-		if f.MediaType() != (framing.JSON{}).MediaType() {
-			return harness.MissingAbility("the client does not support " + f.MediaType())
-		}
-	}
-	return nil
-}
-
-// localCodes holds the codes of errors that a client detects without the server.
-var localCodes = map[string]listwatch.Code{"Corrupt": listwatch.Corrupt, "Unsupported": listwatch.Unsupported}
-
-// replyError returns the error that a reply reports.
-func replyError(a clientReply) error {
-	if a.Within {
-		return &listwatch.Error{Code: listwatch.Corrupt, Message: a.Error, Err: io.ErrUnexpectedEOF}
-	}
-	if a.Error != "" || a.Status == 0 {
-		return &listwatch.Error{Code: cmp.Or(localCodes[a.Code], listwatch.Unavailable), Message: a.Error}
-	}
-	if e := listwatch.ParseStatus(a.Body); e.Remote {
-		return e
-	}
-	return &listwatch.Error{
-		Code: listwatch.CodeOfHTTP(a.Status), Status: a.Status, Remote: true, Message: string(a.Body),
-	}
-}
-
-// An execReceiver receives the events of one watch of the client.
-type execReceiver struct {
-	*hookProcess
-	replies   *replyQueue
-	forwarder *tcpForwarder
-	header    http.Header
-	// onOpen is called for each stream that a resuming client opens. It may be nil.
-	onOpen func(transport string)
-	// release closes the watch and its connections.
-	release func() error
-}
-
-// Receive returns the next event that the client reported.
-func (e *execReceiver) Receive() (framing.WatchEvent, error) { return e.receive(context.Background()) }
-
-func (e *execReceiver) receive(ctx context.Context) (framing.WatchEvent, error) {
-	for {
-		a, err := e.replies.next(ctx, e.hookProcess)
-		switch {
-		case err != nil:
-			return framing.WatchEvent{}, err
-		case a.Event != nil:
-			return framing.WatchEvent{Type: a.Event.Type, Object: a.Event.Object}, nil
-		case a.Status/100 == 2 || a.Status == http.StatusSwitchingProtocols:
-			if e.onOpen != nil { // a resuming client reports each stream that it opens
-				e.onOpen(a.Transport)
-			}
-			continue
-		case a.End:
-			err = io.EOF
-		default:
-			err = replyError(a)
-		}
-		// The caller needs the reason for the end, not a failure to release the watch.
-		_ = e.end(err)
-		return framing.WatchEvent{}, err
-	}
-}
-
-// Header returns the response headers that the client reported.
-func (e *execReceiver) Header() http.Header { return e.header }
-
-// Close asks the client to close the watch.
-func (e *execReceiver) Close() error { return e.end(io.EOF) }
-
-// end closes the watch. A waiting Receive returns the cause.
-func (e *execReceiver) end(cause error) error {
-	e.replies.close(cause)
-	return e.release()
 }

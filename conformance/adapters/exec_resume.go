@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"sync"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -23,8 +22,12 @@ func (e *execSource) List(context.Context, listwatch.Query) (listwatch.Page, err
 }
 
 // Watch asks the client to watch and to resume until the watch is closed.
-func (e *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+func (e *execSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := checkFramings(e.replaced.Framings); err != nil {
+		return nil, err
+	}
+	request, err := e.newRequest(ctx)
+	if err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(e.replaced.URL)
@@ -37,6 +40,10 @@ func (e *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 		query.Set("resourceVersion", q.Version.String())
 	case listwatch.StartAny:
 		query.Set("resourceVersion", "0")
+	default:
+		if err := e.needs("initial"); err != nil {
+			return nil, err
+		}
 	}
 	if text := q.Labels.String(); text != "" {
 		query.Set("labelSelector", text)
@@ -48,12 +55,7 @@ func (e *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 		query.Set("allowWatchBookmarks", "true")
 	}
 	u.RawQuery = query.Encode()
-	names := e.transports()
-	if len(names) == 0 || len(names) == 1 && len(e.replaced.Transports) > 1 {
-		return nil, harness.MissingAbility("the client has no other transport")
-	}
-	stream, err := e.watch(e.replaced.Network, u,
-		watchRequest{Resume: true, Limit: e.replaced.MaxObjectBytes, Transports: names})
+	stream, err := e.watch(e.replaced.Network, u, request)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +63,34 @@ func (e *execSource) Watch(_ context.Context, q listwatch.Query) (listwatch.Watc
 		stream.onOpen = func(name string) { trace.Opened(name, q.Version) }
 	}
 	return &execWatcher{stream}, nil
+}
+
+// newRequest returns a request with the settings of the replaced client, or a
+// [harness.MissingAbility] if the client under test does not support them.
+func (e *execSource) newRequest(ctx context.Context) (r watchRequest, err error) {
+	r = watchRequest{Resume: true, Limit: e.replaced.MaxObjectBytes, Transports: e.transports()}
+	if n := len(r.Transports); n == 0 || n == 1 && len(e.replaced.Transports) > 1 {
+		return r, harness.MissingAbility("the client has no other transport")
+	}
+	if idle := e.replaced.IdleTimeout; idle > 0 {
+		r.IdleTimeout = idle.Milliseconds()
+		err = e.needs("idle")
+	}
+	header := e.replaced.Header
+	if header == nil || err != nil {
+		return r, err
+	}
+	if err := e.needs("refresh"); err != nil {
+		return r, err
+	}
+	h, err := header(ctx, false)
+	r.Headers, r.Refresh = hookHeaders(h), true
+	r.refresh = func() map[string]string {
+		// A missing header is refused, and the case notices that.
+		fresh, _ := header(context.Background(), true)
+		return hookHeaders(fresh)
+	}
+	return r, err
 }
 
 // transports returns the transports of the replaced client that the client under test supports.
@@ -87,76 +117,4 @@ func (e *execWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, err
 		return 0, err
 	}
 	return 1, nil
-}
-
-// A replyQueue holds unread replies.
-type replyQueue struct {
-	mu sync.Mutex
-	// Guarded by mu.
-	replies []clientReply
-	closed  error // the cause of the close; nil while the queue is open
-
-	ready chan struct{} // holds a token if there may be a new reply
-}
-
-func newReplyQueue() *replyQueue { return &replyQueue{ready: make(chan struct{}, 1)} }
-
-func (r *replyQueue) add(a clientReply) {
-	r.mu.Lock()
-	r.replies = append(r.replies, a)
-	r.mu.Unlock()
-	r.wake()
-}
-
-func (r *replyQueue) wake() {
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
-}
-
-// next waits for the next reply of h.
-func (r *replyQueue) next(ctx context.Context, h *hookProcess) (clientReply, error) {
-	for {
-		a, ok, closed := r.take()
-		switch {
-		case ok:
-			return a, nil
-		case closed != nil:
-			return a, closed
-		}
-		select {
-		case <-r.ready:
-		case <-h.done:
-			if a, ok, _ := r.take(); ok {
-				return a, nil
-			}
-			return a, h.failure()
-		case <-ctx.Done():
-			return a, context.Cause(ctx)
-		}
-	}
-}
-
-func (r *replyQueue) take() (a clientReply, ok bool, closed error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.replies) == 0 {
-		return a, false, r.closed
-	}
-	a = r.replies[0]
-	r.replies = r.replies[1:]
-	return a, true, nil
-}
-
-// close closes the queue with a cause, and reports whether it was open.
-func (r *replyQueue) close(cause error) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed != nil {
-		return false
-	}
-	r.closed, r.replies = cause, nil
-	r.wake()
-	return true
 }

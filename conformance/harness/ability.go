@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"strings"
 )
 
@@ -102,6 +103,12 @@ func (a Ability) String() string {
 // MissingAbility is the error of a client under test that cannot do what a case requires.
 // The case is skipped with the error's text as the reason.
 type MissingAbility string
+
+// IsMissing reports whether err is a MissingAbility.
+func IsMissing(err error) bool {
+	_, ok := errors.AsType[MissingAbility](err)
+	return ok
+}
 
 // Error returns the reason.
 func (m MissingAbility) Error() string { return string(m) }

@@ -83,9 +83,17 @@ type CachedEnv struct {
 func (e *Env) CopyCollection() *CachedEnv {
 	e.Helper()
 	wired, ws := e.WithConnections()
-	return &CachedEnv{
-		e, ws, wired.CacheOf(wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} })),
+	source := wired.RemoteWith(wired.Route, func(r *client.Remote) { r.Backoff = listwatch.Backoff{} })
+	if e.Target.OwnClock {
+		w, err := source.Watch(e.Context(), listwatch.Query{Bookmarks: true})
+		if IsMissing(err) {
+			e.Skipf("%v", err)
+		}
+		if err == nil {
+			w.Close()
+		}
 	}
+	return &CachedEnv{e, ws, wired.CacheOf(source)}
 }
 
 // CacheOf returns the cache under test for a source. The cache is not running yet.
@@ -114,17 +122,36 @@ func (e *Env) RunCache(c Cache) {
 // settleTime is longer than any recovery takes after a fault has ended.
 const settleTime = 5 * time.Minute
 
-// Settle waits for longer than any recovery takes, so that all work in progress completes. Only
-// cases with a fake clock use it.
-func (e *Env) Settle() { <-time.After(settleTime) }
+// Settle waits for longer than any recovery takes, so that all work in progress completes. In real
+// time it does not wait; see WantCopy.
+func (e *Env) Settle() { e.Pause(settleTime, 0) }
 
-// WantCopy reports an error if the objects in c differ from a list of the collection.
+// WantCopy reports an error if the objects in c differ from a list of the collection. In real time
+// it waits for up to Patience until they are equal.
 func (e *Env) WantCopy(c Cache) {
 	e.Helper()
-	page, err := e.Remote(e.Route).List(e.Context(), listwatch.Query{})
-	if err != nil {
-		e.Fatal(err)
+	lists := e.Remote(e.Route)
+	if e.Target.OwnClock { // the control hook has no lists
+		lists = e.Internals.Source
 	}
+	for deadline := time.Now().Add(e.Either(0, e.Patience())); ; <-time.After(10 * time.Millisecond) {
+		page, err := lists.List(e.Context(), listwatch.Query{})
+		if err != nil {
+			e.Fatal(err)
+		}
+		diff := compareCopy(page, c)
+		if diff != "" && time.Now().Before(deadline) {
+			continue
+		}
+		if diff != "" {
+			e.Errorf("the cache differs from a list at version %d (-list +cache):\n%s", page.Version, diff)
+		}
+		return
+	}
+}
+
+// compareCopy returns the differences between a list and a cache.
+func compareCopy(page listwatch.Page, c Cache) string {
 	line := func(o *listwatch.Object) string { return fmt.Sprintf("%s@%d %s", o.Key, o.Version, o.Data) }
 	var want, got []string
 	for _, o := range page.Items {
@@ -133,9 +160,7 @@ func (e *Env) WantCopy(c Cache) {
 	for _, o := range c.Objects() {
 		got = append(got, line(o))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Errorf("the cache differs from a list at version %d (-list +cache):\n%s", page.Version, diff)
-	}
+	return cmp.Diff(want, got)
 }
 
 // A NotificationLog collects the notifications of a handler.

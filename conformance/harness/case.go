@@ -94,17 +94,22 @@ const (
 	FakeTime
 	// BothTimes runs the case first with FakeTime and then with RealTime.
 	BothTimes
+	// EitherTime runs the case with FakeTime, or in real time with shorter delays if the client
+	// under test is another process, which has its own clock ([External.OwnClock]).
+	EitherTime
 	// UnderFaults marks a case that has no function of its own: a run of the whole system under
 	// faults checks the rule of the case.
 	UnderFaults
 )
 
 // Letters returns the letters that lists of cases show for m, such as "fr" for BothTimes.
-func (m Mode) Letters() string { return [...]string{"r", "f", "fr", "x"}[m] }
+func (m Mode) Letters() string { return [...]string{"r", "f", "fr", "fe", "x"}[m] }
 
-// RunsIn reports whether c runs in mode m. A case of mode BothTimes runs in RealTime and FakeTime.
+// RunsIn reports whether c runs in mode m with this module's clients. A case of mode BothTimes runs
+// in RealTime and FakeTime, and a case of mode EitherTime in FakeTime.
 func (c Case) RunsIn(m Mode) bool {
-	return c.Mode == m || c.Mode == BothTimes && (m == RealTime || m == FakeTime)
+	return c.Mode == m || c.Mode == BothTimes && (m == RealTime || m == FakeTime) ||
+		c.Mode == EitherTime && m == FakeTime
 }
 
 // A Case is a rule of the protocol and the function that tests it.

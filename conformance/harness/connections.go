@@ -118,11 +118,16 @@ type Connection struct {
 	net.Conn
 	remaining atomic.Int64 // bytes that may be read before the connection is reset
 	Reads     atomic.Int64 // reads that returned data
+	// stalled is closed when the stall of a TCP connection ends. It is nil without a stall.
+	stalled atomic.Pointer[chan struct{}]
 }
 
 // Read resets the connection once the bytes allowed by ResetAfter have been read.
 func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if stalled := c.stalled.Load(); stalled != nil {
+		<-*stalled
+	}
 	if n > 0 {
 		c.Reads.Add(1)
 	}
@@ -156,11 +161,19 @@ func (c *Connection) Reset() {
 	_ = c.Close()
 }
 
-// Stall starts or ends a stall, during which no bytes pass in either direction. It works
-// only on connections in memory.
-func (c *Connection) Stall(stalled bool) { stallConn(c.Conn, stalled) }
-
-func stallConn(c net.Conn, stalled bool) { innermost(c).(interface{ Stall(bool) }).Stall(stalled) }
+// Stall starts or ends a stall, during which no bytes pass in either direction. On a TCP connection
+// a stall holds back only the bytes that are read.
+func (c *Connection) Stall(stalled bool) {
+	if inMemory, ok := innermost(c.Conn).(interface{ Stall(bool) }); ok {
+		inMemory.Stall(stalled)
+		return
+	}
+	if stalled {
+		c.stalled.Store(new(make(chan struct{})))
+	} else if old := c.stalled.Swap(nil); old != nil {
+		close(*old)
+	}
+}
 
 // innermost returns the connection inside all wrappers of c.
 func innermost(c net.Conn) net.Conn {
@@ -204,13 +217,19 @@ type SplitConn struct {
 	// NextSize returns the maximum size of the next read, given the bytes read so far. If nil,
 	// reads are not limited.
 	NextSize func(read int) int
-	Tee      io.Writer  // if not nil, receives a copy of all bytes read
-	Held     *HeldBytes // if not nil, delays the bytes
-	read     int
+	// Pause is the time before each read but the first, so that a client in another process gets
+	// the bytes of each read by themselves.
+	Pause time.Duration
+	Tee   io.Writer  // if not nil, receives a copy of all bytes read
+	Held  *HeldBytes // if not nil, delays the bytes
+	read  int
 }
 
 // Read reads at most NextSize bytes.
 func (s *SplitConn) Read(p []byte) (int, error) {
+	if s.Pause > 0 && s.read > 0 {
+		<-time.After(s.Pause)
+	}
 	if s.NextSize != nil {
 		p = p[:min(len(p), s.NextSize(s.read))]
 	}

@@ -129,6 +129,17 @@ func (e *Env) DrainWatches() {
 	}
 }
 
+// Pause waits for the first duration if the clock is fake, and otherwise for the second.
+func (e *Env) Pause(fake, real time.Duration) { <-time.After(e.Either(fake, real)) }
+
+// Either returns the first duration if the clock is fake, and otherwise the second.
+func (e *Env) Either(fake, real time.Duration) time.Duration {
+	if e.Setup.FakeTime {
+		return fake
+	}
+	return real
+}
+
 // Patience returns the time that a case waits for an expected event.
 func (e *Env) Patience() time.Duration {
 	if e.Setup.FakeTime {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -43,6 +44,18 @@ func (e *Env) RemoteWith(s *Route, configure func(*client.Remote), others ...tra
 		e.Skipf("%s has no client that resumes watches", e.Target.Name)
 	}
 	return wrapped
+}
+
+// RealIdleTimeout is the idle timeout of a client under test in real time.
+const RealIdleTimeout = 2 * time.Second
+
+// SetIdleTimeout returns a configuration for RemoteWith that sets the idle timeout in real time.
+func SetIdleTimeout(e *Env) func(*client.Remote) {
+	return func(r *client.Remote) {
+		if !e.Setup.FakeTime {
+			r.IdleTimeout = RealIdleTimeout
+		}
+	}
 }
 
 // Follow opens a watch of r that starts at a version.

@@ -18,10 +18,10 @@ type External struct {
 	// AdapterError, if not nil, returns the errors of the adapter itself since the last call, such
 	// as a line that is not JSON. A run during which an error occurs fails.
 	AdapterError func() error
-	// Client is true if the client under test is the other process. It has its own clock, so the
-	// cases that need a fake clock run in real time with shorter delays, and its errors have no
-	// codes but those of the control hook.
-	Client bool
+	// OwnClock is true if the client under test is the other process. Cases of mode EitherTime then
+	// run in real time, with shorter delays. Errors of such a client have no codes but those of the
+	// control hook.
+	OwnClock bool
 }
 
 // A Target describes a server or client under test.

@@ -16,7 +16,8 @@ import (
 // and reports no outcome for it. If ctx ends, the remaining runs have the verdict NotRun. If c
 // hangs or panics, the run fails, and Execute continues with the next variant.
 //
-// Execute skips cases that need a fake clock: only [Test] can run them.
+// Execute skips cases that need a fake clock: only [Test] can run them. If the client under test is
+// another process, it runs those of mode [harness.EitherTime] in real time.
 func Execute(
 	ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome),
 ) {
@@ -51,7 +52,7 @@ func skipReason(c harness.Case, target harness.Target) string {
 		return coveredElsewhere(c)
 	case missing != 0:
 		return missing.MissingReason()
-	case !c.RunsIn(harness.RealTime):
+	case !c.RunsIn(harness.RealTime) && !(c.Mode == harness.EitherTime && target.OwnClock):
 		return "it needs a fake clock: only go test runs it"
 	case len(c.VariantsOn(target)) == 0:
 		return "none of its transports is tested: " + c.AppliesTo()

@@ -69,6 +69,6 @@ export class ResumePoint {
 
 function checkVersion(object) {
   const version = object?.metadata?.resourceVersion;
-  if (typeof version === "string" && /^[1-9]\d*$/.test(version)) return version;
-  throw new WatchError("Unsupported", `resourceVersion ${JSON.stringify(version)}: must be a positive decimal number in a string`);
+  if (typeof version === "string" && /^[1-9]\d*$/.test(version) && compare(version, "18446744073709551615") <= 0) return version;
+  throw new WatchError("Unsupported", `resourceVersion ${JSON.stringify(version)}: must be a positive decimal number below 2^64 in a string`);
 }

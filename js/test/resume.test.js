@@ -9,6 +9,12 @@ test("versions are compared as numbers of any length", () => {
   assert.deepEqual([...sorted].reverse().sort(compare), sorted);
 });
 
+test("a version that is no number below 2^64 is an error", () => {
+  for (const version of ["abc-1", "1.5", "-3", "007", "18446744073709551616", "99999999999999999999", undefined]) {
+    assert.throws(() => new ResumePoint("4").admit(event("ADDED", "a", version)), { code: "Unsupported" }, version);
+  }
+});
+
 test("a watch resumes before a group of events with one version", () => {
   const point = new ResumePoint("4");
   assert.ok(point.admit(event("ADDED", "a", "5")));

@@ -117,6 +117,7 @@ var modeTexts = map[harness.Mode]string{
 	harness.RealTime:    "real sockets",
 	harness.FakeTime:    "a fake clock, under go test only",
 	harness.BothTimes:   "a fake clock, under go test only; real sockets",
+	harness.EitherTime:  "a fake clock, under go test only; real time with conformance client --exec",
 	harness.UnderFaults: "a system under faults",
 }
 

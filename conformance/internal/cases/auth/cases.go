@@ -56,13 +56,13 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("auth/token-refresh", "a client whose credentials are refused requests fresh ones once and resumes",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: tokenRefresh,
 		}),
 	harness.Rule("auth/token-expiries",
 		"a watch on which nothing happens survives any number of expiring credentials, each refreshed once",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: tokenExpiries,
 		}),
 	harness.Rule("auth/expiry-mid-stream",

@@ -49,7 +49,7 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("bookmark/not-to-handlers", "a client that resumes never presents a bookmark as a change of an object",
 		harness.Case{
-			Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess, Run: bookmarkNotToHandlers,
+			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: bookmarkNotToHandlers,
 		}),
 }
 

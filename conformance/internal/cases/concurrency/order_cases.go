@@ -70,7 +70,7 @@ var OrderCases = []harness.Case{
 	}),
 	harness.Rule("order/converge", "soon after the last fault every informer equals a list at the newest version",
 		harness.Case{
-			Subject: harness.Both, Mode: harness.FakeTime,
+			Subject: harness.Both, Mode: harness.EitherTime,
 			Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informers.CachesConverge,
 		}),
 }

@@ -39,7 +39,7 @@ var DrainCases = []harness.Case{
 	harness.Rule("drain/no-loss",
 		"a client that resumes at another server misses nothing written before, during or after the shutdown",
 		harness.Case{
-			Subject: harness.Both, Mode: harness.FakeTime,
+			Subject: harness.Both, Mode: harness.EitherTime,
 			Needs: harness.OwnCollection | harness.Drains | harness.Replicas | harness.InProcess, Run: drainNoLoss,
 		}),
 	harness.Rule("drain/deadline", "a client that reads nothing does not delay a shutdown beyond its deadline",

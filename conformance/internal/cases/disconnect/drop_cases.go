@@ -20,7 +20,7 @@ var DropCases = []harness.Case{
 			Run: halfOpen,
 		}),
 	harness.Rule("drop/client-half-open", "a client detects a vanished server and resumes", harness.Case{
-		Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.OwnCollection,
+		Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.OwnCollection,
 		Run: clientHalfOpen,
 	}),
 	harness.Rule("drop/h2-rst-stream", "RST_STREAM ends one stream only (RFC 9113 5.4.2, 6.4)", harness.Case{
@@ -49,7 +49,7 @@ var DropCases = []harness.Case{
 		}),
 	harness.Rule("drop/storm", "clients that lose their connections at the same time do not reconnect at the same time",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: reconnectStorm,
 		}),
 	harness.Rule("drop/no-leak", "a finished watch leaves no goroutine behind, however it ended", harness.Case{

@@ -17,12 +17,12 @@ var Cases = []harness.Case{
 			"in one read",
 		harness.Case{Subject: harness.Client, Transports: "h1 h2", Needs: harness.InProcess, Run: jsonStreamDecoder}),
 	harness.Rule("framing/byte-drip", "the boundaries of reads do not matter: byte by byte, and split at every point",
-		harness.Case{Subject: harness.Both, Mode: harness.FakeTime, Needs: harness.InProcess, Run: byteDrip}),
+		harness.Case{Subject: harness.Both, Mode: harness.EitherTime, Needs: harness.InProcess, Run: byteDrip}),
 	harness.Rule("framing/coalesced", "several events in one segment are all delivered, in order",
 		harness.Case{Subject: harness.Both, Needs: harness.OwnCollection, Run: coalesced}),
 	harness.Rule("framing/chunk-boundaries-free",
 		"chunks may end anywhere, within a character and within a number (RFC 9112, section 7.1)", harness.Case{
-			Subject: harness.Client, Transports: "h1", Mode: harness.FakeTime, Needs: harness.InProcess,
+			Subject: harness.Client, Transports: "h1", Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: chunkBoundariesFree,
 		}),
 	harness.Rule("framing/chunk-ext-trailers",
@@ -97,5 +97,5 @@ var Cases = []harness.Case{
 		harness.Case{Subject: harness.Client, Transports: "ws", Needs: harness.InProcess, Run: wsBadUTF8}),
 	harness.Rule("framing/field-order-free",
 		"a client accepts the members of an event in any order, and ignores unknown ones (RFC 8259, section 4)",
-		harness.Case{Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess, Run: fieldOrderFree}),
+		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: fieldOrderFree}),
 }

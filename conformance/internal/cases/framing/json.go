@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
@@ -72,7 +73,9 @@ func fieldOrderFree(e *harness.Env) {
 func withReadSizes(e *harness.Env, next func(read int) int, tee io.Writer) *harness.Env {
 	s := *e.Instance
 	dial := s.Network.Dial
-	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) { c.NextSize, c.Tee = next, tee })
+	s.Network.Dial = harness.WrapDial(dial, func(c *harness.SplitConn) {
+		c.NextSize, c.Tee, c.Pause = next, tee, e.Either(0, time.Millisecond)
+	})
 	return e.WithRoute(&harness.Route{Instance: &s, Client: e.NewClient(&s, e.Variant)})
 }
 

@@ -11,7 +11,7 @@ var Cases = []harness.Case{
 	harness.Rule("informer/store-equals-list",
 		"after any history of writes, cuts and compactions the local store equals a list at the same version",
 		harness.Case{
-			Subject: harness.Client, Mode: harness.FakeTime,
+			Subject: harness.Client, Mode: harness.EitherTime,
 			Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerStoreEqualsList,
 		}),
 	harness.Rule("informer/final-state-unknown",

@@ -13,6 +13,9 @@ import (
 // client connect again and waits until the cache has caught up.
 func injectRandomFaults(c *harness.CachedEnv, steps int) {
 	random := c.Random()
+	if !c.Setup.FakeTime {
+		steps /= 4 // each fault doubles the real delay of the next attempt
+	}
 	for range steps {
 		name := string(rune('a' + random.IntN(6)))
 		switch random.IntN(12) {
@@ -25,7 +28,8 @@ func injectRandomFaults(c *harness.CachedEnv, steps int) {
 		case 3, 4:
 			_, _ = c.TryDelete(name) // the object may not exist
 		case 5:
-			<-time.After(time.Duration(random.IntN(120)) * time.Second)
+			pause := time.Duration(random.IntN(120))
+			c.Pause(pause*time.Second, pause*time.Millisecond)
 		default:
 			c.Put(name)
 		}
@@ -37,7 +41,11 @@ func injectRandomFaults(c *harness.CachedEnv, steps int) {
 func informerStoreEqualsList(e *harness.Env) {
 	c := e.CopyCollection()
 	e.RunCache(c.Cache)
-	for range 3 {
+	rounds := 3
+	if !e.Setup.FakeTime {
+		rounds = 1
+	}
+	for range rounds {
 		injectRandomFaults(c, 60)
 		e.WantCopy(c.Cache)
 	}

@@ -45,8 +45,12 @@ var Cases = []harness.Case{
 	harness.Rule("initial/cut-short",
 		"if a stream breaks before the end marker, a client does not resume from the initial events but requests them "+
 			"again",
-		harness.Case{Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess, Run: initialCutShort}),
+		harness.Case{
+			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: initialCutShort,
+		}),
 	harness.Rule("initial/fallback",
 		"if a server refuses sendInitialEvents with 400 or 422, a client lists and watches instead, and remembers it",
-		harness.Case{Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess, Run: initialFallback}),
+		harness.Case{
+			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: initialFallback,
+		}),
 }

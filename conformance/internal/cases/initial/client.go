@@ -75,7 +75,16 @@ func initialEvent(name, version string) listwatch.Event {
 
 func openInitial(ctx context.Context, e *harness.Env, at *harness.Route) listwatch.Watcher {
 	e.Helper()
-	w, err := e.Remote(at).Watch(ctx, listwatch.Query{Bookmarks: true})
+	return watchState(ctx, e, e.Remote(at), listwatch.Query{Bookmarks: true})
+}
+
+// watchState opens a watch of r that begins with the current state.
+func watchState(ctx context.Context, e *harness.Env, r listwatch.Source, q listwatch.Query) listwatch.Watcher {
+	e.Helper()
+	w, err := r.Watch(ctx, q)
+	if harness.IsMissing(err) {
+		e.Skipf("%v", err)
+	}
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -130,10 +139,7 @@ func initialFallback(e *harness.Env) {
 		}))
 		r := e.Remote(at)
 		for range 2 {
-			w, err := r.Watch(e.Context(), listwatch.Query{})
-			if err != nil {
-				e.Fatal(err)
-			}
+			w := watchState(e.Context(), e, r, listwatch.Query{})
 			for _, want := range []string{"a", "b"} {
 				if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
 					e.Fatalf("refused with status %d: got %s, want %s", code, harness.Got(got, err), want)
@@ -144,7 +150,11 @@ func initialFallback(e *harness.Env) {
 		mu.Lock()
 		got := strings.Join(slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == "watch 6" }), ", ")
 		mu.Unlock()
-		if want := "initial, list, watch 5, list, watch 5"; got != want {
+		want := "initial, list, watch 5, list, watch 5"
+		if e.Target.OwnClock { // in the control hook a watch knows nothing of an earlier one
+			want = "initial, list, watch 5, initial, list, watch 5"
+		}
+		if got != want {
 			e.Errorf("refused with status %d: got the requests %s; want %s", code, got, want)
 		}
 	}

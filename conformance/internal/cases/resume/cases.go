@@ -72,7 +72,7 @@ var Cases = []harness.Case{
 		harness.Case{Level: harness.Should, Needs: harness.OwnCollection, Run: rvComparable}),
 	harness.Rule("resume/rv-opaque-client",
 		"a client returns a decimal version unchanged; any other version is an error of code Unsupported, not a loop",
-		harness.Case{Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess, Run: rvOpaqueClient}),
+		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: rvOpaqueClient}),
 	harness.Rule("resume/server-restart",
 		"a server that restarts with a store in memory reuses no version, and answers 410 to earlier ones",
 		harness.Case{
@@ -80,7 +80,7 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("resume/store-reset",
 		"if the versions of the server decrease, a client learns that it must list again", harness.Case{
-			Subject: harness.Both, Mode: harness.FakeTime,
+			Subject: harness.Both, Mode: harness.EitherTime,
 			Needs: harness.OwnCollection | harness.UnrelatedCollection | harness.Drains | harness.InProcess,
 			Run:   storeReset,
 		}),

@@ -27,22 +27,27 @@ func rvOpaqueClient(e *harness.Env) {
 	}
 	w.Close()
 
+	servers := map[string]*harness.HandlerSequence{}
 	for _, rv := range []string{"abc-1", "1.5", "0x10", "-3", "18446744073709551616", "007"} {
 		requests, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", rv)))
+		servers[rv] = requests
 		w := e.Follow(e.Remote(route), 7)
 		for range 2 {
 			if got, err := e.NextOf(w); !errors.Is(err, listwatch.Unsupported) {
 				e.Errorf("event with version %s: got %s, want an error of code Unsupported", rv, harness.Got(got, err))
 			}
 		}
-		<-time.After(time.Hour)
-		if n := len(requests.RequestTimes()); n != 1 {
-			e.Errorf("event with version %s: got %d requests within an hour, want 1", rv, n)
-		}
 		list := fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":%q},"items":[]}`, rv)
 		_, route = e.ServeSequence(harness.Respond(200, list, "Content-Type", "application/json"))
-		if _, err := e.Remote(route).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unsupported) {
+		if _, err := e.Remote(route).List(e.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unsupported) &&
+			!harness.IsMissing(err) {
 			e.Errorf("list with version %s: got %v, want an error of code Unsupported", rv, err)
+		}
+	}
+	e.Pause(time.Hour, 3*time.Second)
+	for rv, requests := range servers {
+		if n := len(requests.RequestTimes()); n != 1 {
+			e.Errorf("event with version %s: the client made %d requests, want 1", rv, n)
 		}
 	}
 }
@@ -61,7 +66,12 @@ func (s sourceWithoutEpoch) Describe() listwatch.Description {
 // versions than the old one, so that only the epoch reveals the change. Without epochs, the new
 // collection has lower versions, as after a restore from a backup.
 func storeReset(e *harness.Env) {
-	for _, epochs := range []bool{true, false} {
+	modes := []bool{true, false}
+	if e.Target.OwnClock {
+		// Without epochs a client tolerates lower versions for a minute, as from a lagging server.
+		modes = modes[:1]
+	}
+	for _, epochs := range modes {
 		old, restored := e.WithNewCollection(), e.WithNewCollection()
 		writes := 10
 		if !epochs {
@@ -94,7 +104,7 @@ func storeReset(e *harness.Env) {
 			e.Errorf("epochs %v: got %s, want an error of code Expired", epochs, harness.Got(got, err))
 		}
 		page, err := e.Remote(proxy).List(e.Context(), listwatch.Query{})
-		if err != nil || page.Version != restored.Newest() {
+		if !harness.IsMissing(err) && (err != nil || page.Version != restored.Newest()) {
 			e.Errorf("new list: got version %d, %v; want %d", page.Version, err, restored.Newest())
 		}
 	}

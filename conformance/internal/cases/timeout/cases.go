@@ -28,7 +28,7 @@ var Cases = []harness.Case{
 		harness.Case{Mode: harness.BothTimes, Needs: harness.Writes, Run: timeoutWhileBusy}),
 	harness.Rule("timeout/client-idle",
 		"a client that has received nothing for its idle timeout closes the stream and resumes", harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.FakeTime, Needs: harness.InProcess,
+			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: clientIdle,
 		}),
 	harness.Rule("timeout/heartbeat",
