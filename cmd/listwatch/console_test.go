@@ -18,19 +18,47 @@ import (
 
 // consoleProbe is a script that runs in the console's page. It follows pods, and posts the contents
 // of the page to the test twice a second. It also sets a filter, and ends the watch that the
-// filtered table still shows.
+// filtered table still shows: it gives the button the focus, presses it when the table has been
+// filled again, and confirms. The page in a frame of a telephone's width runs no probe.
 const consoleProbe = `<script type="module">
   const at = (id) => document.getElementById(id);
   const rows = (id) => [...at(id).querySelectorAll("tbody tr")].map((e) => e.innerText.replaceAll("\t", " "));
-  let following = false, ended = false;
-  setInterval(() => {
+  let following = false, ended = false, focused = "", names = [], sorts = [], width = 0, frame;
+  if (self === top) {
+    frame = document.createElement("iframe");
+    frame.style.cssText = "width:390px; height:800px; border:0";
+    frame.src = "/console/";
+    document.body.append(frame);
+  }
+  const step = () => {
+    const button = document.querySelector("#watches tbody button");
+    if (ended || rows("objects").length === 0 || !button || !frame.contentDocument?.querySelector("#watches tbody td")) return;
+    width = Math.max(width, frame.contentDocument.documentElement.scrollWidth);
+    names = [...document.querySelectorAll("#watches tbody button")].map((e) => e.ariaLabel);
+    if (!focused) {
+      for (const title of ["path", "path"]) {
+        [...document.querySelectorAll("#watches th button")].find((e) => e.innerText === title).click();
+        sorts.push(document.querySelector("#watches th[aria-sort]").innerText + " " + document.querySelector("#watches th[aria-sort]").ariaSort);
+      }
+      document.querySelector("#watches tbody button").focus();
+      focused = document.activeElement.ariaLabel;
+      document.activeElement.wasFilled = true; // a property of the element, which the next filling replaces
+    } else if (document.activeElement.ariaLabel === focused && !document.activeElement.wasFilled) {
+      document.activeElement.click();
+      if (!at("confirm").open || document.activeElement.id !== "cancel") return;
+      ended = true;
+      at("confirmed").click();
+    }
+  };
+  if (self === top) setInterval(() => {
     if (!following && at("api").value) (following = true), at("source").requestSubmit();
     at("filter").value = "deployments";
-    const button = document.querySelector("#watches button");
-    if (!ended && rows("objects").length > 0 && button) (ended = true), button.click();
+    step();
     fetch("/shown", { method: "POST", body: JSON.stringify({
       status: at("status").innerText, collections: rows("collections"), watches: rows("watches"), objects: rows("objects"),
-      rate: document.querySelector("#plots path")?.getAttribute("d") ?? "", ended,
+      rate: document.querySelector("#plots path")?.getAttribute("d") ?? "", ended, names, sorts,
+      main: document.querySelectorAll("main").length, untitled: [...document.querySelectorAll("th")].filter((e) => !e.innerText.trim()).length,
+      width,
     })});
   }, 500);
 </script>`
@@ -40,7 +68,11 @@ type consoleView struct {
 	Status                        string
 	Collections, Watches, Objects []string
 	Rate                          string // the path of the plot of events per second
-	Ended                         bool   // the button of a watch was pressed
+	Ended                         bool   // a watch was ended
+	Names                         []string
+	Sorts                         []string // the order after each press of a title
+	Main, Untitled                int      // numbers of main landmarks and of empty titles
+	Width                         int      // of the contents in a frame of 390 pixels
 }
 
 func TestConsoleShowsAndEndsWatches(t *testing.T) {
@@ -86,6 +118,17 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	if _, err := io.Copy(io.Discard, watch.Body); err != nil {
 		t.Errorf("the watch ended with %v, want a clean end", err)
 	}
+	await("the page fits a telephone", func(v consoleView) bool { return v.Width > 0 })
+	if last.Width > 390 || last.Main != 1 || last.Untitled != 0 {
+		t.Errorf("the page is %d pixels wide on 390, has %d main landmarks and %d titles without a text; want 390, 1 and 0",
+			last.Width, last.Main, last.Untitled)
+	}
+	if want := []string{"path ascending", "path descending"}; !slices.Equal(last.Sorts, want) {
+		t.Errorf("pressing a title sorts %q, want %q", last.Sorts, want)
+	}
+	if len(last.Names) == 0 || len(slices.Compact(slices.Sorted(slices.Values(last.Names)))) != len(last.Names) {
+		t.Errorf("the buttons are called %q, want different names", last.Names)
+	}
 	var rates []string
 	await("the plot moves", func(v consoleView) bool {
 		// A rate of zero has y = 98 in the path. Count only plots that also have another rate.
@@ -105,7 +148,8 @@ func TestConsoleMayReadTheAPI(t *testing.T) {
 		}
 	}
 	code, header, _ := request(t, "GET", s.debug+"/console/", "")
-	if policy := header.Get("Content-Security-Policy"); code != 200 || !strings.HasSuffix(policy, "connect-src 'self' "+s.http) {
+	if policy := header.Get("Content-Security-Policy"); code != 200 || !strings.HasSuffix(policy, "connect-src 'self' "+s.http) ||
+		!strings.Contains(policy, "img-src data:") { // for the icon
 		t.Errorf("got %d and the policy %q, want the page, which may connect to %s", code, policy, s.http)
 	}
 	for path, want := range map[string]string{"/console/api": `["` + s.http + `"]`, "/console/js/listwatch.js": "export", "/console/metrics.js": "export"} {

@@ -36,8 +36,8 @@ func AddTo(mux *http.ServeMux, api func() []string) {
 		// This policy keeps text that a client of the server chose, such as a path, from running as
 		// a script in the page.
 		h.Set("Content-Security-Policy",
-			"default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; "+
-				"frame-ancestors 'none'; connect-src 'self' "+strings.Join(api(), " "))
+			"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; base-uri 'none'; "+
+				"form-action 'none'; frame-ancestors 'none'; connect-src 'self' "+strings.Join(api(), " "))
 		serve.ServeHTTP(w, r)
 	})
 }

@@ -52,7 +52,7 @@ function showLimits(now) {
     ["limit", (r) => r.name],
     ["used", (r) => r.format(r.used)],
     ["of", (r) => r.format(r.limit)],
-    ["", (r) => `${number((100 * r.used) / r.limit)} %`],
+    ["share", (r) => `${number((100 * r.used) / r.limit)} %`],
   ], rows);
   const refused = now.samples("requests_refused_total").map(({ labels, value }) => ({ ...labels, value }));
   fill(at("refused"), [["status", (r) => r.code], ["limit", (r) => r.reason || "–"], ["requests", (r) => number(r.value)]],
@@ -71,7 +71,7 @@ function showStore(now, earlier) {
     ["healthy members of etcd", now.sum("etcd_members") && `${now.sum("etcd_healthy_members")} of ${now.sum("etcd_members")}`],
     ["versions behind etcd", number(now.sum("etcd_lag_versions"))],
   ];
-  fill(at("store"), [["measure", (r) => r[0]], ["", (r) => r[1]]], rows.filter(([, value]) => value !== undefined));
+  fill(at("store"), [["measure", (r) => r[0]], ["value", (r) => r[1]]], rows.filter(([, value]) => value !== undefined));
   fill(at("relays"), [
     ["relay", (r) => r.name],
     ["ready", (r) => (r.of("relay_ready") ? "yes" : "no")],
@@ -95,7 +95,7 @@ const watchColumns = [
   ["sent", (w) => bytes(w.bytes), (w) => w.bytes],
   ["version", (w) => w.resourceVersion, (w) => BigInt(w.resourceVersion)],
   ["state", stateOf, stateOf],
-  ["", () => "end", undefined],
+  ["action", () => "end", undefined],
 ];
 
 function stateOf(w) {
@@ -107,17 +107,42 @@ let watches = [];
 const order = sortable(at("watches"), watchColumns, watchColumns.map(([, , value]) => value), showWatches);
 const most = 500; // rows
 
-async function end(watch, button) {
-  button.disabled = true;
+// confirm resolves to whether the user confirms the question.
+function confirm(question) {
+  at("question").textContent = question;
+  at("confirm").showModal();
+  return new Promise((resolve) => {
+    at("cancel").onclick = () => at("confirm").close();
+    at("confirmed").onclick = () => (resolve(true), at("confirm").close());
+    at("confirm").onclose = () => resolve(false); // also after Escape
+  });
+}
+
+const ending = new Set(); // the ids of the watches that are being ended
+
+// press is the button that ends a watch.
+const press = {
+  key: (w) => w.id,
+  label: (w) => `end watch ${w.id} of ${w.client}, ${w.path}`,
+  disabled: (w) => ending.has(w.id),
+  press: end,
+};
+
+async function end(watch) {
+  if (!(await confirm(`End watch ${watch.id} of ${watch.client}, ${watch.path}? A client that resumes opens it again.`))) return;
+  ending.add(watch.id);
+  showWatches();
   const response = await fetch(`/debug/watches/${watch.id}/end`, { method: "POST" });
-  if (!response.ok) button.textContent = `status ${response.status}`;
+  if (response.ok) return;
+  ending.delete(watch.id);
+  at("count").textContent = `watch ${watch.id} could not be ended: status ${response.status}`;
 }
 
 function showWatches() {
   const wanted = at("filter").value.toLowerCase();
   const found = order(watches.filter((w) => [w.client, w.user, w.path, w.transport, w.mediaType].join(" ").toLowerCase().includes(wanted)));
   at("count").textContent = `${number(found.length)} of ${number(watches.length)}` + (found.length > most ? `, the first ${most}` : "");
-  const columns = watchColumns.map(([title, text]) => (title ? [title, text] : [title, text, end]));
+  const columns = watchColumns.map(([title, text, value]) => (value ? [title, text] : [title, text, press]));
   fill(at("watches"), columns, found.slice(0, most));
 }
 

@@ -1,4 +1,4 @@
-const shown = 120; // values
+const shown = 120; // values, of two minutes
 
 // A Plot shows the last values of a measure as a line, above zero.
 export class Plot {
@@ -20,7 +20,7 @@ export class Plot {
   add(value) {
     this.values = [...this.values, value].slice(-shown);
     const top = Math.max(...this.values.map((v) => v ?? 0)) || 1;
-    this.newest.textContent = `${this.format(value) ?? "–"} of at most ${this.format(top)}`;
+    this.newest.textContent = `${this.format(value) ?? "–"}, highest ${this.format(Math.max(0, ...this.values.map((v) => v ?? 0)))}`;
     const left = shown - this.values.length;
     let pen = "M";
     const steps = this.values.map((v, i) => {

@@ -1,5 +1,6 @@
-// fill shows rows in a table. A column is [title, text of a row] or, to the left of a button,
-// [title, text of the button, what a press does].
+// fill shows rows in a table. A column is [title, text of a row] or, for a button, [title, text of the
+// button, press]: press has the functions of a row key, label, disabled and press. The button that has
+// the focus keeps it.
 export function fill(table, columns, rows) {
   const head = table.tHead ?? table.createTHead();
   if (!head.rows.length) {
@@ -7,6 +8,7 @@ export function fill(table, columns, rows) {
     for (const [title] of columns) tr.append(element("th", title));
   }
   const body = table.tBodies[0] ?? table.createTBody();
+  const focused = body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   body.replaceChildren(...rows.map((row) => {
     const tr = document.createElement("tr");
     if (row.near) tr.className = "near";
@@ -17,32 +19,35 @@ export function fill(table, columns, rows) {
         continue;
       }
       const button = element("button", text(row));
-      button.onclick = () => press(row, button);
+      button.dataset.key = press.key(row);
+      button.ariaLabel = press.label(row);
+      button.disabled = press.disabled(row);
+      button.onclick = () => press.press(row);
       td.append(button);
     }
     return tr;
   }));
+  if (focused) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-// sortable lets clicks on the titles choose the order. It returns a function that sorts rows by the
+// sortable makes the titles buttons that choose the order. It returns a function that sorts rows by the
 // chosen one of values, which belong to the columns; a column without a value cannot be chosen.
 export function sortable(table, columns, values, changed) {
   let column = 0, ascending = true;
   const tr = table.createTHead().insertRow();
   const cells = columns.map(([title], i) => {
-    const th = element("th", title);
-    if (values[i]) {
-      th.dataset.sort = "";
-      th.onclick = () => {
-        ascending = column === i ? !ascending : true;
-        column = i;
-        show();
-        changed();
-      };
-    }
+    if (!values[i]) return element("th", title);
+    const th = document.createElement("th");
+    const button = th.appendChild(element("button", title));
+    button.onclick = () => {
+      ascending = column === i ? !ascending : true;
+      column = i;
+      show();
+      changed();
+    };
     return th;
   });
-  const show = () => cells.forEach((th, i) => (th.className = i !== column ? "" : ascending ? "ascending" : "descending"));
+  const show = () => cells.forEach((th, i) => (th.ariaSort = i !== column ? null : ascending ? "ascending" : "descending"));
   tr.append(...cells);
   show();
   return (rows) => {
@@ -59,7 +64,8 @@ function element(name, text) {
 
 // The functions below format numbers. Each returns undefined for undefined.
 
-export const number = (n) => n?.toLocaleString("en", { maximumFractionDigits: n < 10 ? 2 : 0 });
+// number shows two digits of a small number, and no fraction of a large one.
+export const number = (n) => n?.toLocaleString("en", n < 100 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 0 });
 
 export function bytes(n) {
   if (n === undefined) return undefined;
