@@ -1,7 +1,6 @@
 package chunked
 
 import (
-	"io"
 	"net"
 	"time"
 
@@ -48,8 +47,7 @@ func (s *stream) serve() {
 // passed. It discards what the client sends.
 func (s *stream) linger() {
 	_ = s.Wait() // Close may still be writing the last chunk
-	_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
-	_, _ = io.Copy(io.Discard, s.conn)
+	connio.Linger(s.conn, lingerTime)
 	s.conn.Close()
 }
 
