@@ -76,17 +76,8 @@ func (l Limits) budget(stored, blocks int64) budget.Amount {
 	return a
 }
 
-// A Usage holds the resources that requests and stored data use, or their limits.
-type Usage struct {
-	// Requests is the number of seats that reads and writes have taken, and Writes the number of
-	// writes being executed.
-	Requests, Writes int64
-	// RequestBytes is the memory for bodies and lists.
-	RequestBytes int64
-	// StoredBytes estimates the memory of the objects and the history of Limits.Stored.
-	// HistoryBytes is the share of the history.
-	StoredBytes, HistoryBytes int64
-}
+// A Usage is documented at watchserver.Usage.
+type Usage struct{ Requests, Writes, RequestBytes, StoredBytes, HistoryBytes int64 }
 
 // BodyTooLarge returns the error of status 413 that refuses a body of more than limit bytes.
 func BodyTooLarge(limit int64) error {
