@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 	}
 }
 
-func TestAuthorizeSeesVerbAndKey(t *testing.T) {
+func TestAuthorizeAndScopeAreCalledOnce(t *testing.T) {
 	var got []string
 	h := &Handler{
 		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag", Namespaced: true}),
@@ -68,6 +69,10 @@ func TestAuthorizeSeesVerbAndKey(t *testing.T) {
 			}
 			return nil
 		},
+		Scope: func(context.Context, watchserver.User) (store.Scope, error) {
+			got = append(got, "scope")
+			return store.Scope{}, nil
+		},
 	}
 	const object = `{"metadata":{"name":"a"}}`
 	for _, test := range []request{
@@ -76,16 +81,20 @@ func TestAuthorizeSeesVerbAndKey(t *testing.T) {
 		{"update", "PUT", "/flags/n/a", as("eve"), object, 403, "Forbidden"},
 		{"delete", "DELETE", "/flags/n/a", as("eve"), "", 403, "Forbidden"},
 		{"get", "GET", "/flags/n/a", as("eve"), "", 200, ""},
+		{"list", "GET", "/flags/n", as("eve"), "", 200, ""},
 		{"watch", "GET", "/flags/n?watch=1", as("eve"), "", 403, "Forbidden"},
 	} {
 		got = nil
 		test.do(t, h)
-		name := "n/a"
-		if test.name == "create" || test.name == "watch" {
-			name = "n/"
+		want := []string{test.name + " n/a"}
+		if test.name == "create" || test.name == "list" || test.name == "watch" {
+			want[0] = test.name + " n/"
 		}
-		if len(got) == 0 || got[0] != test.name+" "+name {
-			t.Errorf("got %q, want %s %s", got, test.name, name)
+		if test.status < 300 {
+			want = append(want, "scope")
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package crudserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,8 +31,8 @@ type Handler struct {
 	Server *watchserver.Server
 	// Authorize returns an error if the user may not make a request. The error is sent with status
 	// 403 unless it has another code. verb is one of Kubernetes' verbs get, list, watch, create,
-	// update and delete. key holds the namespace and the name in the path, which may be empty. The
-	// parts of [watchserver.Endpoint.Authorize] about open watches apply, too. If nil, every user
+	// update and delete. key holds the namespace and the name in the path, which may be empty.
+	// [watchserver.Server.Recheck] calls Authorize again for each open watch. If nil, every user
 	// may make all requests.
 	Authorize func(ctx context.Context, user watchserver.User, verb string, key listwatch.Key) error
 	// Scope returns the part of Collection that exists for the user, such as the objects of the
@@ -85,8 +86,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		}
 		return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, DELETE")
 	}
-	user := watchserver.UserOf(r.Context())
-	scope, err := h.scopeOf(r.Context(), user)
+	key := c.key
+	scope, err := h.rights(r.Context(), watchserver.UserOf(r.Context()), verb, key)
 	if err != nil {
 		return err
 	}
@@ -94,15 +95,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		c.visible = h.Collection.Within(scope)
 	}
 	if verb == "list" || verb == "watch" {
-		e := watchserver.Endpoint{Source: c.visible, Namespace: c.key.Namespace, Name: c.key.Name}
+		e := watchserver.Endpoint{Source: c.visible, Namespace: key.Namespace, Name: key.Name}
 		if h.Authorize != nil || h.Scope != nil {
-			e.Authorize = h.recheck(verb, c.key, scope)
+			e.Recheck = func(ctx context.Context, user watchserver.User) error {
+				now, err := h.rights(ctx, user, verb, key)
+				return cmp.Or(err, scope.CheckUnchanged(now))
+			}
 		}
 		h.server().Serve(w, r, e)
 		return nil
-	}
-	if err := h.authorize(r.Context(), user, verb, c.key); err != nil {
-		return err
 	}
 	if verb == "get" {
 		if err := a.Begin(); err != nil {
@@ -145,38 +146,18 @@ func (c call) verbOf(r *http.Request) string {
 	return ""
 }
 
-// authorize returns the error to send if the user may not make the request.
-func (h *Handler) authorize(ctx context.Context, user watchserver.User, verb string, key listwatch.Key) error {
-	if h.Authorize == nil {
-		return nil
+// rights returns the scope of the user. If the user may not make the request, it returns the error
+// to send.
+func (h *Handler) rights(
+	ctx context.Context, user watchserver.User, verb string, key listwatch.Key,
+) (scope store.Scope, err error) {
+	if h.Authorize != nil {
+		err = h.Authorize(ctx, user, verb, key)
 	}
-	return apihttp.AsForbidden(h.Authorize(ctx, user, verb, key))
-}
-
-// scopeOf returns the scope of the user, or the error to send.
-func (h *Handler) scopeOf(ctx context.Context, user watchserver.User) (scope store.Scope, err error) {
-	if h.Scope == nil {
-		return scope, nil
+	if err == nil && h.Scope != nil {
+		scope, err = h.Scope(ctx, user)
 	}
-	scope, err = h.Scope(ctx, user)
 	return scope, apihttp.AsForbidden(err)
-}
-
-// recheck returns a function that checks whether a user may make a list or a watch, and still has
-// the given scope.
-func (h *Handler) recheck(
-	verb string, key listwatch.Key, scope store.Scope,
-) func(context.Context, watchserver.User) error {
-	return func(ctx context.Context, user watchserver.User) error {
-		if err := h.authorize(ctx, user, verb, key); err != nil {
-			return err
-		}
-		now, err := h.scopeOf(ctx, user)
-		if err != nil {
-			return err
-		}
-		return scope.CheckUnchanged(now)
-	}
 }
 
 // parsePath returns the namespace and the name in the escaped path of a request. The name is empty

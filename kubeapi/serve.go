@@ -59,83 +59,62 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 		servedResource: s, route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
 	}
 	c.verb = c.verbOf(r)
-	switch c.verb {
-	case "":
+	if c.verb == "" {
 		err := apihttp.MethodNotAllowed(r, c.allowedMethods())
 		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}
 		return err
-	case "list", "watch":
-		return h.listOrWatch(w, r, c)
 	}
-	return h.readOrWrite(w, r, c)
+	return h.serveCall(w, r, c)
 }
 
-// listOrWatch serves a list or a watch through the Server, which authorizes it.
-func (h *Handler) listOrWatch(w http.ResponseWriter, r *http.Request, c call) error {
+// serveCall serves a request with a verb.
+func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) error {
 	// Ignore the error here, because the endpoint rejects a selector that does not parse.
 	fields, _ := c.admitted.Fields()
+	isRead := c.verb == "list" || c.verb == "watch"
 	attributes := c.attributes()
-	if attributes.Name == "" {
+	if isRead && attributes.Name == "" {
 		attributes.Name, _ = fields.Equality(listwatch.FieldName)
 	}
-	if err := c.checkSelectedFields(fields); err != nil {
-		return cmp.Or(h.authorize(r.Context(), watchserver.UserOf(r.Context()), attributes), err)
-	}
-	e := watchserver.Endpoint{
-		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch,
-		SharedCompression: c.SharedCompression,
-	}
-	scope, err := h.scopeOf(r.Context(), watchserver.UserOf(r.Context()), attributes)
-	if err != nil {
-		return err
-	}
-	if h.Scope != nil {
-		e.Source = c.collection.Within(scope)
-	}
-	if h.Authorize != nil || h.Scope != nil {
-		e.Authorize = h.recheck(attributes, scope)
-	}
-	h.Server.Serve(w, r, e)
-	return nil
-}
-
-// scopeOf returns the scope of the user, or the error to send.
-func (h *Handler) scopeOf(ctx context.Context, user User, a *Attributes) (scope store.Scope, err error) {
-	if h.Scope == nil {
-		return scope, nil
-	}
-	scope, err = h.Scope(ctx, user, *a)
-	return scope, apihttp.AsForbidden(err)
-}
-
-// recheck returns a function that checks whether a user may make a list or a watch, and still has
-// the given scope.
-func (h *Handler) recheck(a *Attributes, scope store.Scope) func(context.Context, User) error {
-	return func(ctx context.Context, user User) error {
-		if err := h.authorize(ctx, user, a); err != nil {
-			return err
-		}
-		now, err := h.scopeOf(ctx, user, a)
-		if err != nil {
-			return err
-		}
-		return scope.CheckUnchanged(now)
-	}
-}
-
-// readOrWrite serves any verb except list and watch.
-func (h *Handler) readOrWrite(w http.ResponseWriter, r *http.Request, c call) (err error) {
-	user, attributes := watchserver.UserOf(r.Context()), c.attributes()
-	if err := h.authorize(r.Context(), user, attributes); err != nil {
-		return err
-	}
-	scope, err := h.scopeOf(r.Context(), user, attributes)
+	scope, err := h.rights(r.Context(), watchserver.UserOf(r.Context()), attributes)
 	if err != nil {
 		return err
 	}
 	if h.Scope != nil {
 		c.collection = c.collection.Within(scope)
 	}
+	if !isRead {
+		return h.getOrWrite(w, r, c)
+	}
+	if err := c.checkSelectedFields(fields); err != nil {
+		return err
+	}
+	e := watchserver.Endpoint{
+		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch,
+		SharedCompression: c.SharedCompression,
+	}
+	if h.Authorize != nil || h.Scope != nil {
+		e.Recheck = func(ctx context.Context, user User) error {
+			now, err := h.rights(ctx, user, attributes)
+			return cmp.Or(err, scope.CheckUnchanged(now))
+		}
+	}
+	h.Server.Serve(w, r, e)
+	return nil
+}
+
+// rights returns the scope of the user. If the user may not make the request, it returns the error
+// to send.
+func (h *Handler) rights(ctx context.Context, user User, a *Attributes) (scope store.Scope, err error) {
+	if err := h.authorize(ctx, user, a); err != nil || h.Scope == nil {
+		return scope, err
+	}
+	scope, err = h.Scope(ctx, user, *a)
+	return scope, apihttp.AsForbidden(err)
+}
+
+// getOrWrite serves any verb except list and watch.
+func (h *Handler) getOrWrite(w http.ResponseWriter, r *http.Request, c call) (err error) {
 	if c.verb == "get" {
 		if err := c.admitted.Begin(); err != nil {
 			return err

@@ -160,7 +160,7 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	return host
 }
 
-// An authorizer is the type of [Endpoint.Authorize].
+// An authorizer is the type of [Endpoint.Authorize] and [Endpoint.Recheck].
 type authorizer func(ctx context.Context, user User) error
 
 // check returns an error to send to the client if user is not allowed.

@@ -88,7 +88,7 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 	return n
 }
 
-// Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Authorize],
+// Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Recheck],
 // after credentials or rights have been revoked. It ends the watches whose users are refused, and
 // returns their number; it does not wait for their end. Each of these watches gets a bookmark if it
 // allows bookmarks, and the error as an ERROR event, such as status 401 or 403. It does not affect

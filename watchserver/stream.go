@@ -59,7 +59,7 @@ type origin struct {
 type attachment struct {
 	// ctx has the values of the request. It ends with the request, unless the stream is detached.
 	ctx       context.Context
-	authorize authorizer // Endpoint.Authorize
+	authorize authorizer // Endpoint.Recheck, or its default
 	// finishing and progress are the fields Finish and Progress of the transport.Stream. They may
 	// be nil.
 	finishing <-chan struct{}

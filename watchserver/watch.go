@@ -94,11 +94,15 @@ func (s *Server) open(
 
 // attach returns the attachment of the stream out. It keeps the request only if that is necessary.
 func (s *Server) attach(r *http.Request, e Endpoint, out *transport.Stream) *attachment {
-	keepsRequest := s.Trace != nil || e.Authorize != nil || UserOf(r.Context()).Recheck != nil
+	recheck := e.Recheck
+	if recheck == nil {
+		recheck = e.Authorize
+	}
+	keepsRequest := s.Trace != nil || recheck != nil || UserOf(r.Context()).Recheck != nil
 	if out.Detached && !keepsRequest && out.Finish == nil && out.Progress == nil {
 		return detached
 	}
-	a := &attachment{ctx: r.Context(), authorize: e.Authorize, finishing: out.Finish, progress: out.Progress}
+	a := &attachment{ctx: r.Context(), authorize: recheck, finishing: out.Finish, progress: out.Progress}
 	switch {
 	case !out.Detached:
 	case keepsRequest:
