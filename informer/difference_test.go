@@ -2,7 +2,6 @@ package informer_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,37 +14,12 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/collectiontest"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
-
-// selections are the selections of the readers of random histories.
-func selections(t testing.TB) (all []listwatch.Query) {
-	t.Helper()
-	for _, s := range []struct{ namespace, name, labels, fields string }{
-		{},
-		{namespace: "a"},
-		{name: "x"},
-		{labels: "app=red"},
-		{labels: "app!=red"},
-		{labels: "app in (red,blue)"},
-		{fields: "spec.node=n1"},
-		{fields: "spec.node!=n1"},
-	} {
-		labels, err := listwatch.ParseLabelSelector(s.labels)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields, err := listwatch.ParseFieldSelector(s.fields)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, listwatch.Query{Namespace: s.namespace, Name: s.name, Labels: labels, Fields: fields})
-	}
-	return all
-}
 
 // A remoteHistory is a random history of a server, and informers that follow it over the network.
 // The server retains only its newest write, so every interruption of some writes expires watches.
@@ -145,7 +119,7 @@ func newRemoteHistory(t *testing.T, seed uint64, relayed bool) *remoteHistory {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	for i, q := range selections(t) {
+	for i, q := range collectiontest.Selections(t) {
 		remote := &client.Remote{URL: "http://" + host + "/things", Network: h.network.Transport(), Compress: i%2 == 0}
 		model := &objectHandler{objects: map[listwatch.Key]string{}}
 		inf := &informer.Informer[*listwatch.Object]{Source: remote, Query: q, Trace: &informer.Trace{Received: h.received}}
@@ -222,38 +196,19 @@ func (h *remoteHistory) round() {
 		h.startOver()
 	}
 	for range h.IntN(12) {
-		h.write()
+		collectiontest.Write(h.T, h.Rand, h.origin)
 	}
 	if h.server == nil {
 		h.server = h.network.Start("origin", h.origin, servertest.Options{})
 	}
 	for range h.IntN(3) {
-		h.write()
+		collectiontest.Write(h.T, h.Rand, h.origin)
 		<-time.After(time.Duration(h.IntN(2000)) * time.Millisecond)
 	}
 	<-time.After(3 * time.Minute) // longer than the backoff and the interval of bookmarks
 	synctest.Wait()
 	for i := range h.informers {
 		h.compare(h.informers[i], h.handlers[i])
-	}
-}
-
-// write creates, updates or deletes a random object.
-func (h *remoteHistory) write() {
-	key := listwatch.Key{Namespace: []string{"a", "b"}[h.IntN(2)], Name: []string{"v", "w", "x", "y", "z"}[h.IntN(5)]}
-	var err error
-	if h.IntN(3) == 0 {
-		_, err = h.origin.Delete(h.Context(), key, listwatch.Preconditions{})
-	} else {
-		app, node := []string{"red", "green", "blue"}[h.IntN(3)], []string{"n1", "n2"}[h.IntN(2)]
-		data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q,"labels":{"app":%q}},"spec":{"node":%q,"n":%d}}`,
-			key.Name, key.Namespace, app, node, h.Int())
-		if _, err = h.origin.Replace(h.Context(), key, data); errors.Is(err, listwatch.NotFound) {
-			_, err = h.origin.Create(h.Context(), data)
-		}
-	}
-	if err != nil && !errors.Is(err, listwatch.NotFound) {
-		h.Fatal(err)
 	}
 }
 

@@ -47,9 +47,15 @@ const (
 
 // addRecord adds a departure if r may be one.
 func (d *departures) addRecord(r *Record) {
-	if r.Old != nil && (r.New == nil || !equalAttributes(r.Old, r.New)) {
+	if Departs(r.Old, r.New) {
 		d.add(r.Version, r.Old)
 	}
+}
+
+// Departs reports whether a write that changes old to now, which may both be nil, may remove the
+// object from a selection.
+func Departs(old, now *listwatch.Object) bool {
+	return old != nil && (now == nil || !equalAttributes(old, now))
 }
 
 func equalAttributes(a, b *listwatch.Object) bool {
@@ -61,7 +67,7 @@ func equalAttributes(a, b *listwatch.Object) bool {
 // too, and nothing is known about them.
 func (d *departures) addReset(before, after tree, g gap) {
 	before.Scan(func(o *listwatch.Object) bool {
-		if now, _ := after.Get(o); now == nil || now != o && !equalAttributes(o, now) {
+		if now, _ := after.Get(o); now != o && Departs(o, now) {
 			d.add(g.until, o)
 		}
 		return true
@@ -72,7 +78,8 @@ func (d *departures) addReset(before, after tree, g gap) {
 	if len(d.gaps) > maxGaps {
 		d.forget(d.gaps[0].until)
 	}
-	if hasMissed(before, after, g.after) {
+	// A log at version 0 has no state yet.
+	if g.after == 0 || hasMissed(before, after, g.after) {
 		d.forget(g.until)
 	}
 }

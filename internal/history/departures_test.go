@@ -176,6 +176,14 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 	}
 }
 
+func TestFirstResetSetsTheHorizon(t *testing.T) {
+	l := New(Options{})
+	l.Reset([]*listwatch.Object{thing(listwatch.Key{Name: "a"}, 7, nil, "n1")}, 9)
+	if got := l.Stats().Horizon; got != 9 {
+		t.Errorf("the horizon is %d, want 9: the log does not know what happened before", got)
+	}
+}
+
 // A reader of the log has missed the same write. Its version does not show that.
 func TestResetWithAMissedWriteForgetsDepartures(t *testing.T) {
 	l := New(Options{})

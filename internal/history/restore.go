@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -19,6 +20,17 @@ type SavedLog struct {
 	// Floor is the oldest version that a watch may start at. Objects without a record are
 	// not newer than Floor.
 	Floor listwatch.Version
+	// Departures are all departures after Horizon and up to Floor, oldest first. Horizon must not
+	// be above Floor. If it is zero, Floor is used.
+	Departures []Departure
+	Horizon    listwatch.Version
+}
+
+// A Departure is a write that [Departs]. Old has the key, the labels and the fields of the object
+// before the write.
+type Departure struct {
+	Version listwatch.Version
+	Old     *listwatch.Object
 }
 
 // Restore returns a Log with the state and the records of the SavedLog, as if the records had been
@@ -40,7 +52,11 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = state{tree: tree.Copy(), base: tree, bytes: treeBytes(tree), departures: l.state.departures}
-	l.records.newest, l.records.floor, l.state.departures.horizon = saved.Floor, saved.Floor, saved.Floor
+	l.records.newest, l.records.floor = saved.Floor, saved.Floor
+	l.state.departures.horizon = cmp.Or(saved.Horizon, saved.Floor)
+	for _, d := range saved.Departures {
+		l.state.departures.add(d.Version, d.Old)
+	}
 	now := time.Now()
 	for i, r := range saved.Records {
 		if r.At.After(now) {

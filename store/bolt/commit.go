@@ -42,8 +42,9 @@ const (
 // A pendingWrite is a request to which a version has been assigned.
 type pendingWrite struct {
 	*request
-	record  history.Record
-	encoded []byte // record as stored in the file
+	record   history.Record
+	encoded  []byte // record as stored in the file
+	departed []byte // the departure as stored in the file; nil if there is none
 }
 
 // commit writes the requests in batch, and trims the history, in one transaction. It returns the
@@ -68,7 +69,7 @@ func (db *DB) commit(batch []*request) int {
 		return 0
 	}
 	for i := range trims {
-		trims[i].backend.floor = trims[i].reached
+		trims[i].backend.floor, trims[i].backend.horizon = trims[i].reached, trims[i].horizonReached
 		if trims[i].more {
 			db.queue.wake()
 		}
@@ -126,14 +127,19 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 		w.record.New = r.change.New.Seal(version)
 		at := Location{Collection: r.backend.name, Key: key, Version: version}
 		if stored.data, err = db.options.Transformer.ToStorage(at, w.record.New.Data); err != nil {
-			return w, &listwatch.Error{
-				Code: listwatch.Unavailable, Message: "the Transformer of the data file", Err: err,
-			}
+			return w, transformerError(err)
 		}
 	}
 	w.encoded = stored.appendTo(make([]byte, 0, len(stored.data)+len(key.Namespace)+len(key.Name)+32), version)
+	if w.departed, err = w.departure(db.options.Transformer); err != nil {
+		return w, transformerError(err)
+	}
 	db.last = version
 	return w, nil
+}
+
+func transformerError(err error) error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of the data file", Err: err}
 }
 
 // write performs one transaction. If it fails, its versions are never assigned again,
@@ -151,6 +157,9 @@ func (db *DB) write(writes []pendingWrite, trims []trim) error {
 				}
 			}
 			if err := putRecords(tx, writes); err != nil {
+				return err
+			}
+			if err := putDepartures(tx, writes); err != nil {
 				return err
 			}
 			for i := range trims {
@@ -184,6 +193,11 @@ func putRecords(tx *bbolt.Tx, writes []pendingWrite) error {
 		}
 		added[w.backend.name] = append(added[w.backend.name], w.record.Version)
 	}
+	return addCounts(tx, added)
+}
+
+// addCounts adds the versions of new records to the record counts of their collections.
+func addCounts(tx *bbolt.Tx, added map[string][]listwatch.Version) error {
 	for name, versions := range added {
 		if err := updateCount(tx, name, func(c *recordCount) { c.add(versions...) }); err != nil {
 			return err
@@ -198,7 +212,11 @@ const appendFill = 0.95
 
 // deleteUnpublished deletes the records of a failed transaction.
 func (db *DB) deleteUnpublished(tx *bbolt.Tx) error {
+	var names []string
 	for name := range db.collections {
+		names = append(names, name, departuresOf(name))
+	}
+	for _, name := range names {
 		var unpublished []listwatch.Version
 		c := tx.Bucket(bucketOf(name)).Cursor()
 		for k, _ := c.Last(); k != nil; k, _ = c.Prev() {

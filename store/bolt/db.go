@@ -137,7 +137,9 @@ type backend struct {
 	db   *DB
 	name string
 
-	floor listwatch.Version // the floor in the file, at most the floor of the log; guarded by db.mu
+	// Guarded by db.mu.
+	floor   listwatch.Version // the floor in the file, at most the floor of the log
+	horizon listwatch.Version // the horizon in the file, at most the horizon of the log
 }
 
 var _ store.Backend = (*backend)(nil)

@@ -82,5 +82,8 @@ func declare(tx *bbolt.Tx, s store.CollectionSpec, last listwatch.Version) error
 	if err := (recordCount{}).write(tx, name); err != nil {
 		return err
 	}
+	if err := declareDepartures(tx, name, last); err != nil {
+		return err
+	}
 	return b.Put(declarationKey(name), text)
 }

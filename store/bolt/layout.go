@@ -23,6 +23,9 @@ import (
 //	                     8 bytes each, big endian
 //	collection/name    version → record
 //
+// Every collection has another one, "name/departures", whose records are departures and whose floor
+// is the horizon. It is not declared.
+//
 // Versions are 8 bytes, big endian.
 //
 // Invariants of a collection: every write after the floor has a record. Every record at or

@@ -32,7 +32,7 @@ func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, err error) {
 	err = catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error { return declare(tx, s, db.published) })
 	})
-	return history.SavedLog{Floor: db.published}, err
+	return history.SavedLog{Floor: db.published, Horizon: db.published}, err
 }
 
 // A loader rebuilds the state and the history of one collection from its records.
@@ -67,6 +67,9 @@ func (l *loader) read(tx *bbolt.Tx) (err error) {
 		return err
 	case l.count != want:
 		return corruptf("%s has %d records instead of the %d that were written", l.name, l.count.count, want.count)
+	}
+	if err := l.readDepartures(tx); err != nil {
+		return err
 	}
 	l.saved.Objects = make([]*listwatch.Object, 0, len(l.state))
 	for _, o := range l.state {

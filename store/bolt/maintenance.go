@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -55,7 +56,10 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 	prefix := floorKey("")
 	c := tx.Bucket(headerBucket).Cursor()
 	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		trims = append(trims, trim{backend: &backend{name: string(k[len(prefix):])}, floor: v, maxSteps: math.MaxInt})
+		name := string(k[len(prefix):])
+		if !strings.HasSuffix(name, departuresOf("")) {
+			trims = append(trims, trim{backend: &backend{name: name}, floor: v, horizon: v, maxSteps: math.MaxInt})
+		}
 	}
 	for i := range trims {
 		if err := trims[i].run(tx); err != nil {

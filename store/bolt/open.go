@@ -101,7 +101,7 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 	if err != nil {
 		return nil, openError(db.path, err)
 	}
-	b := &backend{db: db, name: name, Log: log, floor: saved.Floor}
+	b := &backend{db: db, name: name, Log: log, floor: saved.Floor, horizon: saved.Horizon}
 	db.collections[name] = b
 	return store.New(s, b), nil
 }

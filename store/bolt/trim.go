@@ -12,11 +12,13 @@ type trim struct {
 	// Immutable.
 	backend  *backend
 	floor    listwatch.Version // the floor of the log
-	maxSteps int               // the number of records that a run examines
+	horizon  listwatch.Version // the horizon of the log
+	maxSteps int               // the number of records, and of departures, that a run examines
 
 	// Results of run.
-	reached listwatch.Version // the new floor of the file
-	more    bool              // the run ended because of maxSteps
+	reached        listwatch.Version // the new floor of the file
+	horizonReached listwatch.Version // the new horizon of the file
+	more           bool              // the run ended because of maxSteps
 }
 
 // A transaction with writes examines twice as many records as it adds, plus extraTrimSteps,
@@ -37,15 +39,25 @@ func (db *DB) planTrims(writes int) (trims []trim) {
 		steps = idleTrimSteps
 	}
 	for _, b := range db.collections {
-		if floor := b.Stats().Oldest; floor > b.floor {
-			trims = append(trims, trim{backend: b, floor: floor, maxSteps: steps})
+		if s := b.Stats(); s.Oldest > b.floor || s.Horizon > b.horizon {
+			trims = append(trims, trim{backend: b, floor: s.Oldest, horizon: s.Horizon, maxSteps: steps})
 		}
 	}
 	return trims
 }
 
-// run raises the floor in the file and deletes the records below it that are obsolete.
-func (t *trim) run(tx *bbolt.Tx) error {
+// run raises the floor and the horizon in the file. It deletes the records below the floor that are
+// obsolete, and the departures below the horizon.
+func (t *trim) run(tx *bbolt.Tx) (err error) {
+	if err := t.runRecords(tx); err != nil {
+		return err
+	}
+	t.horizonReached, err = trimDepartures(tx, t.backend.name, t.horizon, t.maxSteps)
+	t.more = t.more || t.horizonReached < t.horizon
+	return err
+}
+
+func (t *trim) runRecords(tx *bbolt.Tx) error {
 	name, header := t.backend.name, tx.Bucket(headerBucket)
 	// The floor in the file can be above t.floor, because an earlier transaction that returned an
 	// error may have been written nevertheless.
