@@ -41,6 +41,8 @@ type Informer[T any] struct {
 	// Resync is the default interval at which a handler is called with the whole local
 	// store; see [HandlerOptions]. Zero or a negative value disables resyncs.
 	Resync time.Duration
+	// Persist keeps a copy of the objects in a file for the next start.
+	Persist Persist
 	// DetectMutations makes Run compare every stored value with its original once a second
 	// and at the end, and panic if a value was modified. It is meant for tests: each
 	// comparison encodes all values.
@@ -54,6 +56,7 @@ type Informer[T any] struct {
 type informerState[T any] struct {
 	once    sync.Once
 	fifo    DeltaFIFO[T]
+	persist *persister[T] // nil without Persist; set by Run
 	started atomic.Bool   // set by Run
 	done    chan struct{} // closed by shutDown, before Run returns
 	// mutations is nil unless DetectMutations is set. Owned by Run.
@@ -95,14 +98,16 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.DetectMutations {
 		i.state.mutations = newMutationDetector[T]()
 	}
+	i.state.persist = newPersister(i)
 	var work sync.WaitGroup
 	work.Go(func() {
 		r := &Reflector[T]{
 			Source: i.Source, Sink: (*informerSink[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform,
-			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace,
+			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace, persist: i.state.persist,
 		}
 		_ = r.Run(ctx)
 	})
+	work.Go(func() { i.state.persist.run(ctx) })
 	if i.DetectMutations {
 		work.Go(func() { i.state.mutations.run(ctx) })
 	}
@@ -111,6 +116,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		i.yield(ctx)
 	}
 	work.Wait()
+	i.state.persist.save()
 	i.shutDown()
 	i.state.handlers.Wait()
 	i.state.mutations.check()
@@ -181,6 +187,9 @@ func (i *Informer[T]) publishProgress() {
 	defer i.state.mu.Unlock()
 	version := i.state.fifo.Version()
 	i.setVersion(version)
+	if i.state.fifo.Len() == 0 {
+		i.state.persist.drained()
+	}
 	if !i.state.isSynced && i.state.fifo.HasSynced() {
 		i.state.isSynced = true
 		i.compact()

@@ -72,6 +72,8 @@ type Reflector[T any] struct {
 	Backoff listwatch.Backoff
 	// Trace is notified of connection losses and relists. It may be nil.
 	Trace *Trace
+
+	persist *persister[T] // nil if there is no saved copy
 }
 
 // Run feeds the Sink until ctx ends and returns ctx.Err().
@@ -84,13 +86,19 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	source, policy := reflector.Direct(r.Source)
 	q := listwatch.Query{
 		Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields,
+		Since: r.persist.firstSince(),
 	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
 		Permissions: reflector.Permissions{Release: sink.releases, Differences: sink.patcher != nil},
-		PageSize:    r.PageSize, Backoff: r.Backoff, Lost: r.Trace.lost,
+		PageSize:    r.PageSize, Backoff: r.Backoff, Lost: r.lost,
 	}
 	return f.Run(ctx)
+}
+
+func (r *Reflector[T]) lost(err error, wait time.Duration, relist bool) {
+	r.persist.lost(err)
+	r.Trace.lost(err, wait, relist)
 }
 
 // A reflectorSink decodes the events that internal/reflector receives and passes them to
@@ -180,14 +188,22 @@ func (r *reflectorSink[T]) synced(e listwatch.Event) error {
 	i := r.initial
 	r.initial = initialEvents[T]{}
 	change := StateChange{Objects: len(i.items), Gone: len(i.gone), Version: e.Version, Reason: i.why}
-	var err error
-	if since, isDifference := listwatch.SinceOf(e); isDifference {
+	r.persist.begin()
+	since, isDifference := listwatch.SinceOf(e)
+	if isDifference {
 		change.Since, change.Reason = since, ""
+		if state, ok := r.persist.merge(i.items, i.gone); ok {
+			i.items, isDifference = state, false
+		}
+	}
+	var err error
+	if isDifference {
 		err = r.patcher.Patch(i.items, i.gone, e.Version)
 	} else {
 		err = r.Sink.Replace(i.items, e.Version)
 	}
 	if err == nil {
+		r.persist.complete(listwatch.StateOf(e).ID)
 		change.Took = time.Since(i.started)
 		r.Trace.received(change)
 	}
@@ -243,6 +259,18 @@ type StateChange struct {
 	Reason string
 }
 
+// Saved describes a copy in a file; see [Persist].
+type Saved struct {
+	// Objects and Version are those of the copy. They are zero if the copy was removed, or was
+	// found unusable at the start.
+	Objects int
+	Version listwatch.Version
+	// Took is the time that was needed to save the copy.
+	Took time.Duration
+	// Err is the reason if the copy could not be saved, removed or used.
+	Err error
+}
+
 // A Trace has hooks that report lost streams, received states and decoding failures of a Reflector.
 // Each hook may be nil. The hooks are called synchronously and must return quickly.
 type Trace struct {
@@ -253,6 +281,8 @@ type Trace struct {
 	// Received is called when the Sink has received a whole state, or the difference to the state
 	// that it had.
 	Received func(StateChange)
+	// Saved is called when the copy of [Informer.Persist] was saved or removed, or could not be.
+	Saved func(Saved)
 	// DecodeFailed is called when an object could not be decoded or transformed. The
 	// Reflector relists until it can decode and transform the object.
 	DecodeFailed func(o *listwatch.Object, err error)
@@ -267,6 +297,12 @@ func (t *Trace) lost(err error, wait time.Duration, relist bool) {
 func (t *Trace) received(c StateChange) {
 	if t != nil && t.Received != nil {
 		t.Received(c)
+	}
+}
+
+func (t *Trace) saved(s Saved) {
+	if t != nil && t.Saved != nil {
+		t.Saved(s)
 	}
 }
 

@@ -92,7 +92,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/reflector", "informer"},
-		append([]string{".", "internal/reflector"}, leaves...),
+		append([]string{".", "internal/reflector", "internal/savedcopy"}, leaves...),
 		"the reflector and the informer work with any Source",
 	},
 	{

@@ -26,13 +26,11 @@ import (
 // A Header describes the objects of a copy.
 type Header struct {
 	Format int // of the file
-	// Source, Selection and Representation identify what was copied: the server, the selectors,
-	// and the form of the objects. A client uses only a copy in which they equal its own.
-	Source, Selection, Representation string
-	// Version is the version of the collection that the objects have. State is the text that the
-	// server sent with it; see [listwatch.StateOf].
-	Version listwatch.Version
-	State   string
+	// Selection and Representation are the selectors and the form of the objects. A client uses
+	// only a copy in which they equal its own.
+	Selection, Representation string
+	// State is the state of the server that the objects are. Its ID also identifies the server.
+	State   listwatch.State
 	Objects int
 }
 
@@ -79,7 +77,7 @@ func Write(path string, h Header, objects iter.Seq[[]byte]) error {
 
 // Read reads the copy at path and calls each with the JSON of each object. The caller must not use
 // the objects if Read returns an error: [fs.ErrNotExist] if there is no copy, and ErrUnusable if
-// the copy is damaged or is not one of want's Source, Selection and Representation.
+// the copy is damaged or is not one of want's Selection and Representation.
 func Read(path string, want Header, each func(object []byte) error) (Header, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,9 +96,9 @@ func Read(path string, want Header, each func(object []byte) error) (Header, err
 	if h.Format != format {
 		return Header{}, unusable("format %d, want %d", h.Format, format)
 	}
-	if h.Source != want.Source || h.Selection != want.Selection || h.Representation != want.Representation {
-		return Header{}, unusable("it is a copy of %q %q %q, want %q %q %q", h.Source, h.Selection, h.Representation,
-			want.Source, want.Selection, want.Representation)
+	if h.Selection != want.Selection || h.Representation != want.Representation {
+		return Header{}, unusable("it is a copy of %q in the form %q, want %q in the form %q",
+			h.Selection, h.Representation, want.Selection, want.Representation)
 	}
 	for range h.Objects {
 		object, err := r.line()
