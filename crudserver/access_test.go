@@ -5,11 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -134,5 +137,48 @@ func TestChangedScopeExpiresWatches(t *testing.T) {
 	}
 	if !errors.Is(err, listwatch.Expired) {
 		t.Errorf("got %v, want Expired", err)
+	}
+}
+
+// The client resumes with a version of the old scope.
+func TestClientThatReconnectsHasNewScope(t *testing.T) {
+	var tenant atomic.Value
+	tenant.Store("old")
+	h := &Handler{
+		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}),
+		Server: &watchserver.Server{Access: watchserver.Access{Authenticator: loginByHeader}},
+		Scope: func(ctx context.Context, _ watchserver.User) (store.Scope, error) {
+			return scopeOfTenant(ctx, watchserver.User{Name: tenant.Load().(string)})
+		},
+	}
+	for _, name := range []string{"old", "new"} {
+		data := `{"metadata":{"name":"` + name + `","labels":{"tenant":"` + name + `"}}}`
+		if _, err := h.Collection.Create(t.Context(), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remote := &client.Remote{
+		URL: serve(t, h) + "/flags", Header: func(context.Context, bool) (http.Header, error) { return as("ada"), nil },
+	}
+	defer remote.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	i := &informer.Informer[listwatch.Metadata]{Source: remote}
+	var running sync.WaitGroup
+	running.Go(func() { _ = i.Run(ctx) }) // returns when ctx ends
+	defer running.Wait()
+	defer cancel()
+	for _, name := range []string{"old", "new"} {
+		other := map[string]string{"old": "new", "new": "old"}[name]
+		for _, has := range []struct {
+			name string
+			want bool
+		}{{name, true}, {other, false}} {
+			key := listwatch.Key{Name: has.name}
+			if err := i.WaitFor(ctx, key, func(_ listwatch.Metadata, ok bool) bool { return ok == has.want }); err != nil {
+				t.Fatalf("in the scope %s: waiting for object %s, want %t: %v", name, has.name, has.want, err)
+			}
+		}
+		tenant.Store("new")
+		h.Server.End(func(watchserver.Watch) bool { return true }, nil) // the client reconnects
 	}
 }

@@ -51,9 +51,10 @@ func (c *Collection) Spec() CollectionSpec { return c.spec }
 // collection, so only callers with rules of their own should use it.
 func (c *Collection) Backend() Backend { return c.backend }
 
-// Describe implements [listwatch.Describer].
+// Describe implements [listwatch.Describer]. Each view of [Collection.Within] has an epoch of its
+// own, so that a client that resumes in another scope lists again.
 func (c *Collection) Describe() listwatch.Description {
-	return c.spec.Description(listwatch.Describe(c.backend).Epoch)
+	return c.spec.Description(c.scope.epoch(listwatch.Describe(c.backend).Epoch))
 }
 
 // List implements [listwatch.Source].

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/listwatch/listwatch"
@@ -35,6 +37,15 @@ func (s Scope) matches(o *listwatch.Object) bool {
 	return (s.Namespace == "" || s.Namespace == o.Key.Namespace) && s.Labels.Matches(o.Labels) && s.Fields.Matches(o)
 }
 
+// epoch returns the epoch of the objects in s. epoch is the epoch of the collection.
+func (s Scope) epoch(epoch string) string {
+	if s.Namespace == "" && s.Labels.Empty() && s.Fields.Empty() {
+		return epoch
+	}
+	sum := sha256.Sum256([]byte(s.Namespace + "\x00" + s.Labels.String() + "\x00" + s.Fields.String()))
+	return epoch + "." + hex.EncodeToString(sum[:8])
+}
+
 // Within returns a view of c that has only the objects of s, and only those that c has, if c is
 // such a view, too. A list or a watch returns an object that leaves s as deleted. To writes and
 // reads of one object, an object outside of s does not exist. A create or an update whose result
@@ -42,7 +53,7 @@ func (s Scope) matches(o *listwatch.Object) bool {
 // namespace than s. A create still fails with AlreadyExists if an object outside of s has the same
 // name.
 //
-// Stats and Quota describe the whole collection.
+// The view has an epoch of its own. Stats and Quota describe the whole collection.
 func (c *Collection) Within(s Scope) *Collection {
 	view := *c
 	switch outer := &view.scope; {
