@@ -51,8 +51,10 @@ func (b *body) fail(err error) {
 	}
 }
 
-// discard drops the data that was not read.
-func (b *body) discard() {
+// close ends a Read in progress, and drops the data that was not read.
+func (b *body) close() {
+	b.closed = true
+	b.arrived.Broadcast()
 	n := b.unread
 	b.data, b.unread = nil, 0
 	if n > 0 {
@@ -69,12 +71,14 @@ func (r requestBody) Read(p []byte) (int, error) {
 	c := b.ex.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !b.closed {
+		b.ex.sendContinue()
+	}
+	for b.unread == 0 && b.err == nil && len(p) > 0 && !b.closed {
+		b.arrived.Wait()
+	}
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
-	}
-	b.ex.sendContinue()
-	for b.unread == 0 && b.err == nil && len(p) > 0 {
-		b.arrived.Wait()
 	}
 	if b.unread == 0 {
 		if b.err == io.EOF {
@@ -104,7 +108,6 @@ func (r requestBody) Close() error {
 	c := r.b.ex.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.b.closed = true
-	r.b.discard()
+	r.b.close()
 	return nil
 }

@@ -116,8 +116,7 @@ func (e *exchange) fail(err error) {
 func (e *exchange) release() {
 	e.finished = true
 	e.stopTimers()
-	e.body.closed = true
-	e.body.discard()
+	e.body.close()
 	e.st.ex = nil
 }
 

@@ -332,6 +332,28 @@ func TestAFailedHandlerResetsItsStream(t *testing.T) {
 	}
 }
 
+// An http.Transport that sends the body to a backend closes it while it reads it, if the backend
+// has responded early, and then waits for the end of that Read.
+func TestCloseOfTheBodyInterruptsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, func(_ http.ResponseWriter, r *http.Request) {
+			read := make(chan error)
+			go func() {
+				_, err := r.Body.Read(make([]byte, 1))
+				read <- err
+			}()
+			synctest.Wait()
+			r.Body.Close()
+			if err := <-read; err != http.ErrBodyReadAfterClose {
+				t.Errorf("Read returned %v, want %v", err, http.ErrBodyReadAfterClose)
+			}
+		}, false)
+		p := h2peer.Client(t, f.dial(t))
+		p.Must(post(p, 1))
+		p.ReadUntil(h2peer.IsReset(1))
+	})
+}
+
 func TestUnreadBodiesDoNotHoldTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, func(http.ResponseWriter, *http.Request) {}, false)

@@ -158,8 +158,7 @@ func (t *tunnel) end(reset bool) {
 	c := t.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.x.body.closed = true
-	t.x.body.discard()
+	t.x.body.close()
 	if reset || t.st.out != nil {
 		t.st.abort(http2.ErrCodeCancel, errAborted)
 	} else if !t.st.done {
