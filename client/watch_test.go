@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch/internal/eventqueue"
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/internal/servertest"
 )
 
 func TestWatchSendsKubernetesParameters(t *testing.T) {
@@ -132,6 +134,27 @@ func TestCloseDropsUnreadEvents(t *testing.T) {
 		synctest.Wait()
 		w.Close()
 		wantError(t, w, io.EOF)
+	})
+}
+
+func TestServerReadsTheQueueOfARemote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin := startServer(t, servertest.Options{})
+		origin.put(t, "a", 1)
+		server := servertest.Start(t, origin.remote(t, "h2"), servertest.Options{})
+		r := &Remote{URL: server.URL("/things"), Network: server.Network, Transports: server.Clients("chunked")}
+		defer r.Close()
+		w := openWatch(t, r, listwatch.Query{Bookmarks: true})
+		if e := readEvents(t, w, 2); e[0].Object.Key.Name != "a" || e[1].Type != listwatch.Synced {
+			t.Errorf("got events %v, want a and the end of the initial events", e)
+		}
+		if o := origin.put(t, "b", 1); readEvents(t, w, 1)[0].Version != o.Version {
+			t.Errorf("got another version than %d", o.Version)
+		}
+		stacks := make([]byte, 1<<20)
+		if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("watchserver.readAhead")) {
+			t.Error("a goroutine copies the events to a second queue")
+		}
 	})
 }
 
