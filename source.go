@@ -139,8 +139,9 @@ type Stats struct {
 	// Horizon is the oldest version since which the source can send a difference; see
 	// [Query.Since]. If the source has missed writes, some later versions are unknown, too.
 	Horizon Version
-	// ObjectBytes is the length of the JSON of the current objects.
-	ObjectBytes int64
+	// ObjectBytes is the length of the JSON of the current objects. ObjectMemory estimates the
+	// memory of these objects; zero means unknown.
+	ObjectBytes, ObjectMemory int64
 	// HistoryBytes estimates the memory of the history, without the current objects. It includes
 	// the cached frames of the history and of the initial events, and what [Retention.SinceBytes]
 	// limits.
@@ -149,13 +150,19 @@ type Stats struct {
 	Records int
 	// Window is the period that the history covers.
 	Window Window
-	// FrameBytes is the total length of the cached frames. FramesBuilt is the number of frames that
-	// were ever put into the cache. It grows much slower than the number of events sent if
-	// watchers share frames.
-	FrameBytes  int64
-	FramesBuilt uint64
+	// Frames are the cached frames, which are encoded events.
+	Frames FrameStats
 	// Wakeups is the number of times that a waiting watch was woken by a write.
 	Wakeups uint64
+}
+
+// FrameStats are the sizes of a cache of frames.
+type FrameStats struct {
+	// Bytes is the total length of the cached frames.
+	Bytes int64
+	// Built is the number of frames that were ever put into the cache. It grows much slower than
+	// the number of events sent if watchers share frames.
+	Built uint64
 }
 
 // A Window is the period that a history covers, and its limits.

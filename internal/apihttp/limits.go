@@ -127,7 +127,8 @@ const (
 	// storedInterval is the minimum time between two readings of the sizes. A reading takes long if
 	// there are many collections.
 	storedInterval = 10 * time.Millisecond
-	// objectOverhead estimates the memory of an object in addition to its JSON.
+	// objectOverhead estimates the memory of an object in addition to its JSON, if its source does
+	// not.
 	objectOverhead = 512
 )
 
@@ -142,7 +143,11 @@ func (m *storedMemory) read(sources []Sized) (stored, history int64) {
 		m.at, m.stored, m.history = now, 0, 0
 		for _, source := range sources {
 			stats := source.Stats()
-			m.stored += stats.ObjectBytes + int64(stats.Objects)*objectOverhead + stats.HistoryBytes
+			objects := stats.ObjectMemory
+			if objects == 0 {
+				objects = stats.ObjectBytes + int64(stats.Objects)*objectOverhead
+			}
+			m.stored += objects + stats.HistoryBytes
 			m.history += stats.HistoryBytes
 		}
 	}

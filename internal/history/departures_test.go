@@ -169,7 +169,7 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 			}
 			continue
 		}
-		if polls != 3 || count != 2 || batch[0].Object != objects[n-1] || batch[1].Type != listwatch.Synced {
+		if polls != 3 || count != 2 || batch[0].Object.Key != objects[n-1].Key || batch[1].Type != listwatch.Synced {
 			t.Errorf("Poll %d returned %d events, want the last object and Synced at the third", polls, count)
 		}
 		return

@@ -107,7 +107,7 @@ func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
 
 func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
 	l := New(Options{})
-	if s := l.Stats(); s.Records != 0 || !s.Window.OldestAt.IsZero() || s.Wakeups != 0 || s.FramesBuilt != 0 {
+	if s := l.Stats(); s.Records != 0 || !s.Window.OldestAt.IsZero() || s.Wakeups != 0 || s.Frames.Built != 0 {
 		t.Errorf("an empty log: got %+v, want no records, wake-ups or frames", s)
 	}
 	w, err := l.Watch(t.Context(), listwatch.Query{})
@@ -139,7 +139,7 @@ func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
 		runtime.Gosched()
 		s = l.Stats()
 	}
-	if s.Records != 1 || s.Window.OldestAt.Before(start) || s.Wakeups != 1 || s.FramesBuilt != 1 || s.FrameBytes != 5 {
+	if s.Records != 1 || s.Window.OldestAt.Before(start) || s.Wakeups != 1 || s.Frames.Built != 1 || s.Frames.Bytes != 5 {
 		t.Errorf("got %+v, want 1 record, 1 wake-up, and 1 frame of 5 bytes", s)
 	}
 }

@@ -342,10 +342,15 @@ func (w *walk) drop(i int) {
 func (w *walk) checkObjectBytes() {
 	w.Helper()
 	var want int64
+	shared := newSharedMaps()
 	w.log.state.tree.Scan(func(o *listwatch.Object) bool {
 		want += int64(len(o.Data))
+		shared.add(o)
 		return true
 	})
+	if got := w.log.state.shared; got.bytes != shared.bytes || len(got.maps) != len(shared.maps) {
+		w.Fatalf("%d bytes in %d maps of labels and fields are counted, want %d in %d", got.bytes, len(got.maps), shared.bytes, len(shared.maps))
+	}
 	if got := w.log.Stats().ObjectBytes; got != want {
 		w.Fatalf("Stats counts %d bytes of objects, want %d", got, want)
 	}

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -51,7 +52,7 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	l := New(o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state = state{tree: tree.Copy(), base: tree, bytes: treeBytes(tree), departures: l.state.departures}
+	l.state.fill(func(yield func(*listwatch.Object) bool) { tree.Scan(yield) })
 	l.records.newest, l.records.floor = saved.Floor, saved.Floor
 	l.state.departures.horizon = cmp.Or(saved.Horizon, saved.Floor)
 	for _, d := range saved.Departures {
@@ -151,11 +152,9 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 		l.dropOldest()
 	}
 	next := newState()
-	for _, o := range objects {
-		next.tree.Put(o)
-	}
+	next.fill(slices.Values(objects))
 	l.state.departures.addReset(l.state.tree, next.tree, gap{l.version(), v})
-	next.base, next.bytes, next.departures = next.tree.Copy(), treeBytes(next.tree), l.state.departures
+	next.departures = l.state.departures
 	l.caches.initial.retain(next.tree)
 	l.state = next
 	l.records.newest, l.records.floor = v, v

@@ -121,12 +121,12 @@ func TestRestoreEnforcesMaxBytes(t *testing.T) {
 }
 
 func TestRestoreKeepsEachObjectOnce(t *testing.T) {
-	p := savedWrites(3)
-	l, err := Restore(Options{}, p)
+	l, err := Restore(Options{}, savedWrites(3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Records[0].New != p.Records[1].Old || p.Records[2].New != l.Get(listwatch.Key{Name: "a"}) {
+	r := &l.records
+	if r.get(0).New != r.get(1).Old || r.get(2).New != l.Get(listwatch.Key{Name: "a"}) {
 		t.Error("a record does not share its object with the next record or the state")
 	}
 }

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"iter"
+
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/ordered"
 )
@@ -34,6 +36,7 @@ type state struct {
 	checkpoints     []checkpoint
 	sinceCheckpoint int   // records applied after the last checkpoint
 	bytes           int64 // the bytes of the objects in tree
+	shared          *sharedMaps
 	departures      departures
 }
 
@@ -45,24 +48,49 @@ type checkpoint struct {
 
 func newState() state {
 	t := newTree()
-	return state{tree: t, base: t.Copy()}
+	return state{tree: t, base: t.Copy(), shared: newSharedMaps()}
 }
 
+// apply applies r. It replaces the objects of r by those that the state has or will have.
 func (s *state) apply(r *record) {
 	s.snap = nil
+	if r.Old != nil {
+		if have, _ := s.tree.Get(r.Old); sameVersion(have, r.Old) {
+			r.Old = have
+		}
+	}
+	if r.New != nil {
+		r.New = s.shared.add(r.New)
+	}
+	if r.Old != nil {
+		s.shared.remove(r.Old)
+	}
 	s.sinceCheckpoint++
 	s.bytes += dataBytes(r.New) - dataBytes(r.Old)
 	applyTo(s.tree, r)
 	s.departures.addRecord(&r.Record)
 }
 
-// treeBytes returns the bytes of the objects in t.
-func treeBytes(t tree) (n int64) {
-	t.Scan(func(o *listwatch.Object) bool {
-		n += dataBytes(o)
-		return true
-	})
-	return n
+const (
+	// objectBytes estimates the memory of an object, of its name and of its place in the tree, in
+	// addition to its maps and its JSON. The allocation of the JSON has up to an eighth more bytes.
+	objectBytes  = 160
+	sizeClassGap = 16
+)
+
+// memory estimates the memory of the objects in tree.
+func (s *state) memory() int64 {
+	return s.bytes + s.bytes/sizeClassGap + int64(s.tree.Len())*objectBytes + s.shared.bytes
+}
+
+// fill adds objects to a new state, in which nothing precedes them.
+func (s *state) fill(objects iter.Seq[*listwatch.Object]) {
+	for o := range objects {
+		o = s.shared.add(o)
+		s.tree.Put(o)
+		s.bytes += dataBytes(o)
+	}
+	s.base = s.tree.Copy()
 }
 
 // dataBytes returns the length of the JSON of o, which may be nil.

@@ -103,9 +103,9 @@ func (l *Log) Stats() listwatch.Stats {
 	stats := listwatch.Stats{
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
 		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.horizon,
-		ObjectBytes:  l.state.bytes,
+		ObjectBytes: l.state.bytes, ObjectMemory: l.state.memory(),
 		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.bytes,
-		Records:      l.records.len, FrameBytes: l.caches.bytes(), FramesBuilt: l.caches.built(),
+		Records:      l.records.len, Frames: listwatch.FrameStats{Bytes: l.caches.bytes(), Built: l.caches.built()},
 		Wakeups: l.waker.woken.Load(),
 		Window: listwatch.Window{
 			Age: l.retention.maxAge, Bytes: l.retention.maxBytes, DroppedEarly: l.records.droppedEarly,

@@ -60,8 +60,8 @@ func (m *Metrics) collectCollections(s *scrape) {
 		setLimit(s, historyBytesLimit, stats.Window.Bytes, labels...)
 		s.set(droppedEarly, float64(stats.Window.DroppedEarly), labels...)
 		s.set(newestVersion, float64(stats.Newest), labels...)
-		s.set(frameBytes, float64(stats.FrameBytes), labels...)
-		s.set(framesBuilt, float64(stats.FramesBuilt), labels...)
+		s.set(frameBytes, float64(stats.Frames.Bytes), labels...)
+		s.set(framesBuilt, float64(stats.Frames.Built), labels...)
 		s.set(wakeups, float64(stats.Wakeups), labels...)
 		age := 0.0
 		if !stats.Window.OldestAt.IsZero() {
