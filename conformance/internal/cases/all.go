@@ -21,6 +21,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/limit"
 	"github.com/listwatch/listwatch/conformance/internal/cases/resume"
 	"github.com/listwatch/listwatch/conformance/internal/cases/selector"
+	"github.com/listwatch/listwatch/conformance/internal/cases/since"
 	"github.com/listwatch/listwatch/conformance/internal/cases/slow"
 	"github.com/listwatch/listwatch/conformance/internal/cases/timeout"
 	"github.com/listwatch/listwatch/conformance/runner"
@@ -36,6 +37,7 @@ func All() []harness.Case {
 		selector.Cases,
 		bookmark.Cases,
 		initial.Cases,
+		since.Cases,
 		apierror.Cases,
 		timeout.Cases,
 		slow.Cases,

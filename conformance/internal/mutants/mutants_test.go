@@ -47,6 +47,7 @@ func allMutants() []mutant {
 		eventMutants,
 		bookmarkMutants,
 		initialMutants,
+		sinceMutants,
 		largeMutants,
 		unicodeMutants,
 		timeoutMutants,

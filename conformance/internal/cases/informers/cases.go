@@ -14,6 +14,11 @@ var Cases = []harness.Case{
 			Subject: harness.Client, Mode: harness.EitherTime,
 			Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerStoreEqualsList,
 		}),
+	harness.Rule("informer/difference-equals-list",
+		"an informer that applies a difference has the same objects as a list", harness.Case{
+			Subject: harness.Client, Mode: harness.FakeTime,
+			Needs: harness.OwnCollection | harness.Compacts | harness.InProcess, Run: informerDifference,
+		}),
 	harness.Rule("informer/final-state-unknown",
 		"an object that disappeared during a relist is reported as deleted, with its last known state, marked as "+
 			"possibly outdated", harness.Case{

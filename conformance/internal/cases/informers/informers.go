@@ -1,6 +1,7 @@
 package informers
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -118,6 +119,23 @@ func informerFinalStateUnknown(e *harness.Env) {
 		deletions[0].New == nil || deletions[0].New.Version != lastSeen {
 		e.Errorf("b was deleted during the outage: the handler received the deletions %+v; want one of b, marked "+
 			"FinalStateUnknown, with the object of version %d", deletions, lastSeen)
+	}
+}
+
+func informerDifference(e *harness.Env) {
+	c, _, _ := runThroughOutage(e)
+	e.WantCopy(c.Cache)
+	for i := range 5 {
+		c.ResetAll(true)
+		e.Put("a")
+		e.Put(fmt.Sprint("d", i))
+		if i > 0 {
+			e.Delete(fmt.Sprint("d", i-1))
+		}
+		e.CompactHistory()
+		c.AllowDials()
+		e.Settle()
+		e.WantCopy(c.Cache)
 	}
 }
 
