@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"flag"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store/etcd"
 	"github.com/listwatch/listwatch/watchserver"
@@ -54,9 +57,41 @@ var leaderFaults = []struct {
 	}},
 }
 
-// The test runs two stores over three members. The leader is killed, paused and
-// disconnected, and later one store is closed. Nothing is compacted, so no version may
-// expire, and watchers must see every write.
+// A replacedServer serves a store of its own at an address that does not change.
+type replacedServer struct {
+	t       *testing.T
+	options etcd.Options
+	address string
+	stop    func() // ends the current server
+}
+
+// replace starts a server with a new store in place of the current one, if any, and ends that one.
+func (s *replacedServer) replace() {
+	s.t.Helper()
+	db, err := etcd.Open(s.t.Context(), s.options)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := &http.Server{Handler: &watchserver.Server{Source: openThings(s.t, db)}}
+	if s.stop != nil {
+		s.stop()
+	}
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	go server.Serve(l) // ends with the server
+	s.stop = sync.OnceFunc(func() {
+		server.Close()
+		db.Close()
+	})
+	s.t.Cleanup(s.stop)
+}
+
+// The test runs two stores over three members. The leader is killed, paused and disconnected, and
+// later one store is closed. Another server is replaced during each fault: the new one starts while
+// the fault is active, and must resume the watcher of the old one. Nothing is compacted, so no
+// version may expire, and watchers must see every write.
 func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -82,6 +117,9 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	steady := startWatcher(t, rec, "steady", a)
 	// far uses store b through remote, and switches to store a when b is closed.
 	far := startWatcher(t, rec, "far", remote, a)
+	replaced := &replacedServer{t: t, options: o, address: ports.Address(t)}
+	replaced.replace()
+	moving := startWatcher(t, rec, "moving", &client.Remote{URL: "http://" + replaced.address, Backoff: remote.Backoff})
 
 	history := recordWrites(t, c.client, "/faults/things.example.com/", base)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -106,6 +144,8 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 			rec.RecordFault(checker.Fault{Kind: f.name})
 			eventually(t, f.name+": acknowledged writes", func() bool { return writers[0].acknowledged.Load() > before+20 })
 			unavailable := time.Since(start)
+			replaced.replace()
+			waitForVersion(t, listwatch.Version(writers[0].last.Load()), moving)
 			sleep(500 * time.Millisecond)
 			heal()
 			sleep(time.Second)
@@ -113,7 +153,6 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 			t.Logf("%s: writes after %v, %d watches of etcd lost", f.name, unavailable.Round(time.Millisecond), counted.lost.Load()-lost)
 		}
 	}
-	// A store that starts now must be able to resume all watchers.
 	late := openThings(t, openDB(t, o))
 	front.CloseClientConnections()
 	front.Close()
@@ -134,10 +173,10 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	// The list may contain unacknowledged writes, which are newer.
 	last = max(last, newestOf(page))
 	rec.RecordHeal(last)
-	waitForVersion(t, last, steady, far, old)
+	waitForVersion(t, last, steady, far, moving, old)
 	// An unacknowledged write can be applied after the list. The history must contain it if a
 	// watcher has seen it.
-	last = stopWatchers(last, steady, far, old)
+	last = stopWatchers(last, steady, far, moving, old)
 	report, err := checker.Check(history.addTo(rec, last), nil)
 	if err == nil {
 		err = report.Err()
@@ -145,7 +184,7 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, w := range []*resumingWatcher{steady, far, old} {
+	for _, w := range []*resumingWatcher{steady, far, moving, old} {
 		if _, expired := w.position(); expired > 0 {
 			t.Errorf("the version of watcher %s expired %d times, want 0 without a compaction", w.name, expired)
 		}
