@@ -44,6 +44,9 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 		{"get of another tenant", "GET", "/flags/a", as("eve"), "", 404, "NotFound"},
 		{"update of another tenant", "PUT", "/flags/a", as("eve"), object, 404, "NotFound"},
 		{"move to another tenant", "PUT", "/flags/a", as("ada"), `{"metadata":{"name":"a","labels":{"tenant":"eve"}}}`, 403, "Forbidden"},
+		{"patch of another tenant", "PATCH", "/flags/a", http.Header{"X-User": {"eve"}, "Content-Type": mergePatch}, `{}`, 404, "NotFound"},
+		{"patch", "PATCH", "/flags/a", http.Header{"X-User": {"ada"}, "Content-Type": mergePatch}, `{"x":2}`, 200, ""},
+		{"patch to another tenant", "PATCH", "/flags/a", http.Header{"X-User": {"ada"}, "Content-Type": mergePatch}, `{"metadata":{"labels":null}}`, 403, "Forbidden"},
 		{"delete of another tenant", "DELETE", "/flags/a", as("eve"), "", 404, "NotFound"},
 		{"delete", "DELETE", "/flags/a", as("ada"), "", 200, ""},
 	} {

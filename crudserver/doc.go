@@ -12,6 +12,7 @@
 //	POST   /flags             create
 //	GET    /flags/dark-mode   get, or watch this object with ?watch=1
 //	PUT    /flags/dark-mode   update
+//	PATCH  /flags/dark-mode   change members, by a merge patch (rfc7396)
 //	DELETE /flags/dark-mode   delete
 //
 // In a collection with namespaces, an object is at /flags/NAMESPACE/NAME, and /flags/NAMESPACE
@@ -21,7 +22,7 @@
 // object in If-Match, fails if another writer was faster. [store.Collection] has all rules for
 // objects. client.Remote is a client for these verbs, and package typed adds Go values.
 //
-// For the paths of Kubernetes, patches, kubectl and client-go, use package kubeapi.
+// For the paths and all patches of Kubernetes, kubectl and client-go, use package kubeapi.
 //
 // # Source files
 //

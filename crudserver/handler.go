@@ -31,9 +31,9 @@ type Handler struct {
 	Server *watchserver.Server
 	// Authorize returns an error if the user may not make a request. The error is sent with status
 	// 403 unless it has another code. verb is one of Kubernetes' verbs get, list, watch, create,
-	// update and delete. key holds the namespace and the name in the path, which may be empty.
-	// [watchserver.Server.Recheck] calls Authorize again for each open watch. If nil, every user
-	// may make all requests.
+	// update, patch and delete. key holds the namespace and the name in the path, which may be
+	// empty. [watchserver.Server.Recheck] calls Authorize again for each open watch. If nil, every
+	// user may make all requests.
 	Authorize func(ctx context.Context, user watchserver.User, verb string, key listwatch.Key) error
 	// Scope returns the part of Collection that exists for the user, such as the objects of the
 	// user's tenant. Reads and writes obey it; see [store.Collection.Within]. An error is handled
@@ -84,7 +84,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		if c.key.Name == "" {
 			return apihttp.MethodNotAllowed(r, "GET, HEAD, POST")
 		}
-		return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, DELETE")
+		return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, PATCH, DELETE")
 	}
 	key := c.key
 	scope, err := h.rights(r.Context(), watchserver.UserOf(r.Context()), verb, key)
@@ -122,6 +122,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		return c.create(w, r)
 	case "update":
 		return c.update(w, r)
+	case "patch":
+		return c.patch(w, r)
 	}
 	return c.delete(w, r)
 }
@@ -140,6 +142,8 @@ func (c call) verbOf(r *http.Request) string {
 		return "create"
 	case r.Method == http.MethodPut && c.key.Name != "":
 		return "update"
+	case r.Method == http.MethodPatch && c.key.Name != "":
+		return "patch"
 	case r.Method == http.MethodDelete && c.key.Name != "":
 		return "delete"
 	}

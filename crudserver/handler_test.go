@@ -77,6 +77,8 @@ func TestVerbs(t *testing.T) {
 	request{"get a deleted object", "GET", "/flags/a", nil, "", 404, "NotFound"}.do(t, h)
 }
 
+var mergePatch = []string{string(listwatch.MergePatch)}
+
 func TestInvalidRequestsAreRefused(t *testing.T) {
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), MaxBodyBytes: 1000}
 	request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"}}`, 201, ""}.do(t, h)
@@ -89,7 +91,13 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		{"create at an object", "POST", "/flags/a", nil, object, 405, "MethodNotAllowed"},
 		{"delete of everything", "DELETE", "/flags", nil, "", 405, "MethodNotAllowed"},
 		{"delete of everything with a slash", "DELETE", "/flags/", nil, "", 405, "MethodNotAllowed"},
-		{"patch", "PATCH", "/flags/a", nil, `{}`, 405, "MethodNotAllowed"},
+		{"patch of everything", "PATCH", "/flags", nil, `{}`, 405, "MethodNotAllowed"},
+		{"JSON patch", "PATCH", "/flags/a", http.Header{"Content-Type": {"application/json-patch+json"}}, `[]`, 415, "UnsupportedMediaType"},
+		{"patch without a type", "PATCH", "/flags/a", nil, `{}`, 415, "UnsupportedMediaType"},
+		{"patch of an old version", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch, "If-Match": {`"1"`}}, `{}`, 412, "Conflict"},
+		{"contradicting versions of a patch", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch, "If-Match": {`"1"`}}, `{"metadata":{"resourceVersion":"2"}}`, 400, "BadRequest"},
+		{"patch of the name", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch}, `{"metadata":{"name":"b"}}`, 400, "BadRequest"},
+		{"patch that makes the object large", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch}, `{"x":"` + strings.Repeat("x", 980) + `"}`, 413, "RequestEntityTooLarge"},
 		{"create what exists", "POST", "/flags", nil, object, 409, "AlreadyExists"},
 		{"invalid name", "POST", "/flags", nil, `{"metadata":{"name":"A B"}}`, 422, "Invalid"},
 		{"another name", "PUT", "/flags/a", nil, `{"metadata":{"name":"b"}}`, 400, "BadRequest"},

@@ -1,6 +1,7 @@
 package crudserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +50,27 @@ func (c call) update(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.writeObject(w, r, http.StatusOK, o)
 	c.Changed(r, changed("update", to != c.visible, o, started))
+	return nil
+}
+
+// patch handles a PATCH of an object with a merge patch (rfc7396).
+func (c call) patch(w http.ResponseWriter, r *http.Request) error {
+	started := time.Now()
+	to, data, err := c.readWrite(w, r)
+	if err != nil {
+		return err
+	}
+	version, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	p := listwatch.Patch{Type: listwatch.MergePatch, Data: data}
+	o, err := to.PatchIf(r.Context(), c.key, listwatch.Preconditions{Version: version}, p, c.bodyBytes())
+	if err != nil {
+		return asPreconditionFailed(err, version)
+	}
+	c.writeObject(w, r, http.StatusOK, o)
+	c.Changed(r, changed("patch", to != c.visible, o, started))
 	return nil
 }
 
@@ -109,17 +131,29 @@ func (c call) readWrite(
 	if to, err = c.visible.WithDryRun(query["dryRun"]); err != nil {
 		return nil, nil, err
 	}
-	limit := c.MaxBodyBytes
-	if limit == 0 {
-		limit = DefaultMaxBodyBytes
-	}
-	if body, err = c.ReadBody(w, r, limit); err != nil {
+	if body, err = c.ReadBody(w, r, c.bodyBytes()); err != nil {
 		return nil, nil, err
 	}
-	if len(body) > 0 {
-		err = checkContentType(r.Header.Get("Content-Type"))
+	switch contentType := r.Header.Get("Content-Type"); {
+	case r.Method == http.MethodPatch:
+		err = checkPatchType(contentType)
+	case len(body) > 0:
+		err = checkContentType(contentType)
 	}
 	return to, body, err
+}
+
+// bodyBytes returns the limit of request bodies and patched objects. A negative value means no
+// limit.
+func (h *Handler) bodyBytes() int64 { return cmp.Or(h.MaxBodyBytes, DefaultMaxBodyBytes) }
+
+// checkPatchType accepts a merge patch.
+func checkPatchType(contentType string) error {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err == nil && mediaType == string(listwatch.MergePatch) {
+		return nil
+	}
+	return unsupportedMediaType(contentType, string(listwatch.MergePatch))
 }
 
 // checkContentType accepts JSON, and bodies without a meaningful type: no type, or the type that
@@ -131,9 +165,13 @@ func checkContentType(contentType string) error {
 		err == nil && (mediaType == "application/json" || mediaType == "application/x-www-form-urlencoded") {
 		return nil
 	}
+	return unsupportedMediaType(contentType, "application/json")
+}
+
+func unsupportedMediaType(contentType, want string) error {
 	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
-		Message: fmt.Sprintf("Content-Type %q: must be application/json", contentType),
+		Message: fmt.Sprintf("Content-Type %q: must be %s", contentType, want),
 	}
 }
 

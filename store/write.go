@@ -126,21 +126,30 @@ func (c *Collection) ReplaceIf(
 		return nil, err
 	}
 	own, err := parsed.preconditions()
-	switch {
-	case err != nil:
-		return nil, err
-	case p.UID != "" && own.UID != "" && p.UID != own.UID,
-		p.Version != 0 && own.Version != 0 && p.Version != own.Version:
-		return nil, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)",
-			p.UID, p.Version, own.UID, own.Version)
+	if err == nil {
+		p, err = bothPreconditions(p, own)
 	}
-	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
+	if err != nil {
+		return nil, err
+	}
 	return c.update(ctx, key, p, func(*listwatch.Object) (s *submission, err error) {
 		if s, parsed = parsed, nil; s == nil { // a retry
 			s, err = c.parse(ctx, data, key)
 		}
 		return s, err
 	})
+}
+
+// bothPreconditions returns preconditions that hold if p and own hold. own is in the body of the
+// request.
+func bothPreconditions(p, own listwatch.Preconditions) (listwatch.Preconditions, error) {
+	if p.UID != "" && own.UID != "" && p.UID != own.UID || p.Version != 0 && own.Version != 0 &&
+		p.Version != own.Version {
+		return p, badRequest("the preconditions (uid %q, version %d) contradict the object (uid %q, version %d)",
+			p.UID, p.Version, own.UID, own.Version)
+	}
+	p.UID, p.Version = cmp.Or(p.UID, own.UID), cmp.Or(p.Version, own.Version)
+	return p, nil
 }
 
 // Delete removes the object at key and returns its last state, at the version of the delete.

@@ -47,6 +47,7 @@ func Run(t *testing.T, maps listwatch.Store, apiVersion, namespace string) {
 	t.Run("ConcurrentUpdatesLoseNothing", f((*fixture).concurrentUpdates))
 	t.Run("UpdateKeepsUnknownMembers", f((*fixture).unknownMembers))
 	t.Run("UpdateWritesOnlyChanges", f((*fixture).unchanged))
+	t.Run("MergePatchChangesMembers", f((*fixture).patch))
 	t.Run("DeleteChecksTheVersion", f((*fixture).delete))
 }
 
@@ -205,6 +206,26 @@ func (f *fixture) unchanged() {
 	if err != nil || tries != 2 || got.Data["a"] != "11" {
 		f.Errorf("got %v after %d tries, error %v, want 11 after 2", got.Data, tries, err)
 	}
+}
+
+func (f *fixture) patch() {
+	m := f.mustCreate(map[string]string{"a": "1", "b": "2"})
+	merge := func(key listwatch.Key, data string) (ConfigMap, error) {
+		return f.maps.Patch(f.Context(), key, listwatch.Patch{Type: listwatch.MergePatch, Data: []byte(data)})
+	}
+	patched, err := merge(m.Key(), `{"data": {"a": "3", "b": null, "c": "4"}}`)
+	if err != nil || len(patched.Data) != 2 || patched.Data["a"] != "3" || patched.Data["c"] != "4" ||
+		patched.UID != m.UID {
+		f.Errorf("got %+v, error %v, want a and c changed, and b removed", patched, err)
+	}
+	_, err = merge(m.Key(), `{"metadata":{"resourceVersion":"`+m.ResourceVersion+`"},"data":{"a":"5"}}`)
+	f.wantFailure("patch of an old version", err, listwatch.Conflict, 409)
+	_, err = merge(listwatch.Key{Namespace: f.namespace, Name: "missing"}, `{}`)
+	f.wantFailure("patch of a missing object", err, listwatch.NotFound, 404)
+	_, err = merge(m.Key(), `[]`)
+	f.wantFailure("a patch that is no object", err, listwatch.Invalid, 400)
+	_, err = f.maps.Patch(f.Context(), m.Key(), listwatch.Patch{Type: "text/plain", Data: []byte("{}")})
+	f.wantFailure("a patch of another type", err, listwatch.Unsupported, 415)
 }
 
 func (f *fixture) delete() {

@@ -65,8 +65,8 @@ func FuzzEqual(f *testing.F) {
 			return
 		}
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		if !Equal(a, join(members)) {
-			t.Errorf("%s: not equal to %s", a, join(members))
+		if !Equal(a, Join(members)) {
+			t.Errorf("%s: not equal to %s", a, Join(members))
 		}
 	})
 }

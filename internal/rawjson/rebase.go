@@ -57,7 +57,7 @@ func Rebase(doc, before, after []byte) ([]byte, error) {
 			kept = append(kept, m)
 		}
 	}
-	return join(kept), nil
+	return Join(kept), nil
 }
 
 // values returns the values of members by name.
@@ -69,8 +69,8 @@ func values(members []Member) map[string][]byte {
 	return m
 }
 
-// join returns the object with the given members.
-func join(members []Member) []byte {
+// Join returns the object with the given members.
+func Join(members []Member) []byte {
 	out := []byte{'{'}
 	for i, m := range members {
 		if i > 0 {

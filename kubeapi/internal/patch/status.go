@@ -31,9 +31,5 @@ func WithStatus(old, next []byte) ([]byte, error) {
 	default:
 		members = append(members, rawjson.Member{Name: "status", Key: []byte(`"status"`), Value: status})
 	}
-	m := NewObjectWriter(len(old) + len(status))
-	for _, member := range members {
-		m.Member(member.Key, member.Value)
-	}
-	return m.Bytes(), nil
+	return rawjson.Join(members), nil
 }
