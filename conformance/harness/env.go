@@ -51,7 +51,7 @@ func (e *Env) WithNewCollection() *Env {
 func (e *Env) RouteTo(s *Instance) *Route {
 	e.Helper()
 	e.Timeline.hide(s.Header)
-	s.Network = e.Timeline.recordConns(s.Network)
+	s.Network = e.Timeline.recordConns(s.Network, s.UsesTLS())
 	return &Route{s, e.NewClient(s, e.Variant)}
 }
 

@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,6 +26,8 @@ type timeline struct {
 	noted   int                          // number of lines so far; only the latest are kept
 	conns   int
 	secrets []string // values that must not be printed
+
+	keys keyLog // of the connections that use TLS
 }
 
 // A timelineEntry is a line of a timeline. The text is built only when the timeline is printed,
@@ -45,7 +48,9 @@ const (
 )
 
 // NewTimeline returns an empty timeline that starts now.
-func NewTimeline() *timeline { return &timeline{began: time.Now()} }
+func NewTimeline() *timeline {
+	return &timeline{began: time.Now(), keys: keyLog{secrets: map[string][]byte{}}}
+}
 
 // notef adds a line. It formats the arguments immediately, because they may change later.
 func (t *timeline) notef(format string, args ...any) {
@@ -95,8 +100,15 @@ func (t *timeline) redact(p []byte) []byte {
 	return p
 }
 
-// recordConns returns n with connections that record their bytes in the timeline.
-func (t *timeline) recordConns(n transport.Network) transport.Network {
+// recordConns returns n with connections that record their bytes in the timeline. If they use TLS,
+// the timeline shows the bytes in the clear.
+func (t *timeline) recordConns(n transport.Network, usesTLS bool) transport.Network {
+	if usesTLS {
+		if n.TLS = n.TLS.Clone(); n.TLS == nil {
+			n.TLS = new(tls.Config)
+		}
+		n.TLS.KeyLogWriter = &t.keys
+	}
 	dial := n.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -111,7 +123,11 @@ func (t *timeline) recordConns(n transport.Network) transport.Network {
 		t.conns++
 		number := t.conns
 		t.mu.Unlock()
-		return &recordedConn{c, t, number}, nil
+		r := &recordedConn{Conn: c, log: t, number: number}
+		if usesTLS {
+			r.tls = newTLSView(&t.keys)
+		}
+		return r, nil
 	}
 	return n
 }
@@ -121,6 +137,7 @@ type recordedConn struct {
 	net.Conn
 	log    *timeline
 	number int
+	tls    *tlsView // nil if the connection does not use TLS
 }
 
 // NetConn returns the wrapped connection, like the method of tls.Conn.
@@ -148,19 +165,23 @@ func (r *recordedConn) Close() error {
 	return r.Conn.Close()
 }
 
-// record adds a line for the bytes of p and a line for err, if any. It copies the bytes that the
-// line shows, so that they are formatted only if the timeline is printed: formatting them takes
-// longer than a read.
+// recordBytes adds a line for the bytes of p. It copies the bytes that the line shows, so that they
+// are formatted only if the timeline is printed: formatting them takes longer than a read.
+func (r *recordedConn) recordBytes(direction string, p []byte) {
+	shown, more := r.log.redact(p), ""
+	if len(shown) > timelineBytes {
+		shown, more = shown[:timelineBytes], "..."
+	}
+	text, n := string(shown), len(p)
+	r.log.note(func() string {
+		return fmt.Sprintf("conn %d %s %d bytes %q%s", r.number, direction, n, text, more)
+	})
+}
+
+// record adds a line for the bytes of p and a line for err, if any.
 func (r *recordedConn) record(direction string, p []byte, err error) {
-	if n := len(p); n > 0 {
-		shown, more := r.log.redact(p), ""
-		if len(shown) > timelineBytes {
-			shown, more = shown[:timelineBytes], "..."
-		}
-		text := string(shown)
-		r.log.note(func() string {
-			return fmt.Sprintf("conn %d %s %d bytes %q%s", r.number, direction, n, text, more)
-		})
+	if len(p) > 0 && (r.tls == nil || !r.tls.add(direction, p, r.recordBytes)) {
+		r.recordBytes(direction, p)
 	}
 	if err != nil {
 		r.log.notef("conn %d %s %v", r.number, direction, err)

@@ -66,6 +66,39 @@ func TestOutcomeExplainsAFailure(t *testing.T) {
 	}
 }
 
+// A timeline over TLS shows what the ends have sent, not the records of TLS.
+func TestTimelineOverTLSIsReadable(t *testing.T) {
+	target := reference.New("listwatch", reference.Interceptors{})
+	target.Variants = []string{"h1", "h2"}
+	c := harness.Case{
+		ID: "test/case", Subject: harness.Server, Transports: "h1 h2", Rule: "x", Setup: harness.Setup{TLS: true},
+		Run: func(e *harness.Env) {
+			start := e.Put("a")
+			s := e.Dial(harness.From(start))
+			e.PutJSON("b", `{"text":"`+strings.Repeat("x", 40_000)+`"}`) // several records
+			e.Put("last")
+			s.Want("ADDED b", "ADDED last")
+			e.ListRaw("limit=1").WantStatus(200)
+			e.Error("on purpose")
+		},
+	}
+	runner.Execute(t.Context(), c, target, func(string) bool { return true }, func(o runner.Outcome) {
+		timeline := strings.Join(o.Timeline, "\n")
+		wanted := []string{`{\"type\":\"ADDED\"`, "GET /things?watch=1&", "GET /things?limit=1 ", "200 OK"}
+		if o.Variant == "h2" {
+			wanted = wanted[:1] // the headers are compressed
+		}
+		for _, part := range wanted {
+			if !strings.Contains(timeline, part) {
+				t.Errorf("%s: the timeline has no %q:\n%s", o.Name(), part, timeline)
+			}
+		}
+		if strings.Contains(timeline, `"\x17\x03\x03`) {
+			t.Errorf("%s: the timeline shows records of TLS:\n%s", o.Name(), timeline)
+		}
+	})
+}
+
 func TestTargetSeedDeterminesRandomNumbers(t *testing.T) {
 	target := reference.New("listwatch", reference.Interceptors{})
 	target.Variants, target.Seed = []string{"h1"}, 17

@@ -131,7 +131,10 @@ func serveTLS(e *harness.Env, h http.Handler, configure func(*tls.Config)) *harn
 	e.Use(harness.InProcess)
 	s := e.Setup
 	s.TLS = true
-	return e.RouteTo(harness.StartServer(e.T, s, h, configure))
+	return e.RouteTo(harness.StartServer(e.T, s, h, func(c *tls.Config) {
+		c.KeyLogWriter = e.KeyLog()
+		configure(c)
+	}))
 }
 
 func mutualTLS(e *harness.Env) {
