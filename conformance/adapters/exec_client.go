@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -46,9 +47,11 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 		return nil, untestable(fmt.Sprintf("client of command %q", command),
 			invalidf(`"can" must contain at least one of h1, h2 and ws`))
 	}
-	if !slices.Contains(hello.Can, "resume") {
-		p.Target.Notes = append(p.Target.Notes,
-			"the client does not resume watches, so cases about resuming are skipped")
+	missing := slices.DeleteFunc([]string{"resume", "initial", "idle", "refresh", "tls"},
+		func(ability string) bool { return slices.Contains(hello.Can, ability) })
+	if len(missing) > 0 {
+		p.Target.Notes = append(p.Target.Notes, "the client has not announced "+strings.Join(missing, ", ")+
+			", so cases that need it are skipped; see docs/conformance-hook.md")
 	}
 	return p, nil
 }
