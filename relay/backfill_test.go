@@ -163,3 +163,24 @@ func TestNewestReadsSeeWritesAfterRollback(t *testing.T) {
 		}
 	})
 }
+
+func TestHealthShowsTheProgressOfAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		for i := range 20 {
+			o.put(fmt.Sprint("thing-", i), "red")
+		}
+		r := openRelay(t, slowSource{o, time.Second}, relay.Options{BackfillVersions: -1})
+		for seconds := range 10 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if h := r.Health(); h.Ready || h.Objects != seconds+1 {
+				t.Errorf("after %d s: ready %v, %d objects received", seconds+1, h.Ready, h.Objects)
+			}
+		}
+		time.Sleep(15 * time.Second)
+		if h := r.Health(); !h.Ready || h.Objects != 20 {
+			t.Errorf("after 25 s: ready %v, %d objects", h.Ready, h.Objects)
+		}
+	})
+}

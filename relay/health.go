@@ -34,7 +34,8 @@ type Health struct {
 	// Err is the last error of a watch of the upstream or of a request to it. It is nil if
 	// the upstream has sent anything since then.
 	Err error
-	// Objects is the number of objects, and Watchers the number of open watches.
+	// Objects is the number of objects, and Watchers the number of open watches. Until Ready is
+	// true, Objects is the number of objects and events received for the first state.
 	Objects, Watchers int
 	// HistoryBytes is the memory of the history, without the current objects.
 	HistoryBytes int64
@@ -61,6 +62,9 @@ func (m *monitor) describe(h *Health) {
 	defer m.mu.Unlock()
 	m.settle()
 	h.UpstreamVersion, h.LastHeard, h.Err = max(m.last.version, h.Version), m.lastHeard, m.failure
+	if !h.Ready {
+		h.Objects = m.received
+	}
 	if !m.caughtUp.IsZero() {
 		h.Lag = time.Since(m.caughtUp)
 	}

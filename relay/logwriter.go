@@ -52,6 +52,7 @@ var _ reflector.Sink = (*logWriter)(nil)
 
 // Begin implements [reflector.Sink].
 func (l *logWriter) Begin(why string) {
+	l.relay.monitor.began()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The held changes may be incomplete, and the new state contains them.
@@ -61,7 +62,7 @@ func (l *logWriter) Begin(why string) {
 
 // Take implements [reflector.Sink]. It writes all changes of a version to the log at once.
 func (l *logWriter) Take(events []listwatch.Event) (err error) {
-	l.relay.monitor.heard()
+	l.relay.monitor.took(len(events))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for err = l.failure; err == nil && len(events) > 0; events = events[1:] {

@@ -14,6 +14,7 @@ type monitor struct {
 	// Guarded by mu.
 	lastHeard time.Time
 	failure   error
+	received  int // the events since the relay requested the newest state
 	// The relay has every write that was acknowledged before caughtUp. caughtUp is zero if not
 	// known.
 	caughtUp time.Time
@@ -35,6 +36,21 @@ func (m *monitor) heard() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failure, m.lastHeard = nil, time.Now()
+}
+
+// began records that the relay has requested a state of the upstream.
+func (m *monitor) began() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.received = 0
+}
+
+// took records that the upstream has sent n events.
+func (m *monitor) took(n int) {
+	m.heard()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.received += n
 }
 
 // failed records that a watch of the upstream or a request to it has failed.

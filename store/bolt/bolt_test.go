@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -565,5 +566,30 @@ func TestBackupOfAnOpenFileIsConsistent(t *testing.T) {
 			t.Errorf("%s: %d objects at version %d, want those of the backup, at a version above %d", file, n-1, copied.db.Version(), want)
 		}
 		copied.close()
+	}
+}
+
+func TestTraceShowsTheProgressOfALoad(t *testing.T) {
+	const objects = 2500
+	var progress []string
+	loading := func(collection string, done, total int64) {
+		progress = append(progress, fmt.Sprintf("%s: %d of %d", collection, done, total))
+	}
+	db := open(t, bolt.Options{Trace: &bolt.Trace{Loading: loading}})
+	var writers sync.WaitGroup
+	for writer := range 100 {
+		writers.Go(func() {
+			for i := range objects / 100 {
+				pod := fmt.Appendf(nil, `{"metadata":{"name":"pod-%d-%d","namespace":"default"}}`, writer, i)
+				if _, err := db.pods.Create(t.Context(), pod); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	db.reopen()
+	if want := []string{"pods: 1000 of 2500", "pods: 2000 of 2500"}; !slices.Equal(progress, want) {
+		t.Errorf("got %v, want %v", progress, want)
 	}
 }

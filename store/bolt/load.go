@@ -18,6 +18,9 @@ import (
 func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, err error) {
 	exists := false
 	l := loader{spec: s, name: s.QualifiedName(), transformer: db.options.Transformer, newest: db.published}
+	if t := db.options.Trace; t != nil {
+		l.loading = t.Loading
+	}
 	err = catchPanic(func() error {
 		return db.file.View(func(tx *bbolt.Tx) (err error) {
 			if exists, err = isDeclared(tx, s); err != nil || !exists {
@@ -40,12 +43,16 @@ type loader struct {
 	spec        store.CollectionSpec
 	name        string
 	transformer Transformer
-	newest      listwatch.Version // the version of the database
+	newest      listwatch.Version                          // the version of the database
+	loading     func(collection string, done, total int64) // may be nil
 
 	saved history.SavedLog
 	count recordCount
 	state map[listwatch.Key]*listwatch.Object
 }
+
+// loadingInterval is the number of records between two calls of Trace.Loading.
+const loadingInterval = 1000
 
 func (l *loader) read(tx *bbolt.Tx) (err error) {
 	if l.saved.Floor, err = versionOf(tx.Bucket(headerBucket).Get(floorKey(l.name))); err != nil {
@@ -56,16 +63,20 @@ func (l *loader) read(tx *bbolt.Tx) (err error) {
 	if b == nil {
 		return corruptf("%s is declared, but has no bucket for its records", l.name)
 	}
+	want, err := readCount(tx, l.name)
+	if err != nil {
+		return err
+	}
 	c := b.Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
 		if err := l.add(k, v); err != nil {
 			return corruptf("%s: the record at %x: %w", l.name, k, err)
 		}
+		if done := l.count.count; l.loading != nil && done%loadingInterval == 0 {
+			l.loading(l.name, int64(done), int64(want.count))
+		}
 	}
-	switch want, err := readCount(tx, l.name); {
-	case err != nil:
-		return err
-	case l.count != want:
+	if l.count != want {
 		return corruptf("%s has %d records instead of the %d that were written", l.name, l.count.count, want.count)
 	}
 	if err := l.readDepartures(tx); err != nil {

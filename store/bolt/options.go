@@ -37,9 +37,12 @@ type Options struct {
 	Transformer Transformer
 }
 
-// A Trace has hooks for metrics. A hook may be nil. Hooks are called by the goroutine that commits,
-// so they must return quickly.
+// A Trace has hooks for metrics and logs. A hook may be nil. Hooks are called by the goroutine that
+// commits or loads, so they must return quickly.
 type Trace struct {
+	// Loading is called while the records of a collection are read, once for every 1,000, with the
+	// number read so far and the total.
+	Loading func(collection string, done, total int64)
 	// Committed is called after each transaction, with the number of its writes, its duration and
 	// its error. A transaction syncs the file once.
 	Committed func(writes int, took time.Duration, err error)

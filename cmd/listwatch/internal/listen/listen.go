@@ -2,13 +2,11 @@ package listen
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
-	"syscall"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/internal/apihttp"
@@ -27,14 +25,31 @@ type endpointPlan struct {
 	access     endpointAccess
 }
 
-// Listen opens all endpoints. If it cannot open an endpoint, it closes those that are already open.
+// ListenEarly opens the endpoint of --metrics-addr and serves it while the server starts, so that
+// probes can distinguish a start that takes long from a server that is gone. Until Serve is called,
+// /readyz fails and says how far the start is. The caller must call Close, also after an error.
+func (o *Options) ListenEarly(l *Listeners) error {
+	if o.metricsAddr == "" {
+		return nil
+	}
+	e, err := o.open(nil, l, endpointPlan{
+		"--metrics-addr", o.metricsAddr, l.metricsHandler(), nil, endpointAccess{metrics: true},
+	})
+	if err != nil {
+		return err
+	}
+	e.early = make(chan error, 1)
+	go func() { e.early <- e.serve() }()
+	l.Endpoints = append(l.Endpoints, e)
+	return nil
+}
+
+// Listen opens all endpoints except for that of ListenEarly. If it cannot open an endpoint, it
+// closes those that are already open.
 func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 	defer func() {
 		if err != nil {
-			for _, e := range f.Endpoints {
-				e.listener.Close()
-			}
-			f.Endpoints = nil
+			f.Close()
 		}
 	}()
 	// handler serves the API. It is set last, because the CORS origins that it allows include the
@@ -46,6 +61,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		return err
 	}
 	origins := slices.Clone(o.allowedOrigins)
+	early := len(f.Endpoints)
 	for _, p := range plans {
 		e, err := o.open(a, f, p)
 		if err != nil {
@@ -56,6 +72,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 			origins = append(origins, e.url)
 		}
 	}
+	f.Endpoints = slices.Concat(f.Endpoints[early:], f.Endpoints[:early]) // the API first
 	handler = watchserver.CORS(f.admit(), origins)
 	// Write the file last: if an address is in use, the file may belong to the server that uses it.
 	return a.writeCertificate()
@@ -83,12 +100,6 @@ func (o *Options) plan(a *Auth, f *Listeners, api http.Handler) (plans []endpoin
 			selfSigned: o.tls.selfSigned, caFile: o.tls.caOut,
 		}
 		plans = append(plans, endpointPlan{"--tls-addr", o.tlsAddr, a.closeDistrusted(api), config, access})
-	}
-	if o.metricsAddr != "" {
-		plans = append(
-			plans, endpointPlan{
-				"--metrics-addr", o.metricsAddr, f.metricsHandler(), nil, endpointAccess{metrics: true},
-			})
 	}
 	if o.debugAddr != "" {
 		plans = append(
@@ -171,20 +182,4 @@ func localAddress(a net.Addr) string {
 		return a.String()
 	}
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
-}
-
-// listenError adds advice to an error of net.Listen.
-func listenError(flag, addr string, err error) error {
-	advice := "use another address"
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		advice = "another program listens there: stop it, or use another address, such as 127.0.0.1:0 for any free port"
-	case errors.Is(err, syscall.EACCES):
-		advice = "ports below 1024 require root: use a higher port"
-	}
-	cause := err
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		cause = op.Err
-	}
-	return fmt.Errorf("%s %s: %w: %s", flag, addr, cause, advice)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -92,6 +93,7 @@ type Listeners struct {
 
 	hangup          chan os.Signal // receives SIGHUP
 	shutdownTimeout time.Duration  // how long watches and requests may take to end
+	progress        progress
 }
 
 // Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
@@ -102,10 +104,11 @@ func (l *Listeners) Serve(ctx context.Context, background ...func(context.Contex
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	l.progress.ready.Store(true)
 	failed := make(chan error, len(l.Endpoints))
 	for _, e := range l.Endpoints {
 		wg.Go(func() {
-			if err := e.serve(); !errors.Is(err, http.ErrServerClosed) {
+			if err := e.wait(); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serve %s: %w", e.url, err)
 			}
 		})
@@ -157,12 +160,72 @@ func (e *Endpoint) serve() error {
 	return e.server.Serve(e.listener)
 }
 
+// Progress records that the start of the server has made progress. step says how far it is. /readyz
+// responds with it until Serve is called, and systemd waits a minute longer.
+func (l *Listeners) Progress(step string) { l.progress.record(l.Log, step) }
+
 // metricsHandler serves the metrics and, through the handler of the API, the health probes.
 func (l *Listeners) metricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", l.Metrics.Handler())
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
-		mux.Handle("GET "+path, l.Handler)
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if l.progress.ready.Load() {
+				l.Handler.ServeHTTP(w, r)
+			} else {
+				l.progress.serveHealth(w, path)
+			}
+		})
 	}
 	return mux
+}
+
+// Close closes the endpoints. It has no effect after Serve.
+func (l *Listeners) Close() {
+	for _, e := range l.Endpoints {
+		if e.early != nil {
+			_ = e.server.Close()
+		}
+		_ = e.listener.Close()
+	}
+	l.Endpoints = nil
+}
+
+// wait serves e, unless ListenEarly has begun to, and returns the error of serve.
+func (e *Endpoint) wait() error {
+	if e.early != nil {
+		return <-e.early
+	}
+	return e.serve()
+}
+
+// A progress describes how far the start of a server is, until the server is ready.
+type progress struct {
+	ready atomic.Bool
+	step  atomic.Pointer[string] // the last step; nil before the first one
+}
+
+// startTimeout is the time that systemd grants a start after each step of its progress.
+const startTimeout = "EXTEND_TIMEOUT_USEC=60000000"
+
+func (p *progress) record(log *slog.Logger, step string) {
+	if p.ready.Load() {
+		return
+	}
+	p.step.Store(&step)
+	notifySystemd(log, startTimeout+"\nSTATUS="+step)
+}
+
+// serveHealth responds to a probe of a server that is not ready.
+func (p *progress) serveHealth(w http.ResponseWriter, path string) {
+	if path != "/readyz" {
+		fmt.Fprint(w, "ok")
+		return
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+	fmt.Fprint(w, "the server is starting")
+	if step := p.step.Load(); step != nil {
+		fmt.Fprint(w, ": ", *step)
+	}
+	fmt.Fprintln(w)
 }

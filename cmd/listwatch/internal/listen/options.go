@@ -67,6 +67,7 @@ type Endpoint struct {
 	listener net.Listener
 	server   *http.Server
 	access   endpointAccess
+	early    chan error // receives the result of serve if ListenEarly has opened the endpoint
 }
 
 // An endpointAccess describes how clients can access an endpoint.

@@ -1,10 +1,13 @@
 package listen
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -56,4 +59,20 @@ func notifySystemd(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("cannot notify systemd", "error", err)
 	}
+}
+
+// listenError adds advice to an error of net.Listen.
+func listenError(flag, addr string, err error) error {
+	advice := "use another address"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		advice = "another program listens there: stop it, or use another address, such as 127.0.0.1:0 for any free port"
+	case errors.Is(err, syscall.EACCES):
+		advice = "ports below 1024 require root: use a higher port"
+	}
+	cause := err
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		cause = op.Err
+	}
+	return fmt.Errorf("%s %s: %w: %s", flag, addr, cause, advice)
 }

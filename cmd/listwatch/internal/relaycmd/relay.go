@@ -75,7 +75,11 @@ change, and on SIGHUP.`,
 func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}, options: o}
 	s.HandleSignals()
+	defer s.Close()
 	defer s.close()
+	if err := o.ListenEarly(&s.Listeners); err != nil {
+		return err
+	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}

@@ -15,9 +15,11 @@ func (s *relayServer) ready() error {
 	for _, r := range s.relays {
 		switch status := r.Health(); {
 		case !status.Ready && status.Err != nil:
-			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet: %w", r.name, status.Err))
+			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet, after %d objects and events: %w",
+				r.name, status.Objects, status.Err))
 		case !status.Ready:
-			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet", r.name))
+			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet, after %d objects and events",
+				r.name, status.Objects))
 		case s.options.maxBehind > 0 && status.Lag < 0:
 			why = append(why, fmt.Errorf("%s: the lag behind the upstream is unknown", r.name))
 		case s.options.maxBehind > 0 && status.Lag > s.options.maxBehind:
@@ -58,7 +60,8 @@ func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
 	for _, relayed := range s.relays {
 		s := relayed.Health()
 		shown := relayStatus{
-			Name: relayed.name, Ready: s.Ready, Following: s.Following, Version: s.Version.String(),
+			Name: relayed.name, Ready: s.Ready, Following: s.Following,
+			Version:  s.Version.String(),
 			Upstream: s.UpstreamVersion.String(), Epoch: s.Epoch,
 			Objects: s.Objects, Watchers: s.Watchers, HistoryBytes: s.HistoryBytes, Floor: s.Floor.String(),
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -84,7 +85,7 @@ func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Du
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable,
 		Username: o.username, HistoryRevisions: o.history,
-		History: listwatch.Retention{Age: age, Bytes: bytes}, Trace: etcdTrace(f.Log, f.Metrics),
+		History: listwatch.Retention{Age: age, Bytes: bytes}, Trace: etcdTrace(f.Log, f.Metrics, f.Progress),
 	}
 	if o.layout == "kubernetes" {
 		options.Layout = etcd.KubernetesLayout
@@ -142,15 +143,18 @@ func (o *etcdOptions) password(files *reload.Files) (func() string, error) {
 // loadLogInterval is the number of loaded objects between two log lines.
 const loadLogInterval = 20_000
 
-func etcdTrace(log *slog.Logger, m *metrics.Metrics) *etcd.Trace {
+// etcdTrace returns the hooks of the store. progress is called while collections are loaded.
+func etcdTrace(log *slog.Logger, m *metrics.Metrics, progress func(step string)) *etcd.Trace {
 	return &etcd.Trace{
 		Committed: func(_ string, took time.Duration, err error) { m.Committed(1, took, err) },
 		Loading: func(collection string, done, total int64) {
+			progress(fmt.Sprintf("%s: %d of %d objects read from etcd", collection, done, total))
 			if done%loadLogInterval == 0 && done < total {
 				log.Info("loading", "collection", collection, "objects", done, "of", total)
 			}
 		},
 		Replaying: func(collection string, revision, newest int64) {
+			progress(fmt.Sprintf("%s: history received up to revision %d of %d", collection, revision, newest))
 			log.Info("receiving the history", "collection", collection, "revision", revision, "of", newest)
 		},
 		Loaded: func(collection string, objects int, floor, version int64, took time.Duration) {

@@ -22,7 +22,11 @@ import (
 func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
 	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}}
 	s.HandleSignals()
-	var err error
+	defer s.Close()
+	err := o.ListenEarly(&s.Listeners)
+	if err != nil {
+		return err
+	}
 	if s.db, err = o.store.open(ctx, &s.Listeners); err != nil {
 		return startError(ctx, err)
 	}

@@ -3,6 +3,7 @@ package servecmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -73,10 +74,15 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 		}, nil
 	}
 	commits := failureLog{log: f.Log.With("file", o.data), message: "a write to the data file failed"}
-	trace := &bolt.Trace{Committed: func(writes int, took time.Duration, err error) {
-		f.Metrics.Committed(writes, took, err)
-		commits.report(err)
-	}}
+	trace := &bolt.Trace{
+		Loading: func(collection string, done, total int64) {
+			f.Progress(fmt.Sprintf("%s: %d of %d records read from the data file", collection, done, total))
+		},
+		Committed: func(writes int, took time.Duration, err error) {
+			f.Metrics.Committed(writes, took, err)
+			commits.report(err)
+		},
+	}
 	db, err := bolt.Open(
 		o.data, bolt.Options{
 			History:            listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
