@@ -108,13 +108,16 @@ type Request struct {
 	// means that the watch may contain bookmarks.
 	InitialEvents bool `json:"initialEvents,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
+	// Since is not zero if the watch accepts, as initial events, the difference to the state at that
+	// version, which the watcher has.
+	Since listwatch.Version `json:"since,omitempty"`
 }
 
 // RequestOf returns the request of a watch with query q.
 func RequestOf(q listwatch.Query) Request {
 	a := Request{
 		Selection: SelectionOf(q), AnyVersion: q.Start == listwatch.StartAny, Exact: q.Match == listwatch.MatchExact,
-		InitialEvents: q.SendsInitialEvents(), Bookmarks: q.Bookmarks,
+		InitialEvents: q.SendsInitialEvents(), Bookmarks: q.Bookmarks, Since: q.Since.Version,
 	}
 	if q.Start == listwatch.StartAt {
 		a.Version = q.Version
@@ -152,6 +155,8 @@ type ReceivedEvent struct {
 	Initial     bool          `json:"initial,omitempty"`
 	Fingerprint Fingerprint   `json:"fingerprint,omitempty"`
 	ReceivedAt  time.Duration `json:"received,omitempty"`
+	// Since is not zero if SYNCED ends a difference to the state at that version.
+	Since listwatch.Version `json:"since,omitempty"`
 }
 
 // A Connection is one network connection of a session.

@@ -287,6 +287,29 @@ var stateMutations = []mutation{
 		p.event().Version, p.event().Fingerprint = w.Version, w.After.Fingerprint
 		return true
 	})},
+	{"a difference without a deletion", SnapshotExact, onEvent(func(p eventRef) bool {
+		return isGone(p) && simSelectionOf(p.session).selection == Selection{}
+	}, func(m *mutator, p eventRef) bool {
+		// The client must have had the object.
+		created := pickFrom(m, m.history.Writes, func(w *Write) bool {
+			return w.Key == p.event().Key && w.Version > p.session.Request.Since && w.Before == nil
+		})
+		if created == nil {
+			p.remove()
+		}
+		return created == nil
+	})},
+	{"a difference that is taken for a state", SnapshotExact, editEvent(func(p eventRef) bool {
+		return p.event().Type == Synced && p.event().Since != 0 && p.index > 0 && isGone(eventRef{p.session, p.index - 1})
+	}, func(p eventRef) { p.event().Since = 0 })},
+	{"the difference to another state", SnapshotExact, editEvent(func(p eventRef) bool {
+		return p.event().Type == Synced && p.event().Since != 0
+	}, func(p eventRef) { p.event().Since++ })},
+	{"a foreign key in a difference", NoPhantom, editEvent(isGone, func(p eventRef) {
+		foreign := *p.event()
+		foreign.Key.Name += "x"
+		p.insert(foreign)
+	})},
 	{"deleted object in the snapshot", SnapshotExact, onEvent(func(p eventRef) bool { return p.event().Type == Synced },
 		func(m *mutator, p eventRef) bool {
 			w := m.deletedWrite(simSelectionOf(p.session), p.event().Version)
@@ -325,12 +348,12 @@ var stateMutations = []mutation{
 			Sessions: []*Session{
 				{
 					Watcher: "w", Request: Request{Version: 1}, Opened: 3,
-					Events: []ReceivedEvent{{Added, Key{Name: "b"}, 2, false, 7, 4}}, End: End{At: 5, Error: "cut"},
+					Events: []ReceivedEvent{{Added, Key{Name: "b"}, 2, false, 7, 4, 0}}, End: End{At: 5, Error: "cut"},
 				},
 				{Watcher: "w", Request: Request{
 					InitialEvents: true, Bookmarks: true,
 				}, Opened: 6, Events: []ReceivedEvent{
-					{Added, Key{Name: "a"}, 1, true, 7, 7}, {Synced, Key{}, 1, false, 0, 8},
+					{Added, Key{Name: "a"}, 1, true, 7, 7, 0}, {Synced, Key{}, 1, false, 0, 8, 0},
 				}},
 			},
 		}

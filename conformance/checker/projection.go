@@ -53,6 +53,33 @@ func (p *projection) versionAt(n int) listwatch.Version {
 	return p.writes.all[p.events[n].write].Version
 }
 
+// stateAt returns the versions of the objects at version v.
+func (p *projection) stateAt(v listwatch.Version) map[Key]listwatch.Version {
+	state := make(map[Key]listwatch.Version)
+	for _, e := range p.events[:p.firstAfter(v)] {
+		w := &p.writes.all[e.write]
+		if delete(state, w.Key); e.eventType != Deleted {
+			state[w.Key] = w.Version
+		}
+	}
+	return state
+}
+
+// hadSince reports whether the selection has contained the object at version v or later.
+func (p *projection) hadSince(key Key, v listwatch.Version) bool {
+	had := false
+	for n, e := range p.events {
+		if p.writes.all[e.write].Key != key {
+			continue
+		}
+		if p.versionAt(n) > v {
+			return true // it entered, changed in or left the selection
+		}
+		had = e.eventType != Deleted
+	}
+	return had
+}
+
 // firstAfter returns the position of the first event that is newer than v.
 func (p *projection) firstAfter(v listwatch.Version) int {
 	return sort.Search(len(p.events), func(i int) bool { return p.versionAt(i) > v })

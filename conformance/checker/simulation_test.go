@@ -64,6 +64,8 @@ type simClient struct {
 	session          *Session
 	deliveredVersion listwatch.Version // everything up to this version was delivered
 	pendingInitial   []ReceivedEvent   // initial events that are not yet delivered
+	had              listwatch.Version // the version of the state that the client had before its watch expired
+	isDifference     bool              // the initial events are a difference
 	open             bool
 }
 
@@ -229,6 +231,25 @@ func (s *simulation) initialEvents(v simSelection) []ReceivedEvent {
 	return events
 }
 
+// difference returns the difference to the state of v at the given version.
+func (s *simulation) difference(v simSelection, since listwatch.Version) (events []ReceivedEvent) {
+	for _, f := range s.initialEvents(v) {
+		if f.Version > since {
+			events = append(events, f)
+		}
+	}
+	gone := map[Key]bool{}
+	for _, w := range s.log {
+		now := s.objects[w.key]
+		if w.version > since && w.before != nil && v.selects(w.key, w.before) && (now == nil || !v.selects(w.key, now)) &&
+			!gone[w.key] {
+			gone[w.key] = true
+			events = append(events, ReceivedEvent{Type: Deleted, Key: w.key, Version: w.version, Initial: true})
+		}
+	}
+	return events
+}
+
 func items(events []ReceivedEvent) []Item {
 	var items []Item
 	for _, f := range events {
@@ -322,11 +343,17 @@ func (s *simulation) open(c *simClient) {
 		request.AnyVersion = s.rand.IntN(2) == 0
 		c.deliveredVersion = s.version
 	default:
-		request.InitialEvents = true
+		request.InitialEvents, c.isDifference = true, false
 		request.AnyVersion = n == 2
 		c.pendingInitial = s.initialEvents(c.selection)
 		if n == 3 {
 			request.Version = s.version
+		}
+		if c.had != 0 && c.bookmarks && n > 3 {
+			request.Since = c.had
+			if n > 4 { // otherwise the server does not know the difference
+				c.isDifference, c.pendingInitial = true, s.difference(c.selection, c.had)
+			}
 		}
 		c.deliveredVersion = s.version
 		if len(c.pendingInitial) == 0 {
@@ -352,7 +379,11 @@ func (s *simulation) reconnect(c *simClient) {
 // endInitialEvents sends the bookmark that ends the initial events.
 func (s *simulation) endInitialEvents(c *simClient) {
 	if c.bookmarks {
-		s.deliver(c, ReceivedEvent{Type: Synced, Version: c.deliveredVersion})
+		synced := ReceivedEvent{Type: Synced, Version: c.deliveredVersion}
+		if c.isDifference {
+			synced.Since = c.session.Request.Since
+		}
+		s.deliver(c, synced)
 	}
 }
 
@@ -406,6 +437,9 @@ func (s *simulation) cutConnection(c *simClient) {
 // expire ends a session with Expired.
 func (s *simulation) expire(c *simClient) {
 	c.session.End = End{At: s.now, Expired: true, Remote: true, Error: "expired"}
+	if c.had = 0; len(c.pendingInitial) == 0 {
+		c.had = c.deliveredVersion
+	}
 	c.open, c.deliveredVersion, c.pendingInitial = false, 0, nil
 }
 

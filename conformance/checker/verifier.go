@@ -30,7 +30,7 @@ type sessionState struct {
 	sessionNumber  int
 	next           int // the next expected position
 	phase          phase
-	initialItems   []Item            // the initial events so far
+	initial        initialState      // the initial events so far
 	lastChange     listwatch.Version // version of the last change
 	lastBookmark   listwatch.Version // version of the last bookmark
 	atStart        bool              // no change or bookmark was received yet
@@ -40,6 +40,12 @@ type sessionState struct {
 	firstPosition int
 	seenBefore    listwatch.Version // newestSeen at the start of the session
 	eventIndex    int               // index of the current event
+}
+
+// An initialState holds the objects, and the deleted keys, of the initial events.
+type initialState struct {
+	items []Item
+	gone  []Key
 }
 
 // A phase is the phase of a session.
@@ -81,7 +87,7 @@ func (v *verifier) run(numbers []int) {
 
 func (v *verifier) beginSession(number int) {
 	v.sessionNumber, v.session = number, v.check.history.Sessions[number]
-	v.phase, v.initialItems, v.lastChange, v.lastBookmark, v.initialVersion, v.atStart = opening, nil, 0, 0, 0, true
+	v.phase, v.initial, v.lastChange, v.lastBookmark, v.initialVersion, v.atStart = opening, initialState{}, 0, 0, 0, true
 	v.seenBefore, v.firstPosition = v.newestSeen, 0
 }
 

@@ -14,6 +14,10 @@ func (v *verifier) verifyInitial(e *ReceivedEvent) {
 		return
 	}
 	v.check.summary.Events++
+	if e.Type == Deleted && v.session.Request.Since != 0 {
+		v.verifyGone(e)
+		return
+	}
 	it := Item{e.Key, e.Version, e.Fingerprint}
 	if from, to := v.check.writes.indexRange(e.Version); to-from == 1 {
 		// If only one write has this version, use its key. A wrong key in the event is reported
@@ -31,7 +35,7 @@ func (v *verifier) verifyInitial(e *ReceivedEvent) {
 		v.report(guarantee, want, describe(e))
 	}
 	if guarantee != NoPhantom {
-		v.initialItems = append(v.initialItems, it)
+		v.initial.items = append(v.initial.items, it)
 	}
 }
 
@@ -43,8 +47,42 @@ func (v *verifier) verifySynced(e *ReceivedEvent) {
 		return
 	}
 	v.verifyBookmarkVersion(e)
+	v.applyDifference(e)
 	v.endInitial(e.Version, describe(e))
 	v.lastBookmark = e.Version
+}
+
+// verifyGone verifies a DELETED event of a difference. Its version may be any later one.
+func (v *verifier) verifyGone(e *ReceivedEvent) {
+	if since := v.session.Request.Since; !v.projection.hadSince(e.Key, since) {
+		v.report(NoPhantom, fmt.Sprintf("no DELETED: the selection has not had the object since version %d", since),
+			describe(e))
+		return
+	}
+	v.initial.gone = append(v.initial.gone, e.Key)
+}
+
+// applyDifference makes the initial events that e ends a whole state, if they are a difference.
+func (v *verifier) applyDifference(e *ReceivedEvent) {
+	if e.Since == 0 && len(v.initial.gone) > 0 || e.Since != 0 && e.Since != v.session.Request.Since {
+		v.report(SnapshotExact, fmt.Sprintf("a whole state, or the difference since version %d", v.session.Request.Since),
+			describe(e))
+	}
+	if e.Since == 0 {
+		return
+	}
+	changed := make(map[Key]bool)
+	for _, it := range v.initial.items {
+		changed[it.Key] = true
+	}
+	for _, key := range v.initial.gone {
+		changed[key] = true
+	}
+	for key, version := range v.projection.stateAt(e.Since) {
+		if !changed[key] {
+			v.initial.items = append(v.initial.items, Item{Key: key, Version: version})
+		}
+	}
 }
 
 // endInitialWithoutBookmark ends the initial events at the first change, for a watch
@@ -67,11 +105,11 @@ func (v *verifier) endInitial(at listwatch.Version, got string) {
 		v.report(Fresh, fmt.Sprintf("a state not older than version %d, %s", fresh, why), got)
 	}
 	v.check.states = append(v.check.states, observedState{
-		version: at, projection: v.projection, items: v.initialItems, guarantee: SnapshotExact,
+		version: at, projection: v.projection, items: v.initial.items, guarantee: SnapshotExact,
 		violation: v.violation(SnapshotExact, "", got),
 	})
 	v.check.summary.Snapshots++
-	v.initialItems = nil
+	v.initial = initialState{}
 	v.initialVersion = at
 	v.newestSeen = max(v.newestSeen, at)
 	v.next = v.projection.firstAfter(at)

@@ -131,6 +131,10 @@ type watcher struct {
 	// position is the version up to which the watcher has read everything, or zero if it has read
 	// nothing.
 	position listwatch.Version
+	// has is the state that the watcher has seen, and seen the newest version of an event. They stay
+	// when the position expires.
+	has  listwatch.State
+	seen listwatch.Version
 	// streamCount is the number of calls of readStream so far. Each call uses the next client.
 	streamCount int
 }
@@ -167,6 +171,10 @@ func (w *watcher) watchUntilTarget(ctx context.Context) error {
 // initial events, or sends a list request before the watch.
 func (w *watcher) watchOnce(ctx context.Context, source listwatch.Source) error {
 	q := w.query
+	if w.position == 0 && w.has.ID != "" && !w.raw && w.rand.IntN(2) == 0 {
+		q.Start, q.Version, q.InitialEvents, q.Since = listwatch.StartAt, w.seen, listwatch.InitialEventsYes, w.has
+		return w.readWatcher(ctx, source, q)
+	}
 	if w.position == 0 && w.rand.IntN(3) == 0 {
 		page, err := source.List(ctx, q)
 		if err != nil {
@@ -207,8 +215,15 @@ func (w *watcher) readWatcher(ctx context.Context, source listwatch.Source, q li
 // advance updates the position. It ignores initial events, because their versions are in no
 // order.
 func (w *watcher) advance(e listwatch.Event) {
-	if !e.Initial {
-		w.position = max(w.position, e.Version)
+	if e.Initial {
+		return
+	}
+	w.position = max(w.position, e.Version)
+	switch state := listwatch.StateOf(e); {
+	case state.ID != "":
+		w.has, w.seen = state, max(w.seen, e.Version)
+	case e.Version > w.seen: // a later event may have the same version
+		w.has.Version, w.seen = w.seen, e.Version
 	}
 }
 
