@@ -108,8 +108,8 @@ type Request struct {
 	// means that the watch may contain bookmarks.
 	InitialEvents bool `json:"initialEvents,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
-	// Since is not zero if the watch accepts, as initial events, the difference to the state at that
-	// version, which the watcher has.
+	// Since is not zero if the watch accepts, as initial events, the difference to the state at
+	// that version, which the watcher has.
 	Since listwatch.Version `json:"since,omitempty"`
 }
 

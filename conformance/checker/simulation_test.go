@@ -64,7 +64,7 @@ type simClient struct {
 	session          *Session
 	deliveredVersion listwatch.Version // everything up to this version was delivered
 	pendingInitial   []ReceivedEvent   // initial events that are not yet delivered
-	had              listwatch.Version // the version of the state that the client had before its watch expired
+	had              listwatch.Version // the version of the state of the expired watch
 	isDifference     bool              // the initial events are a difference
 	open             bool
 }

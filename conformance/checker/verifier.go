@@ -87,7 +87,8 @@ func (v *verifier) run(numbers []int) {
 
 func (v *verifier) beginSession(number int) {
 	v.sessionNumber, v.session = number, v.check.history.Sessions[number]
-	v.phase, v.initial, v.lastChange, v.lastBookmark, v.initialVersion, v.atStart = opening, initialState{}, 0, 0, 0, true
+	v.phase, v.initial, v.initialVersion, v.atStart = opening, initialState{}, 0, true
+	v.lastChange, v.lastBookmark = 0, 0
 	v.seenBefore, v.firstPosition = v.newestSeen, 0
 }
 

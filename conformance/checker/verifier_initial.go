@@ -64,9 +64,9 @@ func (v *verifier) verifyGone(e *ReceivedEvent) {
 
 // applyDifference makes the initial events that e ends a whole state, if they are a difference.
 func (v *verifier) applyDifference(e *ReceivedEvent) {
-	if e.Since == 0 && len(v.initial.gone) > 0 || e.Since != 0 && e.Since != v.session.Request.Since {
-		v.report(SnapshotExact, fmt.Sprintf("a whole state, or the difference since version %d", v.session.Request.Since),
-			describe(e))
+	want := v.session.Request.Since
+	if e.Since == 0 && len(v.initial.gone) > 0 || e.Since != 0 && e.Since != want {
+		v.report(SnapshotExact, fmt.Sprintf("a whole state, or the difference since version %d", want), describe(e))
 	}
 	if e.Since == 0 {
 		return
