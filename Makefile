@@ -81,6 +81,11 @@ fuzz:
 bench:
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem $(PACKAGES)
 
+## storm: 1,000 clients that return at once to a server that has restarted, whole state next to difference; takes some two minutes
+.PHONY: storm
+storm:
+	@go test -run='^$$' -bench='^BenchmarkRestart$$' -benchtime=1x ./benchmarks
+
 # The attacks that need a server of their own, such as one with a data file.
 ATTACKS := TestAttacks|TestUnfinishedBodiesDoNotDelayShutdown|TestServerSurvivesTheEndOfItsOutput|TestDeletedDataFileIsNoticed
 ATTACKS := $(ATTACKS)|TestHeaderLimitsHoldForEveryRequest|TestCrossSiteWritesNeedAnAllowedOrigin|TestNoQueryIsLogged|TestDebugRoutesRefuseOtherPagesAndHosts

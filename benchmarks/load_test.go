@@ -11,12 +11,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/listwatch/listwatch"
 )
 
 // loadEnv is the environment variable that makes this program a load process, which holds the
@@ -34,8 +38,8 @@ type loadSpec struct {
 // clients describes the clients of a load process. Its fields are exported for encoding.
 type clients struct {
 	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, "frames" for a
-	// frameReader, "list" for lists over HTTP/1.1, "bystander", or "own-" and the name of a
-	// transport for our client. A suffix such as "+gzip" requests a compression.
+	// frameReader, "list" for lists over HTTP/1.1, "bystander", "informer", or "own-" and the name
+	// of a transport for our client. A suffix such as "+gzip" requests a compression.
 	Kind string
 	TLS  bool
 	// Streams is the number of HTTP/2 watches on one connection.
@@ -50,13 +54,27 @@ type clients struct {
 	Quiet int
 	// Initial makes every watch request the initial events of all objects.
 	Initial bool
+	// Namespace selects a namespace, if it is not empty.
+	Namespace string
+	// Since is the state that the clients of kind "state" have. If zero, they have none.
+	Since listwatch.State
+	// Copies is the directory of the copies of clients of kind "informer".
+	Copies string
+	// PerNode makes every informer select the objects of a node of its own.
+	PerNode bool
 }
+
+// target returns the target of the request for the watch with the given number.
+func (c clients) target(number int) string { return "/" + c.Namespace + "?" + c.query(number) }
 
 // query returns the query of the watch with the given number.
 func (c clients) query(number int) string {
 	switch {
+	case c.Since.Version != 0:
+		return fmt.Sprintf("%s&resourceVersion=%d&initialEventsSince=%[2]d&initialEventsState=%s",
+			initialQuery, c.Since.Version, url.QueryEscape(c.Since.ID))
 	case c.Initial:
-		return "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+		return initialQuery
 	case c.Quiet == 0:
 		return benchQuery
 	case number%c.Quiet == 0:
@@ -88,12 +106,23 @@ type load struct {
 	out       *bufio.Reader
 	watched   int
 	delivered int
-	cpu       time.Duration // the processor time of the load process after the last delivery
+	// After the last delivery:
+	cpu          time.Duration // the processor time of the load process
+	bytes        int64         // what all clients have read from their connections
+	median, last time.Duration // from the first request until a client had its whole state
 }
 
 // startLoad starts a load process with the given number of clients and returns when all of
 // them have received their response headers.
 func startLoad(tb testing.TB, kind clients, addr string, watchers int) *load {
+	tb.Helper()
+	l := prepareLoad(tb, kind, addr, watchers)
+	l.open()
+	return l
+}
+
+// prepareLoad starts a load process whose clients send nothing before open.
+func prepareLoad(tb testing.TB, kind clients, addr string, watchers int) *load {
 	tb.Helper()
 	spec, err := json.Marshal(loadSpec{kind, addr, watchers})
 	if err != nil {
@@ -118,8 +147,22 @@ func startLoad(tb testing.TB, kind clients, addr string, watchers int) *load {
 		cmd.Wait()
 	})
 	l := &load{TB: tb, in: in, out: bufio.NewReader(out), watched: watchers}
-	l.expect("ready")
+	l.expect("started")
 	return l
+}
+
+func (l *load) open() {
+	l.Helper()
+	fmt.Fprintln(l.in)
+	l.expect("ready")
+}
+
+// stop makes the clients end as after SIGTERM, and returns when they have ended. Without it, they
+// end as after SIGKILL.
+func (l *load) stop() {
+	l.Helper()
+	fmt.Fprintln(l.in, -1)
+	l.expect("stopped")
 }
 
 // wait blocks until every client has received the given number of further events.
@@ -130,7 +173,7 @@ func (l *load) waitForDeliveries(n int) {
 	l.delivered += n
 	fmt.Fprintln(l.in, l.delivered)
 	l.expect("got")
-	if _, err := fmt.Fscanln(l.out, &l.cpu); err != nil {
+	if _, err := fmt.Fscanln(l.out, &l.cpu, &l.bytes, &l.median, &l.last); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -151,6 +194,8 @@ func serveLoad(spec string) error {
 	if l.Clients.Kind == "bystander" {
 		return l.serveBystander()
 	}
+	fmt.Println("started")
+	fmt.Scanln()
 	c := newCounter()
 	if err := l.openAll(c); err != nil {
 		return err
@@ -161,27 +206,41 @@ func serveLoad(spec string) error {
 		if _, err := fmt.Scan(&total); err != nil {
 			return nil // the parent has closed the pipe
 		}
+		if total < 0 {
+			c.stop()
+			fmt.Println("stopped")
+			return nil
+		}
 		c.wait(total)
 		cpu, err := processorTime()
 		if err != nil {
 			return err
 		}
-		fmt.Printf("got\n%d\n", cpu)
+		median, last := c.whenComplete()
+		fmt.Printf("got\n%d %d %d %d\n", cpu, c.bytes.Load(), median, last)
 	}
 }
 
 // counter counts the events that all clients together have received. It recognizes an event by the
 // byte mark.
 type counter struct {
-	mu    sync.Mutex
-	cond  sync.Cond
-	total int
-	want  int
+	bytes  atomic.Int64 // read from all connections
+	opened time.Time
+	run    context.Context // ends informers
+	cancel context.CancelFunc
+	runs   sync.WaitGroup // informers
+
+	mu       sync.Mutex
+	cond     sync.Cond
+	total    int
+	want     int
+	complete samples // the times from opened until a client had its whole state
 }
 
 func newCounter() *counter {
-	c := &counter{}
+	c := &counter{opened: time.Now()}
 	c.cond.L = &c.mu
+	c.run, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
@@ -223,7 +282,10 @@ var requests = map[string]string{
 	"websocket": "Host: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
 }
 
-const benchQuery = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
+const (
+	benchQuery   = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
+	initialQuery = "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+)
 
 // request returns the request that c sends. The request is empty for HTTP/2. If the kind names a
 // coding, as in "chunked+gzip", request also returns the header that requests this coding.
@@ -246,21 +308,29 @@ func (c clients) request() (request, name, value string) {
 	case kind == "tcp":
 		return "\r\n\r\n", "", ""
 	}
-	return "GET /?" + c.query(0) + " HTTP/1.1\r\n" + headers + "\r\n", name, value
+	return "GET " + c.target(0) + " HTTP/1.1\r\n" + headers + "\r\n", name, value
 }
 
 // openAll opens all watches. Each call of open opens all watches of one connection.
 func (l loadSpec) openAll(c *counter) error {
 	request, name, value := l.Clients.request()
 	perConn, atOnce := 1, 64
-	open := func(int) error { return l.openRaw(request, c) }
+	open := func(int) error { return l.openRaw(request, c, c.drain) }
 	if request == "" {
-		perConn = l.Clients.Streams
+		perConn = max(1, l.Clients.Streams)
 		open = func(int) error { return l.openHTTP2(name, value, c) }
 	}
 	switch kind, _, _ := strings.Cut(l.Clients.Kind, "+"); kind {
 	case "frames":
 		open = func(number int) error { return l.openFrames(number*perConn, c) }
+	case "state":
+		atOnce = l.Watchers
+		open = func(int) error {
+			return l.openRaw("GET "+l.Clients.target(0)+" HTTP/1.1\r\nHost: bench\r\n\r\n", c, c.readState)
+		}
+	case "informer":
+		atOnce = l.Watchers
+		open = func(number int) error { return l.openInformer(number, c) }
 	case "list":
 		atOnce = l.Watchers
 		open = func(int) error { return l.openList(name, value, c) }
@@ -289,16 +359,16 @@ func (l loadSpec) openAll(c *counter) error {
 }
 
 // dial connects to the server. Over TLS, it offers only the given protocol by ALPN.
-func (l loadSpec) dial(protocol string) (net.Conn, error) {
-	conn, err := net.Dial("tcp", l.Addr)
+func (l loadSpec) dial(protocol string, c *counter) (net.Conn, error) {
+	conn, err := c.dial(context.Background(), "tcp", l.Addr)
 	if err != nil || !l.Clients.TLS {
 		return conn, err
 	}
 	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}), nil
 }
 
-func (l loadSpec) openRaw(request string, c *counter) error {
-	conn, err := l.dial("http/1.1")
+func (l loadSpec) openRaw(request string, c *counter, read func(io.Reader)) error {
+	conn, err := l.dial("http/1.1", c)
 	if err != nil {
 		return err
 	}
@@ -315,20 +385,20 @@ func (l loadSpec) openRaw(request string, c *counter) error {
 			break
 		}
 	}
-	go c.drain(r) // r may have buffered events; it reads large pieces directly from conn
+	go read(r) // r may have buffered events; it reads large pieces directly from conn
 	return nil
 }
 
 // openList requests a list over a connection of its own, and counts it when it is complete.
 func (l loadSpec) openList(name, value string, c *counter) error {
-	req, err := http.NewRequest(http.MethodGet, "http://"+l.Addr+"/", nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+l.Addr+"/"+l.Clients.Namespace, nil)
 	if err != nil {
 		return err
 	}
 	if name != "" {
 		req.Header.Set(name, value)
 	}
-	t := &http.Transport{DisableCompression: true}
+	t := &http.Transport{DialContext: c.dial, DisableCompression: true}
 	resp, err := t.RoundTrip(req)
 	if err != nil {
 		return err
@@ -341,7 +411,7 @@ func (l loadSpec) openList(name, value string, c *counter) error {
 		// io.Discard alone would read pieces of 8 KiB.
 		discard := struct{ io.Writer }{io.Discard}
 		if _, err := io.CopyBuffer(discard, resp.Body, make([]byte, 64<<10)); err == nil {
-			c.add(1)
+			c.addComplete()
 		}
 	}()
 	return nil
@@ -349,7 +419,7 @@ func (l loadSpec) openList(name, value string, c *counter) error {
 
 // openHTTP2 opens the watches of one connection with the client of net/http.
 func (l loadSpec) openHTTP2(name, value string, c *counter) error {
-	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
+	t := &http.Transport{DialContext: c.dial, Protocols: new(http.Protocols), DisableCompression: true}
 	scheme := "http"
 	if l.Clients.TLS {
 		scheme = "https"
@@ -358,7 +428,7 @@ func (l loadSpec) openHTTP2(name, value string, c *counter) error {
 	t.Protocols.SetHTTP2(l.Clients.TLS)
 	t.Protocols.SetUnencryptedHTTP2(!l.Clients.TLS)
 	for range l.Clients.Streams {
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+"/?"+l.Clients.query(0), nil)
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+l.Clients.target(0), nil)
 		if err != nil {
 			return err
 		}

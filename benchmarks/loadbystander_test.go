@@ -36,6 +36,8 @@ func (l loadSpec) serveBystander() error {
 	}
 	var b bystander
 	go b.watch(resp.Body)
+	fmt.Println("started")
+	fmt.Scanln()
 	stop := make(chan struct{})
 	var writing sync.WaitGroup
 	writing.Go(func() { b.writeUntil(stop, "http://"+l.Addr+"/quiet") })

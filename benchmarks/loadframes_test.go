@@ -41,7 +41,7 @@ func (l loadSpec) openFrames(first int, c *counter) error {
 }
 
 func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
-	conn, err := l.dial("h2")
+	conn, err := l.dial("h2", c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (c clients) header(number int) []hpack.HeaderField {
 		{Name: ":method", Value: "GET"},
 		{Name: ":scheme", Value: "http"},
 		{Name: ":authority", Value: "bench"},
-		{Name: ":path", Value: "/?" + c.query(number)},
+		{Name: ":path", Value: c.target(number)},
 	}
 	if c.Tunnels {
 		header[0].Value = "CONNECT"

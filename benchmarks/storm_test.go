@@ -27,6 +27,7 @@ var stormClients = flag.Int("stormclients", 1000, "the number of `clients` in Be
 const (
 	stormObjects = 20_000
 	stormSize    = 2200
+	stormNodes   = 1000
 )
 
 // A stormVariant is a storm: many clients that request the same state at the same time.
@@ -115,13 +116,19 @@ func BenchmarkStorm(b *testing.B) {
 func benchmarkStorm(b *testing.B, v stormVariant, addr string) {
 	count := max(1, *stormClients/v.share)
 	bystander := startLoad(b, clients{Kind: "bystander"}, addr, 1)
+	l := prepareLoad(b, v.clients, addr, count)
 	before, start := readUsage(b), time.Now()
-	l := startLoad(b, v.clients, addr, count)
+	l.open()
 	l.wait(v.deliveries)
 	took, used := time.Since(start), readUsage(b).minus(before)
 	seen := bystander.observed()
 	objects := float64(count * stormObjects)
 	b.ReportMetric(took.Seconds(), "s/storm")
+	b.ReportMetric(float64(l.bytes)/1e6, "MB/storm")
+	if l.last > 0 {
+		b.ReportMetric(l.median.Seconds(), "median-s")
+		b.ReportMetric(l.last.Seconds(), "last-s")
+	}
 	b.ReportMetric(used.cpu.Seconds(), "cpu-s/storm")
 	b.ReportMetric(float64(used.cpu.Nanoseconds())/objects, "cpu-ns/object")
 	b.ReportMetric(ms(seen.WatchP50), "watch-p50-ms")
@@ -136,17 +143,34 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // startStormServer returns the address of a server with the objects of a storm.
 func startStormServer(b *testing.B, config h2.Config, transports ...transport.Server) (addr string) {
-	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true})
+	c, err := memory.Open(memory.Options{}).Collection(stormSpec)
 	if err != nil {
 		b.Fatal(err)
 	}
-	each(stormObjects, func(i int) error {
-		_, err := c.Create(b.Context(), stormObject(fmt.Sprintf("thing-%05d", i), i))
+	createThings(b, c, stormObjects)
+	return serveStorm(b, thingHandler(c, transports...), config)
+}
+
+var stormSpec = store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}
+
+func createThings(b *testing.B, c *store.Collection, n int) {
+	b.Helper()
+	each(n, func(i int) error {
+		_, err := c.Create(b.Context(), stormObject(thingName(i), i))
 		return err
 	}, b.Error)
+}
+
+func thingName(i int) string { return fmt.Sprintf("thing-%05d", i) }
+
+func thingHandler(c *store.Collection, transports ...transport.Server) http.Handler {
 	ws := &watchserver.Server{Transports: transports}
 	ws.Timing.Heartbeat = -1 // the clients do not answer pings
-	hs := &http.Server{Handler: &crudserver.Handler{Collection: c, Server: ws}}
+	return &crudserver.Handler{Collection: c, Server: ws}
+}
+
+func serveStorm(b *testing.B, h http.Handler, config h2.Config) (addr string) {
+	hs := &http.Server{Handler: h}
 	h2.Configure(hs, config)
 	l := listen(b, false)
 	go hs.Serve(l)
@@ -158,7 +182,8 @@ func startStormServer(b *testing.B, config h2.Config, transports ...transport.Se
 func stormObject(name string, i int) []byte {
 	words := []string{"container", "image", "resources", "limits", "memory", "volume", "mount", "status", "condition", "probe"}
 	from := rand.New(rand.NewPCG(uint64(i), 1))
-	data := fmt.Appendf(nil, `{"metadata":{"namespace":"storm","name":%q},"data":"%c`, name, mark)
+	data := fmt.Appendf(nil, `{"metadata":{"namespace":"storm","name":%q},"spec":{"node":"node-%d"},"data":"%c`,
+		name, i%stormNodes, mark)
 	for len(data) < stormSize-220 {
 		data = fmt.Appendf(data, " %s-%d", words[from.IntN(len(words))], from.IntN(10_000))
 	}
