@@ -50,7 +50,7 @@ func encodeSaved[T any](i *Item[T]) (line []byte, err error) {
 
 func decodeSaved[T any](line []byte) (*Item[T], error) {
 	var s savedItem
-	if err := json.Unmarshal(line, &s); err != nil {
+	if err := jsonv2.Unmarshal(line, &s, jsonOptions); err != nil {
 		return nil, err
 	}
 	o := &listwatch.Object{
