@@ -123,10 +123,10 @@ func flat(h http.Header) map[string]string {
 	return m
 }
 
-// runBehindProxy sends the exchanges through a ReverseProxy on our server, whose client is that of
-// net/http. Early responses are left out: the first client stops sending the body when it sees
-// their status, and the ReverseProxy of Go 1.26 waits for more of the body before it ends the
-// response. This does not depend on the servers.
+// runBehindProxy sends the exchanges through a ReverseProxy on our server, which uses net/http's
+// client. It omits early responses: the first client stops sending the body when it sees their
+// status, and the ReverseProxy of Go 1.26 waits for more of the body before it ends the response.
+// This does not depend on the servers.
 func runBehindProxy(t *testing.T, s *server, all []exchange) map[string]result {
 	all = slices.DeleteFunc(all, func(e exchange) bool { return e.Path == "/early" || e.Path == "/limited" })
 	front := &server{Server: testhttp.Start(t, reverseProxy(t, s.URL(""), newTransport(t, s)), testhttp.Options{

@@ -25,11 +25,11 @@ type Config struct {
 	// ProtoMajor 2. The http.ResponseWriter is an http.Hijacker, so WebSocket libraries for
 	// HTTP/1.1 work too.
 	ExtendedConnect bool
-	// HeaderBytes is the size of a request's header list that clients are told not to exceed (RFC
-	// 9113, section 6.5.2). It counts 32 bytes for each field in addition to its name and value. If
-	// zero, it is 64 KiB, the size of the headers that a watchserver accepts by default. A larger
-	// list, up to srv.MaxHeaderBytes, reaches the handler, which may refuse it. NetHTTP ignores
-	// HeaderBytes.
+	// HeaderBytes is the maximum size of a request's header list that the server announces to
+	// clients (RFC 9113, section 6.5.2). It counts 32 bytes for each field in addition to its name
+	// and value. If zero, it is 64 KiB, the size of the headers that a watchserver accepts by
+	// default. A larger list, up to srv.MaxHeaderBytes, reaches the handler, which may refuse it.
+	// With NetHTTP, HeaderBytes has no effect.
 	HeaderBytes int
 }
 
