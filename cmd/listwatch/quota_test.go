@@ -57,6 +57,13 @@ func TestMemoryCountsObjectsAndHistory(t *testing.T) {
 	if strings.Contains(s.stderr.String(), "dropping the history") {
 		t.Error("the server dropped the history, which would not help")
 	}
+	for _, want := range []string{"request failed", "the memory for objects and history is full, and writes are refused"} {
+		for late := time.Now().Add(testTimeout); !strings.Contains(s.stderr.String(), want); <-time.After(10 * time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("the log has no line %q:\n%s", want, s.stderr)
+			}
+		}
+	}
 	// The history keeps deleted objects. So now the history fills the memory, until the server
 	// drops it.
 	for i := range n / 2 {

@@ -1,5 +1,5 @@
 // Package logs logs the work of a watch server to a [slog.Logger]: a line at the end of each
-// watch, and an audit log of all writes.
+// watch, the failures of the server, and an audit log of all writes.
 package logs
 
 import (
@@ -43,6 +43,33 @@ func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
 			attrs = append(attrs, slog.Int("omitted", omitted))
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "watch ended", attrs...)
+	}}
+}
+
+// failuresPerSecond is the maximum number of lines that [Failures] writes per second.
+const failuresPerSecond = 2
+
+// Failures returns hooks that log the requests that fail through no fault of their client: those
+// refused with a status of 500 or above, for example because the memory or the disk of the store is
+// full. The hooks write at most two lines in a second; the next line contains the number of omitted
+// lines.
+func Failures(log *slog.Logger) *watchserver.Trace {
+	l := limiter{max: failuresPerSecond}
+	return &watchserver.Trace{Refused: func(ctx context.Context, r watchserver.Request, err error) {
+		status := listwatch.StatusOf(err).Code
+		if status < http.StatusInternalServerError {
+			return
+		}
+		allowed, omitted := l.allow(time.Now())
+		if !allowed {
+			return
+		}
+		attrs := append(requestAttrs(r), slog.String("method", r.Method), slog.Int("status", status),
+			slog.String("error", err.Error()))
+		if omitted > 0 {
+			attrs = append(attrs, slog.Int("omitted", omitted))
+		}
+		log.LogAttrs(ctx, slog.LevelWarn, "request failed", attrs...)
 	}}
 }
 

@@ -55,6 +55,30 @@ func TestAFloodOfWatchesIsSummedUp(t *testing.T) {
 	})
 }
 
+func TestFailuresOfTheServerAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		hooks := logs.Failures(newLogger(&out))
+		full := &listwatch.Error{Code: listwatch.Unavailable, Status: 507, Message: "the memory is full"}
+		r := watchserver.Request{Client: "10.0.0.1", Method: "POST", Path: "/pods"}
+		hooks.Refused(t.Context(), r, &listwatch.Error{Code: listwatch.Invalid})
+		hooks.Refused(t.Context(), r, &listwatch.Error{Code: listwatch.Unavailable, Status: 429})
+		for range 100 {
+			hooks.Refused(t.Context(), r, full)
+		}
+		time.Sleep(time.Second)
+		hooks.Refused(t.Context(), r, full)
+		if n := strings.Count(out.String(), "\n"); n != 3 || !strings.HasSuffix(out.String(), " omitted=98\n") {
+			t.Errorf("got %s, want two lines, and one with the number of lines left out", out.String())
+		}
+		for _, want := range []string{"client=10.0.0.1", "method=POST", "path=/pods", "status=507", "the memory is full"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("got %s, want %s", out.String(), want)
+			}
+		}
+	})
+}
+
 func TestAuditLogHasEveryWriteAndNoRead(t *testing.T) {
 	var out bytes.Buffer
 	hooks := logs.Audit(newLogger(&out))

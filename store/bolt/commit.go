@@ -52,6 +52,8 @@ type pendingWrite struct {
 func (db *DB) commit(batch []*request) int {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.began.Store(time.Now().UnixNano())
+	defer db.began.Store(0)
 	writes := db.plan(batch, time.Now())
 	trims := db.planTrims(len(writes))
 	if len(writes) == 0 && len(trims) == 0 {

@@ -153,6 +153,29 @@ func TestWritesAreInvisibleUntilTheyAreOnDisk(t *testing.T) {
 	}
 }
 
+func TestReadyDoesNotWaitForATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, bolt.Options{})
+		hook := s.blockTransactions()
+		done := s.startCreate(t.Context(), "a")
+		<-hook.entered
+		if err := s.db.Ready(t.Context()); err != nil {
+			t.Errorf("during a transaction: got %v, want nil", err)
+		}
+		time.Sleep(bolt.StuckAfter + time.Second)
+		if err := s.db.Ready(t.Context()); err == nil || listwatch.StatusOf(err).Code != 503 {
+			t.Errorf("during a transaction of 6 seconds: got %v, want an error of status 503", err)
+		}
+		hook.proceed <- struct{}{}
+		if r := <-done; r.err != nil {
+			t.Error(r.err)
+		}
+		if err := s.db.Ready(t.Context()); err != nil {
+			t.Errorf("after the transaction: got %v", err)
+		}
+	})
+}
+
 func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 	s := open(t, bolt.Options{})
 	before := s.create("a")

@@ -3,9 +3,12 @@ package bolt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -41,6 +44,9 @@ type disk struct {
 	// damage is nil if the file is intact. Otherwise every write fails with this error.
 	damage error
 	update func(func(*bbolt.Tx) error) error
+	// began is the start of the commit in progress, in Unix nanoseconds, or zero. It may be read
+	// without mu.
+	began atomic.Int64
 }
 
 // Version returns the version of the newest write. Before the first write it returns the
@@ -56,15 +62,30 @@ func (db *DB) Epoch() string { return db.epoch }
 // that was moved away can be moved back to its path, and writes then succeed again. A file that was
 // overwritten must be reopened. Ready detects an overwrite because other programs that write to the
 // file change its size or its headers. The error does not contain the path, so a server can send it
-// to clients. Ready waits for a transaction in progress.
+// to clients.
+//
+// Ready does not wait for a transaction in progress. If that has taken longer than [StuckAfter],
+// for example because the disk does not respond, Ready returns an error. Otherwise it returns nil.
 func (db *DB) Ready(context.Context) error {
-	db.mu.Lock()
+	if !db.mu.TryLock() {
+		began := db.began.Load()
+		if took := time.Duration(time.Now().UnixNano() - began); began != 0 && took > StuckAfter {
+			return &listwatch.Error{
+				Code:    listwatch.Unavailable,
+				Message: fmt.Sprintf("a transaction of the data file has taken %v so far", took.Round(time.Second)),
+			}
+		}
+		return nil
+	}
 	defer db.mu.Unlock()
 	if db.file == nil {
 		return errClosed()
 	}
 	return db.checkFile()
 }
+
+// StuckAfter is the duration after which [DB.Ready] reports a transaction in progress.
+const StuckAfter = 5 * time.Second
 
 // Path returns the path that was passed to Open.
 func (db *DB) Path() string { return db.path }

@@ -49,7 +49,8 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 	}
 	s.Detach = true // no handler of this program needs to see the end of a watch
 	s.Access.Origins, s.NoCompression, s.Log = o.allowedOrigins, o.noCompression, f.Log
-	s.Trace = watchserver.JoinTraces(f.Metrics.Trace(), logs.Watches(f.Log, 0), logTrace(f.Log))
+	s.Trace = watchserver.JoinTraces(
+		f.Metrics.Trace(), logs.Watches(f.Log, 0), logs.Failures(f.Log), logTrace(f.Log))
 	if o.auditLog != "" {
 		file, err := os.OpenFile(o.auditLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {

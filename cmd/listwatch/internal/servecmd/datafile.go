@@ -14,7 +14,10 @@ const readinessInterval = 2 * time.Second
 // logReadiness logs when the data file of db becomes unusable, for example because it was deleted,
 // and when it is usable again. It returns when ctx ends.
 func logReadiness(ctx context.Context, db *bolt.DB, log *slog.Logger) {
-	states := failureLog{log: log.With("file", db.Path()), message: "the data file is unusable, and writes are refused"}
+	states := failureLog{
+		log: log.With("file", db.Path()), message: "the data file is unusable, and writes are refused",
+		success: "the data file can be written again",
+	}
 	every(ctx, readinessInterval, func() { states.report(db.Ready(ctx)) })
 }
 
@@ -23,6 +26,7 @@ func logReadiness(ctx context.Context, db *bolt.DB, log *slog.Logger) {
 type failureLog struct {
 	log     *slog.Logger
 	message string
+	success string
 	failure string // "" after a success
 }
 
@@ -39,5 +43,5 @@ func (l *failureLog) report(err error) {
 		l.log.Error(l.message, "error", text)
 		return
 	}
-	l.log.Info("the data file can be written again")
+	l.log.Info(l.success)
 }

@@ -2,9 +2,11 @@ package servecmd
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // withQuota returns the spec of a collection with the quotas that the flags set.
@@ -18,10 +20,16 @@ const memoryInterval = time.Second
 
 // limitHistory drops the history when objects and history fill the memory for stored data.
 // Otherwise the server would refuse all writes until the history is older than --history-age.
-// Watches that have pending events expire. limitHistory returns when ctx ends.
+// Watches that have pending events expire. If that is not enough, it logs that writes are refused.
+// limitHistory returns when ctx ends.
 func (s *server) limitHistory(ctx context.Context) {
+	states := failureLog{
+		log: s.Log, message: "the memory for objects and history is full, and writes are refused",
+		success: "the memory for objects and history has room again",
+	}
 	every(ctx, memoryInterval, func() {
 		used, limit := s.api.Server.Usage()
+		states.report(checkMemory(used, limit))
 		objects := used.StoredBytes - used.HistoryBytes
 		// If the objects alone nearly fill the memory, the history is too small to be worth the
 		// relists that dropping it would cause.
@@ -32,4 +40,12 @@ func (s *server) limitHistory(ctx context.Context) {
 			used.HistoryBytes, "limit", limit.StoredBytes)
 		s.db.Compact()
 	})
+}
+
+// checkMemory returns an error if stored data has filled its part of the memory.
+func checkMemory(used, limit watchserver.Usage) error {
+	if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes {
+		return nil
+	}
+	return fmt.Errorf("%d MiB are full: delete objects, or raise --memory", limit.StoredBytes>>20)
 }
