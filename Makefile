@@ -181,6 +181,11 @@ long-storage:
 long-rolling:
 	@cd interop && go test $(LEAN) -vet=off ./deploy -run Rolling -v -count=1 -timed
 
+## long-models: nightly: check the models of cursors and relays with spin, a Debian package
+.PHONY: long-models
+long-models:
+	@go test -vet=off ./internal/models -count=1 -timeout 30m -check
+
 ## long-http2: nightly: compare our HTTP/2 server with net/http's, with real clients and bodies of 1 GiB
 .PHONY: long-http2
 long-http2:

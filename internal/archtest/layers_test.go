@@ -26,6 +26,7 @@ var layers = []layer{
 		"internal/httpheader",
 		"internal/leaktest",
 		"internal/memnet",
+		"internal/models",
 		"internal/ordered",
 		"internal/pool",
 		"internal/ports",

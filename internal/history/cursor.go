@@ -46,7 +46,8 @@ type start struct {
 	backlog  backlog        // used in phase readingLog
 }
 
-// A phase is a step in the life of a Cursor. The package comment has a diagram.
+// A phase is a step in the life of a Cursor. The package comment has a diagram, and
+// internal/models/cursor.pml is a model of the phases.
 type phase uint8
 
 const (

@@ -1,0 +1,82 @@
+package models
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var check = flag.Bool("check", false, "check the models with Spin, which takes a few minutes and 3 GB of memory")
+
+func TestModelsHoldAndDefectsAreFound(t *testing.T) {
+	if !*check {
+		t.Skip("slow; make long-models runs it")
+	}
+	for model, defects := range map[string][]string{
+		"cursor.pml": {"IGNORE_HORIZON", "DEPARTURES_OF_NEWEST_STATE", "IGNORE_MARK"},
+		"relay.pml":  {"GAPS_IGNORED", "EPOCH_IGNORED"},
+	} {
+		path, err := filepath.Abs(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := verify(t, path); !strings.Contains(out, "errors: 0") {
+			t.Errorf("%s:\n%s", model, out)
+		}
+		for _, defect := range defects {
+			if out := verify(t, path, "-D"+defect); !strings.Contains(out, "assertion violated") {
+				t.Errorf("%s with the defect %s: the defect was not found\n%s", model, defect, out)
+			}
+		}
+	}
+}
+
+// verify returns the report of Spin on a model.
+func verify(t *testing.T, path string, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	run := func(name string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	run("spin", append(flags, "-a", path)...)
+	run("cc", "-w", "-O2", "-DSAFETY", "-o", "pan", "pan.c")
+	report := run("./pan", "-m1000000", "-w26")
+	if strings.Contains(report, "max search depth too small") {
+		t.Fatalf("the search was not complete:\n%s", report)
+	}
+	return report
+}
+
+// The labels of the model are the phases of a cursor.
+func TestModelHasThePhasesOfACursor(t *testing.T) {
+	model, err := os.ReadFile("cursor.pml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("../history/cursor.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, constants, _ := strings.Cut(string(code), "type phase uint8")
+	constants, _, _ = strings.Cut(constants, "\n)")
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+)`).FindAllStringSubmatch(constants, -1) {
+		if !strings.Contains(string(model), m[1]) {
+			t.Errorf("phase %s is not in the model", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+):`).FindAllStringSubmatch(string(model), -1) {
+		if m[1] != "expired" && m[1] != "end" && !strings.Contains(constants, m[1]) {
+			t.Errorf("step %s of the model is not in the code", m[1])
+		}
+	}
+}
