@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -284,5 +285,31 @@ func TestLargeObjectIsCompressed(t *testing.T) {
 	data, err := io.ReadAll(z)
 	if whole := a.want(t, 200, "GET", pods+"/a", ""); err != nil || string(data) != whole {
 		t.Errorf("got %d bytes %v, want %d", len(data), err, len(whole))
+	}
+}
+
+// A client that requests tables or metadata can use differences, too.
+func TestDifferencesInOtherRepresentations(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, object("a"))
+	a.want(t, 201, "POST", pods, object("b"))
+	const initial = "?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	state := regexp.MustCompile(`"resourceVersion":"(\d+)","annotations":\{[^}]*"listwatch.dev/state":"([^"]*)"`)
+	has := state.FindStringSubmatch(a.want(t, 200, "GET", pods+initial, ""))
+	if has == nil {
+		t.Fatal("the end of the initial events has no state")
+	}
+	a.want(t, 200, "DELETE", pods+"/a", "")
+	request := pods + initial + "&initialEventsSince=" + has[1] + "&initialEventsState=" + url.QueryEscape(has[2])
+	for _, accept := range []string{"application/json", asTable, asPartial} {
+		got := a.want(t, 200, "GET", request, "", "Accept", accept)
+		lines := strings.Split(strings.TrimSpace(got), "\n")
+		if len(lines) < 2 || !strings.Contains(lines[0], `"DELETED"`) || !strings.Contains(lines[0], `"name":"a"`) ||
+			!strings.Contains(lines[1], `"listwatch.dev/initial-events-since":"`+has[1]+`"`) {
+			t.Errorf("%s: got %s, want DELETED a and the mark of a difference", accept, got)
+		}
+	}
+	if got := a.want(t, 200, "GET", request, "", "Accept", "application/cbor"); !strings.Contains(got, "listwatch.dev/initial-events-since") {
+		t.Errorf("CBOR: got %q, want the mark of a difference", got)
 	}
 }
