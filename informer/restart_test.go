@@ -1,0 +1,124 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/bolt"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// countingConn counts the bytes that are read.
+type countingConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// A server is killed, and its objects change while its clients are away. After its restart it has
+// no history. An informer, and a relay with an informer, receive what changed and not what exists.
+func TestRestartCostsWhatChanged(t *testing.T) {
+	const objects, size = 1000, 2000
+	path := filepath.Join(t.TempDir(), "things.db")
+	var db *bolt.DB
+	open := func() *store.Collection {
+		var err error
+		if db, err = bolt.Open(path, bolt.Options{History: listwatch.Retention{Bytes: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := db.Collection(store.CollectionSpec{Kind: "Thing"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	put := func(c *store.Collection, n int, text string) listwatch.Version {
+		data := fmt.Appendf(nil, `{"metadata":{"name":"o%d"},"text":%q}`, n, strings.Repeat(text, size))
+		o, err := c.Replace(t.Context(), listwatch.Key{Name: fmt.Sprint("o", n)}, data)
+		if listwatch.CodeOf(err) == listwatch.NotFound {
+			o, err = c.Create(t.Context(), data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Version
+	}
+	things := open()
+	last := listwatch.Version(0)
+	for n := range objects {
+		last = put(things, n, "x")
+	}
+	network := servertest.NewNetwork(t)
+	network.Start("origin", things, servertest.Options{})
+	var read atomic.Int64
+	remote := func() *client.Remote {
+		r := &client.Remote{
+			URL: "http://origin/things", Backoff: listwatch.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond},
+			Network: transport.Network{Dial: func(ctx context.Context, kind, addr string) (net.Conn, error) {
+				conn, err := network.Transport().Dial(ctx, kind, addr)
+				return countingConn{conn, &read}, err
+			}},
+		}
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	relayed := relay.Open(remote(), relay.Options{BackfillVersions: -1})
+	defer relayed.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var informers []*informer.Informer[*listwatch.Object]
+	for _, source := range []listwatch.Source{remote(), relayed} {
+		i := &informer.Informer[*listwatch.Object]{Source: source}
+		informers = append(informers, i)
+		go func() { _ = i.Run(ctx) }() // until cancel
+	}
+	await := func(v listwatch.Version) int64 {
+		for _, i := range informers {
+			if err := i.WaitForVersion(ctx, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return read.Swap(0)
+	}
+	whole := await(last)
+
+	network.Kill("origin")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	things = open()
+	defer func() { _ = db.Close() }()
+	put(things, 1, "y")
+	if _, err := things.Delete(t.Context(), listwatch.Key{Name: "o2"}, listwatch.Preconditions{}); err != nil {
+		t.Fatal(err)
+	}
+	last = put(things, 3, "z")
+	network.Start("origin", things, servertest.Options{})
+	difference := await(last)
+	t.Logf("%d bytes for the whole state, %d for the difference, both twice", whole, difference)
+	if difference > 2*(2*size+4000) {
+		t.Errorf("the restart cost %d bytes, want at most two changed objects for each client", difference)
+	}
+	for _, i := range informers {
+		if n := i.Len(); n != objects-1 {
+			t.Errorf("an informer has %d objects, want %d", n, objects-1)
+		}
+	}
+}
