@@ -19,7 +19,7 @@ type External struct {
 	// as a line that is not JSON. A run during which an error occurs fails.
 	AdapterError func() error
 	// OwnClock is true if the client under test is the other process. Cases of mode EitherTime then
-	// run in real time, with shorter delays. Errors of such a client have no codes but those of the
+	// run in real time, with shorter delays. Errors of such a client have only the codes of the
 	// control hook.
 	OwnClock bool
 }

@@ -17,7 +17,7 @@ import (
 // hangs or panics, the run fails, and Execute continues with the next variant.
 //
 // Execute skips cases that need a fake clock: only [Test] can run them. If the client under test is
-// another process, it runs those of mode [harness.EitherTime] in real time.
+// another process, it runs cases of mode [harness.EitherTime] in real time.
 func Execute(
 	ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome),
 ) {

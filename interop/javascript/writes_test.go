@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// The paths, the patches and the Status of a delete differ from those of crudserver, which package
-// js tests.
+// Package js tests the client against crudserver, which has other paths, no patches, and no Status
+// in the response to a delete.
 func TestNodeWritesToKubernetesAPI(t *testing.T) {
 	node := nodePath(t)
 	things, err := kubeapi.ParseResource("things.v1.example.com=Thing")
