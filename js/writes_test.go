@@ -24,17 +24,18 @@ import (
 const writesPage = `<!doctype html><script type="module">
   import { objects } from "/js/listwatch.js";
   import { run } from "/test/steps.js";
-  const body = await run(objects, "/things", "", false).catch((error) => "failed: " + error.stack);
+  const body = await run(objects, "/things", "").catch((error) => "failed: " + error.stack);
   fetch("/report", { method: "POST", body });
 </script>`
 
-// wantWrites are the lines of test/writes for a crudserver, which has no patches.
+// wantWrites are the lines of test/writes for a crudserver.
 const wantWrites = `create: value 0
 create again: AlreadyExists 409
 five concurrent updates: value 5
-patch: Unsupported 405
+patch: value 7
+patch of an old version: Conflict 409
 delete an old version: Conflict 409
-delete: value 5
+delete: value 7
 get: NotFound 404
 update: NotFound 404`
 
@@ -69,7 +70,7 @@ func newWriteServer(t *testing.T) (url string, lines <-chan string) {
 
 func TestNodeWritesObjects(t *testing.T) {
 	url, _ := newWriteServer(t)
-	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), "test/writes/node.js", url+"/things", "", "false").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), "test/writes/node.js", url+"/things", "").CombinedOutput()
 	if got := strings.TrimSpace(string(out)); err != nil || got != wantWrites {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, wantWrites)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-// Package js tests the client against crudserver, which has other paths, no patches, and no Status
-// in the response to a delete.
+// Package js tests the client against crudserver. Here the paths have namespaces, and the response
+// to a delete is a Status.
 func TestNodeWritesToKubernetesAPI(t *testing.T) {
 	node := nodePath(t)
 	things, err := kubeapi.ParseResource("things.v1.example.com=Thing")
@@ -31,7 +31,7 @@ func TestNodeWritesToKubernetesAPI(t *testing.T) {
 	server := httptest.NewServer(&api)
 	t.Cleanup(server.Close)
 	out, err := exec.CommandContext(t.Context(), node, clientDir+"/test/writes/node.js",
-		server.URL+"/apis/example.com/v1/things", "default/", "true").CombinedOutput()
+		server.URL+"/apis/example.com/v1/things", "default/").CombinedOutput()
 	const want = `create: value 0
 create again: AlreadyExists 409
 five concurrent updates: value 5

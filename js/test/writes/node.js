@@ -1,6 +1,6 @@
-// Runs the steps in Node.js: node node.js URL NAMESPACE PATCHES
+// Runs the steps in Node.js: node node.js URL NAMESPACE
 import { objects } from "../../listwatch.js";
 import { run } from "./steps.js";
 
-const [url, namespace, patches] = process.argv.slice(2);
-console.log(await run(objects, url, namespace, patches === "true"));
+const [url, namespace] = process.argv.slice(2);
+console.log(await run(objects, url, namespace));

@@ -5,9 +5,8 @@
  * @param {typeof import("../../listwatch.js").objects} objects
  * @param {string} url
  * @param {string} namespace the beginning of the keys, such as "default/", or ""
- * @param {boolean} patches whether the server supports patches
  */
-export async function run(objects, url, namespace, patches) {
+export async function run(objects, url, namespace) {
   const things = objects(url);
   const lines = [];
   const step = async (name, promise) => {
@@ -23,7 +22,7 @@ export async function run(objects, url, namespace, patches) {
   await Promise.all(Array.from({ length: 5 }, () => things.update(key, increment)));
   await step("five concurrent updates", things.get(key));
   await step("patch", things.patch(key, { spec: { value: 7 } }));
-  if (patches) await step("patch of an old version", things.patch(key, { metadata: { resourceVersion: "1" }, spec: { value: 8 } }));
+  await step("patch of an old version", things.patch(key, { metadata: { resourceVersion: "1" }, spec: { value: 8 } }));
   await step("delete an old version", things.delete(key, { resourceVersion: "1" }));
   const { resourceVersion } = (await things.get(key)).metadata;
   await step("delete", things.delete(key, { resourceVersion }));
