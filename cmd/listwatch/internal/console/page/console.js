@@ -52,7 +52,7 @@ function showLimits(now) {
     ["limit", (r) => r.name],
     ["used", (r) => r.format(r.used)],
     ["of", (r) => r.format(r.limit)],
-    ["share", (r) => `${number((100 * r.used) / r.limit)} %`],
+    ["share", (r) => (r.used > 0 && r.used < r.limit / 100 ? "below 1 %" : `${Math.round((100 * r.used) / r.limit)} %`)],
   ], rows);
   const refused = now.samples("requests_refused_total").map(({ labels, value }) => ({ ...labels, value }));
   fill(at("refused"), [["status", (r) => r.code], ["limit", (r) => r.reason || "–"], ["requests", (r) => number(r.value)]],

@@ -19,8 +19,9 @@ export class Plot {
   // add adds the newest value. If it is undefined, the line has a gap.
   add(value) {
     this.values = [...this.values, value].slice(-shown);
-    const top = Math.max(...this.values.map((v) => v ?? 0)) || 1;
-    this.newest.textContent = `${this.format(value) ?? "–"}, highest ${this.format(Math.max(0, ...this.values.map((v) => v ?? 0)))}`;
+    const known = this.values.filter((v) => v !== undefined);
+    const highest = Math.max(0, ...known), top = highest || 1;
+    this.newest.textContent = (this.format(value) ?? "–") + (known.length ? `, highest ${this.format(highest)}` : "");
     const left = shown - this.values.length;
     let pen = "M";
     const steps = this.values.map((v, i) => {
