@@ -3,8 +3,6 @@ package adapters_test
 import (
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,40 +112,6 @@ func TestInvalidCommandIsRefused(t *testing.T) {
 	if _, err := adapters.ExecClient(t.Context(), `echo '{"can":[]}'; read x`, os.Stderr, 0); !errors.Is(err,
 		listwatch.Invalid) {
 		t.Errorf("client without transports: got %v, want an error of code Invalid", err)
-	}
-}
-
-// This test runs the example adapters if their languages are installed. A file next to each
-// adapter lists the cases that the adapter is known to fail.
-func TestExecClientsInOtherLanguages(t *testing.T) {
-	for _, test := range []struct{ program, adapter, knownFailures string }{
-		{"python3", "watch.py", "known_failures_python.txt"}, {"node", "watch.mjs", "known_failures_node.txt"},
-	} {
-		t.Run(test.program, func(t *testing.T) {
-			if _, err := exec.LookPath(test.program); err != nil {
-				t.Skip(test.program + " is not installed")
-			}
-			dir := filepath.Join("..", "testdata", "adapters")
-			known, err := os.Open(filepath.Join(dir, test.knownFailures))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer known.Close()
-			p, err := adapters.ExecClient(t.Context(),
-				test.program+" "+filepath.Join(dir, test.adapter), os.Stderr, patience)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
-			p.Target.Variants = []string{"h1"}
-			o := conformance.Options{Subject: harness.Client}
-			if o.KnownFailures, err = conformance.ParseKnownFailures(known); err != nil {
-				t.Fatal(err)
-			}
-			if n := countPasses(t, p.Target, o); n < 25 {
-				t.Errorf("only %d runs passed", n)
-			}
-		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +17,11 @@ import (
 var execCommand = regexp.MustCompile(
 	`(?m)^    \./listwatch (conformance (?:client|server) --exec '(\w+) .*conformance/testdata/.*)$`)
 
-// Each command of the page must exit as the page says: with 0.
+// countedCases matches the number of cases that a command has run.
+var countedCases = regexp.MustCompile(`runs of (\d+) cases`)
+
+// Each command of the page must exit as the page says, with 0, even if a broken should counts as a
+// failure.
 func TestCommandsOfTheDocsSucceed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: the commands run the whole suite")
@@ -40,10 +45,18 @@ func TestCommandsOfTheDocsSucceed(t *testing.T) {
 			if _, err := exec.LookPath(command[2]); err != nil {
 				t.Skip(command[2] + " is not installed")
 			}
-			cmd := exec.CommandContext(t.Context(), "sh", "-c", program+" "+command[1]+" --timeout 1m")
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", program+" "+command[1]+" --timeout 1m --strict")
 			cmd.Dir = root
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", command[1], err, lastLines(string(out), 60))
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", command[1], err, lastLines(string(out), 60))
+			}
+			m := countedCases.FindSubmatch(out)
+			if m == nil {
+				t.Fatalf("%s printed no number of cases:\n%s", command[1], lastLines(string(out), 5))
+			}
+			if n, _ := strconv.Atoi(string(m[1])); n < 30 {
+				t.Errorf("%s ran %d cases, want at least 30", command[1], n)
 			}
 		})
 	}
