@@ -176,10 +176,11 @@ long-cluster:
 long-storage:
 	@cd interop && go test $(LEAN) -vet=off ./storage -count=1 -timed
 
-## long-rolling: nightly: a rolling restart, with limits for the delays that watchers see
+## long-rolling: nightly: a rolling restart, with limits for the delays that watchers see, and another one under 500 writes a second
 .PHONY: long-rolling
 long-rolling:
 	@cd interop && go test $(LEAN) -vet=off ./deploy -run Rolling -v -count=1 -timed
+	@cd interop && go test $(LEAN) -vet=off ./deploy -run Rolling -v -count=1 -rate 500 -backlog 3m -timeout 30m
 
 ## long-models: nightly: check the models of cursors and relays with spin, a Debian package
 .PHONY: long-models

@@ -9,7 +9,11 @@ import (
 	"time"
 )
 
-var timed = flag.Bool("timed", false, "also limit the delays of deliveries, which needs a machine with nothing else to do")
+var (
+	timed   = flag.Bool("timed", false, "also limit the delays of deliveries, which needs a machine with nothing else to do")
+	rate    = flag.Int("rate", 80, "the `number` of writes a second")
+	backlog = flag.Duration("backlog", 0, "how long to write before the restarts, so that a start reads a long history from etcd")
+)
 
 // maxDelay and maxDelayPercent limit the delays of deliveries during a rolling restart if the flag
 // -timed is set. To allow for a slow machine, the test adds slowness times the duration of the
@@ -23,9 +27,10 @@ const (
 )
 
 const (
-	writerCount         = 4
 	writerPause         = 50 * time.Millisecond
 	watchesPerTransport = 10
+	// drain is --shutdown-timeout, the time that a server takes to stop.
+	drain = 10 * time.Second
 )
 
 // TestRollingRestartDisturbsNoWatcher restarts the two servers of docs/operations.md, with the
@@ -39,6 +44,8 @@ func TestRollingRestartDisturbsNoWatcher(t *testing.T) {
 	for _, w := range watchers {
 		w.await(t, func() bool { return w.received > 20 })
 	}
+
+	<-time.After(*backlog)
 
 	began := time.Now()
 	for i := range s.servers {
@@ -64,10 +71,13 @@ func TestRollingRestartDisturbsNoWatcher(t *testing.T) {
 		delays = append(delays, w.delays...)
 	}
 	s.checkRequests(began, len(watchers))
+	if writers.outage > drain {
+		t.Errorf("the writes of a client failed for %v, want at most %v, the time of a drain", writers.outage, drain)
+	}
 	slices.Sort(delays)
 	greatest, percent := delays[len(delays)-1], delays[len(delays)*99/100]
-	t.Logf("%d watchers, %d deliveries, restarts took %v: greatest delay %v, 99 %% within %v; slowest probe of %d: %v; retried writes: %v",
-		len(watchers), len(delays), took, greatest, percent, p.count, slowest, writers.failures)
+	t.Logf("%d watchers, %d writes, %d deliveries, restarts took %v: greatest delay %v, 99 %% within %v; slowest probe of %d: %v; longest outage of a writer: %v; retried writes: %v",
+		len(watchers), writers.count, len(delays), took, greatest, percent, p.count, slowest, writers.outage, writers.failures)
 	if more := slowness * slowest; *timed && (greatest > maxDelay+more || percent > maxDelayPercent+more) {
 		t.Errorf("deliveries were delayed by up to %v, and 99 %% by up to %v; want at most %v and %v, and %v more because the slowest probe took %v",
 			greatest, percent, maxDelay, maxDelayPercent, more, slowest)

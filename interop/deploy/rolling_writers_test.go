@@ -23,6 +23,10 @@ type rollingWriters struct {
 	// Guarded by mu, and constant after stop.
 	last     map[string]int64 // the number of the newest acknowledged write of each object
 	failures map[string]int   // the number of failed writes, by status or error
+	count    int              // the number of acknowledged writes
+	// outage is the longest time from the start of a failed write until the writer succeeded. A
+	// write that succeeds at once counts with its duration.
+	outage time.Duration
 }
 
 // startWriters starts the writers after it has created their objects.
@@ -31,7 +35,7 @@ func (s *site) startWriters() *rollingWriters {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var wg sync.WaitGroup
 	w.stop = func() { cancel(); wg.Wait() }
-	for i := range writerCount {
+	for i := range max(1, *rate*int(writerPause)/int(time.Second)) {
 		name := fmt.Sprint("writer-", i)
 		body := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"count":0,"at":0}}`, name)
 		if _, err := s.send(http.MethodPost, s.front, "", body); err != nil {
@@ -46,6 +50,7 @@ func (s *site) startWriters() *rollingWriters {
 func (w *rollingWriters) run(ctx context.Context, s *site, name string) {
 	tick := time.NewTicker(writerPause)
 	defer tick.Stop()
+	var failing time.Time // the start of the first write that failed since the last success
 	for count := int64(1); ; {
 		select {
 		case <-tick.C:
@@ -53,11 +58,17 @@ func (w *rollingWriters) run(ctx context.Context, s *site, name string) {
 			return
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"count":%d,"at":%d}}`, name, count, time.Since(start))
+		began := time.Now()
 		_, err := s.send(http.MethodPut, s.front, name, body)
+		if failing.IsZero() {
+			failing = began
+		}
 		w.mu.Lock()
 		if err == nil {
 			w.last[name] = count
-			count++
+			w.count++
+			w.outage = max(w.outage, time.Since(failing))
+			count, failing = count+1, time.Time{}
 		} else {
 			w.failures[err.Error()]++
 		}
