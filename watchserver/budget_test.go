@@ -204,7 +204,7 @@ func TestArrivingBodyTakesNoSeat(t *testing.T) {
 			})
 		}()
 		client.Write([]byte("x"))
-		requireUsage("after one byte", 0, 0, 4*64<<10)
+		requireUsage("after one byte", 0, 0, 4*1<<10)
 		client.Write(make([]byte, 1<<20))
 		requireUsage("after 1 MiB", 0, 0, 4*(1<<20+64<<10))
 		client.Write(make([]byte, 2<<20-1))

@@ -138,8 +138,10 @@ func (a *Admitted) GrowList(items int) error {
 const (
 	// bodyFactor is the memory that a write takes, in multiples of the size of its body.
 	bodyFactor = 4
-	// bodyStep is the number of bytes of a body for which memory is taken at a time.
-	bodyStep = 64 << 10
+	// The memory for a body is taken for as many bytes as have arrived, but at least minBodyStep
+	// and at most maxBodyStep at a time.
+	minBodyStep = 1 << 10
+	maxBodyStep = 64 << 10
 	// listBytes is the memory that a large response takes for its goroutine and its buffers.
 	listBytes = 256 << 10
 	// itemBytes is the memory for a reference to an object.
@@ -188,12 +190,13 @@ type countedBody struct {
 	admitted *Admitted
 	expected int64 // the bytes that are still expected; negative if unknown
 	taken    int64 // the bytes that may be read without taking more memory
+	arrived  int64
 }
 
 // Read implements [io.Reader].
 func (b *countedBody) Read(p []byte) (int, error) {
 	if b.taken == 0 && b.expected != 0 && len(p) > 0 {
-		step := int64(bodyStep)
+		step := min(max(b.arrived, minBodyStep), maxBodyStep)
 		if b.expected > 0 {
 			step = min(step, b.expected)
 			b.expected -= step
@@ -208,6 +211,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.taken -= int64(n)
+	b.arrived += int64(n)
 	return n, err
 }
 
