@@ -222,8 +222,9 @@ type Query struct {
 	// Since is the state of the selection that the reader of a watch has, or zero. If it is set,
 	// the Source may send the difference to that state as the initial events: the objects written
 	// since as Added, and then, as Deleted, the keys that left the selection. [SinceOf] the Synced
-	// event reports whether it did so. If the reader may have some later writes, too, Start must
-	// be [StartAt] and Version not older than any of them.
+	// event reports whether it did so. With [StartAt], Version must not be older than any write
+	// that the reader has. A reader that does not know its newest write sets another Start, and
+	// then gets a difference only if the Source has missed no write since.
 	//
 	// A Source may ignore Since, and must do so without Bookmarks and without initial events. A
 	// Source that shows each user a part of another one clears Since.

@@ -198,3 +198,31 @@ func TestResetWithAMissedWriteForgetsDepartures(t *testing.T) {
 		t.Errorf("got %d initial events, a difference: %v, %v, want the whole state", len(initial), ok, err)
 	}
 }
+
+// A reader may have an object that another log has sent, and that this log has never seen. Unless
+// it says that it has nothing newer than its state, it gets no difference over a gap.
+func TestDifferenceOverAGapNeedsTheNewestVersion(t *testing.T) {
+	l := New(Options{})
+	since := stateOf(t, l, listwatch.Query{})
+	since.Version = put(l, listwatch.Key{Name: "a"}, nil)
+	put(l, listwatch.Key{Name: "b"}, nil)
+	before := l.Stats().Newest
+	l.Reset([]*listwatch.Object{l.Get(listwatch.Key{Name: "a"})}, before+10)
+	for _, c := range []struct {
+		start   listwatch.Start
+		newest  listwatch.Version
+		permits bool
+	}{
+		{listwatch.StartNewest, 0, false},
+		{listwatch.StartAt, since.Version, true},
+		{listwatch.StartAt, before + 1, false},
+	} {
+		q := listwatch.Query{
+			Start: c.start, Version: c.newest, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true, Since: since,
+		}
+		_, synced, err := readInitial(watch(t, l, q))
+		if _, ok := listwatch.SinceOf(synced); err != nil || ok != c.permits {
+			t.Errorf("newest %d: got a difference: %t, %v, want %t", c.newest, ok, err, c.permits)
+		}
+	}
+}

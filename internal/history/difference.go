@@ -25,11 +25,11 @@ func (f *feed) stateID() string {
 // knownSince returns s.since, or zero if the difference between the reader's state and the state at
 // now is not known. l.mu must be held.
 func (l *Log) knownSince(s *start, now listwatch.Version) listwatch.Version {
-	newest := s.since // the newest version that the reader may have seen
+	newest := now // the newest version that the reader may have seen, unless it has said otherwise
 	if s.atVersion {
-		newest = max(newest, s.version)
+		newest = max(s.since, s.version)
 	}
-	if newest > now || !l.state.departures.knows(s.since, newest) {
+	if max(s.since, newest) > now || !l.state.departures.knows(s.since, newest) {
 		return 0
 	}
 	return s.since

@@ -156,7 +156,9 @@ class Watcher {
   }
 
   async *#deliver(admitted) {
-    if (admitted.type === "SYNCED" && this.#held) this.#held = { state: admitted.object.metadata.annotations?.[stateOf] };
+    if (this.#held && (admitted.type === "SYNCED" || admitted.type === "BOOKMARK")) {
+      this.#held = { state: admitted.object.metadata.annotations?.[stateOf] };
+    }
     this.#corrupt = this.#truncated = this.#laggingSince = 0;
     this.#hasState = true;
     if (admitted.type !== "BOOKMARK" || this.#options.bookmarks) yield admitted;
