@@ -161,7 +161,8 @@ func invalidLine(line []byte, err error) error {
 	if len(line) <= limit {
 		return fmt.Errorf("the command wrote a line that is not JSON (%w): %s", err, line)
 	}
-	return fmt.Errorf("the command wrote a line of %d bytes that is not JSON (%w): %s...", len(line), err, line[:limit])
+	return fmt.Errorf("the command wrote a line of %d bytes that is not JSON (%w), which begins with %s",
+		len(line), err, line[:limit])
 }
 
 // takeInvalid returns the errors of the invalid lines since its last call.
