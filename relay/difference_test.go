@@ -98,6 +98,7 @@ func TestDoubtfulStateIsNotPatched(t *testing.T) {
 		time.Sleep(downtime)
 		o.put("b", "red")
 		time.Sleep(downtime)
+		synctest.Wait()
 		if why != "doubted" {
 			t.Errorf("the last state was requested because it was %q, want doubted", why)
 		}
