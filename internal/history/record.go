@@ -97,7 +97,8 @@ const recordOverhead = 512
 func (r *record) bytes() int64 {
 	n := int64(recordOverhead)
 	if r.Old != nil {
-		n += int64(len(r.Old.Data))
+		size := int64(len(r.Old.Data))
+		n += size + size/sizeClassGap // as in state.memory, so that a deleted object takes no less
 		for k, v := range r.Old.Labels {
 			n += int64(len(k) + len(v) + 32)
 		}
