@@ -200,6 +200,7 @@ func dropEpoch(object map[string]any) {
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	delete(annotations, "listwatch.dev/epoch")
+	delete(annotations, "listwatch.dev/state")
 	for _, row := range elements(object["rows"]) {
 		if o, ok := row["object"].(map[string]any); ok {
 			dropEpoch(o)

@@ -66,8 +66,7 @@ func (s *Source) follow(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var epoch string
-	err = conn.QueryRow(ctx, epochQuery).Scan(&epoch)
-	if err == nil && epoch != s.Describe().Epoch {
+	if err = conn.QueryRow(ctx, epochQuery).Scan(&epoch); err == nil && epoch != s.Describe().Epoch {
 		err = errReplaced
 	}
 	if err == nil {
@@ -108,8 +107,8 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		var oldest, newest listwatch.Version
-		row := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`)
-		if err := row.Scan(&oldest, &newest); err != nil {
+		bounds := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`)
+		if err := bounds.Scan(&oldest, &newest); err != nil {
 			return err
 		}
 		rows, _ := tx.Query(ctx, `SELECT version, at, namespace, name, before, after FROM setting_changes
