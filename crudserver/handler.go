@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
@@ -71,10 +72,12 @@ type call struct {
 	key     listwatch.Key
 	visible *store.Collection // the part of the collection that exists for the user
 	form    apihttp.BodyForm  // of the response, except for lists and watches
+	verb    string            // Kubernetes' verb
+	started time.Time
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	c := call{Handler: h, Admitted: a, visible: h.Collection}
+	c := call{Handler: h, Admitted: a, visible: h.Collection, started: time.Now()}
 	var err error
 	if c.key, err = h.parsePath(r.URL.EscapedPath()); err != nil {
 		return err
@@ -86,7 +89,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		}
 		return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, PATCH, DELETE")
 	}
-	key := c.key
+	c.verb = verb
+	key := c.key // the closure below may live for hours, and must not keep c
 	scope, err := h.rights(r.Context(), watchserver.UserOf(r.Context()), verb, key)
 	if err != nil {
 		return err

@@ -18,7 +18,6 @@ import (
 // create handles a POST to a collection. If the path has no namespace, the namespace in the object
 // is used.
 func (c call) create(w http.ResponseWriter, r *http.Request) error {
-	started := time.Now()
 	to, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
@@ -28,14 +27,12 @@ func (c call) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", c.pathOf(o.Key))
-	c.writeObject(w, r, http.StatusCreated, o)
-	c.Changed(r, changed("create", to != c.visible, o, started))
+	c.respond(w, r, http.StatusCreated, to, o)
 	return nil
 }
 
 // update handles a PUT of an object.
 func (c call) update(w http.ResponseWriter, r *http.Request) error {
-	started := time.Now()
 	to, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
@@ -48,14 +45,12 @@ func (c call) update(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
-	c.writeObject(w, r, http.StatusOK, o)
-	c.Changed(r, changed("update", to != c.visible, o, started))
+	c.respond(w, r, http.StatusOK, to, o)
 	return nil
 }
 
 // patch handles a PATCH of an object with a merge patch (rfc7396).
 func (c call) patch(w http.ResponseWriter, r *http.Request) error {
-	started := time.Now()
 	to, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
@@ -69,8 +64,7 @@ func (c call) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
-	c.writeObject(w, r, http.StatusOK, o)
-	c.Changed(r, changed("patch", to != c.visible, o, started))
+	c.respond(w, r, http.StatusOK, to, o)
 	return nil
 }
 
@@ -78,7 +72,6 @@ func (c call) patch(w http.ResponseWriter, r *http.Request) error {
 // deletionTimestamp if finalizers delay the deletion. The body is empty or holds the
 // preconditions, as in the DeleteOptions of Kubernetes.
 func (c call) delete(w http.ResponseWriter, r *http.Request) error {
-	started := time.Now()
 	from, data, err := c.readWrite(w, r)
 	if err != nil {
 		return err
@@ -104,14 +97,16 @@ func (c call) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
-	c.writeObject(w, r, http.StatusOK, o)
-	c.Changed(r, changed("delete", from != c.visible, o, started))
+	c.respond(w, r, http.StatusOK, from, o)
 	return nil
 }
 
-// changed describes the write of o, which began at the given time.
-func changed(verb string, dryRun bool, o *listwatch.Object, started time.Time) apihttp.Change {
-	return apihttp.Change{Verb: verb, Key: o.Key, Version: o.Version, DryRun: dryRun, Took: time.Since(started)}
+// respond responds with o, the result of a write to the given collection, and reports the write.
+func (c call) respond(w http.ResponseWriter, r *http.Request, code int, to *store.Collection, o *listwatch.Object) {
+	c.writeObject(w, r, code, o)
+	c.Changed(r, apihttp.Change{
+		Verb: c.verb, Key: o.Key, Version: o.Version, DryRun: to != c.visible, Took: time.Since(c.started),
+	})
 }
 
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
