@@ -121,8 +121,8 @@ func (r *response) receive(wait bool) (frame framing.WatchEvent, ok bool, err er
 	return frame, ok, err
 }
 
-// JoinsEvents reports whether Next returns the events together that the server has sent together,
-// as far as they have arrived. The relay uses it.
+// JoinsEvents reports whether events that the server has sent together, and that have arrived, are
+// returned by one call of Next. The relay uses it.
 func (r *response) JoinsEvents() bool {
 	receiver, ok := r.receiver.(interface{ JoinsEvents() bool })
 	return ok && receiver.JoinsEvents()
