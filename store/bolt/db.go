@@ -47,6 +47,8 @@ type disk struct {
 	// began is the start of the commit in progress, in Unix nanoseconds, or zero. It may be read
 	// without mu.
 	began atomic.Int64
+	// checked is the result of the last checkFile, or nil. It may be read without mu.
+	checked atomic.Pointer[error]
 }
 
 // Version returns the version of the newest write. Before the first write it returns the
@@ -65,7 +67,8 @@ func (db *DB) Epoch() string { return db.epoch }
 // to clients.
 //
 // Ready does not wait for a transaction in progress. If that has taken longer than [StuckAfter],
-// for example because the disk does not respond, Ready returns an error. Otherwise it returns nil.
+// for example because the disk does not respond, Ready returns an error. Otherwise it returns the
+// result of the last check, which every transaction makes.
 func (db *DB) Ready(context.Context) error {
 	if !db.mu.TryLock() {
 		began := db.began.Load()
@@ -74,6 +77,9 @@ func (db *DB) Ready(context.Context) error {
 				Code:    listwatch.Unavailable,
 				Message: fmt.Sprintf("a transaction of the data file has taken %v so far", took.Round(time.Second)),
 			}
+		}
+		if err := db.checked.Load(); err != nil {
+			return *err
 		}
 		return nil
 	}
@@ -127,7 +133,8 @@ func (db *DB) Close() error {
 
 // checkFile returns an error if writes to the file would be lost, or would damage what another
 // program has written to it. The caller must hold db.mu, except during Open.
-func (db *DB) checkFile() error {
+func (db *DB) checkFile() (err error) {
+	defer func() { db.checked.Store(&err) }()
 	switch {
 	case db.damage != nil:
 		return db.damage

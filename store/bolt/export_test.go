@@ -53,3 +53,9 @@ func DisableSync(db *DB) {
 // LeakLocks makes bbolt hold its locks forever, as after a panic during its cleanup. It
 // must be called within a transaction.
 func LeakLocks(db *DB) { _, _ = db.file.Begin(true) }
+
+// Lock holds the lock that the committer holds during a transaction.
+func Lock(db *DB) (unlock func()) {
+	db.mu.Lock()
+	return db.mu.Unlock
+}

@@ -169,7 +169,10 @@ func TestWritesNeedTheFileAtItsPath(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, writeErr := s.pods.Create(t.Context(), pod("b", 0))
-			for _, err := range []error{writeErr, s.db.Ready(t.Context())} {
+			unlock := bolt.Lock(s.db)
+			busyErr := s.db.Ready(t.Context())
+			unlock()
+			for _, err := range []error{writeErr, busyErr, s.db.Ready(t.Context())} {
 				if !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "deleted or replaced") || strings.Contains(err.Error(), s.path) {
 					t.Errorf("got %v, want code Unavailable without the path", err)
 				}
