@@ -45,7 +45,7 @@ func (c call) track(old, next []byte, manager string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.Update(c.subresource, old, next, manager)
+	return m.Update(c.Subresource, old, next, manager)
 }
 
 // manager returns the field manager that the options name, or else the program in the header
@@ -78,7 +78,7 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c call, o option
 	var applied *listwatch.Object
 	for range 3 { // another writer may create or delete the object in between
 		applied, err = c.applyTo(r, to, o, config)
-		if !errors.Is(err, listwatch.NotFound) || c.subresource != "" {
+		if !errors.Is(err, listwatch.NotFound) || c.Subresource != "" {
 			break
 		}
 		if applied, err = c.applyNew(r, to, o, config); !errors.Is(err, listwatch.AlreadyExists) {
@@ -90,7 +90,7 @@ func (h *Handler) apply(w http.ResponseWriter, r *http.Request, c call, o option
 		return err
 	}
 	response := applied
-	if c.subresource == "scale" {
+	if c.Subresource == "scale" {
 		if response, err = c.scale.scaleOf(applied); err != nil {
 			return err
 		}
@@ -125,11 +125,11 @@ func (h *Handler) readConfiguration(
 	if config, err = normalizeConfiguration(config); err != nil {
 		return nil, err
 	}
-	if name := metadataString(config, "name"); name != "" && name != c.name {
-		return nil, c.nameMismatch("name", name, c.name)
+	if name := metadataString(config, "name"); name != "" && name != c.Name {
+		return nil, c.nameMismatch("name", name, c.Name)
 	}
-	if namespace := metadataString(config, "namespace"); c.Namespaced && namespace != "" && namespace != c.namespace {
-		return nil, c.nameMismatch("namespace", namespace, c.namespace)
+	if namespace := metadataString(config, "namespace"); c.Namespaced && namespace != "" && namespace != c.Namespace {
+		return nil, c.nameMismatch("namespace", namespace, c.Namespace)
 	}
 	if err := c.checkTypes(config); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (h *Handler) readConfiguration(
 	if unknown := c.unknownFields(nil, config); unknown != nil {
 		return nil, c.strictError(strings.Join(unknown, ", "))
 	}
-	if c.subresource != "scale" {
+	if c.Subresource != "scale" {
 		return config, nil
 	}
 	return c.scaleConfiguration(config)
@@ -167,7 +167,7 @@ func (c call) scaleConfiguration(scale []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q`, c.APIVersion(), c.Kind, c.name)
+	config := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q`, c.APIVersion(), c.Kind, c.Name)
 	for _, name := range []string{"uid", "resourceVersion"} {
 		if value := metadataString(scale, name); value != "" {
 			config = fmt.Appendf(config, `,%q:%q`, name, value)
@@ -188,8 +188,8 @@ func (c call) applyTo(r *http.Request, to *store.Collection, o options.Write,
 	if err != nil {
 		return nil, err
 	}
-	if c.subresource == "status" && string(rawjson.Lookup(config, "metadata", "name")) == "null" {
-		return nil, c.nameMismatch("name", "", c.name)
+	if c.Subresource == "status" && string(rawjson.Lookup(config, "metadata", "name")) == "null" {
+		return nil, c.nameMismatch("name", "", c.Name)
 	}
 	return to.Update(r.Context(), c.key(), listwatch.Preconditions{},
 		c.inTurn(r.Context(), func(old *listwatch.Object) ([]byte, error) {
@@ -198,14 +198,14 @@ func (c call) applyTo(r *http.Request, to *store.Collection, o options.Write,
 			}
 			// Another program may have stored duplicate members.
 			doc, _ := rawjson.DropDuplicates(old.Data)
-			if c.Custom && c.subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
+			if c.Custom && c.Subresource != "scale" && metadataString(config, "resourceVersion") == "0" {
 				return nil, c.missingVersion()
 			}
-			next, err := m.Apply(c.subresource, doc, config, o.FieldManager, o.Force)
+			next, err := m.Apply(c.Subresource, doc, config, o.FieldManager, o.Force)
 			if err != nil {
 				return nil, err
 			}
-			if c.subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil &&
+			if c.Subresource == "scale" && jsonvalue.Value(next).At(c.scale.replicas...) == nil &&
 				c.scale.defaultReplicas == noReplicas {
 				// As in Kubernetes, the replicas become zero if no manager applies them.
 				if next, err = patch.Merge(next, c.scale.object(0)); err != nil {
@@ -225,7 +225,7 @@ func (c call) applyNew(r *http.Request, to *store.Collection, o options.Write,
 			"uid mismatch: the provided object specified uid "+uid+", and no existing object was found")
 	}
 	if metadataString(config, "name") == "" {
-		return nil, c.nameMismatch("name", "", c.name)
+		return nil, c.nameMismatch("name", "", c.Name)
 	}
 	config, err := patch.Merge(config, withoutVersion)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c call) applyNew(r *http.Request, to *store.Collection, o options.Write,
 		return nil, err
 	}
 	object, err := c.inTurn(r.Context(), func(*listwatch.Object) ([]byte, error) {
-		object, err := m.Apply(c.subresource, nil, config, o.FieldManager, o.Force)
+		object, err := m.Apply(c.Subresource, nil, config, o.FieldManager, o.Force)
 		if err != nil {
 			return nil, err
 		}
@@ -245,5 +245,5 @@ func (c call) applyNew(r *http.Request, to *store.Collection, o options.Write,
 	if err != nil {
 		return nil, err
 	}
-	return to.CreateIn(r.Context(), c.namespace, object)
+	return to.CreateIn(r.Context(), c.Namespace, object)
 }

@@ -79,7 +79,7 @@ type Attributes struct {
 // attributes describes the request for the Authorizer.
 func (c call) attributes() *Attributes {
 	return &Attributes{
-		Verb: c.verb, Resource: c.Resource, Namespace: c.namespace, Name: c.name, Subresource: c.subresource,
+		Verb: c.verb, Resource: c.Resource, Namespace: c.Namespace, Name: c.Name, Subresource: c.Subresource,
 	}
 }
 

@@ -258,7 +258,7 @@ func (c call) strictPatchError(problems string) error {
 // unknownFields returns messages about the fields in data that neither the schema nor old has.
 // Objects without a schema have no unknown fields.
 func (c call) unknownFields(old, data []byte) []string {
-	if c.subresource == "scale" {
+	if c.Subresource == "scale" {
 		return nil
 	}
 	known := c.Schema.Unknown(old)

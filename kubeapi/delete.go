@@ -164,7 +164,7 @@ func (c call) selection(r *http.Request) (q listwatch.Query, err error) {
 			}
 		}
 	}
-	q.Namespace, q.Continue = c.namespace, params.Get("continue")
+	q.Namespace, q.Continue = c.Namespace, params.Get("continue")
 	if text := params.Get("limit"); text != "" {
 		q.Limit, _ = strconv.Atoi(text) // options.DeleteCollection has checked it
 	}
@@ -190,10 +190,10 @@ func (c call) checkSelectedFields(s listwatch.FieldSelector) error {
 				listwatch.FieldNamespace, c.QualifiedName()),
 		}
 	}
-	if name, _ := s.Equality(listwatch.FieldName); c.name != "" && name != c.name {
+	if name, _ := s.Equality(listwatch.FieldName); c.Name != "" && name != c.Name {
 		return &listwatch.Error{
 			Code: listwatch.Invalid, Message: fmt.Sprintf("field selector: it must select %s=%s, the name in the path",
-				listwatch.FieldName, c.name),
+				listwatch.FieldName, c.Name),
 		}
 	}
 	return nil

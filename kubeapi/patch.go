@@ -37,7 +37,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	mediaType, err := patchMediaType(r, c.patchSchema(c.subresource))
+	mediaType, err := patchMediaType(r, c.patchSchema(c.Subresource))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 		return h.apply(w, r, c, o, config)
 	}
-	p, err := readPatch(mediaType, data, c.patchSchema(c.subresource), func(patch []byte) ([]byte, error) {
+	p, err := readPatch(mediaType, data, c.patchSchema(c.Subresource), func(patch []byte) ([]byte, error) {
 		return c.validatePatch(w, o, mediaType, patch)
 	})
 	if end(); err != nil {
@@ -186,7 +186,7 @@ func (c call) withTypeCheck(p patchFunc) patchFunc {
 		if err != nil {
 			return nil, err
 		}
-		if c.subresource == "status" && c.Custom {
+		if c.Subresource == "status" && c.Custom {
 			if out, err = withTypeMember(out, "kind", c.Kind); err != nil {
 				return nil, err
 			}
@@ -201,7 +201,7 @@ func (c call) withTypeCheck(p patchFunc) patchFunc {
 			return nil, patch.InvalidResult(err)
 		}
 		for _, name := range []string{"kind", "apiVersion"} {
-			if c.Custom && c.subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
+			if c.Custom && c.Subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
 				return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
 			}
 		}
@@ -212,7 +212,7 @@ func (c call) withTypeCheck(p patchFunc) patchFunc {
 // checkKind returns an error of status 422 if an object, the result of a patch, has the wrong kind
 // or apiVersion.
 func (c call) checkKind(object []byte) error {
-	if c.subresource == "scale" {
+	if c.Subresource == "scale" {
 		return nil // checkScale checks them
 	}
 	var errs field.ErrorList
@@ -229,5 +229,5 @@ func (c call) checkKind(object []byte) error {
 	if c.Custom {
 		name = jsonvalue.Value(object).At("kind").Text()
 	}
-	return apistatus.Invalid(c.Group, name, c.name, errs)
+	return apistatus.Invalid(c.Group, name, c.Name, errs)
 }

@@ -13,7 +13,7 @@ import (
 // A call is a request whose path names a served resource.
 type call struct {
 	servedResource
-	route
+	Route
 	admitted  *apihttp.Admitted
 	verb      string           // Kubernetes' verb, or "" if the path does not allow the method
 	form      apihttp.BodyForm // of the response
@@ -24,7 +24,7 @@ type call struct {
 }
 
 func (c call) key() listwatch.Key {
-	return listwatch.Key{Namespace: c.namespace, Name: c.name}
+	return listwatch.Key{Namespace: c.Namespace, Name: c.Name}
 }
 
 // verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
@@ -37,16 +37,16 @@ func (c call) verbOf(r *http.Request) string {
 }
 
 func (c call) verbForMethod(r *http.Request) string {
-	if c.subresource != "" {
+	if c.Subresource != "" {
 		return subresourceVerb(r.Method)
 	}
 	switch {
-	case c.watch:
+	case c.Watch:
 		return "watch" // the watch server rejects other methods
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		// As in Kubernetes, the query parameter watch has an effect only on a list.
 		switch {
-		case c.name != "":
+		case c.Name != "":
 			return "get"
 		case c.admitted.WantsWatch():
 			return "watch"
@@ -56,11 +56,11 @@ func (c call) verbForMethod(r *http.Request) string {
 	switch {
 	case r.Method == http.MethodPost && c.isCollection():
 		return "create"
-	case r.Method == http.MethodPut && c.name != "":
+	case r.Method == http.MethodPut && c.Name != "":
 		return "update"
-	case r.Method == http.MethodPatch && c.name != "":
+	case r.Method == http.MethodPatch && c.Name != "":
 		return "patch"
-	case r.Method == http.MethodDelete && c.name != "":
+	case r.Method == http.MethodDelete && c.Name != "":
 		return "delete"
 	case r.Method == http.MethodDelete && c.isCollection():
 		return "deletecollection"
@@ -83,16 +83,16 @@ func subresourceVerb(method string) string {
 // isCollection reports whether the path names a collection in which objects can be created. If the
 // resource is namespaced, the path must contain the namespace.
 func (c call) isCollection() bool {
-	return c.name == "" && (c.namespace != "" || !c.Namespaced)
+	return c.Name == "" && (c.Namespace != "" || !c.Namespaced)
 }
 
 func (c call) allowedMethods() string {
 	switch {
 	case c.ReadOnly:
 		return "GET, HEAD"
-	case c.subresource != "":
+	case c.Subresource != "":
 		return "GET, HEAD, PUT, PATCH"
-	case c.name != "":
+	case c.Name != "":
 		return "GET, HEAD, PUT, PATCH, DELETE"
 	case c.isCollection():
 		return "GET, HEAD, POST, DELETE"
@@ -102,11 +102,11 @@ func (c call) allowedMethods() string {
 
 // scopeMismatch reports whether the path has a namespace although the resource is
 // cluster-scoped, or lacks a required namespace.
-func (s servedResource) scopeMismatch(t route) bool {
+func (s servedResource) scopeMismatch(t Route) bool {
 	if !s.Namespaced {
-		return t.namespace != ""
+		return t.Namespace != ""
 	}
-	return t.namespace == "" && t.name != ""
+	return t.Namespace == "" && t.Name != ""
 }
 
 // wrote reports a write to the hooks of the Server. o is the written object, or nil for a write to
@@ -119,9 +119,9 @@ func (c call) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) 
 	c.admitted.Changed(r, change)
 }
 
-func noSuchSubresource(r *http.Request, s Resource, t route) error {
+func noSuchSubresource(r *http.Request, s Resource, t Route) error {
 	err := noSuchPath(r)
-	listwatch.AsError(err).Details = &listwatch.Details{Name: t.name, Group: s.Group, Kind: s.Plural}
+	listwatch.AsError(err).Details = &listwatch.Details{Name: t.Name, Group: s.Group, Kind: s.Plural}
 	return err
 }
 

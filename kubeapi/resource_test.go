@@ -97,8 +97,8 @@ func FuzzParseResource(f *testing.F) {
 		if r.Namespaced {
 			ns = "default"
 		}
-		got, ok := parseRoute(r.Path(ns) + "/name")
-		want := route{group: r.Group, version: r.Version, plural: r.Plural, namespace: ns, name: "name"}
+		got, ok := ParseRoute(r.Path(ns) + "/name")
+		want := Route{Group: r.Group, Version: r.Version, Plural: r.Plural, Namespace: ns, Name: "name"}
 		if !ok || got != want {
 			t.Errorf("%q: its path is parsed as %+v, want %+v", s, got, want)
 		}
@@ -127,7 +127,7 @@ func FuzzParseRoute(f *testing.F) {
 	f.Add("/apis/apps/v1/watch/namespaces/default/deployments")
 	f.Add("/api/v1/namespaces/a/status")
 	f.Fuzz(func(t *testing.T, path string) {
-		if r, ok := parseRoute(path); ok && (r.plural == "" || r.version == "" || r.subresource != "" && r.name == "") {
+		if r, ok := ParseRoute(path); ok && (r.Plural == "" || r.Version == "" || r.Subresource != "" && r.Name == "") {
 			t.Errorf("%q: got %+v", path, r)
 		}
 	})

@@ -108,18 +108,18 @@ func (r Resource) validate() error {
 	if err := r.SharedCompression.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}); err != nil {
 		return err
 	}
-	want := route{group: r.Group, version: r.Version, plural: r.Plural}
+	want := Route{Group: r.Group, Version: r.Version, Plural: r.Plural}
 	if r.Namespaced {
-		want.namespace = "ns"
+		want.Namespace = "ns"
 	}
 	for _, path := range []string{"", "/name", "/name/status"} {
 		if path != "" {
-			want.name = "name"
+			want.Name = "name"
 		}
 		if path == "/name/status" {
-			want.subresource = "status"
+			want.Subresource = "status"
 		}
-		if got, ok := parseRoute(r.Path("ns") + path); !ok || got != want {
+		if got, ok := ParseRoute(r.Path("ns") + path); !ok || got != want {
 			return invalidResource(text, fmt.Sprintf("its path %s has another meaning", r.Path("ns")+path))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // get responds with one object, which is at least as new as the resourceVersion in the query.
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
 	o, err := c.readCurrent(r)
-	if err == nil && c.subresource == "scale" {
+	if err == nil && c.Subresource == "scale" {
 		o, err = c.scale.scaleOf(o)
 	}
 	if err != nil {
@@ -30,7 +30,7 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 		return nil, err
 	}
 	if text != "" {
-		q := listwatch.Query{Namespace: c.namespace, Name: c.name, Start: listwatch.StartAny}
+		q := listwatch.Query{Namespace: c.Namespace, Name: c.Name, Start: listwatch.StartAny}
 		if version != 0 {
 			q.Start, q.Version = listwatch.StartAt, version // List waits for the version
 		}

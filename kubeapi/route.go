@@ -9,42 +9,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A route is the parsed path of a resource.
-type route struct {
-	group, version string
-	plural         string
-	namespace      string // empty for all namespaces and for cluster-scoped resources
-	name           string // empty for all objects
-	subresource    string
-	watch          bool // the path has one of the old /watch/ forms
+// A Route is the parsed path of a resource, such as /apis/apps/v1/namespaces/a/deployments/web.
+type Route struct {
+	Group, Version string
+	Plural         string
+	Namespace      string // empty for all namespaces and for cluster-scoped resources
+	Name           string // empty for all objects
+	Subresource    string
+	Watch          bool // the path has one of the old /watch/ forms
 }
 
-// parseRoute parses the path of a resource. It takes the escaped path, so that an escaped
-// slash stays within its segment. See "Resource URIs" in Kubernetes' API concepts.
-func parseRoute(escaped string) (route, bool) {
+// ParseRoute parses the path of a resource, and returns false for any other path. It takes the
+// escaped path, so that an escaped slash stays within its segment. It does not know which resources
+// exist or have namespaces. See "Resource URIs" in Kubernetes' API concepts.
+func ParseRoute(escaped string) (Route, bool) {
 	parts, ok := segments(escaped)
 	if !ok {
-		return route{}, false
+		return Route{}, false
 	}
-	var t route
+	var t Route
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
-		t.version, parts = parts[1], parts[2:]
+		t.Version, parts = parts[1], parts[2:]
 	case len(parts) >= 4 && parts[0] == "apis":
-		t.group, t.version, parts = parts[1], parts[2], parts[3:]
+		t.Group, t.Version, parts = parts[1], parts[2], parts[3:]
 	default:
-		return route{}, false
+		return Route{}, false
 	}
 	if parts[0] == "watch" {
-		t.watch, parts = true, parts[1:]
+		t.Watch, parts = true, parts[1:]
 	}
 	if t.scoped(parts) {
-		t.namespace, parts = parts[1], parts[2:]
+		t.Namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) == 0 || len(parts) > 3 {
-		return route{}, false
+		return Route{}, false
 	}
-	for i, to := range []*string{&t.plural, &t.name, &t.subresource}[:len(parts)] {
+	for i, to := range []*string{&t.Plural, &t.Name, &t.Subresource}[:len(parts)] {
 		*to = parts[i]
 	}
 	return t, true
@@ -52,11 +53,11 @@ func parseRoute(escaped string) (route, bool) {
 
 // scoped reports whether parts begin with a namespace. The path
 // /api/v1/namespaces/NAME/status does not: it names a subresource of a Namespace object.
-func (r *route) scoped(parts []string) bool {
+func (r *Route) scoped(parts []string) bool {
 	if len(parts) < 3 || parts[0] != "namespaces" {
 		return false
 	}
-	ofNamespace := r.group == "" && len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
+	ofNamespace := r.Group == "" && len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
 	return !ofNamespace
 }
 

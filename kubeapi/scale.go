@@ -204,9 +204,9 @@ func (c call) readScale(data []byte) (int32, error) {
 	const cause = "must be greater than or equal to 0"
 	return 0, &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
-		Message: fmt.Sprintf("Scale.autoscaling %q is invalid: spec.replicas: Invalid value: %d: %s", c.name, n, cause),
+		Message: fmt.Sprintf("Scale.autoscaling %q is invalid: spec.replicas: Invalid value: %d: %s", c.Name, n, cause),
 		Details: &listwatch.Details{
-			Name: c.name, Group: scaleResource.Group, Kind: scaleResource.Kind,
+			Name: c.Name, Group: scaleResource.Group, Kind: scaleResource.Kind,
 			Causes: []listwatch.Cause{
 				{
 					Reason: listwatch.CauseInvalid, Field: "spec.replicas",

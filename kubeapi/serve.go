@@ -37,18 +37,18 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 
 // serveResource serves a path of a resource.
 func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	t, ok := parseRoute(r.URL.EscapedPath())
+	t, ok := ParseRoute(r.URL.EscapedPath())
 	if !ok {
 		return noSuchPath(r)
 	}
-	s, ok := h.findResource(t.group, t.version, t.plural)
+	s, ok := h.findResource(t.Group, t.Version, t.Plural)
 	if !ok || s.scopeMismatch(t) {
 		return noSuchPath(r)
 	}
-	if t.subresource != "" && (t.watch || !s.hasSubresource(t.subresource)) {
+	if t.Subresource != "" && (t.Watch || !s.hasSubresource(t.Subresource)) {
 		return noSuchSubresource(r, s.Resource, t)
 	}
-	if t.subresource == "scale" {
+	if t.Subresource == "scale" {
 		s.table = s.scale.table
 	}
 	a.Resource = s.described()
@@ -56,7 +56,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	a.Represent = s.table.Represent(query)
 	a.NoCompression = a.NoCompression || s.NoCompression
 	c := call{
-		servedResource: s, route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
+		servedResource: s, Route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
 	}
 	c.verb = c.verbOf(r)
 	if c.verb == "" {
@@ -90,7 +90,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) erro
 		return err
 	}
 	e := watchserver.Endpoint{
-		Source: c.collection, Namespace: c.namespace, Name: c.name, Watch: c.watch,
+		Source: c.collection, Namespace: c.Namespace, Name: c.Name, Watch: c.Watch,
 		SharedCompression: c.SharedCompression,
 	}
 	if h.Authorize != nil || h.Scope != nil {

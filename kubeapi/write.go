@@ -54,7 +54,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 	}
 	to := c.target(o.DryRun)
-	created, err := to.CreateIn(r.Context(), c.namespace, data)
+	created, err := to.CreateIn(r.Context(), c.Namespace, data)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 	}
 	c.bodyBytes = len(data)
 	// Require the name, because a body without it may be a mistake, and would empty a subresource.
-	if name := metadataString(data, "name"); name != c.name {
-		return c.nameMismatch("name", name, c.name)
+	if name := metadataString(data, "name"); name != c.Name {
+		return c.nameMismatch("name", name, c.Name)
 	}
-	if namespace := metadataString(data, "namespace"); c.Namespaced && namespace != "" && namespace != c.namespace {
-		return c.nameMismatch("namespace", namespace, c.namespace)
+	if namespace := metadataString(data, "namespace"); c.Namespaced && namespace != "" && namespace != c.Namespace {
+		return c.nameMismatch("namespace", namespace, c.Namespace)
 	}
 	p := listwatch.Preconditions{UID: metadataString(data, "uid")}
 	if p.Version, err = listwatch.ParseVersion(metadataString(data, "resourceVersion")); err != nil {
@@ -97,7 +97,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 // ignoresStatus reports whether the status in a request has no effect. In Kubernetes, only writes
 // to the subresource status change the status of a custom resource that declares it.
 func (c call) ignoresStatus() bool {
-	return c.Custom && c.subresource == "" && c.hasSubresource("status")
+	return c.Custom && c.Subresource == "" && c.hasSubresource("status")
 }
 
 // withoutStatus returns data, an object to create or a configuration to apply, without its status
@@ -117,7 +117,7 @@ func (c call) keepStatus(old, data []byte) ([]byte, error) {
 	switch {
 	case bytes.Equal(stored, status):
 		return data, nil
-	case c.ignoresStatus(), status == nil && c.subresource == "" && c.hasSubresource("status"):
+	case c.ignoresStatus(), status == nil && c.Subresource == "" && c.hasSubresource("status"):
 		return patch.WithStatus(data, old)
 	}
 	return data, nil
@@ -168,7 +168,7 @@ func (h *Handler) readWrite(
 // requireKind returns an error if the resource is custom and the object lacks its kind or
 // apiVersion. As in Kubernetes, these are optional only for built-in kinds.
 func (c call) requireKind(data []byte) error {
-	if !c.Custom || c.subresource == "scale" || data[0] != '{' {
+	if !c.Custom || c.Subresource == "scale" || data[0] != '{' {
 		return nil
 	}
 	kind, kindErr := rawjson.String(rawjson.Lookup(data, "kind"))
@@ -188,7 +188,7 @@ func (c call) requireKind(data []byte) error {
 func (c call) checkCustomKind(data []byte) error {
 	kind, err := rawjson.String(rawjson.Lookup(data, "kind"))
 	version, _ := rawjson.String(rawjson.Lookup(data, "apiVersion"))
-	if !c.Custom || c.subresource != "" || err != nil || kind == c.Kind || version != c.APIVersion() {
+	if !c.Custom || c.Subresource != "" || err != nil || kind == c.Kind || version != c.APIVersion() {
 		return nil
 	}
 	return apistatus.Invalid(c.Group, kind, metadataString(data, "name"), field.ErrorList{
@@ -232,10 +232,10 @@ func finalizers(object []byte) (names []string) {
 // checkTypes checks the types of the known fields of data, which is compact JSON. The types
 // of the metadata are always known; see [store.CollectionSpec.CheckTypes].
 func (c call) checkTypes(data []byte) error {
-	if c.subresource == "scale" {
+	if c.Subresource == "scale" {
 		return checkScale(data)
 	}
-	if c.subresource == "status" && c.Custom {
+	if c.Subresource == "status" && c.Custom {
 		var err error
 		if data, err = withTypeMember(data, "kind", c.Kind); err != nil {
 			return err
@@ -278,7 +278,7 @@ func (c call) validateObject(old, next []byte) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apistatus.Invalid(c.Group, c.Kind, cmp.Or(metadataString(next, "name"), c.name), errs)
+	return apistatus.Invalid(c.Group, c.Kind, cmp.Or(metadataString(next, "name"), c.Name), errs)
 }
 
 // update applies p to the object, or to the part of it that the subresource names. The given
@@ -287,7 +287,7 @@ func (c call) validateObject(old, next []byte) error {
 func (c call) update(
 	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p patchFunc,
 ) (*listwatch.Object, error) {
-	if c.subresource == "scale" {
+	if c.Subresource == "scale" {
 		return c.updateScale(ctx, to, conditions, manager, p)
 	}
 	return to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
@@ -297,7 +297,7 @@ func (c call) update(
 		if err != nil {
 			return nil, err
 		}
-		named := metadataString(next, "name") == c.name // otherwise the store reports the name
+		named := metadataString(next, "name") == c.Name // otherwise the store reports the name
 		if c.Custom && named && slices.Contains([]string{"", "0"}, metadataString(next, "resourceVersion")) {
 			return nil, c.missingVersion()
 		}
@@ -307,9 +307,9 @@ func (c call) update(
 		switch {
 		case c.ignoresStatus():
 			next, err = c.keepStatus(doc, next)
-		case c.subresource != "status":
+		case c.Subresource != "status":
 		case metadataString(next, "name") == "":
-			err = c.nameMismatch("name", "", c.name)
+			err = c.nameMismatch("name", "", c.Name)
 		default:
 			next, err = patch.WithStatus(doc, next)
 		}
@@ -324,7 +324,7 @@ func (c call) update(
 }
 
 func (c call) missingVersion() error {
-	return apistatus.Invalid(c.Group, c.Plural, c.name, field.ErrorList{
+	return apistatus.Invalid(c.Group, c.Plural, c.Name, field.ErrorList{
 		field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 	})
 }
@@ -356,8 +356,8 @@ func (c call) checkIdentity(old *listwatch.Object, next []byte) error {
 			return c.nameMismatch(name, got, want)
 		}
 	}
-	if uid := metadataString(next, "uid"); c.subresource == "" && uid != "" && uid != metadataString(old.Data, "uid") {
-		return apistatus.Invalid(c.Group, c.Kind, c.name,
+	if uid := metadataString(next, "uid"); c.Subresource == "" && uid != "" && uid != metadataString(old.Data, "uid") {
+		return apistatus.Invalid(c.Group, c.Kind, c.Name,
 			validation.ValidateImmutableField(uid, "", field.NewPath("metadata", "uid")))
 	}
 	version := metadataString(next, "resourceVersion")
