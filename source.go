@@ -206,6 +206,9 @@ type Query struct {
 	// Labels and Fields select objects by labels and fields. The zero values select everything.
 	Labels LabelSelector
 	Fields FieldSelector
+	// Projection reduces the objects to some of their members. A watch then sends no event for a
+	// change that the projection hides. The zero value shows whole objects.
+	Projection Projection
 
 	// Start is the point in the history at which to start. Version is used only if Start is
 	// [StartAt].
