@@ -21,9 +21,8 @@ type Cursor struct {
 	after listwatch.Version
 	node  *node // the last node read
 	// start is nil in phase readingFeed, so that an idle cursor is small.
-	start *start
-	// signal wakes Next. It is made when Next first waits.
-	signal chan struct{}
+	start  *start
+	signal signal
 	phase  phase
 
 	closed atomic.Bool

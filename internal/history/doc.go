@@ -68,6 +68,7 @@
 //   - selection.go, feed.go, feedindex.go, matcher.go, wakelist.go: the watchers' side of a write.
 //   - log.go, cursor.go: the types of logs and cursors. caches.go: the frames of initial events.
 //   - retention.go: how long history is kept. restore.go: logs of stores that restart.
+//   - union.go, unioncursor.go: several logs with one Revision as one Source.
 //   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.
 //   - attributes.go, departures.go, difference.go: the initial events since an earlier state.
 package history

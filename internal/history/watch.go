@@ -143,27 +143,7 @@ func (c *Cursor) StateID() string { return c.feed.stateID() }
 
 // Next implements [listwatch.Watcher].
 func (c *Cursor) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	for {
-		if n, err := c.Poll(dst); n > 0 || err != nil {
-			return n, err
-		}
-		if c.signal == nil {
-			c.signal = make(chan struct{}, 1)
-		}
-		c.Wake(c.raiseSignal)
-		select {
-		case <-c.signal:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
-func (c *Cursor) raiseSignal() {
-	select {
-	case c.signal <- struct{}{}:
-	default:
-	}
+	return c.signal.next(ctx, c, dst)
 }
 
 // Wake implements [listwatch.Poller].

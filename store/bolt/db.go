@@ -172,6 +172,9 @@ type backend struct {
 
 var _ store.Backend = (*backend)(nil)
 
+// History returns the log for [store.Union].
+func (b *backend) History() *history.Log { return b.Log }
+
 // Get implements [store.Backend].
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {

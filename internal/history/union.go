@@ -1,0 +1,148 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Part is a part of a union: the objects of Log that Query selects. Only the selection of Query
+// has an effect.
+type Part struct {
+	Log   *Log
+	Query listwatch.Query
+}
+
+// A Union is the Source of several logs that share a Revision. Its versions, and so its resume
+// points, are those of the Revision.
+type Union struct {
+	// Immutable after construction.
+	parts    []Part
+	revision *Revision
+	epoch    string
+}
+
+var _ listwatch.Source = (*Union)(nil)
+
+// NewUnion returns the union of parts. epoch is its epoch; see [listwatch.Description]. If there
+// are no parts, if their logs do not share a Revision, or if two parts have the same log, the error
+// has code Invalid.
+func NewUnion(epoch string, parts []Part) (*Union, error) {
+	if len(parts) == 0 {
+		return nil, invalidUnion("a union needs at least one collection")
+	}
+	u := &Union{parts: slices.Clone(parts), revision: parts[0].Log.revision, epoch: epoch}
+	seen := make(map[*Log]bool, len(parts))
+	for i, p := range u.parts {
+		u.parts[i].Query.Limit, u.parts[i].Query.Continue = 0, ""
+		d := p.Log.description
+		switch {
+		case p.Log.revision != u.revision:
+			return nil, invalidUnion("%s %s: is in another database than %s, and the collections of a union must be in one",
+				d.APIVersion, d.Kind, parts[0].Log.description.Kind)
+		case seen[p.Log]:
+			return nil, invalidUnion("%s %s: a union has one selection of each collection", d.APIVersion, d.Kind)
+		}
+		seen[p.Log] = true
+	}
+	return u, nil
+}
+
+func invalidUnion(format string, args ...any) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// Describe implements [listwatch.Describer]. The objects of a union have several kinds.
+func (u *Union) Describe() listwatch.Description {
+	return listwatch.Description{APIVersion: "v1", Kind: "List", Epoch: u.epoch}
+}
+
+// List implements [listwatch.Source]. It returns the objects of all parts at one version, in the
+// order of the parts, and then of the keys, in one page. It ignores the selection of q.
+func (u *Union) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
+	if q.Continue != "" {
+		return page, invalidUnion("a list of several collections has only one page, and no continue token")
+	}
+	err = u.start(ctx, q, q.Match == listwatch.MatchExact, func(v listwatch.Version) error {
+		page = listwatch.Page{Version: v}
+		for _, p := range u.parts {
+			exact := p.Query
+			exact.Start, exact.Version, exact.Match = listwatch.StartAt, v, listwatch.MatchExact
+			part, err := p.Log.List(ctx, exact)
+			if err != nil {
+				return err
+			}
+			page.Items = append(page.Items, part.Items...)
+		}
+		return nil
+	})
+	if err != nil {
+		return listwatch.Page{}, err
+	}
+	return page, nil
+}
+
+// Watch implements [listwatch.Source]. The Watcher is a [UnionCursor]. Watch waits up to 3 seconds
+// for a future version. It ignores the selection of q, and q.Since.
+func (u *Union) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	var c *UnionCursor
+	err := u.start(ctx, q, !q.SendsInitialEvents(), func(v listwatch.Version) (err error) {
+		c, err = u.open(v, q)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// start calls f with the version at which q starts: the newest version or, if exact is true and q
+// has a version, that version. If retention drops the history of a part meanwhile, so that f
+// returns an error of code Expired for the newest version, start calls f again with a newer one.
+func (u *Union) start(ctx context.Context, q listwatch.Query, exact bool, f func(listwatch.Version) error) error {
+	if q.Start == listwatch.StartAt {
+		if err := u.revision.Wait(ctx, q.Version); err != nil {
+			return err
+		}
+		if exact {
+			return f(q.Version)
+		}
+	}
+	for try := 0; ; try++ {
+		err := f(u.revision.Version())
+		if !errors.Is(err, listwatch.Expired) || try == maxStarts {
+			return err
+		}
+		for _, p := range u.parts {
+			if err := u.revision.Wait(ctx, p.Log.Stats().Oldest); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// maxStarts limits the attempts to find a version that all parts retain. A log keeps its newest
+// record, so more than one is needed only while a write is being published.
+const maxStarts = 100
+
+// open returns a UnionCursor that starts at v.
+func (u *Union) open(v listwatch.Version, q listwatch.Query) (*UnionCursor, error) {
+	c := &UnionCursor{revision: u.revision, parts: make([]unionPart, len(u.parts))}
+	c.wakeFunc = c.fire
+	if !q.SendsInitialEvents() {
+		c.reading = len(c.parts)
+	} else if q.Bookmarks {
+		synced := listwatch.NewBookmark(u.Describe(), v, true)
+		c.synced = &synced
+	}
+	for i, p := range u.parts {
+		if err := c.parts[i].open(p, v, q.SendsInitialEvents()); err != nil {
+			_ = c.Close() // always nil
+			return nil, err
+		}
+	}
+	return c, nil
+}

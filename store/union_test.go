@@ -1,0 +1,92 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// twoCollections returns two collections of one database in memory.
+func twoCollections(t *testing.T) (pods, nodes *store.Collection) {
+	t.Helper()
+	db := memory.Open(memory.Options{})
+	pods, err := db.Collection(store.CollectionSpec{Kind: "Pod", Namespaced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nodes, err = db.Collection(store.CollectionSpec{Kind: "Node"}); err != nil {
+		t.Fatal(err)
+	}
+	return pods, nodes
+}
+
+func TestUnionIsOneWatchOfSeveralCollections(t *testing.T) {
+	pods, nodes := twoCollections(t)
+	u, err := store.Union(store.Part{Collection: nodes}, store.Part{Collection: pods, Query: listwatch.Query{Namespace: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, pods, `{"metadata":{"name":"p","namespace":"a"}}`)
+	mustCreate(t, pods, `{"metadata":{"name":"q","namespace":"b"}}`)
+	n := mustCreate(t, nodes, `{"metadata":{"name":"n"}}`)
+	w, err := u.Watch(t.Context(), listwatch.Query{Bookmarks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	mustCreate(t, pods, `{"metadata":{"name":"r","namespace":"a"}}`)
+	var got []string
+	for e, err := range listwatch.All(t.Context(), w) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, e.Type.String()+" "+e.Object.Key.Name); e.Type == listwatch.Synced && e.Version != n.Version {
+			t.Errorf("the bookmark is at %d, want %d", e.Version, n.Version)
+		}
+		if e.Object.Key.Name == "r" {
+			break
+		}
+	}
+	if want := []string{"ADDED n", "ADDED p", "BOOKMARK ", "ADDED r"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	page, err := u.List(t.Context(), listwatch.Query{Limit: 1})
+	if err != nil || len(page.Items) != 3 || page.Continue != "" {
+		t.Errorf("got %d items, %v; want all 3 in one page", len(page.Items), err)
+	}
+}
+
+// A client that resumes in another scope must list again, also if only one part has another scope.
+func TestUnionOfAScopeHasItsOwnEpoch(t *testing.T) {
+	pods, nodes := twoCollections(t)
+	epochs := make(map[string]bool)
+	for _, c := range []*store.Collection{pods, pods.Within(tenant(t, "a")), pods.Within(tenant(t, "b"))} {
+		u, err := store.Union(store.Part{Collection: nodes}, store.Part{Collection: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		epochs[listwatch.Describe(u).Epoch] = true
+	}
+	if len(epochs) != 3 || !epochs[listwatch.Describe(pods).Epoch] {
+		t.Errorf("got the epochs %v, want three, and the epoch of the database among them", epochs)
+	}
+}
+
+func TestUnionRefusesWhatHasNoCommonVersions(t *testing.T) {
+	pods, nodes := twoCollections(t)
+	other, _ := twoCollections(t)
+	foreign := store.New(store.CollectionSpec{Kind: "Thing"}, &mapBackend{})
+	for name, parts := range map[string][]store.Part{
+		"none": nil, "the same collection": {{Collection: pods}, {Collection: pods.Within(tenant(t, "a"))}},
+		"two databases": {{Collection: nodes}, {Collection: other}}, "another store": {{Collection: foreign}},
+		"33 parts": make([]store.Part, 33),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Union(parts...)
+			wantCode(t, err, listwatch.Invalid, "")
+		})
+	}
+}
