@@ -241,6 +241,12 @@ type Query struct {
 	Continue string
 }
 
+// Selection returns a Query with only the members that select: Namespace, Name, Labels, Fields and
+// Projection.
+func (q Query) Selection() Query {
+	return Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields, Projection: q.Projection}
+}
+
 // SendsInitialEvents reports whether a watch with q starts with the initial events.
 func (q Query) SendsInitialEvents() bool {
 	return q.InitialEvents == InitialEventsYes || q.InitialEvents == InitialEventsUnset && q.Start != StartAt

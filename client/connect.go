@@ -112,7 +112,13 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	} else {
 		p.watch(q.Version)
 	}
-	resp, err := c.open(ctx, p.url(u), reading{initial: q.SendsInitialEvents(), difference: q.Since.Version != 0})
+	projection, err := p.projection()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.open(ctx, p.url(u), reading{
+		initial: q.SendsInitialEvents(), difference: q.Since.Version != 0, projection: projection,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +136,9 @@ func (c *connections) open(ctx context.Context, u *url.URL, start reading) (*res
 	switch {
 	case err == nil:
 		idle.pause()
-		err = c.checkEpoch("watch", resp.receiver.Header().Get(transport.EpochHeader), start.initial)
+		h := resp.receiver.Header()
+		resp.reading.projection = missing(start.projection, h)
+		err = c.checkEpoch("watch", h.Get(transport.EpochHeader), start.initial)
 	case idle.expired.Load():
 		err = errIdle
 	}

@@ -37,10 +37,13 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 	r.init()
 	p := paramsOf(u, q)
 	p.list(q)
-	err = r.authorized(ctx, false, func(h http.Header) error {
-		page, epoch, err = r.listOnce(ctx, p.url(u), h)
-		return err
-	})
+	projection, err := p.projection()
+	if err == nil {
+		err = r.authorized(ctx, false, func(h http.Header) error {
+			page, epoch, err = r.listOnce(ctx, p.url(u), h, projection)
+			return err
+		})
+	}
 	if err != nil {
 		return listwatch.Page{}, "", transport.DialError(ctx, "list", err)
 	}
@@ -49,13 +52,17 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 }
 
 func (r *Remote) listOnce(
-	ctx context.Context, u *url.URL, h http.Header,
+	ctx context.Context, u *url.URL, h http.Header, projection listwatch.Projection,
 ) (page listwatch.Page, epoch string, err error) {
 	err = r.do(ctx, http.MethodGet, u, h, nil, func(h http.Header, body io.Reader) error {
 		epoch = h.Get(transport.EpochHeader)
 		b := newListBody(body, int64(framing.LimitOrDefault(r.MaxObjectBytes)), r.listLimit())
 		if page, err = b.read(); err == nil {
 			r.learnKind(b.itemAPIVersion, b.itemKind)
+		}
+		projection = missing(projection, h)
+		for i, o := range page.Items {
+			page.Items[i] = projection.Reduce(o)
 		}
 		return err
 	})

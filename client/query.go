@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // queryParams are the parameters that come from a Query. If Remote.URL contains them, they
@@ -38,6 +39,23 @@ func paramsOf(u *url.URL, q listwatch.Query) params {
 	}
 	p.addSelector("labelSelector", q.Labels.String())
 	p.addSelector("fieldSelector", fields.String())
+	if !q.Projection.Empty() {
+		p.Set("fields", q.Projection.String())
+	}
+	return p
+}
+
+// projection returns the projection that the parameters request.
+func (p params) projection() (listwatch.Projection, error) {
+	return listwatch.ParseProjection(p.Get("fields"))
+}
+
+// missing returns the part of p that a server has not applied, if its response has the headers h:
+// all or nothing. Servers that do not know projections ignore them.
+func missing(p listwatch.Projection, h http.Header) listwatch.Projection {
+	if h.Get(transport.FieldsHeader) == p.String() {
+		return listwatch.Projection{}
+	}
 	return p
 }
 
@@ -158,7 +176,7 @@ func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 		}
 	}
 	p := paramsOf(u, listwatch.Query{})
-	for _, selection := range []string{"labelSelector", "fieldSelector", "timeoutSeconds"} {
+	for _, selection := range []string{"labelSelector", "fieldSelector", "fields", "timeoutSeconds"} {
 		p.Del(selection)
 	}
 	for name, values := range q.query {

@@ -16,14 +16,18 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A Remote is the Source behind a URL, and the [listwatch.Store] if the server also writes. Only
-// URL must be set. It is safe for concurrent use. Its fields must not be changed once it is in use,
-// and it must not be copied.
+// A Remote is the Source behind a URL, and the [listwatch.Store] if the server also writes. If the
+// server does not know projections, the Remote reduces the objects of lists and watches itself. Its
+// watches then also have the events that a projection hides.
+//
+// Only URL must be set. A Remote is safe for concurrent use. Its fields must not be changed once it
+// is in use, and it must not be copied.
 type Remote struct {
 	// URL is the http or https URL of the collection. In a Kubernetes API it names all objects or
 	// the objects of one namespace. Every request contains the query parameters of this URL,
 	// except for the parameters that come from a Query, such as watch and limit. Selectors in the
-	// URL are combined with the selectors of a Query, and do not apply to single objects. The
+	// URL are combined with the selectors of a Query, and do not apply to single objects. The same
+	// holds for the parameter fields, which is used unless a Query has a Projection. The
 	// parameter timeoutSeconds limits how long the server keeps a watch open.
 	URL string
 	// PlainPaths controls the paths of objects. If it is false and the path of URL ends like a

@@ -42,6 +42,8 @@ type reading struct {
 	initial bool
 	// difference is true if the initial events may be a difference.
 	difference bool
+	// projection is what the server has not applied itself.
+	projection listwatch.Projection
 	// received is the number of frames received.
 	received int
 	// malformed is true if the server violated the protocol of the transport or of the framing.
@@ -136,6 +138,10 @@ func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
 	}
 	remote := r.connections.remote
 	remote.learnFrom(e.Object)
+	switch e.Type {
+	case listwatch.Added, listwatch.Modified, listwatch.Deleted:
+		e.Object = r.reading.projection.Reduce(e.Object)
+	}
 	e.Initial = r.reading.initial &&
 		(e.Type == listwatch.Added || e.Type == listwatch.Deleted && r.reading.difference)
 	if r.reading.initial && (e.Type == listwatch.Bookmark || e.Type == listwatch.Synced) {

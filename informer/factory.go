@@ -70,9 +70,9 @@ func Shared[T any](
 	return i, nil
 }
 
-// selectionKey formats the part of q that selects objects.
+// selectionKey formats the part of q that selects objects and their members.
 func selectionKey(q listwatch.Query) string {
-	return fmt.Sprintf("%q %q %q %q", q.Namespace, q.Name, q.Labels.String(), q.Fields.String())
+	return fmt.Sprintf("%q %q %q %q %q", q.Namespace, q.Name, q.Labels, q.Fields, q.Projection)
 }
 
 // Run runs all informers of the factory, including those created later, until ctx ends. It

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"reflect"
 	"slices"
@@ -76,9 +75,8 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 
 // header describes the copies that p can use.
 func (p *persister[T]) header() savedcopy.Header {
-	q := p.informer.Query
 	return savedcopy.Header{
-		Selection:      fmt.Sprintf("%q %q %q %q", q.Namespace, q.Name, q.Labels, q.Fields),
+		Selection:      selectionKey(p.informer.Query),
 		Representation: p.Form + " " + typeText(reflect.TypeFor[T](), nil),
 	}
 }

@@ -50,7 +50,8 @@ type Reflector[T any] struct {
 	// Source is followed, and Sink receives the state and the changes. Both are required.
 	Source listwatch.Source
 	Sink   Sink[T]
-	// Query selects objects by its Namespace, Name, Labels and Fields. Its other fields are
+	// Query selects objects by its Namespace, Name, Labels and Fields, and members of them by its
+	// Projection. Its other fields are
 	// ignored.
 	Query listwatch.Query
 	// Decode converts an object to a value. If nil, the result is the same as the result of
@@ -84,10 +85,8 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)
-	q := listwatch.Query{
-		Namespace: r.Query.Namespace, Name: r.Query.Name, Labels: r.Query.Labels, Fields: r.Query.Fields,
-		Since: r.persist.firstSince(),
-	}
+	q := r.Query.Selection()
+	q.Since = r.persist.firstSince()
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
 		Permissions: reflector.Permissions{Release: sink.releases, Differences: sink.patcher != nil},

@@ -247,3 +247,8 @@ type Network struct {
 // EpochHeader is the response header with the epoch of the collection; see listwatch.Description.
 // A client must not use a version of another epoch.
 const EpochHeader = "Listwatch-Epoch"
+
+// FieldsHeader is the response header with the canonical text of the [listwatch.Projection] by
+// which the server has reduced the objects. If a client requests a projection and this header is
+// missing, the objects are whole.
+const FieldsHeader = "Listwatch-Fields"

@@ -14,7 +14,7 @@ import (
 // The watch resumes at r.Resume or begins with the state. A Source that cannot stream its state is
 // listed, and then watched from the version of the list.
 func (r *Reflector) Open(ctx context.Context) (err error) {
-	q := r.selection()
+	q := r.Query.Selection()
 	q.Bookmarks, r.current.since = true, 0
 	if r.Resume.Synced {
 		q.Start, q.Version, q.InitialEvents = listwatch.StartAt, r.Resume.Version, listwatch.InitialEventsNo
@@ -45,12 +45,6 @@ func (r *Reflector) begin() { r.Sink.Begin(cmp.Or(r.current.why, WholeFirst)) }
 
 // Close closes the watch of Open, for callers that do not call Run afterwards.
 func (r *Reflector) Close() error { return r.current.watcher.Close() }
-
-// selection returns the fields of Query that select objects.
-func (r *Reflector) selection() listwatch.Query {
-	q := r.Query
-	return listwatch.Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields}
-}
 
 func (r *Reflector) watchList() *WatchListSupport {
 	if r.Policy.WatchList == nil {
@@ -87,7 +81,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 // list passes the objects of a list to the sink and returns the version of the list.
 func (r *Reflector) list(ctx context.Context, limit int) (listwatch.Version, error) {
 	r.begin()
-	q := r.selection()
+	q := r.Query.Selection()
 	q.Start, q.Version, q.Limit = r.Query.Start, r.Query.Version, limit
 	version := listwatch.Version(math.MaxUint64)
 	for page, err := range Pages(ctx, r.Source, q) {
