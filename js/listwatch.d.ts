@@ -66,6 +66,12 @@ export interface Options {
   /** A field selector, such as `metadata.namespace=default`. It is added to the selector of the URL. */
   fieldSelector?: string;
   /**
+   * The members to receive, such as `["metadata.labels", "status.phase"]` or
+   * `["-metadata.managedFields"]`. The server sends no event for a change of other members. A
+   * server that does not know projections sends whole objects. Reduced objects are for reading only.
+   */
+  fields?: string[];
+  /**
    * Headers of each request, or a function that returns them. It is called before each request,
    * and with `refresh: true` after a 401; then it must return fresh credentials. If it throws, the
    * request is retried after a delay; a WatchError of a permanent code, such as `Forbidden`, ends

@@ -157,6 +157,12 @@ func TestGet(t *testing.T) {
 	if out, _ := runCommand(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json"); out != raw {
 		t.Errorf("got %s, want exactly the server's bytes: %s", out, raw)
 	}
+	for _, fields := range []string{"metadata.uid", "-metadata.creationTimestamp"} {
+		out, _ := runCommand(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json", "--fields", fields)
+		if !strings.Contains(out, `"name":"one"`) || strings.Contains(out, "creationTimestamp") || !strings.Contains(raw, "creationTimestamp") {
+			t.Errorf("--fields %s: got %s from %s, want it without the creationTimestamp", fields, out, raw)
+		}
+	}
 	out, _ := runCommand(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "json")
 	var list struct {
 		Kind  string
@@ -220,6 +226,8 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 		{"get pods absent", cli.ExitFailure, `pods "absent" not found`},
 		{"get pods -l !!", cli.ExitUsage, "!!"},
 		{"get pods --field-selector x", cli.ExitUsage, "field"},
+		{"get pods --fields a..b", cli.ExitUsage, `path "a."`},
+		{"get pods --fields -kind", cli.ExitUsage, "always shown"},
 		{"get pods --field-selector spec.x=1", cli.ExitFailure, "spec.x"},
 		{"get widgets", cli.ExitUsage, "must be pods"},
 		{"get widgets.v1.demo", cli.ExitFailure, "could not find"},

@@ -37,7 +37,7 @@ class Collection extends Snapshot {
       },
     };
     const entries = () => [...this.#keys].map(([identity, key]) => [identity, this.get(key)]);
-    if (persist) this.#copy = new SavedCopy(persist, [String(url), options.selector, options.fieldSelector], entries, follow.signal);
+    if (persist) this.#copy = new SavedCopy(persist, [String(url), options.selector, options.fieldSelector, options.fields], entries, follow.signal);
     this.#run(url, follow);
   }
 

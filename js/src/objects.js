@@ -3,7 +3,7 @@ import { WatchError } from "./errors.js";
 import { Requests } from "./requests.js";
 
 const defaults = { idleTimeout: 150_000, parse: JSON.parse, stringify: JSON.stringify };
-const owned = ["labelSelector", "fieldSelector", "timeoutSeconds"]; // parameters of lists and watches
+const owned = ["labelSelector", "fieldSelector", "fields", "timeoutSeconds"]; // parameters of lists and watches
 
 // The collection's path in the API of Kubernetes, with the namespace that it is limited to, and the plural.
 const kubernetesPath = /\/(?:api|apis\/[^/]+)\/v[1-9]\d*(?:(?:alpha|beta)[1-9]\d*)?(?:\/namespaces\/([^/]+))?\/([^/]+)$/;

@@ -95,6 +95,7 @@ export class Requests {
     for (const [name, text] of [["labelSelector", this.#options.selector], ["fieldSelector", this.#options.fieldSelector]]) {
       if (text) url.searchParams.set(name, [url.searchParams.get(name), text].filter(Boolean).join(","));
     }
+    if (this.#options.fields) url.searchParams.set("fields", this.#options.fields);
     for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
     return url;
   }

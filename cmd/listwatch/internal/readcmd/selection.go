@@ -18,6 +18,7 @@ type collectionFlags struct {
 	allNamespaces bool
 	labels        string
 	fields        string
+	projection    string
 	version       string
 	output        string
 }
@@ -28,6 +29,9 @@ func (c *collectionFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "select objects of all namespaces")
 	f.StringVarP(&c.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=test")
 	f.StringVar(&c.fields, "field-selector", "", "field `selector`, such as metadata.name=one")
+	f.StringVar(&c.projection, "fields", "",
+		"`members` to show, such as metadata.labels,status.phase or -metadata.managedFields; if empty, all.\n"+
+			"Changes of other members are no events")
 	f.StringVarP(&c.output, "output", "o", "", "output `format`: json, name or wide; if empty, a line of text")
 }
 
@@ -60,6 +64,9 @@ func (c *collectionFlags) parse(ctx context.Context, args []string, f *pflag.Fla
 		return nil, cli.UsageError(err)
 	}
 	if t.query.Fields, err = listwatch.ParseFieldSelector(c.fields); err != nil {
+		return nil, cli.UsageError(err)
+	}
+	if t.query.Projection, err = listwatch.ParseProjection(c.projection); err != nil {
 		return nil, cli.UsageError(err)
 	}
 	if c.version == "" {
