@@ -208,7 +208,7 @@ var everything = []string{"*"}
 
 // openPaths returns the paths for which isOpen is true, as patterns.
 func openPaths() []string {
-	return append([]string{"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", versionPath},
+	return append([]string{"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", versionPath, UnionPath},
 		healthPaths...)
 }
 
@@ -242,7 +242,7 @@ func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.
 }
 
 // isOpen reports whether every authenticated user may read path: the index, discovery, OpenAPI, the
-// version or a path of health checks.
+// version, the path of unions or a path of health checks.
 func isOpen(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch parts[0] {
@@ -253,5 +253,5 @@ func isOpen(path string) bool {
 	case "apis":
 		return len(parts) <= 3
 	}
-	return path == versionPath || slices.Contains(healthPaths, path)
+	return path == versionPath || path == UnionPath || slices.Contains(healthPaths, path)
 }

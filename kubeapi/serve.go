@@ -26,13 +26,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
 	// Each of these functions serves some paths, and returns false for all other paths.
 	for _, serve := range []func(http.ResponseWriter, *http.Request, *apihttp.Admitted) (found bool, err error){
-		h.serveHealth, h.serveIndex, h.serveDiscovery, h.serveOpenAPI, h.serveReviews,
+		h.serveHealth, h.serveIndex, h.serveDiscovery, h.serveOpenAPI, h.serveReviews, h.serveUnion,
 	} {
 		if found, err := serve(w, r, a); found {
 			return err
 		}
 	}
 	return h.serveResource(w, r, a)
+}
+
+// UnionPath is the path of lists and watches of several resources; see [watchserver.Server.Union].
+// Each resource has the permissions of its own path.
+const UnionPath = "/watch"
+
+func (h *Handler) serveUnion(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) (found bool, err error) {
+	if found = r.URL.Path == UnionPath; found {
+		h.Server.Union(h).ServeHTTP(w, r)
+	}
+	return found, nil
 }
 
 // serveResource serves a path of a resource.

@@ -63,6 +63,14 @@ func (e Endpoint) admit(r *http.Request) (Endpoint, error) {
 	return e, authorizer(e.Authorize).check(r.Context(), user)
 }
 
+// recheck returns Recheck, or its default. It may be nil.
+func (e *Endpoint) recheck() authorizer {
+	if e.Recheck != nil {
+		return e.Recheck
+	}
+	return e.Authorize
+}
+
 // untilError returns UntilError, or its default.
 func (e *Endpoint) untilError() error {
 	if e.UntilError != nil {

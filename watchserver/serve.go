@@ -33,6 +33,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 	if err != nil {
 		return err
 	}
+	if part := unionPartOf(r); part != nil {
+		part.server, part.endpoint, part.request = s, e, q
+		return nil
+	}
 	apihttp.SetEpoch(w.Header(), e.Source)
 	if q.watch {
 		return s.watch(w, r, a, e, q)

@@ -94,10 +94,7 @@ func (s *Server) open(
 
 // attach returns the attachment of the stream out. It keeps the request only if that is necessary.
 func (s *Server) attach(r *http.Request, e Endpoint, out *transport.Stream) *attachment {
-	recheck := e.Recheck
-	if recheck == nil {
-		recheck = e.Authorize
-	}
+	recheck := e.recheck()
 	keepsRequest := s.Trace != nil || recheck != nil || UserOf(r.Context()).Recheck != nil
 	if out.Detached && !keepsRequest && out.Finish == nil && out.Progress == nil {
 		return detached

@@ -32,7 +32,11 @@ type RepresentationFunc func(params map[string]string, list bool) (ListRepresent
 
 // appendListHead appends a list of the objects themselves up to its items.
 func appendListHead(dst []byte, d listwatch.Description, metadata []byte) []byte {
-	dst = rawjson.AppendString(append(dst, `{"kind":`...), d.Kind+"List")
+	kind := d.Kind
+	if kind != "List" { // the kind of a list of objects of several kinds
+		kind += "List"
+	}
+	dst = rawjson.AppendString(append(dst, `{"kind":`...), kind)
 	dst = rawjson.AppendString(append(dst, `,"apiVersion":`...), d.APIVersion)
 	dst = append(append(dst, `,"metadata":`...), metadata...)
 	return append(dst, `,"items":[`...)

@@ -1,0 +1,227 @@
+package watchserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/store"
+)
+
+// Union returns a handler for lists and watches of several collections of one database, as one
+// list at one version, or as one stream; see [store.Union]. Serve it at a path of its own, such as
+// /watch.
+//
+// Each parameter of of the query is the relative URL at which one of the collections is served,
+// with its labelSelector and fieldSelector. routes serves these URLs with the method Serve of s.
+// The handler sends each of them to routes as a request of the same user, so a collection has the
+// routing, the permissions and the restrictions of its own URL. If routes refuses one, the response
+// is that refusal. An open watch ends when the user may no longer watch one of the collections; see
+// [Server.Recheck]. routes must not have side effects for GET.
+func (s *Server) Union(routes http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r, a, ok := s.entrance().Enter(w, r)
+		if !ok {
+			return
+		}
+		defer a.Leave()
+		u := &union{server: s, routes: routes, admitted: a}
+		a.Respond(w, r, u.serve(w, r))
+	})
+}
+
+// A union is a request for several collections.
+type union struct {
+	server   *Server
+	routes   http.Handler
+	admitted *apihttp.Admitted
+	parts    []*unionPart
+}
+
+// A unionPart is the request for one collection of a union.
+type unionPart struct {
+	of string
+	// Set by Server.serve, if the URL leads to it.
+	server   *Server
+	endpoint Endpoint
+	request  request
+}
+
+func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
+	query, err := u.admitted.Query()
+	if err != nil {
+		return err
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return apihttp.MethodNotAllowed(r, "GET, HEAD")
+	}
+	if unionPartOf(r) != nil {
+		return badParameter("of: a union cannot be a part of a union")
+	}
+	for _, name := range [...]string{"labelSelector", "fieldSelector", "continue"} {
+		if query.Has(name) {
+			return badParameter("%s: has no meaning for several collections; selectors belong to the URLs in of", name)
+		}
+	}
+	if n := len(query["of"]); n == 0 || n > store.MaxParts {
+		return badParameter("of: given %d times; must be the URLs of 1 to %d collections", n, store.MaxParts)
+	}
+	refusal, err := u.route(r, query["of"])
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		refusal.copyTo(w)
+		return nil
+	}
+	e, err := u.endpoint()
+	if err != nil {
+		return err
+	}
+	return u.server.serve(w, r, u.admitted, e)
+}
+
+func badParameter(format string, args ...any) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// route finds the collections of all URLs. If one of the URLs is refused, route returns the
+// response.
+func (u *union) route(r *http.Request, urls []string) (refusal *recorder, err error) {
+	// The requests for the parts pass the gate as r has, and leave their traces in a.
+	a := u.admitted
+	parsed, resource, represent := a.Parsed, a.Resource, a.Represent
+	defer func() { a.Parsed, a.Resource, a.Represent = parsed, resource, represent }()
+	for _, of := range urls {
+		p := &unionPart{of: of}
+		request, err := p.newRequest(r, parsed.WantsWatch())
+		if err != nil {
+			return nil, err
+		}
+		a.Resource, a.Represent = apihttp.Resource{}, nil
+		response := &recorder{header: make(http.Header), code: http.StatusOK}
+		u.routes.ServeHTTP(response, request)
+		switch {
+		case p.server == nil && response.code >= http.StatusBadRequest:
+			return response, nil
+		case p.server != u.server:
+			return nil, badParameter("of: %q is not the URL of a collection", of)
+		}
+		u.parts = append(u.parts, p)
+	}
+	return nil, nil
+}
+
+type unionPartKey struct{}
+
+// unionPartOf returns the part that r is the request for, or nil.
+func unionPartOf(r *http.Request) *unionPart {
+	p, _ := r.Context().Value(unionPartKey{}).(*unionPart)
+	return p
+}
+
+// newRequest returns the request for p as a part of the union r.
+func (p *unionPart) newRequest(r *http.Request, watch bool) (*http.Request, error) {
+	of, err := url.Parse(p.of)
+	if err != nil || of.Scheme != "" || of.Host != "" || of.User != nil || of.Fragment != "" || of.Path == "" ||
+		of.Path[0] != '/' {
+		return nil, badParameter("of: %q must be a URL that begins with a path, such as /api/v1/pods", p.of)
+	}
+	query, err := url.ParseQuery(of.RawQuery)
+	if err != nil {
+		return nil, badParameter("of: %q has a malformed query", p.of)
+	}
+	for name := range query {
+		if name != "labelSelector" && name != "fieldSelector" {
+			return nil, badParameter("of: %q has the parameter %q, but may have only labelSelector and fieldSelector; "+
+				"all other parameters belong to the union", p.of, name)
+		}
+	}
+	if watch {
+		query.Set("watch", "1")
+	}
+	part := r.Clone(context.WithValue(r.Context(), unionPartKey{}, p))
+	part.URL.Path, part.URL.RawPath, part.URL.RawQuery = of.Path, of.RawPath, query.Encode()
+	part.RequestURI = part.URL.RequestURI()
+	part.Header.Del("Last-Event-ID")
+	part.Pattern, part.Body, part.ContentLength, part.TransferEncoding = "", http.NoBody, 0, nil
+	return part, nil
+}
+
+// endpoint returns the endpoint of the union.
+func (u *union) endpoint() (e Endpoint, err error) {
+	parts := make([]store.Part, len(u.parts))
+	checks := make([]authorizer, 0, len(u.parts))
+	for i, p := range u.parts {
+		c, ok := p.endpoint.Source.(*store.Collection)
+		if !ok {
+			return e, badParameter("of: %q is served from a %T, but a union needs collections of one database in memory "+
+				"or in a file", p.of, p.endpoint.Source)
+		}
+		if p.request.watch && !u.admitted.WantsWatch() {
+			return e, badParameter("of: %q is the URL of a watch; use the URL of the collection", p.of)
+		}
+		parts[i] = store.Part{Collection: c, Query: p.request.Query}
+		if check := p.endpoint.recheck(); check != nil {
+			checks = append(checks, check)
+		}
+		if until := p.endpoint.Until; !until.IsZero() && (e.Until.IsZero() || until.Before(e.Until)) {
+			e.Until, e.UntilError = until, p.endpoint.UntilError
+		}
+	}
+	if len(checks) > 0 {
+		e.Recheck = func(ctx context.Context, user User) error {
+			for _, check := range checks {
+				if err := check.check(ctx, user); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	e.Source, err = store.Union(parts...)
+	return e, err
+}
+
+// A recorder keeps a small response, such as an error.
+type recorder struct {
+	header  http.Header
+	code    int
+	written bool
+	body    bytes.Buffer
+}
+
+// maxRecorded is enough for the Status of any error.
+const maxRecorded = 64 << 10
+
+// Header implements [http.ResponseWriter].
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *recorder) WriteHeader(code int) {
+	if !r.written && code >= http.StatusOK {
+		r.code, r.written = code, true
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (r *recorder) Write(p []byte) (int, error) {
+	r.written = true
+	if r.body.Len()+len(p) > maxRecorded {
+		return 0, http.ErrContentLength
+	}
+	return r.body.Write(p)
+}
+
+// copyTo sends the response to w.
+func (r *recorder) copyTo(w http.ResponseWriter) {
+	for name, values := range r.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(r.code)
+	_, _ = w.Write(r.body.Bytes()) // an error means that the client has disconnected
+}
