@@ -93,7 +93,7 @@ func (l loadSpec) openInformer(number int, c *counter) error {
 		},
 	}
 	if l.Clients.Copies != "" {
-		i.Persist = informer.Persist{Path: filepath.Join(l.Clients.Copies, fmt.Sprint(number)), Interval: -1}
+		i.Persist = listwatch.Persist{Path: filepath.Join(l.Clients.Copies, fmt.Sprint(number)), Interval: -1}
 	}
 	if l.Clients.PerNode {
 		selector, err := listwatch.ParseFieldSelector(fmt.Sprintf("spec.node=node-%d", number%stormNodes))

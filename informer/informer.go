@@ -42,8 +42,9 @@ type Informer[T any] struct {
 	// Resync is the default interval at which a handler is called with the whole local
 	// store; see [HandlerOptions]. Zero or a negative value disables resyncs.
 	Resync time.Duration
-	// Persist keeps a copy of the objects in a file for the next start.
-	Persist Persist
+	// Persist keeps a copy of the objects in a file for the next start. The informer does not show
+	// the copy before it has received the changes since.
+	Persist listwatch.Persist
 	// DetectMutations makes Run compare every stored value with its original once a second
 	// and at the end, and panic if a value was modified. It is meant for tests: each
 	// comparison encodes all values.

@@ -3,48 +3,24 @@ package informer
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/savedcopy"
 )
 
-// Persist keeps a copy of the local store in a file, so that an [Informer] that starts again
-// requests only what has changed. The zero value keeps no copy.
-//
-// The informer does not show the copy before it has received the difference. If the file is
-// missing or damaged, or is a copy of another server, selection or type, or if the server does not
-// know what has changed, the informer receives the whole state. The file is removed when the
-// server answers that the informer may not read the collection (401 or 403).
-type Persist struct {
-	// Path is the path of the file, which belongs to one informer. Only the user of the process
-	// can read it. If empty, there is no file.
-	Path string
-	// Form must be changed when Decode or Transform of the informer change, because the file holds
-	// their results as JSON. A change of the type of the values is noticed without it.
-	Form string
-	// Interval is the minimum time between two saves. If zero, one minute is used. A negative value
-	// saves only at the end of Run.
-	Interval time.Duration
-	// Secrets permits copies of collections of the kind Secret.
-	Secrets bool
-}
-
 // A persister reads and writes the copy of an informer. A nil persister does nothing.
+//
+// The informer does not show the copy before it has received the difference.
 type persister[T any] struct {
-	Persist
+	savedcopy.Keeper
 	informer *Informer[T]
 
 	// Owned by the Reflector.
 	loaded []*Item[T] // what the file had, until the first state is complete
 	since  listwatch.State
-
-	saved listwatch.Version // the version of the copy; owned by save
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -57,19 +33,18 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 	if i.Persist.Path == "" {
 		return nil
 	}
-	p := &persister[T]{Persist: i.Persist, informer: i}
-	h, err := savedcopy.Read(p.Path, p.header(), func(line []byte) error {
+	keeper := savedcopy.Keeper{Persist: i.Persist, Source: i.Source, Trace: i.Trace.saved}
+	p := &persister[T]{Keeper: keeper, informer: i}
+	h, err := p.Read(p.header(), func(line []byte) error {
 		item, err := decodeSaved[T](line)
 		p.loaded = append(p.loaded, item)
 		return err
 	})
 	if err != nil {
 		p.loaded = nil
-		if !errors.Is(err, fs.ErrNotExist) {
-			i.Trace.saved(Saved{Err: err})
-		}
+		return p
 	}
-	p.since, p.saved = h.State, h.State.Version
+	p.since = h.State
 	return p
 }
 
@@ -146,28 +121,15 @@ func (p *persister[T]) drained() {
 
 // lost removes the file if err means that the informer may not read the collection.
 func (p *persister[T]) lost(err error) {
-	if code := listwatch.CodeOf(err); p != nil && (code == listwatch.Unauthorized || code == listwatch.Forbidden) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.received, p.stored = "", ""
-		p.trace(Saved{Err: savedcopy.Remove(p.Path)})
+	if p != nil && p.Lost(err) {
+		p.begin()
 	}
 }
 
 // run saves the local store until ctx ends.
 func (p *persister[T]) run(ctx context.Context) {
-	if p == nil || p.Interval < 0 {
-		return
-	}
-	tick := time.NewTicker(cmp.Or(p.Interval, time.Minute))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			p.save()
-		case <-ctx.Done():
-			return
-		}
+	if p != nil {
+		p.Run(ctx, p.save)
 	}
 }
 
@@ -176,27 +138,13 @@ func (p *persister[T]) save() {
 	if p == nil {
 		return
 	}
-	begun := time.Now()
 	snapshot, id := p.current()
-	if id == "" || snapshot.Version() == 0 || snapshot.Version() == p.saved {
-		return
-	}
-	p.saved = snapshot.Version() // also after an error: try again when there is something new
-	if d := listwatch.Describe(p.informer.Source); d.Kind == "Secret" && !p.Secrets {
-		p.trace(Saved{Err: errors.Join(errSecrets, savedcopy.Remove(p.Path))})
-		return
-	}
 	h := p.header()
 	h.State, h.Objects = listwatch.State{Version: snapshot.Version(), ID: id}, snapshot.Len()
-	var failure error
-	err := savedcopy.Write(p.Path, h, encodeAll(snapshot, &failure))
-	if failure != nil {
-		err = failure
-	}
-	if _, now := p.current(); now == "" { // access may have been lost meanwhile
-		err = errors.Join(err, savedcopy.Remove(p.Path))
-	}
-	p.trace(Saved{Objects: h.Objects, Version: snapshot.Version(), Took: time.Since(begun), Err: err})
+	p.Save(h, encodeAll(snapshot), func() bool {
+		_, id := p.current() // access may have been lost meanwhile
+		return id != ""
+	})
 }
 
 // current returns the local store and the ID of its state. The ID is empty if it is not known.
@@ -207,9 +155,3 @@ func (p *persister[T]) current() (*Snapshot[T], string) {
 	defer p.mu.Unlock()
 	return p.informer.Snapshot(), p.stored
 }
-
-var errSecrets = &listwatch.Error{
-	Code: listwatch.Invalid, Op: "save a copy", Message: "Secrets are not saved unless Persist.Secrets is true",
-}
-
-func (p *persister[T]) trace(s Saved) { p.informer.Trace.saved(s) }

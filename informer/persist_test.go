@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -29,13 +30,13 @@ type persistFixture struct {
 	*testing.T
 	db      *memory.DB
 	things  *store.Collection
-	options informer.Persist
-	saves   []informer.Saved
+	options listwatch.Persist
+	saves   []listwatch.Saved
 	states  []informer.StateChange
 }
 
 func newPersistFixture(t *testing.T) *persistFixture {
-	f := &persistFixture{T: t, db: memory.Open(memory.Options{}), options: informer.Persist{Path: filepath.Join(t.TempDir(), "copy")}}
+	f := &persistFixture{T: t, db: memory.Open(memory.Options{}), options: listwatch.Persist{Path: filepath.Join(t.TempDir(), "copy")}}
 	f.things = f.collection("Thing")
 	for _, name := range []string{"a", "b", "c"} {
 		f.put(name, 1)
@@ -76,7 +77,7 @@ func run[T any](f *persistFixture, source listwatch.Source, during func()) map[s
 	f.Helper()
 	f.saves, f.states = nil, nil
 	i := &informer.Informer[T]{Source: source, Persist: f.options, Trace: &informer.Trace{
-		Saved:    func(s informer.Saved) { f.saves = append(f.saves, s) },
+		Saved:    func(s listwatch.Saved) { f.saves = append(f.saves, s) },
 		Received: func(c informer.StateChange) { f.states = append(f.states, c) },
 	}}
 	ctx, cancel := context.WithCancel(f.Context())
@@ -145,6 +146,17 @@ func TestUnusableCopyMeansTheWholeState(t *testing.T) {
 			data, err := os.ReadFile(f.options.Path)
 			if err == nil {
 				data[len(data)/2] ^= 1
+				err = os.WriteFile(f.options.Path, data, 0o600)
+			}
+			if err != nil {
+				f.Fatal(err)
+			}
+			run[persisted](f, f.things, nothing)
+		},
+		"damage that is valid JSON": func(f *persistFixture) {
+			data, err := os.ReadFile(f.options.Path)
+			if err == nil {
+				data = bytes.Replace(data, []byte(`"value":1`), []byte(`"value":2`), 1)
 				err = os.WriteFile(f.options.Path, data, 0o600)
 			}
 			if err != nil {

@@ -258,18 +258,6 @@ type StateChange struct {
 	Reason string
 }
 
-// Saved describes a copy in a file; see [Persist].
-type Saved struct {
-	// Objects and Version are those of the copy. They are zero if the copy was removed, or was
-	// found unusable at the start.
-	Objects int
-	Version listwatch.Version
-	// Took is the time that was needed to save the copy.
-	Took time.Duration
-	// Err is the reason if the copy could not be saved, removed or used.
-	Err error
-}
-
 // A Trace has hooks that report lost streams, received states and decoding failures of a Reflector.
 // Each hook may be nil. The hooks are called synchronously and must return quickly.
 type Trace struct {
@@ -281,7 +269,7 @@ type Trace struct {
 	// that it had.
 	Received func(StateChange)
 	// Saved is called when the copy of [Informer.Persist] was saved or removed, or could not be.
-	Saved func(Saved)
+	Saved func(listwatch.Saved)
 	// DecodeFailed is called when an object could not be decoded or transformed. The
 	// Reflector relists until it can decode and transform the object.
 	DecodeFailed func(o *listwatch.Object, err error)
@@ -299,7 +287,7 @@ func (t *Trace) received(c StateChange) {
 	}
 }
 
-func (t *Trace) saved(s Saved) {
+func (t *Trace) saved(s listwatch.Saved) {
 	if t != nil && t.Saved != nil {
 		t.Saved(s)
 	}

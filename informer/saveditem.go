@@ -1,7 +1,6 @@
 package informer
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"reflect"
@@ -11,27 +10,14 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/savedcopy"
 )
 
-// A savedItem is an Item in a file.
-type savedItem struct {
-	Namespace, Name string
-	Version         listwatch.Version
-	Labels          map[string]string `json:",omitempty"`
-	Fields          map[string]string `json:",omitempty"` // of a *listwatch.Object
-	Value           json.RawMessage
-}
-
-// encodeAll yields the items of s as JSON until one fails, and stores its error in failure.
-func encodeAll[T any](s *Snapshot[T], failure *error) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+// encodeAll yields the items of s as the lines of a copy.
+func encodeAll[T any](s *Snapshot[T]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		for i := range s.Items() {
-			line, err := encodeSaved(i)
-			if err != nil {
-				*failure = err
-				return
-			}
-			if !yield(line) {
+			if !yield(encodeSaved(i)) {
 				return
 			}
 		}
@@ -39,29 +25,25 @@ func encodeAll[T any](s *Snapshot[T], failure *error) iter.Seq[[]byte] {
 }
 
 func encodeSaved[T any](i *Item[T]) (line []byte, err error) {
-	s := savedItem{Namespace: i.Key.Namespace, Name: i.Key.Name, Version: i.Version, Labels: i.Labels()}
+	s := listwatch.Object{Key: i.Key, Version: i.Version, Labels: i.Labels()}
 	if o, ok := any(i.Value).(*listwatch.Object); ok {
-		s.Fields, s.Value = o.Fields, o.Data
-	} else if s.Value, err = rawjson.Encode(i.Value); err != nil {
+		s.Fields, s.Data = o.Fields, o.Data
+	} else if s.Data, err = rawjson.Encode(i.Value); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", i.Key, err)
 	}
-	return rawjson.Encode(s)
+	return savedcopy.EncodeObject(&s)
 }
 
 func decodeSaved[T any](line []byte) (*Item[T], error) {
-	var s savedItem
-	if err := jsonv2.Unmarshal(line, &s, jsonOptions); err != nil {
+	o, err := savedcopy.DecodeObject(line)
+	if err != nil {
 		return nil, err
-	}
-	o := &listwatch.Object{
-		Key: listwatch.Key{Namespace: s.Namespace, Name: s.Name}, Version: s.Version,
-		Labels: s.Labels, Fields: s.Fields, Data: s.Value,
 	}
 	if value, ok := any(o).(T); ok {
 		return newItem(o, value), nil
 	}
 	var value T
-	if err := jsonv2.Unmarshal(s.Value, &value, jsonOptions); err != nil {
+	if err := jsonv2.Unmarshal(o.Data, &value, jsonOptions); err != nil {
 		return nil, err
 	}
 	return newItem(o, value), nil

@@ -200,7 +200,7 @@ var dependencies = []dependency{
 	},
 	{
 		"github.com/go-json-experiment/json",
-		[]string{"informer", "internal/rawjson", "framing"},
+		[]string{"informer", "internal/rawjson", "internal/savedcopy", "framing"},
 		"the future encoding/json: it validates three times as fast, and decodes for informers",
 	},
 	{"github.com/klauspost/compress", []string{"internal/compress"}, "all compression is in one package"},

@@ -29,9 +29,12 @@ type Header struct {
 	// Selection and Representation are the selectors and the form of the objects. A client uses
 	// only a copy in which they equal its own.
 	Selection, Representation string
-	// State is the state of the server that the objects are. Its ID also identifies the server.
+	// State is the state of the server that the copy ends with. Its ID also identifies the server.
 	State   listwatch.State
-	Objects int
+	Objects int // the number of lines
+	// Floor is the version of the state that the copy begins with, if changes up to State follow.
+	Floor       listwatch.Version     `json:",omitzero"`
+	Description listwatch.Description `json:",omitzero"` // of the collection, for a relay
 }
 
 // format is the current [Header].Format. It changes when older programs could misread a file.
@@ -43,8 +46,8 @@ var ErrUnusable = errors.New("the saved copy cannot be used")
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Write replaces the copy at path. h.Format is ignored. objects yields h.Objects objects, each as
-// JSON without line breaks.
-func Write(path string, h Header, objects iter.Seq[[]byte]) error {
+// JSON without line breaks, or an error.
+func Write(path string, h Header, objects iter.Seq2[[]byte, error]) error {
 	h.Format = format
 	header, err := json.Marshal(h)
 	if err != nil {
@@ -55,8 +58,8 @@ func Write(path string, h Header, objects iter.Seq[[]byte]) error {
 		sum := crc32.New(castagnoli)
 		both := io.MultiWriter(out, sum)
 		_, err := both.Write(append(header, '\n'))
-		for object := range objects {
-			if err != nil {
+		for object, failure := range objects {
+			if err = errors.Join(err, failure); err != nil {
 				return err
 			}
 			if bytes.IndexByte(object, '\n') >= 0 {
@@ -109,7 +112,10 @@ func Read(path string, want Header, each func(object []byte) error) (Header, err
 			return Header{}, err
 		}
 	}
-	return h, r.end()
+	if err := r.end(); err != nil {
+		return Header{}, err
+	}
+	return h, nil
 }
 
 func unusable(reason string, args ...any) error {

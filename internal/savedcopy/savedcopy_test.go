@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,11 +32,22 @@ func read(path string) (h Header, read [][]byte, err error) {
 	return h, read, err
 }
 
+// lines yields the lines of a copy.
+func lines(all [][]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, line := range all {
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
 // save writes objects to a new file.
 func save(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "copy")
-	if err := Write(path, header(len(objects)), slices.Values(objects)); err != nil {
+	if err := Write(path, header(len(objects)), lines(objects)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -84,8 +96,8 @@ func TestEachFlippedByteAndEachCutIsNoticed(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, got, err := read(path); !errors.Is(err, ErrUnusable) {
-			t.Errorf("%s: got %q, %v, want ErrUnusable", what, got, err)
+		if h, got, err := read(path); !errors.Is(err, ErrUnusable) || h.State.ID != "" {
+			t.Errorf("%s: got %+v, %q, %v, want ErrUnusable", what, h, got, err)
 		}
 	}
 	for i := range whole {
@@ -102,7 +114,7 @@ func TestEachFlippedByteAndEachCutIsNoticed(t *testing.T) {
 func TestFailedWriteKeepsTheOldCopy(t *testing.T) {
 	path := save(t)
 	for _, bad := range [][][]byte{{[]byte("{}\n{}"), nil}, {[]byte("{}")}, {nil, nil, nil}} {
-		if err := Write(path, header(2), slices.Values(bad)); err == nil {
+		if err := Write(path, header(2), lines(bad)); err == nil {
 			t.Errorf("%q: got no error", bad)
 		}
 	}
@@ -119,7 +131,7 @@ func TestKillLeavesTheOldCopyOrTheNewOne(t *testing.T) {
 	if path := os.Getenv("LISTWATCH_TEST_COPY"); path != "" {
 		for n := 0; ; n++ {
 			many := slices.Repeat([][]byte{fmt.Appendf(nil, `{"n":%d}`, n)}, 20_000)
-			if err := Write(path, header(len(many)), slices.Values(many)); err != nil {
+			if err := Write(path, header(len(many)), lines(many)); err != nil {
 				t.Fatal(err)
 			}
 			if n == 0 {

@@ -1,0 +1,90 @@
+package savedcopy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Keeper reads and saves the copy of one collection.
+type Keeper struct {
+	// Immutable after construction.
+	listwatch.Persist
+	Source listwatch.Source      // the collection
+	Trace  func(listwatch.Saved) // may be nil
+
+	saved listwatch.Version // the version of the copy, or of the newest failed one; owned by Save
+}
+
+// Read is like the function Read. It traces an error unless there is no copy.
+func (k *Keeper) Read(want Header, each func(line []byte) error) (Header, error) {
+	h, err := Read(k.Path, want, each)
+	if err == nil {
+		k.saved = h.State.Version
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		k.trace(listwatch.Saved{Err: err})
+	}
+	return h, err
+}
+
+// Run calls save once in each interval until ctx ends.
+func (k *Keeper) Run(ctx context.Context, save func()) {
+	if k.Interval < 0 {
+		return
+	}
+	tick := time.NewTicker(cmp.Or(k.Interval, time.Minute))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			save()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Save writes the copy, unless it is one of a state that is not known or has been saved. allowed
+// reports, after the copy was written, whether its owner may still read the collection.
+func (k *Keeper) Save(h Header, lines iter.Seq2[[]byte, error], allowed func() bool) {
+	if h.State.ID == "" || h.State.Version == 0 || h.State.Version == k.saved {
+		return
+	}
+	k.saved = h.State.Version // also after an error: try again when there is something new
+	if listwatch.Describe(k.Source).Kind == "Secret" && !k.Secrets {
+		k.trace(listwatch.Saved{Err: errors.Join(errSecrets, Remove(k.Path))})
+		return
+	}
+	begun := time.Now()
+	err := Write(k.Path, h, lines)
+	if !allowed() {
+		err = errors.Join(err, Remove(k.Path))
+	}
+	k.trace(listwatch.Saved{Objects: h.Objects, Version: h.State.Version, Took: time.Since(begun), Err: err})
+}
+
+// Lost removes the copy if err means that its owner may not read the collection, and reports
+// whether it does.
+func (k *Keeper) Lost(err error) bool {
+	code := listwatch.CodeOf(err)
+	if code != listwatch.Unauthorized && code != listwatch.Forbidden {
+		return false
+	}
+	k.trace(listwatch.Saved{Err: Remove(k.Path)})
+	return true
+}
+
+func (k *Keeper) trace(s listwatch.Saved) {
+	if k.Trace != nil {
+		k.Trace(s)
+	}
+}
+
+var errSecrets = &listwatch.Error{
+	Code: listwatch.Invalid, Op: "save a copy", Message: "Secrets are not saved unless Persist.Secrets is true",
+}
