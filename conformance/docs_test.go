@@ -54,13 +54,13 @@ func caseTable() string {
 		if c.Group() != group {
 			group = c.Group()
 			fmt.Fprintf(&b,
-				"\n## %s\n\n| case | level | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
+				"\n## %s\n\n| case | strength | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
 		}
 		rule := strings.ReplaceAll(c.Rule, "|", `\|`)
 		if c.CoveredBy != "" {
 			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Level.String(), c.Side(),
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Strength.String(), c.Side(),
 			c.AppliesTo(), c.Mode.Letters(), rule)
 	}
 	return b.String() + "\n"

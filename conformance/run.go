@@ -60,8 +60,8 @@ type Options struct {
 	Run, Skip []string
 	// KnownFailures are the expected failures. It may be nil.
 	KnownFailures *KnownFailures
-	// Strict reports violations of rules of the levels "should" and "promise" as failures instead
-	// of warnings; see [harness.Level].
+	// Strict reports violations of a "should" or a "promise" as failures instead of warnings; see
+	// [harness.Strength].
 	Strict bool
 }
 

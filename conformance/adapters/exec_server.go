@@ -33,6 +33,7 @@ var serverAbilities = map[string]harness.Ability{
 	"open": harness.SoleWriter, "put": harness.Writes, "dense": harness.ConsecutiveVersions,
 	"compact": harness.Compacts, "spaces": harness.Namespaces, "fields": harness.FieldSelectors,
 	"lives": harness.UnrelatedCollection, "drain": harness.Drains, "stats": harness.CountsWatches,
+	"bookmarks": harness.FrequentBookmarks,
 }
 
 // A serverRequest is a request to a server command.
@@ -42,6 +43,8 @@ type serverRequest struct {
 	At     string          `json:"at,omitempty"`
 	Key    *hookKey        `json:"key,omitempty"`
 	Object json.RawMessage `json:"object,omitempty"`
+	// Bookmarks is the interval of bookmarks in milliseconds. If zero, the server chooses it.
+	Bookmarks int64 `json:"bookmarks,omitempty"`
 }
 
 type hookKey struct {
@@ -150,12 +153,13 @@ func (e *execServer) do(ctx context.Context, r serverRequest, a *serverReply) er
 
 // open creates a collection for a case. If the command cannot create collections, open returns the
 // one collection that all cases share.
-func (e *execServer) open(t harness.T, _ harness.Setup) *harness.Instance {
+func (e *execServer) open(t harness.T, s harness.Setup) *harness.Instance {
 	t.Helper()
 	a := serverReply{URL: e.hello.URL}
 	opens := e.canOpen()
 	if opens {
-		if err := e.do(t.Context(), serverRequest{Do: "open"}, &a); err != nil {
+		request := serverRequest{Do: "open", Bookmarks: s.Timing.Bookmark.Milliseconds()}
+		if err := e.do(t.Context(), request, &a); err != nil {
 			t.Fatalf("open a collection: %v", err)
 		}
 	}

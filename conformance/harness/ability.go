@@ -28,6 +28,8 @@ const (
 	FieldSelectors
 	// Configurable means that the target applies the [Setup] of the case.
 	Configurable
+	// FrequentBookmarks means that the target sends bookmarks as often as [Setup.Timing] says.
+	FrequentBookmarks
 	// Replicas means that [Instance.Replica] starts a second server for the same
 	// collection.
 	Replicas
@@ -47,9 +49,13 @@ const (
 // writes to.
 const OwnCollection = Writes | SoleWriter
 
+// Properties is the set of abilities that describe the server and not its adapter. A rule that
+// needs one of them does not concern a server without it.
+const Properties = ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors
+
 var abilityNames = []string{
 	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces",
-	"field-selectors", "configurable",
+	"field-selectors", "configurable", "frequent-bookmarks",
 	"replicas", "unrelated-collection", "drains", "counts-watches", "in-process",
 }
 
@@ -63,6 +69,7 @@ var lackTexts = map[Ability]string{
 	Namespaces:          "the URL covers a single namespace",
 	FieldSelectors:      "the target has no field for field selectors",
 	Configurable:        "the target cannot be configured for the case",
+	FrequentBookmarks:   "the target cannot send bookmarks every few milliseconds",
 	Replicas:            "the target has no second server for the same objects",
 	UnrelatedCollection: "the target cannot open a second, unrelated collection",
 	Drains:              "the target cannot end its watches on request",

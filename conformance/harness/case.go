@@ -20,44 +20,44 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Level is the strength of a rule.
-type Level byte
+// A Strength says whom a rule obliges.
+type Strength byte
 
-// The levels. Must and Should apply to every implementation, and Promise only to this
+// The strengths. Must and Should apply to every implementation, and Promise only to this
 // module. A Measurement has no verdict.
 const (
-	Must Level = iota
+	Must Strength = iota
 	Should
 	Promise
 	Measurement
 )
 
-// levels holds the letter of each level in a JSON report, its English name and its meaning.
-var levels = [...]struct{ letter, name, meaning string }{
+// strengths holds the letter of each strength in a JSON report, its English name and its meaning.
+var strengths = [...]struct{ letter, name, meaning string }{
 	Must:        {"M", "must", "every implementation must follow the rule"},
 	Should:      {"S", "should", "an implementation should follow the rule unless it has a good reason not to"},
 	Promise:     {"Q", "promise", "this module follows the rule; other implementations need not"},
 	Measurement: {"I", "figure", "the case measures a value and has no verdict"},
 }
 
-// String returns the English name of l: must, should, promise or figure.
-func (l Level) String() string { return levels[l].name }
+// String returns the English name of s: must, should, promise or figure.
+func (s Strength) String() string { return strengths[s].name }
 
-// Meaning explains l in one sentence.
-func (l Level) Meaning() string { return levels[l].meaning }
+// Meaning explains s in one sentence.
+func (s Strength) Meaning() string { return strengths[s].meaning }
 
-// MarshalText returns the letter of l.
-func (l Level) MarshalText() ([]byte, error) { return []byte(levels[l].letter), nil }
+// MarshalText returns the letter of s.
+func (s Strength) MarshalText() ([]byte, error) { return []byte(strengths[s].letter), nil }
 
-// UnmarshalText sets l to the level with the given letter.
-func (l *Level) UnmarshalText(letter []byte) error {
-	for i, known := range levels {
+// UnmarshalText sets s to the strength with the given letter.
+func (s *Strength) UnmarshalText(letter []byte) error {
+	for i, known := range strengths {
 		if known.letter == string(letter) {
-			*l = Level(i)
+			*s = Strength(i)
 			return nil
 		}
 	}
-	return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("unknown level %q of a case", letter)}
+	return &listwatch.Error{Code: listwatch.Corrupt, Message: fmt.Sprintf("unknown strength %q of a case", letter)}
 }
 
 // String returns the English name of s: server, client or both.
@@ -115,9 +115,9 @@ func (c Case) RunsIn(m Mode) bool {
 // A Case is a rule of the protocol and the function that tests it.
 type Case struct {
 	// ID identifies the case. It has the form group/name and never changes.
-	ID      string
-	Level   Level   // Must if zero
-	Subject Subject // Server if empty; see Side
+	ID       string
+	Strength Strength // Must if zero
+	Subject  Subject  // Server if empty; see Side
 	// Transports lists the transports to which the rule applies: any of h1, h2 and ws,
 	// separated by spaces. If empty, the rule applies to all transports.
 	Transports string

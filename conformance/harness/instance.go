@@ -51,8 +51,9 @@ func (i *Instance) DialAddress() string {
 	return net.JoinHostPort(i.URL.Hostname(), "80")
 }
 
-// FrequentBookmarks is a setup for cases in real time that wait for bookmarks.
-var FrequentBookmarks = Setup{Timing: watchserver.Timing{Bookmark: 5 * time.Millisecond}}
+// BookmarksOften is a setup for cases in real time that wait for bookmarks. A target with the
+// ability [FrequentBookmarks] supports it.
+var BookmarksOften = Setup{Timing: watchserver.Timing{Bookmark: 5 * time.Millisecond}}
 
 // WithHeader returns h with the headers that every request to i needs. Values in h take
 // precedence.

@@ -32,8 +32,8 @@ type view struct {
 	robustnessView
 	UnmatchedPatterns []string
 	Groups            []groupView
-	Levels            []figureRow
-	Verdicts          []runner.Verdict // the columns of Levels
+	Strengths         []figureRow
+	Verdicts          []runner.Verdict // the columns of Strengths
 	Skipped           []SkipReason
 	footer
 }
@@ -71,7 +71,7 @@ type groupView struct {
 // A rowView is a case: its worst outcome, and a text about the variants with that verdict.
 type rowView struct {
 	conformance.Outcome
-	LevelName, About string
+	StrengthName, About string
 }
 
 func groupViews(r *conformance.Report) (all []groupView) {
@@ -82,7 +82,7 @@ func groupViews(r *conformance.Report) (all []groupView) {
 		}
 		worst, about := summarizeCase(c)
 		g := &all[len(all)-1]
-		g.Rows = append(g.Rows, rowView{worst, worst.Level.String(), about})
+		g.Rows = append(g.Rows, rowView{worst, worst.Strength.String(), about})
 	}
 	return all
 }
@@ -96,9 +96,9 @@ type tile struct{ Figure, Label, Class string }
 
 type findingView struct {
 	Finding
-	Level string
-	Open  bool
-	Lines []lineView
+	Strength string
+	Open     bool
+	Lines    []lineView
 }
 
 // A lineView is a line of a timeline.
@@ -128,13 +128,13 @@ func newView(r *conformance.Report) view {
 	}
 	for i, f := range Findings(r) {
 		f.Timeline = slices.DeleteFunc(slices.Clone(f.Timeline), func(line string) bool { return line == "" })
-		view := findingView{Finding: f, Level: f.Level.String(), Open: i < openFindings}
+		view := findingView{Finding: f, Strength: f.Strength.String(), Open: i < openFindings}
 		for i, hit := range highlightedLines(f.Messages, f.Timeline) {
 			view.Lines = append(view.Lines, lineView{f.Timeline[i], hit})
 		}
 		v.Findings = append(v.Findings, view)
 	}
-	v.Verdicts, v.Levels = s.figures()
+	v.Verdicts, v.Strengths = s.figures()
 	return v
 }
 

@@ -134,7 +134,7 @@ func firstLine(o conformance.Outcome) string {
 // command that repeats the run.
 func details(r *conformance.Report, o conformance.Outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", o.Level.String(), o.Rule)
+	fmt.Fprintf(&b, "%s: %s\n", o.Strength.String(), o.Rule)
 	for _, line := range append(o.Messages, o.Log...) {
 		b.WriteString(line + "\n")
 	}

@@ -21,7 +21,7 @@ import (
 
 func outcome(id, variant string, v runner.Verdict, messages ...string) conformance.Outcome {
 	return conformance.Outcome{
-		ID: id, Variant: variant, Target: "here", Level: harness.Must, Subject: harness.Server, Rule: "rule of " + id,
+		ID: id, Variant: variant, Target: "here", Strength: harness.Must, Subject: harness.Server, Rule: "rule of " + id,
 		Verdict: v, Messages: messages, Seconds: 0.25,
 	}
 }
@@ -39,7 +39,7 @@ func sample() *conformance.Report {
 	known := outcome("select/field-name", "h1", runner.XFail, "got 200")
 	known.Reason = "it has | no fields"
 	warned := outcome("error/negotiated", "h1", runner.Warn, "got text/html")
-	warned.Level = harness.Should
+	warned.Strength = harness.Should
 	return &conformance.Report{
 		Tool: "listwatch v1.2.3", Target: "here", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5,
 		Notes:             []string{"ws is not tested"},
@@ -99,8 +99,8 @@ func TestTextExplainsFailures(t *testing.T) {
 
 func TestSummaryCountsWorstVerdicts(t *testing.T) {
 	s := report.Summarize(sample())
-	if s.Cases != 9 || s.Runs != 9 || s.ByLevel[harness.Must][runner.Fail] != 1 ||
-		s.ByLevel[harness.Should][runner.Warn] != 1 || s.ByVerdict[runner.Pass] != 0 {
+	if s.Cases != 9 || s.Runs != 9 || s.ByStrength[harness.Must][runner.Fail] != 1 ||
+		s.ByStrength[harness.Should][runner.Warn] != 1 || s.ByVerdict[runner.Pass] != 0 {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -17,16 +17,16 @@ var verdicts = []runner.Verdict{
 	runner.Pass, runner.Info, runner.Skip,
 }
 
-var levels = []harness.Level{harness.Must, harness.Should, harness.Promise, harness.Measurement}
+var strengths = []harness.Strength{harness.Must, harness.Should, harness.Promise, harness.Measurement}
 
 // A Summary contains the figures of a report.
 type Summary struct {
 	// Cases is the number of cases. Runs is the number of runs that were neither skipped nor
 	// interrupted; a run is a case in one variant.
 	Cases, Runs int
-	// ByLevel counts cases by level and worst verdict. ByVerdict counts the cases of all
-	// levels. RunsByVerdict counts outcomes.
-	ByLevel                  map[harness.Level]map[runner.Verdict]int
+	// ByStrength counts cases by strength and worst verdict. ByVerdict counts the cases of all
+	// strengths. RunsByVerdict counts outcomes.
+	ByStrength               map[harness.Strength]map[runner.Verdict]int
 	ByVerdict, RunsByVerdict map[runner.Verdict]int
 	// Skipped lists the cases that were skipped in every variant, by reason. The most
 	// frequent reason comes first.
@@ -42,7 +42,7 @@ type SkipReason struct {
 // Summarize counts the outcomes of r.
 func Summarize(r *conformance.Report) Summary {
 	s := Summary{
-		ByLevel: map[harness.Level]map[runner.Verdict]int{}, ByVerdict: map[runner.Verdict]int{},
+		ByStrength: map[harness.Strength]map[runner.Verdict]int{}, ByVerdict: map[runner.Verdict]int{},
 		RunsByVerdict: map[runner.Verdict]int{},
 	}
 	reasons := map[string][]string{}
@@ -58,10 +58,10 @@ func Summarize(r *conformance.Report) Summary {
 			}
 		}
 		s.Cases++
-		if s.ByLevel[worst.Level] == nil {
-			s.ByLevel[worst.Level] = map[runner.Verdict]int{}
+		if s.ByStrength[worst.Strength] == nil {
+			s.ByStrength[worst.Strength] = map[runner.Verdict]int{}
 		}
-		s.ByLevel[worst.Level][worst.Verdict]++
+		s.ByStrength[worst.Strength][worst.Verdict]++
 		s.ByVerdict[worst.Verdict]++
 		if worst.Verdict == runner.Skip {
 			reasons[worst.Reason] = append(reasons[worst.Reason], worst.ID)
@@ -100,14 +100,14 @@ func occurring(counts map[runner.Verdict]int) []runner.Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), func(v runner.Verdict) bool { return counts[v] == 0 })
 }
 
-// A figureRow contains the number of cases of a level, by verdict.
+// A figureRow contains the number of cases of a strength, by verdict.
 type figureRow struct {
 	Name   string
 	Counts []int
 }
 
-// figures returns the verdicts that occur, a row for each level that occurs, and a row for all
-// levels together.
+// figures returns the verdicts that occur, a row for each strength that occurs, and a row for all
+// strengths together.
 func (s Summary) figures() (heads []runner.Verdict, rows []figureRow) {
 	heads = occurring(s.ByVerdict)
 	add := func(name string, counts map[runner.Verdict]int) {
@@ -117,9 +117,9 @@ func (s Summary) figures() (heads []runner.Verdict, rows []figureRow) {
 		}
 		rows = append(rows, row)
 	}
-	for _, l := range levels {
-		if s.ByLevel[l] != nil {
-			add(l.String(), s.ByLevel[l])
+	for _, l := range strengths {
+		if s.ByStrength[l] != nil {
+			add(l.String(), s.ByStrength[l])
 		}
 	}
 	add("all", s.ByVerdict)

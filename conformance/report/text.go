@@ -41,7 +41,7 @@ func verdictLabel(v runner.Verdict) string { return cmp.Or(verdictLabels[v], str
 
 func writeFinding(out io.Writer, f Finding) {
 	fmt.Fprintf(out, "%-5s %s\n", verdictLabel(f.Verdict), f.Location)
-	fmt.Fprintf(out, "      %s: %s\n\n", f.Level.String(), f.Rule)
+	fmt.Fprintf(out, "      %s: %s\n\n", f.Strength.String(), f.Rule)
 	for _, m := range f.Messages {
 		writeBlock(out, "      ", m)
 	}
@@ -114,7 +114,7 @@ func writeSkipped(out io.Writer, s Summary) {
 	fmt.Fprintln(out)
 }
 
-// writeFigures writes the table of cases by level and verdict, and the headline.
+// writeFigures writes the table of cases by strength and verdict, and the headline.
 func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 	heads, rows := s.figures()
 	fmt.Fprintf(out, "%-10s", "cases")

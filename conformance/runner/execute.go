@@ -149,13 +149,13 @@ func verdictOf(c harness.Case, r *recorder, started bool) Verdict {
 	switch {
 	case r.failed && !started:
 		return SetupError
-	case r.failed && c.Level == harness.Must:
+	case r.failed && c.Strength == harness.Must:
 		return Fail
 	case r.failed:
 		return Warn
 	case r.skipped:
 		return Skip
-	case c.Level == harness.Measurement:
+	case c.Strength == harness.Measurement:
 		return Info
 	}
 	return Pass

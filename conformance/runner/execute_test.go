@@ -36,7 +36,7 @@ func TestReferenceServerPassesOutsideGoTest(t *testing.T) {
 	}
 }
 
-// execute runs a case of level Must on the reference server over HTTP/1.1 and returns its outcomes.
+// execute runs a must on the reference server over HTTP/1.1 and returns its outcomes.
 func execute(ctx context.Context, run func(*harness.Env)) (all []runner.Outcome) {
 	target := reference.New("listwatch", reference.Interceptors{})
 	target.Variants = []string{"h1"}

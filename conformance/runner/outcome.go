@@ -10,7 +10,7 @@ import (
 // A Verdict is the result of a run of a case.
 type Verdict string
 
-// Warn is a failure of a case whose level is not [harness.Must]. XFail is an expected failure;
+// Warn is a failure of a case whose strength is not [harness.Must]. XFail is an expected failure;
 // XPass is a pass where a failure was expected. SetupError means that the target could not be
 // prepared for the case, so that the rule was not tested. NotRun means that the run was interrupted
 // before the case finished.
@@ -32,12 +32,12 @@ type Outcome struct {
 	// Variant is the name of the variant, such as h1 or ws-native. It is empty if the whole case
 	// was skipped.
 	Variant string `json:"variant"`
-	// Target is the name of the target. Level, Subject and Rule are copied from the case.
-	Target  string          `json:"target"`
-	Level   harness.Level   `json:"level"`
-	Subject harness.Subject `json:"subject"`
-	Rule    string          `json:"rule"`
-	Verdict Verdict         `json:"verdict"`
+	// Target is the name of the target. Strength, Subject and Rule are copied from the case.
+	Target   string           `json:"target"`
+	Strength harness.Strength `json:"strength"`
+	Subject  harness.Subject  `json:"subject"`
+	Rule     string           `json:"rule"`
+	Verdict  Verdict          `json:"verdict"`
 	// Messages are the failures of the case in order, or the measurements if the verdict
 	// is Info. Reason is the reason why the case was skipped or not run, or why the
 	// failure was expected.
@@ -61,7 +61,9 @@ func (o Outcome) Name() string {
 // outcome returns an Outcome of c in a variant. The caller fills in the verdict and the other
 // results.
 func outcome(c harness.Case, target harness.Target, variant string) Outcome {
-	return Outcome{ID: c.ID, Variant: variant, Target: target.Name, Level: c.Level, Subject: c.Side(), Rule: c.Rule}
+	return Outcome{
+		ID: c.ID, Variant: variant, Target: target.Name, Strength: c.Strength, Subject: c.Side(), Rule: c.Rule,
+	}
 }
 
 // minCaseTimeout is the minimum timeout of a case. Within a case, waiting for an event has

@@ -135,10 +135,13 @@ const undetected = harness.SoleWriter | harness.ConsecutiveVersions | harness.Ku
 
 // setupNeeds returns the abilities that the setup of c needs.
 func setupNeeds(c harness.Case) harness.Ability {
-	if !reflect.ValueOf(c.Setup).IsZero() {
-		return harness.Configurable
+	switch {
+	case reflect.ValueOf(c.Setup).IsZero():
+		return 0
+	case reflect.DeepEqual(c.Setup, harness.BookmarksOften):
+		return harness.FrequentBookmarks
 	}
-	return 0
+	return harness.Configurable
 }
 
 func isFiltered() bool {
@@ -150,7 +153,7 @@ func isFiltered() bool {
 	return false
 }
 
-// mustRules is the number of rules of level Must in each group. It detects rules that were
+// mustRules is the number of rules of strength Must in each group. It detects rules that were
 // removed by mistake.
 var mustRules = map[string]int{
 	"handshake": 23, "resume": 18, "select": 9, "error": 9, "event": 8, "bookmark": 7, "initial": 14, "timeout": 3,
@@ -170,7 +173,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 			!strings.Contains("SCE", string(c.Side())) {
 			t.Errorf("%s: the declaration is incomplete: %+v", c.ID, c)
 		}
-		if c.Level == harness.Must {
+		if c.Strength == harness.Must {
 			must[c.Group()]++
 		}
 		if (c.Run == nil) == (c.CoveredBy == "") {
@@ -180,7 +183,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	}
 	for group, want := range mustRules {
 		if must[group] != want {
-			t.Errorf("%s: got %d rules of level Must, want %d", group, must[group], want)
+			t.Errorf("%s: got %d rules of strength Must, want %d", group, must[group], want)
 		}
 	}
 }

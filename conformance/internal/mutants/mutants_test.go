@@ -98,7 +98,7 @@ func TestEveryCaseHasAMutant(t *testing.T) {
 		}
 	}
 	for _, c := range cases.All() {
-		if c.CoveredBy == "" && c.Level != harness.Measurement && !broken[c.ID] {
+		if c.CoveredBy == "" && c.Strength != harness.Measurement && !broken[c.ID] {
 			t.Errorf("%s: no mutant breaks this case, so nothing shows that it can fail", c.ID)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
@@ -28,6 +29,8 @@ type request struct {
 	At     string          `json:"at"`
 	Key    listwatch.Key   `json:"key"`
 	Object json.RawMessage `json:"object"`
+	// Bookmarks is the interval of bookmarks in milliseconds, or zero.
+	Bookmarks time.Duration `json:"bookmarks"`
 }
 
 type reply struct {
@@ -49,7 +52,7 @@ type collection struct {
 	url    string
 }
 
-func open() (*collection, error) {
+func open(bookmarks time.Duration) (*collection, error) {
 	c := &collection{db: memory.Open(memory.Options{})}
 	var err error
 	c.things, err = c.db.Collection(store.CollectionSpec{
@@ -62,7 +65,7 @@ func open() (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.api = &watchserver.Server{Source: c.things}
+	c.api = &watchserver.Server{Source: c.things, Timing: watchserver.Timing{Bookmark: bookmarks}}
 	c.http = &http.Server{Handler: c.api}
 	c.url = "http://" + l.Addr().String() + "/things"
 	h2.Configure(c.http, h2.Config{})
@@ -71,7 +74,7 @@ func open() (*collection, error) {
 }
 
 func main() {
-	first, err := open()
+	first, err := open(0)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -79,7 +82,7 @@ func main() {
 	out := json.NewEncoder(os.Stdout)
 	_ = out.Encode(map[string]any{
 		"url": first.url, "kind": "Thing",
-		"can": []string{"open", "put", "dense", "compact", "drain", "spaces", "fields", "lives", "stats"},
+		"can": []string{"open", "put", "dense", "compact", "drain", "spaces", "fields", "lives", "stats", "bookmarks"},
 	})
 	opened := map[string]*collection{"": first}
 	for in := json.NewDecoder(os.Stdin); ; {
@@ -106,7 +109,7 @@ func do(opened map[string]*collection, r request) (a reply, err error) {
 	var o *listwatch.Object
 	switch r.Do {
 	case "open":
-		if c, err = open(); err == nil {
+		if c, err = open(r.Bookmarks * time.Millisecond); err == nil {
 			a.At, a.URL = strconv.Itoa(r.ID), c.url
 			opened[a.At] = c
 		}

@@ -17,7 +17,7 @@ import (
 // A listedCase is the JSON form of a case.
 type listedCase struct {
 	ID         string   `json:"id"`
-	Level      string   `json:"level"`
+	Strength   string   `json:"strength"`
 	Subject    string   `json:"subject"`
 	Transports []string `json:"transports"`
 	Mode       string   `json:"mode"`
@@ -64,7 +64,7 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Level.String(), c.Side().String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
+			c.ID, c.Strength.String(), c.Side().String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
 			strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
@@ -82,7 +82,7 @@ func listText(w io.Writer, listed []conformance.Case) error {
 			group = c.Group()
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
-		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Level.String(),
+		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Strength.String(),
 			c.Side().String(), c.AppliesTo(), c.Rule)
 	}
 	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID describes one\n", len(listed))
@@ -129,7 +129,7 @@ func explain(w io.Writer, c conformance.Case) error {
 			fmt.Fprintf(out, "%-11s %s\n", name, value)
 		}
 	}
-	line("level", c.Level.String()+": "+c.Level.Meaning())
+	line("strength", c.Strength.String()+": "+c.Strength.Meaning())
 	line("subject", c.Side().String())
 	line("transports", c.AppliesTo())
 	line("mode", modeTexts[c.Mode])

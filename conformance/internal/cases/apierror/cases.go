@@ -24,7 +24,7 @@ var Cases = []harness.Case{
 	harness.Rule("error/negotiated",
 		"the body of an error is always JSON, even if the Accept header cannot be parsed or excludes JSON (RFC 9110 "+
 			"15.5.7)",
-		harness.Case{Level: harness.Should, Run: errorNegotiated}),
+		harness.Case{Strength: harness.Should, Run: errorNegotiated}),
 	harness.Rule("error/client-typed", "a client turns 410, 429, 504, 401, 403 and 5xx into errors with a code",
 		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: clientTyped}),
 	harness.Rule("error/html-502",

@@ -36,7 +36,7 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("tls/rotate",
 		"open watches survive a change of the server's certificate, and new connections get the new one", harness.Case{
-			Level: harness.Promise, Needs: harness.OwnCollection | harness.Configurable | harness.InProcess,
+			Strength: harness.Promise, Needs: harness.OwnCollection | harness.Configurable | harness.InProcess,
 			Setup: tlsSetup, Run: rotateCertificate,
 		}),
 	harness.Rule("tls/truncation",
@@ -51,23 +51,23 @@ var Cases = []harness.Case{
 	harness.Rule("auth/ws-bearer-subprotocol",
 		"the server accepts a bearer token in a WebSocket subprotocol, and does not select that subprotocol "+
 			"(Kubernetes, for browsers)", harness.Case{
-			Level: harness.Should, Transports: "ws", Needs: harness.Configurable, Setup: tokenSetup,
+			Strength: harness.Should, Transports: "ws", Needs: harness.Configurable, Setup: tokenSetup,
 			Run: bearerSubprotocol,
 		}),
 	harness.Rule("auth/token-refresh", "a client whose credentials are refused requests fresh ones once and resumes",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
+			Strength: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: tokenRefresh,
 		}),
 	harness.Rule("auth/token-expiries",
 		"a watch on which nothing happens survives any number of expiring credentials, each refreshed once",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
+			Strength: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: tokenExpiries,
 		}),
 	harness.Rule("auth/expiry-mid-stream",
 		"a watch whose credentials expire ends at that time with an ERROR event of code 401", harness.Case{
-			Level: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection | harness.Configurable,
+			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection | harness.Configurable,
 			Setup: expirySetup, Run: expiry,
 		}),
 }

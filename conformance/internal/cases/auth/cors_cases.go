@@ -16,7 +16,7 @@ var (
 var CORSCases = []harness.Case{
 	harness.Rule("cors/ws-no-origin",
 		"a WebSocket handshake without Origin, which no browser sends, is accepted (RFC 6455, section 10.2)",
-		harness.Case{Level: harness.Promise, Transports: "ws", Run: wsNoOrigin}),
+		harness.Case{Strength: harness.Promise, Transports: "ws", Run: wsNoOrigin}),
 	harness.Rule("cors/ws-foreign-origin",
 		"a WebSocket handshake from a foreign origin gets 403 (RFC 6455, sections 10.2 and 4.2.2)",
 		harness.Case{Transports: "ws", Run: wsForeignOrigin}),
@@ -37,7 +37,7 @@ var CORSCases = []harness.Case{
 	harness.Rule("cors/eventsource",
 		"an EventSource of an allowed origin, with credentials, receives events and resumes (HTML, section 9.2)",
 		harness.Case{
-			Level: harness.Should, Transports: "h1 h2", Needs: harness.OwnCollection | harness.Configurable,
+			Strength: harness.Should, Transports: "h1 h2", Needs: harness.OwnCollection | harness.Configurable,
 			Setup: corsSetup, Run: corsEventSource,
 		}),
 }

@@ -48,10 +48,10 @@ var Cases = []harness.Case{
 			Run: sharedHistory,
 		}),
 	harness.Rule("comp/shared-once", "an event is encoded and compressed once, however many clients watch it",
-		harness.Case{Level: harness.Promise, Needs: harness.OwnCollection | harness.InProcess, Run: sharedOnce}),
+		harness.Case{Strength: harness.Promise, Needs: harness.OwnCollection | harness.InProcess, Run: sharedOnce}),
 	harness.Rule("comp/breach-opt-out",
 		"compression can be disabled, for responses that mix secrets with text that an attacker controls", harness.Case{
-			Level: harness.Promise, Needs: harness.OwnCollection | harness.Configurable,
+			Strength: harness.Promise, Needs: harness.OwnCollection | harness.Configurable,
 			Setup: harness.Setup{NoCompression: true}, Run: optOut,
 		}),
 }

@@ -16,7 +16,7 @@ var Cases = []harness.Case{
 		harness.Case{Subject: harness.Both, Needs: harness.OwnCollection, Run: subscribeRace}),
 	harness.Rule("conc/h2-one-conn", "watches on one HTTP/2 connection share it fairly (RFC 9113, section 5.2)",
 		harness.Case{
-			Level: harness.Promise, Transports: "h2", Mode: harness.FakeTime, Needs: harness.OwnCollection,
+			Strength: harness.Promise, Transports: "h2", Mode: harness.FakeTime, Needs: harness.OwnCollection,
 			Run: h2OneConn,
 		}),
 	harness.Rule("conc/close-during-send",
@@ -29,7 +29,7 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("conc/head-of-line", "a large event that its client does not read delays no other client",
 		harness.Case{
-			Level: harness.Promise, Needs: harness.OwnCollection | harness.Configurable,
+			Strength: harness.Promise, Needs: harness.OwnCollection | harness.Configurable,
 			Setup: harness.Setup{SmallBuffers: true}, Run: headOfLine,
 		}),
 }

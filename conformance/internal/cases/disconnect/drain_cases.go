@@ -14,26 +14,26 @@ var DrainCases = []harness.Case{
 	harness.Rule("drain/final-bookmark",
 		"the last event of a draining watch with bookmarks is a bookmark at the newest version (KEP-1904)",
 		harness.Case{
-			Level: harness.Should, Mode: harness.BothTimes, Needs: harness.OwnCollection | harness.Drains,
+			Strength: harness.Should, Mode: harness.BothTimes, Needs: harness.OwnCollection | harness.Drains,
 			Run: drainFinalBookmark,
 		}),
 	harness.Rule("drain/goaway",
 		"the server sends GOAWAY with NO_ERROR before it closes an HTTP/2 connection (RFC 9113 6.8)", harness.Case{
-			Level: harness.Should, Transports: "h2", Mode: harness.FakeTime,
+			Strength: harness.Should, Transports: "h2", Mode: harness.FakeTime,
 			Needs: harness.OwnCollection | harness.Drains | harness.InProcess, Run: drainGoAway,
 		}),
 	harness.Rule("drain/ws-1001", "the server closes a draining WebSocket with code 1001, going away (RFC 6455 7.4.1)",
 		harness.Case{
-			Level: harness.Should, Transports: "ws", Mode: harness.BothTimes, Needs: harness.Drains,
+			Strength: harness.Should, Transports: "ws", Mode: harness.BothTimes, Needs: harness.Drains,
 			Run: drainWSGoingAway,
 		}),
 	harness.Rule("drain/refuse-new",
 		"a new watch during a shutdown gets 503 with Retry-After, and on HTTP/1.1 Connection: close (RFC 9110 10.2.3, "+
 			"15.6.4)",
-		harness.Case{Level: harness.Should, Mode: harness.BothTimes, Needs: harness.Drains, Run: drainRefuseNew}),
+		harness.Case{Strength: harness.Should, Mode: harness.BothTimes, Needs: harness.Drains, Run: drainRefuseNew}),
 	harness.Rule("drain/rate-limited", "if configured, the ends of the watches are spread over the grace period",
 		harness.Case{
-			Level: harness.Should, Mode: harness.FakeTime, Needs: harness.Drains | harness.Configurable,
+			Strength: harness.Should, Mode: harness.FakeTime, Needs: harness.Drains | harness.Configurable,
 			Setup: harness.Setup{Timing: watchserver.Timing{DrainSpread: drainSpread}}, Run: drainRateLimited,
 		}),
 	harness.Rule("drain/no-loss",

@@ -16,11 +16,11 @@ var DropCases = []harness.Case{
 		}),
 	harness.Rule("drop/half-open", "the server detects a vanished client by pings, or because it reads nothing",
 		harness.Case{
-			Level: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection | harness.CountsWatches,
+			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection | harness.CountsWatches,
 			Run: halfOpen,
 		}),
 	harness.Rule("drop/client-half-open", "a client detects a vanished server and resumes", harness.Case{
-		Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.OwnCollection,
+		Strength: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.OwnCollection,
 		Run: clientHalfOpen,
 	}),
 	harness.Rule("drop/h2-rst-stream", "RST_STREAM ends one stream only (RFC 9113 5.4.2, 6.4)", harness.Case{
@@ -35,7 +35,7 @@ var DropCases = []harness.Case{
 	harness.Rule("drop/h2-ping-timeout",
 		"after an unanswered PING a client resumes all streams of the connection on another one (RFC 9113 6.7)",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Transports: "h2", Mode: harness.FakeTime,
+			Strength: harness.Promise, Subject: harness.Client, Transports: "h2", Mode: harness.FakeTime,
 			Needs: harness.OwnCollection, Run: h2PingTimeout,
 		}),
 	harness.Rule("drop/ws-close-echo",
@@ -49,7 +49,7 @@ var DropCases = []harness.Case{
 		}),
 	harness.Rule("drop/storm", "clients that lose their connections at the same time do not reconnect at the same time",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
+			Strength: harness.Promise, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
 			Run: reconnectStorm,
 		}),
 	harness.Rule("drop/no-leak", "a finished watch leaves no goroutine behind, however it ended", harness.Case{

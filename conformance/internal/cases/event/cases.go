@@ -23,7 +23,7 @@ var Cases = []harness.Case{
 		harness.Case{Subject: harness.Both, Needs: harness.OwnCollection, Run: rvMatchesWrite}),
 	harness.Rule("event/noop-update",
 		"an update that changes nothing has neither an event nor a new version, or it has both",
-		harness.Case{Level: harness.Should, Needs: harness.OwnCollection, Run: noopUpdate}),
+		harness.Case{Strength: harness.Should, Needs: harness.OwnCollection, Run: noopUpdate}),
 	harness.Rule("event/txn-atomic",
 		"objects changed in one transaction share a version; their events are contiguous and in key order, without a "+
 			"bookmark in between",
@@ -36,22 +36,22 @@ var Cases = []harness.Case{
 	harness.Rule("event/bytes-equal-get",
 		"the object in an event equals the response of GET at that version, byte for byte, in every text framing",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Both, Needs: harness.OwnCollection | harness.KubernetesPaths,
+			Strength: harness.Promise, Subject: harness.Both, Needs: harness.OwnCollection | harness.KubernetesPaths,
 			Run: bytesEqualGet,
 		}),
 	harness.Rule("event/bytes-equal-across-transports",
 		"an event has the same object, byte for byte, over all transports",
-		harness.Case{Level: harness.Promise, Needs: harness.OwnCollection, Run: bytesEqualAcrossTransports}),
+		harness.Case{Strength: harness.Promise, Needs: harness.OwnCollection, Run: bytesEqualAcrossTransports}),
 	harness.Rule("event/no-mutation-leak",
 		"a watcher that modifies the bytes it received does not affect other watchers",
-		harness.Case{Level: harness.Promise, Needs: harness.OwnCollection, Run: noMutationLeak}),
+		harness.Case{Strength: harness.Promise, Needs: harness.OwnCollection, Run: noMutationLeak}),
 	harness.Rule("event/unknown-type",
 		"an event of an unknown type is an error that names the type, and never crashes the program (KEP-956)",
 		harness.Case{
-			Level: harness.Should, Subject: harness.Client, Mode: harness.BothTimes, Needs: harness.InProcess,
+			Strength: harness.Should, Subject: harness.Client, Mode: harness.BothTimes, Needs: harness.InProcess,
 			Run: unknownType,
 		}),
 	harness.Rule("event/latency", "the time from the acknowledgement of a write to its event", harness.Case{
-		Level: harness.Measurement, Subject: harness.Both, Needs: harness.OwnCollection, Run: measureLatency,
+		Strength: harness.Measurement, Subject: harness.Both, Needs: harness.OwnCollection, Run: measureLatency,
 	}),
 }

@@ -17,7 +17,7 @@ var LargeCases = []harness.Case{
 	harness.Rule("large/initial-50k",
 		"initial events of 50,000 objects need no copy of the state per watch, on any transport (KEP-3157)",
 		harness.Case{
-			Level: harness.Promise, Transports: "h2", RunsAlone: true,
+			Strength: harness.Promise, Transports: "h2", RunsAlone: true,
 			Needs: harness.OwnCollection | harness.Configurable | harness.InProcess,
 			Setup: harness.Setup{SmallBuffers: true}, Run: largeInitial50k,
 		}),

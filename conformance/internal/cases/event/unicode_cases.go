@@ -11,12 +11,14 @@ var UnicodeCases = []harness.Case{
 		harness.Case{Subject: harness.Both, Needs: harness.OwnCollection, Run: unicodeRoundtrip}),
 	harness.Rule("unicode/surrogates",
 		"an unpaired surrogate is kept or replaced, the same way in lists and in every framing", harness.Case{
-			Level: harness.Should, Subject: harness.Both, Needs: harness.OwnCollection, Run: unicodeSurrogates,
+			Strength: harness.Should, Subject: harness.Both, Needs: harness.OwnCollection, Run: unicodeSurrogates,
 		}),
 	harness.Rule("unicode/numbers",
 		"numbers arrive as written, and in binary framings with the same value; only a number beyond 64-bit floating "+
 			"point may be refused (RFC 8259, section 6)",
-		harness.Case{Level: harness.Promise, Subject: harness.Both, Needs: harness.OwnCollection, Run: unicodeNumbers}),
+		harness.Case{
+			Strength: harness.Promise, Subject: harness.Both, Needs: harness.OwnCollection, Run: unicodeNumbers,
+		}),
 	harness.Rule("unicode/names-in-selectors",
 		"selectors are percent-encoded UTF-8, and anything else gets 400 (RFC 3986, section 2.1)",
 		harness.Case{Needs: harness.OwnCollection | harness.FieldSelectors, Run: namesInSelectors}),

@@ -41,7 +41,7 @@ var Cases = []harness.Case{
 			"frames)",
 		harness.Case{Subject: harness.Both, Transports: "h1 h2", Needs: harness.OwnCollection, Run: lenPrefix}),
 	harness.Rule("framing/len-prefix-zero", "a frame of length zero is an error, or is ignored", harness.Case{
-		Level: harness.Promise, Subject: harness.Client, Transports: "h1 h2", Needs: harness.InProcess,
+		Strength: harness.Promise, Subject: harness.Client, Transports: "h1 h2", Needs: harness.InProcess,
 		Run: lenPrefixZero,
 	}),
 	harness.Rule("framing/len-prefix-huge", "a client rejects a length beyond its limit before it allocates memory",

@@ -29,7 +29,7 @@ var Cases = []harness.Case{
 		harness.Case{Transports: "h2", Needs: harness.Writes, Run: h2cPriorKnowledge}),
 	harness.Rule("handshake/h2c-upgrade-ignored",
 		"the server ignores Upgrade: h2c and serves the watch over HTTP/1.1 (RFC 9113 3.1)",
-		harness.Case{Level: harness.Should, Transports: "h1", Needs: harness.Writes, Run: h2cUpgradeIgnored}),
+		harness.Case{Strength: harness.Should, Transports: "h1", Needs: harness.Writes, Run: h2cUpgradeIgnored}),
 	harness.Rule("handshake/ws-accept", "the sample key of the RFC gets s3pPLMBiTxaQ9kYGzzhZRbK+xOo= (RFC 6455 4.2.2)",
 		harness.Case{Transports: "ws", Run: wsAccept}),
 	harness.Rule("handshake/ws-connection-list",
@@ -53,8 +53,9 @@ var Cases = []harness.Case{
 	harness.Rule("handshake/ws-over-h2",
 		"a server that announces it accepts a WebSocket over HTTP/2 with 200 and without Sec-WebSocket-Accept, and "+
 			"refuses other protocols with 501 (RFC 8441 5, RFC 9220 3)", harness.Case{
-			Level: harness.Promise, Transports: "ws", Applies: harness.Variant.OpensOverHTTP2, Needs: harness.InProcess,
-			Run: wsOverH2,
+			Strength: harness.Promise, Transports: "ws", Applies: harness.Variant.OpensOverHTTP2,
+			Needs: harness.InProcess,
+			Run:   wsOverH2,
 		}),
 	harness.Rule("handshake/ws-client-checks-accept",
 		"a client rejects a response with a wrong Sec-WebSocket-Accept (RFC 6455 4.1)", harness.Case{
@@ -85,10 +86,11 @@ var Cases = []harness.Case{
 		harness.Case{Transports: "h1 h2", Needs: harness.KubernetesPaths, Run: method405}),
 	harness.Rule("handshake/watch-values",
 		"watch=1, true, yes or without a value watches, 0 and false list, and anything else gets 400",
-		harness.Case{Level: harness.Promise, Run: watchValues}),
+		harness.Case{Strength: harness.Promise, Run: watchValues}),
 	harness.Rule("handshake/fallback",
 		"a client with several transports uses the next one if a server refuses the first, and sees the same events",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Client, Needs: harness.Writes | harness.InProcess, Run: fallback,
+			Strength: harness.Promise, Subject: harness.Client, Needs: harness.Writes | harness.InProcess,
+			Run: fallback,
 		}),
 }

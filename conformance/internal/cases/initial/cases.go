@@ -22,7 +22,8 @@ var Cases = []harness.Case{
 		"with a version, the initial events are the state at that version or a later one",
 		harness.Case{Needs: harness.OwnCollection, Run: initialNotOlderThan}),
 	harness.Rule("initial/one-end-marker", "the end marker occurs once in a stream", harness.Case{
-		Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks, Run: initialOneEndMarker,
+		Needs: harness.OwnCollection | harness.FrequentBookmarks, Setup: harness.BookmarksOften,
+		Run: initialOneEndMarker,
 	}),
 	harness.Rule("initial/match-required",
 		"sendInitialEvents without resourceVersionMatch=NotOlderThan gets 422 with a cause that names the field",

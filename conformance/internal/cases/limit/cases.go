@@ -39,11 +39,11 @@ var Cases = []harness.Case{
 		harness.Case{Transports: "ws", Run: wsClientFloods}),
 	harness.Rule("limit/ws-ping-flood",
 		"the server answers some of 10,000 pings, and events arrive in between (RFC 6455, section 5.5.3)",
-		harness.Case{Level: harness.Promise, Transports: "ws", Needs: harness.OwnCollection, Run: wsPingFlood}),
+		harness.Case{Strength: harness.Promise, Transports: "ws", Needs: harness.OwnCollection, Run: wsPingFlood}),
 	harness.Rule("limit/max-watches",
 		"a watch beyond the limit of a client or of the server gets 429 with Retry-After, before the stream starts "+
 			"(RFC 6585, section 4)", harness.Case{
-			Level: harness.Promise, Needs: harness.Configurable | harness.UnrelatedCollection, Run: maxWatches,
+			Strength: harness.Promise, Needs: harness.Configurable | harness.UnrelatedCollection, Run: maxWatches,
 		}),
 	harness.Rule("limit/event-too-big-client",
 		"an event beyond the client's limit is an error, and the client does not read it to its end",
@@ -60,9 +60,9 @@ var Cases = []harness.Case{
 		"after a redirect to another host a client sends none of its caller's headers, because each may be a "+
 			"credential",
 		harness.Case{
-			Level: harness.Should, Subject: harness.Client, Transports: "h1 h2", Needs: harness.InProcess,
+			Strength: harness.Should, Subject: harness.Client, Transports: "h1 h2", Needs: harness.InProcess,
 			Run: redirectHeaders,
 		}),
 	harness.Rule("limit/fuzz-decoders", "no input makes a decoder panic or allocate without bound",
-		harness.Case{Level: harness.Promise, Subject: harness.Both, CoveredBy: "lives in framing FuzzJSON"}),
+		harness.Case{Strength: harness.Promise, Subject: harness.Both, CoveredBy: "lives in framing FuzzJSON"}),
 }

@@ -14,8 +14,8 @@ var Cases = []harness.Case{
 		harness.Case{Subject: harness.Both, Needs: harness.OwnCollection | harness.ConsecutiveVersions, Run: restart}),
 	harness.Rule("resume/cross-transport", "a watch that resumes over other transports sees one exact history",
 		harness.Case{
-			Level: harness.Promise, Subject: harness.Both, Needs: harness.OwnCollection | harness.ConsecutiveVersions,
-			Run: crossTransport,
+			Strength: harness.Promise, Subject: harness.Both,
+			Needs: harness.OwnCollection | harness.ConsecutiveVersions, Run: crossTransport,
 		}),
 	harness.Rule("resume/cross-replica", "a watch resumes at another server over the same store (KEP-1904)",
 		harness.Case{
@@ -44,8 +44,9 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("resume/expired-never-skips-bytes", "the same holds if the history is limited by its size",
 		harness.Case{
-			Level: harness.Promise, Needs: harness.OwnCollection | harness.Configurable | harness.ConsecutiveVersions,
-			Setup: slidingWindow, Run: expiredBytesNeverSkips,
+			Strength: harness.Promise,
+			Needs:    harness.OwnCollection | harness.Configurable | harness.ConsecutiveVersions,
+			Setup:    slidingWindow, Run: expiredBytesNeverSkips,
 		}),
 	harness.Rule("resume/compact-while-watching",
 		"a compaction past the version of an open watch that has read everything leaves it exact",
@@ -61,7 +62,7 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("resume/list-future-rv",
 		"a list of a version in the future gets 504 with cause ResourceVersionTooLarge and Retry-After", harness.Case{
-			Level: harness.Should, Transports: "h1 h2", Mode: harness.FakeTime, Needs: harness.OwnCollection,
+			Strength: harness.Should, Transports: "h1 h2", Mode: harness.FakeTime, Needs: harness.OwnCollection,
 			Run: listFutureRV,
 		}),
 	harness.Rule("resume/bad-rv",
@@ -69,7 +70,7 @@ var Cases = []harness.Case{
 		harness.Case{Run: badRV}),
 	harness.Rule("resume/rv-comparable",
 		"versions are decimal, without leading zeros, grow with each write and stay below 2^128 (KEP-5504)",
-		harness.Case{Level: harness.Should, Needs: harness.OwnCollection, Run: rvComparable}),
+		harness.Case{Strength: harness.Should, Needs: harness.OwnCollection, Run: rvComparable}),
 	harness.Rule("resume/rv-opaque-client",
 		"a client returns a decimal version unchanged; any other version is an error of code Unsupported, not a loop",
 		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: rvOpaqueClient}),

@@ -27,10 +27,10 @@ var Cases = []harness.Case{
 		harness.Case{Subject: harness.Both, Needs: harness.OwnCollection, Run: combinedResume}),
 	harness.Rule("select/empty-result", "a selector without matches gives an open stream that receives bookmarks",
 		harness.Case{
-			Needs: harness.OwnCollection | harness.Configurable, Setup: harness.FrequentBookmarks, Run: emptyResult,
+			Needs: harness.OwnCollection | harness.FrequentBookmarks, Setup: harness.BookmarksOften, Run: emptyResult,
 		}),
 	harness.Rule("select/property",
 		"a watch with a selector receives the events of a random history that a model predicts", harness.Case{
-			Level: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: selectProperty,
+			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: selectProperty,
 		}),
 }

@@ -11,7 +11,7 @@ import (
 // Cases check flow control, backpressure and slow readers.
 var Cases = []harness.Case{
 	harness.Rule("slow/one-slow-others-fast", "a stalled reader does not delay other readers", harness.Case{
-		Level: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: oneSlowOthersFast,
+		Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: oneSlowOthersFast,
 	}),
 	harness.Rule("slow/terminated",
 		"a watch whose reader has stalled for too long ends visibly and can resume after the received events",
@@ -20,7 +20,7 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("slow/bounded-memory",
 		"stalled readers hold no more memory than the retained history, however much is written", harness.Case{
-			Level: harness.Promise, RunsAlone: true,
+			Strength: harness.Promise, RunsAlone: true,
 			Needs: harness.OwnCollection | harness.Configurable | harness.InProcess,
 			Setup: harness.Setup{HistoryBytes: 128 << 10, SmallBuffers: true}, Run: boundedMemory,
 		}),
@@ -30,7 +30,7 @@ var Cases = []harness.Case{
 	}),
 	harness.Rule("slow/coalesce-honest",
 		"if a client requests conflated delivery, only superseded MODIFIED events may be missing", harness.Case{
-			Level: harness.Promise, Mode: harness.FakeTime,
+			Strength: harness.Promise, Mode: harness.FakeTime,
 			CoveredBy: "needs conflated delivery, which the server does not have",
 		}),
 	harness.Rule("slow/h2-window-zero",
@@ -38,7 +38,7 @@ var Cases = []harness.Case{
 		harness.Case{Transports: "h2", Mode: harness.BothTimes, Needs: harness.OwnCollection, Run: h2WindowZero}),
 	harness.Rule("slow/h2-window-drip",
 		"a window that grows byte by byte lets the stream continue byte by byte (RFC 9113 6.9)", harness.Case{
-			Level: harness.Should, Transports: "h2", Mode: harness.BothTimes, Needs: harness.OwnCollection,
+			Strength: harness.Should, Transports: "h2", Mode: harness.BothTimes, Needs: harness.OwnCollection,
 			Run: h2WindowDrip,
 		}),
 	harness.Rule("slow/h2-settings-shrink",
@@ -47,7 +47,7 @@ var Cases = []harness.Case{
 	harness.Rule("slow/write-deadline",
 		"a reader that reads nothing is cut off after the configured time, and one that pauses for less is not",
 		harness.Case{
-			Level: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection | harness.Configurable,
+			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection | harness.Configurable,
 			Setup: harness.Setup{Limits: watchserver.Limits{WriteTimeout: writeTimeout}}, Run: writeDeadline,
 		}),
 	harness.Rule("slow/client-backpressure",
@@ -56,7 +56,9 @@ var Cases = []harness.Case{
 		}),
 	harness.Rule("slow/flush-latency",
 		"an event on an idle stream is sent at once, and many pending events are sent together",
-		harness.Case{Level: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: flushLatency}),
+		harness.Case{
+			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: flushLatency,
+		}),
 }
 
 // writeTimeout is the server's write timeout in the case slow/write-deadline.
