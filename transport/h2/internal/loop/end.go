@@ -13,13 +13,15 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// closeLocal ends the stream after END_STREAM was sent.
+// closeLocal ends the stream after END_STREAM was sent. If the client has not ended the stream yet,
+// the stream becomes half-closed.
 func (s *stream) closeLocal() {
-	if !s.remoteClosed {
-		// The client need not send the rest of its request (RFC 9113, section 8.1).
-		s.reset(http2.ErrCodeNo)
+	if s.remoteClosed {
+		s.fail(errClosed)
+		return
 	}
-	s.fail(errClosed)
+	s.stop(errClosed)
+	s.c.awaitEnd(s)
 }
 
 // reset sends RST_STREAM.
@@ -36,11 +38,15 @@ func (s *stream) reset(code http2.ErrCode) {
 	c.cut.add(cutStream{s.id, window}, int(c.settings.streams))
 }
 
-// abort sends RST_STREAM and ends the stream.
+// abort sends RST_STREAM and ends the stream. It has no effect after END_STREAM.
 func (s *stream) abort(code http2.ErrCode, err error) {
-	if s.err != nil {
-		return
+	if s.err == nil {
+		s.terminate(code, err)
 	}
+}
+
+// terminate sends RST_STREAM and ends the stream, which must be in conn.streams.
+func (s *stream) terminate(code http2.ErrCode, err error) {
 	c := s.c
 	s.reset(code)
 	if c.settings.countError != nil {
@@ -52,9 +58,21 @@ func (s *stream) abort(code http2.ErrCode, err error) {
 
 // fail ends the stream without sending RST_STREAM.
 func (s *stream) fail(err error) {
-	if s.err != nil {
+	c := s.c
+	switch _, isHalfClosed := c.halfClosed[s]; {
+	case s.err == nil:
+		s.stop(err)
+	case !isHalfClosed:
 		return
 	}
+	if delete(c.halfClosed, s); len(c.halfClosed) == 0 {
+		c.halfClosed = nil // release the map, because it never shrinks
+	}
+	c.removeStream(s)
+}
+
+// stop ends the part of the stream that sends.
+func (s *stream) stop(err error) {
 	c := s.c
 	s.err = err
 	if o := s.out; o != nil {
@@ -75,7 +93,6 @@ func (s *stream) fail(err error) {
 	if s.watched {
 		s.finishWatch()
 	}
-	c.removeStream(s)
 }
 
 func (s *stream) abortWatch() {
@@ -117,7 +134,9 @@ func (e *exchange) release() {
 	e.finished = true
 	e.stopTimers()
 	e.body.close()
-	e.st.ex = nil
+	if e.taken || e.st.remoteClosed { // otherwise the rest of the request is still checked
+		e.st.ex = nil
+	}
 }
 
 func (e *exchange) stopTimers() {
@@ -131,7 +150,7 @@ func (e *exchange) stopTimers() {
 // streamError resets a stream because of what the client has sent.
 func (c *conn) streamError(id uint32, code http2.ErrCode) error {
 	if st := c.streams.find(id); st != nil {
-		st.abort(code, errMalformed)
+		st.terminate(code, errMalformed)
 	} else {
 		c.out.reset(id, code)
 		c.wakeWriter()

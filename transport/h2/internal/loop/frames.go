@@ -187,11 +187,16 @@ func (c *conn) receiveReset(f *http2.RSTStreamFrame) error {
 	if c.isIdle(f.StreamID) {
 		return connError{http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened"}
 	}
-	if st := c.streams.find(f.StreamID); st != nil {
+	st := c.streams.find(f.StreamID)
+	if st != nil && st.err == nil {
 		st.fail(errReset)
 		return c.budget.charge(costFrame)
 	}
-	c.cut.end(f.StreamID)
+	if st != nil {
+		st.fail(errReset)
+	} else {
+		c.cut.end(f.StreamID)
+	}
 	return c.budget.chargeUnexplained()
 }
 

@@ -24,19 +24,26 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 	}{
 		{"uploads that are answered early", early, func(p *h2peer.Peer, id uint32) {
 			p.Must(post(p, id))
+			p.ReadUntil(h2peer.IsHeaders(id))
+			for i := range 4 {
+				p.Must(p.Framer.WriteData(id, i == 3, make([]byte, 1<<10)))
+			}
+		}},
+		{"large uploads that are answered early", early, func(p *h2peer.Peer, id uint32) {
+			p.Must(upload(p, id, large))
 			p.ReadUntil(h2peer.IsReset(id))
 			for i := range 4 {
 				p.Must(p.Framer.WriteData(id, i == 3, make([]byte, 1<<10)))
 			}
 		}},
 		{"trailers after an early answer", early, func(p *h2peer.Peer, id uint32) {
-			p.Must(post(p, id))
+			p.Must(upload(p, id, large))
 			p.ReadUntil(h2peer.IsReset(id))
 			p.Must(p.Framer.WriteData(id, false, make([]byte, 1<<10)))
 			p.Must(p.Request(id, "sum", "42")) // HEADERS with END_STREAM
 		}},
 		{"trailers of many streams after early answers", early, func(p *h2peer.Peer, id uint32) {
-			p.Must(post(p, id))
+			p.Must(upload(p, id, large))
 			p.ReadUntil(h2peer.IsReset(id))
 			const last = 2*defaultStreams - 1
 			for late := uint32(1); id%(last+1) == last && late <= last; late += 2 {
@@ -44,7 +51,7 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 			}
 		}},
 		{"resets after an early answer", early, func(p *h2peer.Peer, id uint32) {
-			p.Must(post(p, id))
+			p.Must(upload(p, id, large))
 			p.ReadUntil(h2peer.IsReset(id))
 			p.Must(p.Framer.WriteData(id, false, make([]byte, 1<<10)))
 			p.Must(p.Framer.WriteRSTStream(id, http2.ErrCodeCancel))
@@ -111,7 +118,7 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 				f := start(t, tt.handler, false)
 				p := h2peer.Client(t, f.dial(t))
 				n := 5 * budgetSize
-				if tt.name == "uploads that are answered early" {
+				if strings.HasSuffix(tt.name, "uploads that are answered early") {
 					n = 20_000
 				}
 				for i := range n {
@@ -140,6 +147,15 @@ func readData(p *h2peer.Peer, n int) {
 
 // post writes the HEADERS of a request whose body follows.
 func post(p *h2peer.Peer, id uint32) error { return headers(p.Framer, int(id/2), false) }
+
+// large is a length that no window permits, so that an early response is followed by RST_STREAM.
+const large = "1048576"
+
+// upload writes the HEADERS of a request with a body of the given length.
+func upload(p *h2peer.Peer, id uint32, length string) error {
+	block := append(bytes.Clone(request), h2peer.HeaderBlock("content-length", length)...)
+	return p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, BlockFragment: block})
+}
 
 // flushing flushes after each Write.
 type flushing struct{ w http.ResponseWriter }

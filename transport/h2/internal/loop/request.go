@@ -135,40 +135,41 @@ func (c *conn) receiveData(f *http2.DataFrame) error {
 		}
 		return nil
 	}
-	if err := c.receiveBody(st, f.Data(), n); err != nil || st.err != nil || !f.StreamEnded() {
+	if ok, err := c.receiveBody(st, f.Data(), n); !ok || !f.StreamEnded() {
 		return err
 	}
 	return c.receiveEnd(st)
 }
 
 // receiveBody adds data to the body of the request. size is the size of the frame with its padding.
-func (c *conn) receiveBody(st *stream, data []byte, size int32) error {
+// It reports whether the client was allowed to send the data.
+func (c *conn) receiveBody(st *stream, data []byte, size int32) (bool, error) {
 	if st.ex == nil {
 		// The handler has returned, but its watch continues. The rest of the body is dropped. More
 		// of it than the stream's window permits does no harm, and counting it would take memory
 		// for each idle watch.
 		c.grant(size)
-		return nil
+		return true, nil
 	}
 	b := &st.ex.body
 	if !b.window.take(size) {
 		c.grant(size)
-		return c.streamError(st.id, http2.ErrCodeFlowControl)
+		return false, c.streamError(st.id, http2.ErrCodeFlowControl)
 	}
 	b.received += int64(len(data))
 	if b.declared >= 0 && b.received > b.declared {
 		c.grant(size)
-		return c.streamError(st.id, http2.ErrCodeProtocol)
+		return false, c.streamError(st.id, http2.ErrCodeProtocol)
 	}
 	if b.closed {
 		c.grant(size)
-		return nil
+		return true, nil
 	}
 	if padding := size - int32(len(data)); padding > 0 {
 		b.grant(padding)
 	}
 	b.add(data)
-	return nil
+	return true, nil
 }
 
 // receiveEnd handles END_STREAM.
@@ -181,5 +182,8 @@ func (c *conn) receiveEnd(st *stream) error {
 		b.fail(io.EOF)
 	}
 	st.remoteClosed = true
+	if st.err != nil { // the stream was half-closed
+		st.fail(errClosed)
+	}
 	return nil
 }

@@ -92,6 +92,9 @@ type receiveState struct {
 	recv   window // the bytes that the client may send on the connection
 	cut    cutStreams
 	budget budget
+	// halfClosed holds the streams that the server has ended and the client has not, with the times
+	// at which they are reset. They are still in streams, and their err is errClosed.
+	halfClosed map[*stream]time.Time
 }
 
 // A handlerState holds the requests that wait for a handler to return.
@@ -109,7 +112,7 @@ const (
 )
 
 // timers holds the times of the timeouts and pings of a connection, except for the times in
-// conn.stalled. One timer serves all of these times. The zero time means never.
+// conn.stalled and conn.halfClosed. One timer serves all of these times. The zero time means never.
 type timers struct {
 	at            time.Time // when tick runs next
 	settingsAckBy time.Time // the client must have acknowledged the SETTINGS

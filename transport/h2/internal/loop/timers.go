@@ -32,6 +32,7 @@ func (c *conn) tick() {
 		c.refuse()
 	}
 	c.resetStalled(now)
+	c.resetHalfClosed(now)
 	c.keepAlive(now)
 	if d := c.settings.idleTimeout; d > 0 && !c.timers.idleSince.IsZero() && isDue(c.timers.idleSince.Add(d), now) {
 		c.timers.idleSince = time.Time{}
@@ -74,6 +75,9 @@ func (c *conn) rearm(now time.Time) {
 			until = now.Add(time.Second)
 		}
 		next(until)
+	}
+	for _, at := range c.halfClosed {
+		next(at)
 	}
 	if d := c.settings.pingInterval; d > 0 && c.timers.pingAckBy.IsZero() && !c.closing {
 		next(c.lastFrame.Add(d))
