@@ -232,6 +232,19 @@ type Query struct {
 	// A Source may ignore Since, and must do so without Bookmarks and without initial events. A
 	// Source that shows each user a part of another one clears Since.
 	Since State
+	// Conflate lets a watch skip states of objects that are already out of date when they are sent.
+	// A Modified event may be missing if a later event of the same object follows. All other events
+	// are sent, and the reader can resume after any event.
+	//
+	// A server sends pending events at most once in this time, which must not be longer than
+	// [MaxConflation]; an event after a longer silence is sent at once. A local Source does not
+	// wait: it skips what its reader has read too late. If zero, every event is sent. A negative
+	// value is an interval of zero, so that only a reader that lags misses states. A Source may
+	// ignore Conflate.
+	//
+	// Do not use it to copy a Source with its versions, as a relay does: between two bookmarks, the
+	// reader may lack newer states of some objects.
+	Conflate time.Duration
 
 	// Limit is the maximum number of objects in a page of a list. Zero or a negative value means no
 	// limit.

@@ -17,13 +17,19 @@ type Cursor struct {
 
 	// Owned by the reader.
 	err error // the error that every later Poll returns
-	// after is the version up to which the Cursor returns no events.
+	// after is the version up to which the Cursor returns no events. Within a pass, it is the
+	// position at which the pass began.
 	after listwatch.Version
 	node  *node // the last node read
 	// start is nil in phase readingFeed, so that an idle cursor is small.
 	start  *start
 	signal signal
 	phase  phase
+	// conflates is true if the cursor skips superseded events; immutable.
+	conflates bool
+	// horizon is the version at which the pass of a conflating cursor ends. It is zero between two
+	// passes.
+	horizon listwatch.Version
 
 	closed atomic.Bool
 
@@ -110,4 +116,5 @@ type snapshotReader struct {
 // and the start of its feed.
 type backlog struct {
 	next, end uint64
+	conflated conflatedRange // used by conflating cursors
 }

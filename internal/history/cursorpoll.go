@@ -145,8 +145,12 @@ func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 	var buf [128]*record
 	b := &c.start.backlog
 	for n < len(dst.events) && b.next < b.end {
+		end := b.end
+		if c.conflates {
+			end = c.conflateBacklog()
+		}
 		c.feed.log.mu.Lock()
-		count, ok := c.feed.log.records.copyRange(b.next, b.end, buf[:])
+		count, ok := c.feed.log.records.copyRange(b.next, end, buf[:])
 		floor := c.feed.log.records.floor
 		c.feed.log.mu.Unlock()
 		if !ok {
@@ -159,11 +163,13 @@ func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 			if room == 0 || (hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], room) {
 				return n
 			}
-			if t := c.feed.selection.transition(r); t != outside && r.Version > c.after {
+			if t := c.feed.selection.transition(r); t != outside && r.Version > c.after && !b.conflated.skips(b.next) {
 				dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t]})
 				n++
 			}
-			b.next++
+			if b.next++; b.next == b.conflated.end() {
+				c.endPass(r.Version)
+			}
 		}
 	}
 	if b.next >= b.end {
@@ -201,11 +207,14 @@ func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 		c.feed.catchUp()
 		next := c.node.next.Load()
 		if next == nil {
-			c.err = closed
+			c.err, c.horizon = closed, 0
 			break
 		}
 		if next == cutLink {
 			c.rejoin()
+			break
+		}
+		if c.conflates && !c.isInPass(next, hasEvents || n > 0) {
 			break
 		}
 		if (hasEvents || n > 0) && next.handle.version != c.node.handle.version && !next.groupFits(len(dst.events)-n) {
@@ -217,7 +226,7 @@ func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 			break
 		}
 		c.node = next
-		if r.Version > c.after {
+		if r.Version > c.after && !c.skips(next) {
 			t := next.transition
 			dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t], Node: &next.segments})
 			n++

@@ -70,5 +70,6 @@
 //   - retention.go: how long history is kept. restore.go: logs of stores that restart.
 //   - union.go, unioncursor.go: several logs with one Revision as one Source.
 //   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.
+//   - conflation.go: reading without the states that are out of date.
 //   - attributes.go, departures.go, difference.go: the initial events since an earlier state.
 package history

@@ -55,8 +55,11 @@ type node struct {
 	transition transition
 	// skipped is set before next becomes cutLink. It is the number of records from this node to the
 	// node that followed it, or zero if the chain started again after this node.
-	skipped  uint32
-	segments frames.Node // the frames that are compressed together with earlier events
+	skipped uint32
+	// superseded is the version of the next node of the same object, or zero if there is none or if
+	// the feed has had no conflating watcher.
+	superseded atomic.Uint64
+	segments   frames.Node // the frames that are compressed together with earlier events
 	// next is nil in the newest node, and cutLink in the nodes before the floor.
 	next atomic.Pointer[node]
 }
@@ -73,6 +76,7 @@ type chain struct {
 	floor     *node
 	newest    *node
 	positions positions
+	latest    *latestNodes // nil before the feed has a conflating watcher
 	// appended holds the nodes that publish will link after newest. Both fields are nil if
 	// there are none.
 	appended struct{ first, last *node }
@@ -90,6 +94,9 @@ func newChain(start listwatch.Version, number uint64, segments *frames.Feed) cha
 func (c *chain) append(r *record, t transition) (only bool) {
 	n := &node{handle: r.handle, transition: t}
 	n.segments.Init(c.segments)
+	if c.latest != nil {
+		c.latest.add(r, n)
+	}
 	if only = c.appended.first == nil; only {
 		c.appended.first = n
 	} else {
@@ -144,6 +151,7 @@ func (c *chain) drop(below uint64) bool {
 	// Cut the link, so that a reader that stopped at the old floor keeps only that node in
 	// memory and not all later nodes.
 	old.next.Store(cutLink)
+	c.latest.shrink(c)
 	return true
 }
 
@@ -155,8 +163,10 @@ func (c *chain) restart(start listwatch.Version, number uint64) {
 	old.next.Store(cutLink)
 }
 
-// dropFrames drops the frames of all nodes.
+// dropFrames drops the frames of all nodes, and latest, because c will not be used again.
 func (c *chain) dropFrames() {
+	c.latest.drop()
+	c.latest = nil
 	for n := c.floor; n != nil && n != cutLink; n = n.next.Load() {
 		n.segments.Drop()
 	}

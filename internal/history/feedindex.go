@@ -3,6 +3,7 @@ package history
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -46,6 +47,8 @@ var defaultFeedLimits = feedLimits{nodesPerFeed: 64, nodesPerRecord: 8, feedsPer
 type feedSize struct {
 	nodes int   // the nodes of the feeds in byTerm
 	texts int64 // the bytes of the selectors of all feeds
+	// latest is the number of nodes in the latestNodes of all feeds.
+	latest atomic.Int64
 }
 
 const (
@@ -186,7 +189,8 @@ func (i *feedIndex) nodeBytes() int64 { return int64(i.size.nodes) * nodeBytes }
 // bytes estimates the memory of all feeds.
 func (i *feedIndex) bytes() int64 {
 	nodes := i.size.nodes + int(i.matcher.nodes.Load())
-	return int64(nodes)*nodeBytes + int64(len(i.bySelection))*feedBytes + i.size.texts*selectorFactor
+	return int64(nodes)*nodeBytes + int64(len(i.bySelection))*feedBytes + i.size.texts*selectorFactor +
+		i.size.latest.Load()*latestBytes
 }
 
 // offer appends r to the feeds that the record concerns. Readers do not see the record before the

@@ -37,7 +37,7 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 	u := &Union{parts: slices.Clone(parts), revision: parts[0].Log.revision, epoch: epoch}
 	seen := make(map[*Log]bool, len(parts))
 	for i, p := range u.parts {
-		u.parts[i].Query.Limit, u.parts[i].Query.Continue = 0, ""
+		u.parts[i].Query.Limit, u.parts[i].Query.Continue, u.parts[i].Query.Conflate = 0, "", 0
 		d := p.Log.description
 		switch {
 		case p.Log.revision != u.revision:

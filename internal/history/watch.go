@@ -23,6 +23,10 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 		atVersion: q.Start == listwatch.StartAt, version: q.Version,
 		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
 	}
+	if q.Conflate != 0 {
+		c.conflates = true
+		c.feed.conflate()
+	}
 	if q.Since.Version != 0 && q.Bookmarks && q.Since.ID == c.feed.stateID() {
 		c.start.since = q.Since.Version
 	}
@@ -80,7 +84,9 @@ func (c *Cursor) rejoin() {
 		return
 	}
 	defer c.feed.lock()()
-	c.after = max(c.after, l.records.get(unread).Version-1)
+	if c.horizon == 0 {
+		c.after = max(c.after, l.records.get(unread).Version-1)
+	}
 	c.node = c.feed.chain.newest
 	c.phase, c.start = readingLog, &start{backlog: backlog{next: unread, end: l.records.next}}
 }
@@ -168,6 +174,9 @@ func (c *Cursor) isReady() bool {
 
 // Position implements [listwatch.Poller].
 func (c *Cursor) Position() listwatch.Version {
+	if c.horizon != 0 {
+		return c.after
+	}
 	switch c.phase {
 	case readingLog:
 		return max(c.feed.log.versionBefore(c.start.backlog.next), c.after)
