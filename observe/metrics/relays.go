@@ -60,12 +60,18 @@ func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *rel
 	return &counting
 }
 
-// AddRelay measures the sizes and the health of r, which serves resource.
-func (m *Metrics) AddRelay(resource watchserver.Resource, r *relay.Relay) {
+// AddRelay measures the sizes and the health of r, which serves resource, until remove is called.
+func (m *Metrics) AddRelay(resource watchserver.Resource, r *relay.Relay) (remove func()) {
 	m.AddCollection(resource, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.relayed = append(m.relayed, relayed{resource, r})
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.relayed = slices.DeleteFunc(m.relayed, func(o relayed) bool { return o.relay == r })
+		m.collections = slices.DeleteFunc(m.collections, func(o collection) bool { return o.source == r })
+	}
 }
 
 func (m *Metrics) collectRelays(s *scrape) {

@@ -20,6 +20,7 @@ import (
 // Auth determines which clients may use the server. Its files are read again when they change.
 type Auth struct {
 	insecure bool
+	foreign  bool // another server identifies the users
 	tls      tlsOptions
 	tokens   *tokenfile.Tokens                // nil if there are no tokens
 	cas      *atomic.Pointer[trustedCAs]      // nil if TLS endpoints request no client certificates
@@ -69,10 +70,23 @@ func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	}, reload.File{Flag: "--client-ca", Name: o.tls.clientCA})
 }
 
+// UseForeignUsers makes the endpoints of a require tokens, which another server checks. It returns
+// an error if a flag has users or rights of this server's own.
+func (o *Options) UseForeignUsers(a *Auth) error {
+	if o.tokenFile != "" || o.policyFile != "" || o.tls.clientCA != "" {
+		return cli.Usagef("the upstream identifies the users: --token-file, --client-ca and --authorization-policy have no effect")
+	}
+	a.foreign = true
+	return nil
+}
+
+// acceptsTokens reports whether the endpoints accept tokens.
+func (a *Auth) acceptsTokens() bool { return a.tokens != nil || a.foreign }
+
 // RequiresCredentials reports whether an endpoint requires credentials. secure is true if the
 // endpoint uses TLS, without which clients cannot send certificates.
 func (a *Auth) RequiresCredentials(secure bool) bool {
-	return a.tokens != nil || secure && a.cas != nil
+	return a.acceptsTokens() || secure && a.cas != nil
 }
 
 // Authenticator returns the authenticator of requests, or nil if no endpoint requires credentials.

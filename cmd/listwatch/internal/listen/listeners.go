@@ -86,9 +86,14 @@ type Listeners struct {
 	WatchServer *watchserver.Server         // serves all watches
 	Drain       func(context.Context) error // ends all watches
 	Handler     http.Handler
+	Probes      http.Handler // serves the paths of health probes; if nil, Handler does
 	Debug       http.Handler
 	Endpoints   []*Endpoint
 	Files       reload.Files // read again when they change
+
+	// Ungated is true if Handler admits requests itself. The gate of WatchServer would refuse some
+	// that another server can serve.
+	Ungated bool
 
 	auditLog *os.File // nil if there is none; closed by Serve
 
@@ -171,10 +176,13 @@ func (l *Listeners) metricsHandler() http.Handler {
 	mux.Handle("GET /metrics", l.Metrics.Handler())
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			if l.progress.ready.Load() {
-				l.Handler.ServeHTTP(w, r)
-			} else {
+			switch {
+			case !l.progress.ready.Load():
 				l.progress.serveHealth(w, path)
+			case l.Probes != nil:
+				l.Probes.ServeHTTP(w, r)
+			default:
+				l.Handler.ServeHTTP(w, r)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ import (
 func New() *cobra.Command {
 	o := relayOptions{historyBytes: 256 << 20}
 	cmd := &cobra.Command{
-		Use:   "relay (--upstream URL | --kubeconfig FILE) [--resource NAME]...",
+		Use:   "relay (--upstream URL | --kubeconfig FILE) [--resource NAME]... [--cluster]",
 		Short: "Serve collections of another server to any number of watchers",
 		Long: `Serve collections of another server to any number of watchers. The relay needs
 one watch of the upstream for each collection.
@@ -38,6 +38,10 @@ serves the named resources read-only at the same paths. Without --resource,
 path. Versions are the versions of the upstream, so a client can resume at any relay
 or at the upstream. A read of the newest state is as new as at the upstream;
 see docs/relay.md.
+
+With --cluster, the relay stands in front of a whole Kubernetes API server. It
+answers lists, gets and watches from caches and passes all other requests on.
+Clients use their own tokens, and see what the API server allows them to see.
 
 /readyz fails until the relay has the complete state, and while it lags behind
 the upstream by more than --max-behind. Clients are authenticated as by serve.
@@ -68,6 +72,7 @@ change, and on SIGHUP.`,
 		"maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
 	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second,
 		"maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
+	o.cluster.register(f)
 	o.AddFlags(f, "127.0.0.1:8082", "GET /debug/relays")
 	return cmd
 }
@@ -76,7 +81,7 @@ func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 	s := &relayServer{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}, options: o}
 	s.HandleSignals()
 	defer s.Close()
-	defer s.close()
+	defer s.relays.close(nil)
 	if err := o.ListenEarly(&s.Listeners); err != nil {
 		return err
 	}
@@ -85,6 +90,9 @@ func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 	}
 	for _, e := range s.Endpoints {
 		e.PrintRelayQuickstart(out, cli.CommandName(), s.paths)
+	}
+	if s.background != nil {
+		return s.Serve(ctx, s.background)
 	}
 	return s.Serve(ctx)
 }
@@ -99,9 +107,12 @@ func (s *relayServer) prepare(ctx context.Context) error {
 	if s.upstream, err = o.upstream.connect(&s.Files); err != nil {
 		return err
 	}
-	if len(o.resources) > 0 {
+	switch {
+	case o.cluster.enabled:
+		err = s.relayCluster(access)
+	case len(o.resources) > 0:
 		err = s.relayResources(ctx, access)
-	} else {
+	default:
 		err = s.relayCollection(access)
 	}
 	if err != nil {
@@ -126,9 +137,8 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 			return s.options.upstream.withUpstreamFlags(remote.WithAdvice(err))
 		}
 		r.ReadOnly = true
-		source := s.openRelay(r.QualifiedName(), r.Path(""), r.Fields,
-			watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural})
-		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source}))
+		source := s.openRelay(specOf(r))
+		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source.Relay}))
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return cli.Usagef("--resource %s: given twice", text)
 		}
@@ -153,7 +163,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 			"without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
-	source := s.openRelay(at, "", nil, resource)
+	source := s.openRelay(relaySpec{name: at, resource: resource}).Relay
 	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression, Resource: resource}
 	server.Limits.Stored = append(server.Limits.Stored, source)
 	server.Access.Authenticator = a.Authenticator()
@@ -178,21 +188,40 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	return nil
 }
 
-// openRelay starts a relay of the collection at a path below the upstream's URL.
-func (s *relayServer) openRelay(name, below string, fields []string, resource watchserver.Resource) *relay.Relay {
-	remote := s.upstream.newRemote(below)
+// A relaySpec describes the relay of a collection.
+type relaySpec struct {
+	name     string
+	below    string   // the path of the collection below the upstream's URL
+	fields   []string // see [relay.Options.Fields]
+	resource watchserver.Resource
+	trace    relay.Trace // hooks to call in addition to those that log and measure
+}
+
+// specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
+func specOf(r kubeapi.Resource) relaySpec {
+	return relaySpec{
+		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields,
+		resource: watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural},
+	}
+}
+
+// openRelay starts a relay.
+func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
+	remote := s.upstream.newRemote(spec.below)
 	o := s.options
-	r := relay.Open(remote, relay.Options{
+	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
 		History:          listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
-		BackfillVersions: o.backfillVersions, Fields: fields, Trace: s.Metrics.RelayTrace(resource, s.trace(name)),
+		BackfillVersions: o.backfillVersions, Fields: spec.fields,
+		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
 		CheckInterval: checkInterval(o.maxBehind),
-	})
-	s.Metrics.AddRelay(resource, r)
-	s.relays = append(s.relays, namedRelay{name, r})
-	s.closers = append(s.closers, func() {
+	})}
+	remove := s.Metrics.AddRelay(spec.resource, r.Relay)
+	r.close = func() {
+		remove()
 		r.Close()
 		remote.Close()
-	})
+	}
+	s.relays.add(r)
 	return r
 }
 
@@ -205,17 +234,15 @@ func checkInterval(maxBehind time.Duration) time.Duration {
 	return min(relay.DefaultCheckInterval, max(maxBehind/5, 100*time.Millisecond))
 }
 
-func (s *relayServer) close() {
-	for _, release := range s.closers {
-		release()
-	}
-}
-
-func (s *relayServer) trace(name string) *relay.Trace {
-	log := s.Log.With("relay", name)
+// trace returns hooks that log what happens to a relay, and then call the hooks of spec.
+func (s *relayServer) trace(spec relaySpec) *relay.Trace {
+	log := s.Log.With("relay", spec.name)
 	var again atomic.Bool
 	return &relay.Trace{
 		Replaced: func(v listwatch.Version, objects int, why string) {
+			if spec.trace.Replaced != nil {
+				defer spec.trace.Replaced(v, objects, why)
+			}
 			if again.Swap(true) {
 				log.Warn("fetched a new state; all watches have expired",
 					"version", v, "objects", objects, "why", why)
@@ -227,6 +254,9 @@ func (s *relayServer) trace(name string) *relay.Trace {
 			log.Warn("fetched the difference to a new state; all watches have expired", "version", v, "since", since)
 		},
 		UpstreamLost: func(err error, wait time.Duration, again bool) {
+			if spec.trace.UpstreamLost != nil {
+				defer spec.trace.UpstreamLost(err, wait, again)
+			}
 			report := log.Warn
 			if err == io.EOF { // servers end each watch after some time
 				report = log.Debug

@@ -43,7 +43,8 @@ func TestRelayWithUnknownLagIsNotReady(t *testing.T) {
 		r := relay.Open(silentSource{things}, relay.Options{})
 		defer r.Close()
 		time.Sleep(time.Minute)
-		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}, relays: []namedRelay{{"things", r}}}
+		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}}
+		s.relays.add(&namedRelay{name: "things", Relay: r})
 		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "unknown") {
 			t.Errorf("ready() = %v with health %+v; want an error, because the relay cannot know its lag", err, r.Health())
 		}

@@ -12,7 +12,7 @@ import (
 // ready returns an error if a relay is not ready to serve reads.
 func (s *relayServer) ready() error {
 	var why []error
-	for _, r := range s.relays {
+	for _, r := range s.relays.all() {
 		switch status := r.Health(); {
 		case !status.Ready && status.Err != nil:
 			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet, after %d objects and events: %w",
@@ -56,8 +56,8 @@ type relayStatus struct {
 }
 
 func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
-	all := make([]relayStatus, 0, len(s.relays))
-	for _, relayed := range s.relays {
+	all := []relayStatus{}
+	for _, relayed := range s.relays.all() {
 		s := relayed.Health()
 		shown := relayStatus{
 			Name: relayed.name, Ready: s.Ready, Following: s.Following,

@@ -1,0 +1,109 @@
+package clusterrelay
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+)
+
+// A cache is a relay of one resource. It is a Source that also shows the writes that the proxy has
+// passed on.
+type cache struct {
+	// Immutable after construction.
+	resource kubeapi.Resource
+	*relay.Relay
+	close   func()
+	settled chan struct{} // closed when the cache has a state, or cannot get one
+
+	once     sync.Once
+	refusal  error        // immutable after settled is closed
+	lastRead atomic.Int64 // Unix time in nanoseconds
+
+	// written is the number of writes that were passed on, and shown the number of those that every
+	// state of the cache includes.
+	written, shown atomic.Uint64
+}
+
+// settle records that the cache has a state, or that the API server refuses it for the given reason.
+// Only the first call has an effect.
+func (c *cache) settle(refusal error) {
+	c.once.Do(func() {
+		c.refusal = refusal
+		close(c.settled)
+	})
+}
+
+// isReady reports whether the cache has a state.
+func (c *cache) isReady() bool {
+	select {
+	case <-c.settled:
+		return c.refusal == nil
+	default:
+		return false
+	}
+}
+
+// await waits until the cache is settled, and returns the refusal. It gives up after the time that a
+// large collection takes; the relay then reports how far it is.
+func (c *cache) await(ctx context.Context) error {
+	select {
+	case <-c.settled:
+		return c.refusal
+	case <-time.After(loadTimeout):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// loadTimeout is the time that readers wait for the first state of a cache.
+const loadTimeout = 20 * time.Second
+
+// isQuiet reports whether there is no open watch and no request for the given time.
+func (c *cache) isQuiet(idle time.Duration) bool {
+	return c.Stats().Watchers == 0 && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
+}
+
+// List implements [listwatch.Source]. A list of any state includes the writes that were passed on
+// before it.
+func (c *cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	written := c.showWrites(&q)
+	page, err := c.Relay.List(ctx, q)
+	if err == nil && q.Start == listwatch.StartNewest && q.Continue == "" {
+		c.show(written)
+	}
+	return page, err
+}
+
+// Watch implements [listwatch.Source], like List.
+func (c *cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	c.showWrites(&q)
+	return c.Relay.Watch(ctx, q)
+}
+
+// showWrites makes a query of any state one of the newest state if the cache may lack a write that
+// was passed on. It returns the number of the writes so far.
+//
+// The version of the write need not be known, which a deletion does not even report: the newest
+// version of the upstream covers every write that was acknowledged before.
+func (c *cache) showWrites(q *listwatch.Query) uint64 {
+	written := c.written.Load()
+	if q.Start == listwatch.StartAny && c.shown.Load() < written {
+		q.Start = listwatch.StartNewest
+	}
+	return written
+}
+
+// show records that the cache has reached a version that covers the given number of writes.
+func (c *cache) show(written uint64) {
+	for {
+		shown := c.shown.Load()
+		if shown >= written || c.shown.CompareAndSwap(shown, written) {
+			return
+		}
+	}
+}

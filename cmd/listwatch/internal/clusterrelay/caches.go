@@ -1,0 +1,197 @@
+package clusterrelay
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+)
+
+// Caches are the caches of a cluster. Use [Handler.Caches].
+type caches struct {
+	// Immutable after construction.
+	open             OpenFunc
+	include, exclude []string
+	idle             time.Duration
+	log              *slog.Logger
+
+	mu sync.Mutex
+	// Guarded by mu.
+	resources map[resourceID]kubeapi.Resource // those that may be cached
+	running   map[resourceID]*cache
+	refused   map[resourceID]time.Time // until when the API server answers for a resource
+}
+
+// refusalTime is the time for which a resource is not cached after the API server has refused it.
+const refusalTime = time.Minute
+
+// sensitive are the resources that are cached only if a pattern names them: Secrets, because they
+// would be in the memory of the relay, and Leases, because they change all the time and few clients
+// read them.
+var sensitive = []string{"secrets", "leases.coordination.k8s.io"}
+
+// CheckPatterns returns an error if a pattern of [Options] is malformed.
+func CheckPatterns(patterns []string) error {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("%q: must be a resource such as deployments.apps, or a pattern such as *.apps", p)
+		}
+	}
+	return nil
+}
+
+// permits reports whether the patterns permit a cache of the resource with a qualified name such as
+// "deployments.apps".
+func (c *caches) permits(name string) bool {
+	matches := func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	}
+	switch {
+	case slices.ContainsFunc(c.exclude, matches):
+		return false
+	case slices.Contains(c.include, name):
+		return true
+	case slices.Contains(sensitive, name):
+		return false
+	}
+	return len(c.include) == 0 || slices.ContainsFunc(c.include, matches)
+}
+
+// update replaces the known resources, and drops the caches of those that are gone.
+func (c *caches) update(found map[resourceID]kubeapi.Resource) {
+	maps.DeleteFunc(found, func(_ resourceID, r kubeapi.Resource) bool { return !c.permits(r.QualifiedName()) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resources = found
+	for id, k := range c.running {
+		if r, ok := found[id]; !ok || r.Kind != k.resource.Kind || r.Namespaced != k.resource.Namespaced {
+			c.drop(id, k, "the resource has been removed")
+		}
+	}
+}
+
+// find returns the resource that q requests. It returns false if no cache may answer q.
+func (c *caches) find(q *request) (kubeapi.Resource, bool) {
+	id := resourceID{q.Group, q.Version, q.Plural}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.resources[id]
+	switch {
+	case !ok, !q.selects(r.Fields), time.Now().Before(c.refused[id]):
+		return r, false
+	case r.Namespaced:
+		ok = q.Namespace != "" || q.Name == ""
+	default:
+		ok = q.Namespace == ""
+	}
+	if k := c.running[id]; q.verb == "get" && (k == nil || !k.isReady()) {
+		return r, false // one object is not worth a cache
+	}
+	return r, ok
+}
+
+// start returns the cache of r, and starts it if there is none.
+func (c *caches) start(r kubeapi.Resource) *cache {
+	id := resourceID{r.Group, r.Version, r.Plural}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.running[id]
+	if k == nil {
+		k = &cache{resource: r, settled: make(chan struct{})}
+		k.Relay, k.close = c.open(r, &relay.Trace{
+			Replaced: func(listwatch.Version, int, string) { k.settle(nil) },
+			UpstreamLost: func(err error, _ time.Duration, _ bool) {
+				if isRefusal(err) {
+					c.refuse(id, k, err)
+				}
+			},
+		})
+		c.running[id] = k
+	}
+	k.lastRead.Store(time.Now().UnixNano())
+	return k
+}
+
+// isRefusal reports whether the API server will not let the relay watch a resource: the relay has no
+// right to it, the resource is gone, or it cannot be watched.
+func isRefusal(err error) bool {
+	code := listwatch.CodeOf(err)
+	return code == listwatch.Forbidden || code == listwatch.NotFound || code == listwatch.Unsupported
+}
+
+// refuse drops k, because the API server refuses it.
+func (c *caches) refuse(id resourceID, k *cache, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.settle(err)
+	if c.running[id] == k {
+		c.refused[id] = time.Now().Add(refusalTime)
+		c.drop(id, k, err.Error())
+	}
+}
+
+// drop ends the watches of k cleanly, so that its clients resume, through another cache or at the
+// API server. c.mu must be held.
+func (c *caches) drop(id resourceID, k *cache, why string) {
+	delete(c.running, id)
+	c.log.Info("dropped a cache", "resource", k.resource.QualifiedName(), "version", id.version, "why", why)
+	go k.close() // ends when the relay has closed its connections; its goroutines may call refuse
+}
+
+// dropQuiet drops the caches that nobody has read for the idle time.
+func (c *caches) dropQuiet() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, k := range c.running {
+		if k.isQuiet(c.idle) {
+			c.drop(id, k, "nobody reads it")
+		}
+	}
+}
+
+// wrote records a write to the resource with the given plural, which is in whatever group and
+// version: a resource may be served in several.
+func (c *caches) wrote(plural string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, k := range c.running {
+		if id.plural == plural {
+			k.written.Add(1)
+		}
+	}
+}
+
+// all returns the caches, in no particular order.
+func (c *caches) all() []*cache {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.running))
+}
+
+// Stats returns the sums of the sizes of all caches.
+func (c *caches) Stats() (sum listwatch.Stats) {
+	for _, k := range c.all() {
+		s := k.Stats()
+		sum.Objects += s.Objects
+		sum.Watchers += s.Watchers
+		sum.ObjectBytes += s.ObjectBytes
+		sum.ObjectMemory += max(s.ObjectMemory, s.ObjectBytes)
+		sum.HistoryBytes += s.HistoryBytes
+	}
+	return sum
+}
+
+// close closes all caches.
+func (c *caches) close() {
+	for _, k := range c.all() {
+		k.close()
+	}
+}

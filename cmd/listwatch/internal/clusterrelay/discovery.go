@@ -1,0 +1,162 @@
+package clusterrelay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// requestTimeout limits the time of a request that the relay makes for itself.
+const requestTimeout = 5 * time.Second
+
+// maxResponseBytes limits the size of a response to such a request.
+const maxResponseBytes = 64 << 20
+
+// A caller makes the relay's own requests to the API server.
+type caller struct {
+	base   *url.URL
+	client *http.Client // adds the relay's credentials
+}
+
+// call sends a request, with body as JSON if it is not nil, and decodes the response to result.
+func (c *caller) call(ctx context.Context, method, path, accept string, body io.Reader, result any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %v", requestTimeout))
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path).String(), body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", accept)
+	if body != nil {
+		r.Header.Set("Content-Type", jsonType)
+	}
+	response, err := c.client.Do(r)
+	if err != nil {
+		return unreachable(err)
+	}
+	if response.StatusCode/100 != 2 {
+		return transport.ResponseError(response)
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(io.LimitReader(response.Body, maxResponseBytes)).Decode(result)
+}
+
+const jsonType = "application/json"
+
+// aggregated is the media type of aggregated discovery (Kubernetes, "The Kubernetes API",
+// Aggregated discovery).
+const aggregated = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// A resourceID identifies a resource of an API server.
+type resourceID struct{ group, version, plural string }
+
+// discover returns the resources of the API server that can be listed and watched, except those of
+// aggregated APIs, which other servers serve.
+func (c *caller) discover(ctx context.Context) (map[resourceID]kubeapi.Resource, error) {
+	elsewhere, err := c.aggregatedVersions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[resourceID]kubeapi.Resource)
+	for _, path := range []string{"api", "apis"} {
+		var list groupList
+		err := c.call(ctx, http.MethodGet, path, aggregated, nil, &list)
+		if path == "api" && listwatch.CodeOf(err) == listwatch.NotFound {
+			continue // a server of custom resources only
+		}
+		if err != nil {
+			return nil, fmt.Errorf("discovery at /%s: %w", path, err)
+		}
+		if list.Kind != "APIGroupDiscoveryList" {
+			return nil, fmt.Errorf("discovery at /%s: got %q instead of an APIGroupDiscoveryList; "+
+				"the relay needs Kubernetes 1.30 or newer", path, list.Kind)
+		}
+		list.addTo(all, elsewhere)
+	}
+	return all, nil
+}
+
+// A groupList is an APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
+type groupList struct {
+	Kind  string
+	Items []struct {
+		Metadata struct{ Name string }
+		Versions []struct {
+			Version   string
+			Resources []struct {
+				Resource     string
+				ResponseKind struct{ Kind string }
+				Scope        string
+				Verbs        []string
+			}
+		}
+	}
+}
+
+// addTo adds the resources that can be listed and watched to all.
+func (l *groupList) addTo(all map[resourceID]kubeapi.Resource, elsewhere map[groupVersion]bool) {
+	for _, group := range l.Items {
+		for _, v := range group.Versions {
+			if elsewhere[groupVersion{group.Metadata.Name, v.Version}] {
+				continue
+			}
+			for _, d := range v.Resources {
+				if !slices.Contains(d.Verbs, "list") || !slices.Contains(d.Verbs, "watch") {
+					continue
+				}
+				r := kubeapi.Resource{
+					Group: group.Metadata.Name, Version: v.Version, Plural: d.Resource, Kind: d.ResponseKind.Kind,
+					Namespaced: d.Scope == "Namespaced",
+				}
+				r.Fields = knownFields(r)
+				all[resourceID{r.Group, r.Version, r.Plural}] = r
+			}
+		}
+	}
+}
+
+// knownFields returns the paths that field selectors of r may use in addition to the name and the
+// namespace, as far as they are known.
+func knownFields(r kubeapi.Resource) []string {
+	for _, known := range kubeapi.DefaultResources() {
+		if known.Group == r.Group && known.Version == r.Version && known.Plural == r.Plural {
+			return known.Fields
+		}
+	}
+	return nil
+}
+
+type groupVersion struct{ group, version string }
+
+// aggregatedVersions returns the versions of groups that the API server passes on to other servers
+// (Kubernetes, "Kubernetes API Aggregation Layer").
+func (c *caller) aggregatedVersions(ctx context.Context) (map[groupVersion]bool, error) {
+	var list struct {
+		Items []struct {
+			Spec struct {
+				Group, Version string
+				Service        *struct{}
+			}
+		}
+	}
+	err := c.call(ctx, http.MethodGet, "apis/apiregistration.k8s.io/v1/apiservices", jsonType, nil, &list)
+	if err != nil && listwatch.CodeOf(err) != listwatch.NotFound {
+		return nil, fmt.Errorf("list of the aggregated APIs: %w", err)
+	}
+	all := make(map[groupVersion]bool)
+	for _, s := range list.Items {
+		if s.Spec.Service != nil {
+			all[groupVersion{s.Spec.Group, s.Spec.Version}] = true
+		}
+	}
+	return all, nil
+}

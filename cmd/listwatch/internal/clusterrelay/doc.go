@@ -1,0 +1,16 @@
+// Package clusterrelay is a reverse proxy in front of a whole Kubernetes API server. It answers
+// lists, gets and watches from caches that all clients share, and passes every other request on,
+// with the credentials of the client.
+//
+// A client never sees more than it could see without the relay. Before the relay answers from a
+// cache, the API server itself says who the client is (TokenReview) and whether the client may make
+// this request (SubjectAccessReview). If the client may not, the request is passed on too, so that
+// the API server refuses it in its own words.
+//
+// # Source files
+//
+// handler.go decides between a cache and the API server. request.go says which requests a cache can
+// answer, proxy.go passes the others on, and serve.go answers from a cache. caches.go starts and
+// drops the caches, cache.go is one of them, and discovery.go finds the resources. reviews.go asks
+// the API server about users and their rights.
+package clusterrelay

@@ -1,0 +1,288 @@
+package clusterrelay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// relayToken is the token of the relay itself, which may do everything.
+const relayToken = "of-the-relay"
+
+const (
+	podsPath    = "/api/v1/namespaces/a/pods"
+	secretsPath = "/api/v1/namespaces/a/secrets"
+	widgetsPath = "/apis/demo.example.com/v1/namespaces/a/widgets"
+)
+
+// A cluster is an API server that reviews users and rights, with a relay in front of it.
+type cluster struct {
+	*testing.T
+	api     *kubeapi.Handler
+	direct  string // the URL of the API server
+	relayed string // the URL of the relay
+	handler *Handler
+
+	mu sync.Mutex
+	// Guarded by mu.
+	users    map[string]string       // by token
+	allowed  func(user, access) bool // nil if every user may do everything
+	outage   bool                    // reviews fail
+	requests map[string]int          // the number of requests, by user, method and path
+	others   http.Handler            // serves other paths, if not nil
+}
+
+// startCluster starts a cluster with pods, secrets and widgets until the test ends.
+func startCluster(t *testing.T, o Options) *cluster {
+	t.Helper()
+	resources := kubeapi.DefaultResources()[:1]
+	c := &cluster{
+		T: t, api: new(kubeapi.Handler), requests: make(map[string]int),
+		users: map[string]string{relayToken: "relay", "of-ann": "ann", "of-bob": "bob"},
+	}
+	for _, text := range []string{"secrets.v1=Secret", "widgets.v1.demo.example.com=Widget", "leases.v1.coordination.k8s.io=Lease"} {
+		r, err := kubeapi.ParseResource(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resources = append(resources, r)
+	}
+	db := memory.Open(memory.Options{})
+	for _, r := range resources {
+		objects, err := db.Collection(r.CollectionSpec())
+		if err == nil {
+			err = c.api.Add(r, objects)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.api.Server.Access.Authenticator = c.authenticate
+	c.api.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
+		if !c.allows(user{Name: u.Name}, access{
+			verb: a.Verb, group: a.Resource.Group, version: a.Resource.Version, resource: a.Resource.Plural,
+			namespace: a.Namespace, name: a.Name,
+		}) {
+			return &listwatch.Error{Code: listwatch.Forbidden, Message: "refused by the API server"}
+		}
+		return nil
+	}
+	c.direct = c.serve(c)
+	base, err := url.Parse(c.direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &http.Transport{}
+	t.Cleanup(own.CloseIdleConnections)
+	server := new(watchserver.Server)
+	o.URL, o.Server, o.Own, o.Open = base, server, &http.Client{Transport: withToken{own}}, c.open
+	o.Idle, o.Log = cmp.Or(o.Idle, time.Hour), slog.New(slog.DiscardHandler)
+	if c.handler, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	c.relayed = c.serve(c.handler)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.handler.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		_ = server.Drain(t.Context())
+	})
+	return c
+}
+
+// serve serves h until the test ends, and returns the URL.
+func (c *cluster) serve(h http.Handler) string {
+	s := httptest.NewServer(h)
+	c.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+// open implements [OpenFunc].
+func (c *cluster) open(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
+	remote := &client.Remote{
+		URL: c.direct + r.Path(""),
+		Header: func(context.Context, bool) (http.Header, error) {
+			return http.Header{"Authorization": {"Bearer " + relayToken}}, nil
+		},
+	}
+	opened := relay.Open(remote, relay.Options{Fields: r.Fields, Trace: t})
+	return opened, func() {
+		opened.Close()
+		remote.Close()
+	}
+}
+
+// withToken adds the credentials of the relay.
+type withToken struct{ http.RoundTripper }
+
+func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+relayToken)
+	return t.RoundTripper.RoundTrip(r)
+}
+
+// ServeHTTP is the API server.
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u, err := c.authenticate(r)
+	c.mu.Lock()
+	c.requests[u.Name+" "+r.Method+" "+r.URL.Path]++
+	others, outage := c.others, c.outage
+	c.mu.Unlock()
+	switch {
+	case err == nil && u.Name == "relay" && strings.HasSuffix(r.URL.Path, "reviews"):
+		if outage {
+			http.Error(w, "reviews do not work", http.StatusInternalServerError)
+			return
+		}
+		c.review(w, r)
+	case others != nil && !strings.HasPrefix(r.URL.Path, "/api"):
+		others.ServeHTTP(w, r)
+	default:
+		c.api.ServeHTTP(w, r)
+	}
+}
+
+// authenticate is a [watchserver.Authenticator].
+func (c *cluster) authenticate(r *http.Request) (u watchserver.User, err error) {
+	token, err := watchserver.BearerToken(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u.Name = c.users[token]
+	if err == nil && u.Name == "" {
+		err = &listwatch.Error{Code: listwatch.Unauthorized, Message: "refused by the API server"}
+	}
+	return u, err
+}
+
+func (c *cluster) allows(u user, a access) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return u.Name == "relay" || c.allowed == nil || c.allowed(u, a)
+}
+
+// review responds to a TokenReview or a SubjectAccessReview.
+func (c *cluster) review(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		Spec struct {
+			Token              string `json:"token"`
+			User               string `json:"user"`
+			ResourceAttributes struct {
+				Verb, Group, Version, Resource, Namespace, Name string
+			} `json:"resourceAttributes"`
+		} `json:"spec"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	status := map[string]any{}
+	if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
+		c.mu.Lock()
+		name := c.users[review.Spec.Token]
+		c.mu.Unlock()
+		status = map[string]any{"authenticated": name != "", "user": map[string]any{"username": name, "extra": map[string]any{"k": []string{"v"}}}}
+	} else {
+		a := review.Spec.ResourceAttributes
+		status["allowed"] = c.allows(user{Name: review.Spec.User}, access{
+			verb: a.Verb, group: a.Group, version: a.Version, resource: a.Resource, namespace: a.Namespace, name: a.Name,
+		})
+	}
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": status}) // the client has disconnected
+}
+
+// count returns how often the API server has received a request.
+func (c *cluster) count(request string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[request]
+}
+
+// change calls f, which may change what mu guards.
+func (c *cluster) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// A response is a response with its whole body.
+type response struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+// send sends a request with a token, unless it is empty, and header fields as pairs.
+func (c *cluster) send(token, method, url, body string, header ...string) response {
+	c.Helper()
+	r, err := http.NewRequestWithContext(c.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		c.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return response{answer.StatusCode, answer.Header, string(data)}
+}
+
+// get sends a GET through the relay and requires status 200.
+func (c *cluster) get(token, path string, header ...string) string {
+	c.Helper()
+	r := c.send(token, "GET", c.relayed+path, "", header...)
+	if r.code != http.StatusOK {
+		c.Fatalf("GET %s: got %d %s, want 200", path, r.code, r.body)
+	}
+	return r.body
+}
+
+// create creates an object at the API server.
+func (c *cluster) create(path, object string) {
+	c.Helper()
+	if r := c.send(relayToken, "POST", c.direct+path, object); r.code != http.StatusCreated {
+		c.Fatalf("POST %s: got %d %s, want 201", path, r.code, r.body)
+	}
+}
+
+func named(name string) string { return `{"metadata":{"name":"` + name + `"}}` }

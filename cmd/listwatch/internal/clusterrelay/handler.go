@@ -1,0 +1,234 @@
+package clusterrelay
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/table"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// Options configure a [Handler]. All fields except the patterns are required.
+type Options struct {
+	// URL is the URL of the API server.
+	URL *url.URL
+	// Passed connects to the API server for requests of clients. It must have no credentials: the
+	// API server would take a client certificate for that of the client.
+	Passed transport.Network
+	// Own sends the relay's own requests with the relay's credentials.
+	Own *http.Client
+	// Open starts a cache.
+	Open OpenFunc
+	// Server serves lists and watches from caches. The Handler adds the caches to its limits. The
+	// Server must have no Authenticator, because the API server identifies the users.
+	Server *watchserver.Server
+	// Cache and NoCache are patterns of resources such as "*.apps". If there are any in Cache, only
+	// the resources that match one are cached. A resource that matches one in NoCache is not cached.
+	// Secrets and Leases are cached only if they are named without a wildcard.
+	Cache, NoCache []string
+	// Idle is the time after which a cache without readers is dropped.
+	Idle time.Duration
+	// Log receives what happens to the caches.
+	Log *slog.Logger
+}
+
+// An OpenFunc starts a relay of all objects of r that calls the hooks of t. close closes the relay.
+type OpenFunc func(r kubeapi.Resource, t *relay.Trace) (relayed *relay.Relay, close func())
+
+// A Handler serves the API of an API server. Use [New] to create one, and call Run.
+type Handler struct {
+	// Immutable after construction.
+	server   *watchserver.Server
+	caches   *caches
+	reviewer *reviewer
+	carrier  *carrier
+	proxy    http.Handler
+	cached   http.Handler // serves the requests that admit has admitted
+	metadata *table.Table // represents objects by their metadata
+
+	discovered chan struct{} // closed after the first discovery
+}
+
+// New returns a Handler.
+func New(o Options) (*Handler, error) {
+	metadata, err := table.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{
+		server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
+		carrier: newCarrier(o.Passed), discovered: make(chan struct{}),
+		caches: &caches{
+			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, log: o.Log,
+			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
+		},
+	}
+	h.proxy = newProxy(o.URL, h.carrier, h.caches.wrote, slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug))
+	h.cached = o.Server.Gate(apihttp.HandlerFunc(h.serve))
+	o.Server.Limits.Stored = append(o.Server.Limits.Stored, h.caches)
+	return h, nil
+}
+
+// ServeHTTP serves r from a cache, or passes r on to the API server.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	read, err := h.admit(r)
+	switch {
+	case err != nil:
+		watchserver.WriteError(w, r, err)
+	case read != nil:
+		ctx := watchserver.WithUser(r.Context(), read.user.forServer())
+		h.cached.ServeHTTP(w, r.WithContext(context.WithValue(ctx, readKey{}, read)))
+	case continuesDropped(r):
+		watchserver.WriteError(w, r, errDropped())
+	default:
+		h.proxy.ServeHTTP(w, r)
+	}
+}
+
+// admit returns the read that r requests, if a cache can answer it and the API server says that the
+// client may make it. If the result is nil, the API server must answer r itself.
+func (h *Handler) admit(r *http.Request) (*read, error) {
+	q, ok := parse(r)
+	if !ok {
+		return nil, nil
+	}
+	token, err := watchserver.BearerToken(r)
+	if err != nil || token == "" {
+		return nil, nil
+	}
+	h.awaitDiscovery(r.Context())
+	resource, ok := h.caches.find(&q)
+	if !ok {
+		return nil, nil
+	}
+	read := &read{request: q, token: token}
+	switch denial, err := h.review(r.Context(), read); {
+	case err != nil:
+		return nil, reviewFailed(err)
+	case denial != nil:
+		return nil, nil // the API server refuses r in its own words
+	}
+	read.cache = h.caches.start(resource)
+	if read.cache.await(r.Context()) != nil {
+		return nil, nil
+	}
+	return read, nil
+}
+
+// awaitDiscovery waits for the first discovery, so that the clients of a relay that has just started
+// do not open their watches at the API server.
+func (h *Handler) awaitDiscovery(ctx context.Context) {
+	select {
+	case <-h.discovered:
+	case <-time.After(requestTimeout):
+	case <-ctx.Done():
+	}
+}
+
+// A read is a request that a cache answers.
+type read struct {
+	request
+	token string
+	user  user
+	cache *cache
+}
+
+// readKey is the key of the context of a request whose value is its *read.
+type readKey struct{}
+
+// review identifies the user of read by its token. denial is Unauthorized or Forbidden if they may not
+// make the request, and nil if they may. err is the error of a review.
+func (h *Handler) review(ctx context.Context, read *read) (denial, err error) {
+	u, err := h.reviewer.userOf(ctx, read.token)
+	if err != nil {
+		return nil, err
+	}
+	if u.key == "" {
+		return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the API server does not accept the token"}, nil
+	}
+	allowed, err := h.reviewer.allows(ctx, u, access{
+		verb: read.verb, group: read.Group, version: read.Version, resource: read.Plural, namespace: read.Namespace,
+		name: read.nameFor(), labels: read.labels, fields: read.fields,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !allowed {
+		return &listwatch.Error{
+			Code: listwatch.Forbidden, Message: "the API server does not allow the user to " + read.verb + " this resource",
+		}, nil
+	}
+	read.user = u
+	return nil, nil
+}
+
+// Ready returns an error until the relay knows the resources of the API server.
+func (h *Handler) Ready() error {
+	select {
+	case <-h.discovered:
+		return nil
+	default:
+		return unreachable(nil)
+	}
+}
+
+// The intervals of the background work of a Handler.
+const (
+	discoveryInterval = 10 * time.Second
+	retryInterval     = time.Second
+	recheckInterval   = time.Minute
+)
+
+// Run finds the resources of the API server, drops quiet caches, and reviews the rights of the open
+// watches again, until ctx ends. It then closes the caches.
+func (h *Handler) Run(ctx context.Context) {
+	defer h.caches.close()
+	go h.recheck(ctx) // ends with ctx
+	failed := false
+	for {
+		wait := discoveryInterval
+		found, err := h.reviewer.discover(ctx)
+		switch {
+		case err == nil:
+			h.caches.update(found)
+			if h.Ready() != nil {
+				close(h.discovered)
+			}
+		case ctx.Err() == nil:
+			wait = retryInterval
+			if !failed {
+				h.caches.log.Warn("cannot find the resources of the API server", "error", err)
+			}
+		}
+		failed = err != nil
+		h.caches.dropQuiet()
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// recheck ends the watches whose clients have lost their rights, at each recheckInterval.
+func (h *Handler) recheck(ctx context.Context) {
+	for sleep(ctx, recheckInterval) {
+		h.server.Recheck()
+	}
+}
+
+// sleep waits, and returns false if ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,152 @@
+package clusterrelay
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi"
+)
+
+// A request is a list, get or watch that a cache may be able to answer.
+type request struct {
+	kubeapi.Route
+	verb           string
+	labels, fields string // the selectors, as sent
+	selected       listwatch.FieldSelector
+}
+
+// parameters are the parameters of a query that a cache understands. Kubernetes may add others that
+// change the response, so the API server answers requests with any other parameter.
+var parameters = []string{
+	"allowWatchBookmarks", "continue", "fieldSelector", "initialEventsSince", "initialEventsState", "labelSelector",
+	"limit", "pretty", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeout", "timeoutSeconds",
+	"watch",
+}
+
+// parse returns the list, get or watch that r requests. It returns false if only the API server can
+// answer r.
+func parse(r *http.Request) (q request, ok bool) {
+	if r.Method != http.MethodGet || impersonates(r) {
+		return q, false
+	}
+	if q.Route, ok = kubeapi.ParseRoute(r.URL.EscapedPath()); !ok || q.Subresource != "" {
+		return q, false
+	}
+	parsed := apihttp.Parse(r)
+	query, err := parsed.Query()
+	if err != nil {
+		return q, false
+	}
+	for name, values := range query {
+		if len(values) > 1 || !slices.Contains(parameters, name) {
+			return q, false
+		}
+	}
+	switch {
+	case q.Watch || q.Name == "" && parsed.WantsWatch():
+		q.verb = "watch"
+	case q.Name != "":
+		q.verb = "get"
+	default:
+		q.verb = "list"
+	}
+	if token := query.Get("continue"); token != "" && !isOwnToken(token) || !accepts(r, q.verb == "watch") {
+		return q, false
+	}
+	q.labels, q.fields = query.Get("labelSelector"), query.Get("fieldSelector")
+	q.selected, err = parsed.Fields()
+	return q, err == nil
+}
+
+// isOwnToken reports whether a continue token comes from a cache. The API server's tokens have no
+// member k.
+func isOwnToken(token string) bool {
+	var content struct{ K json.RawMessage }
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	return err == nil && json.Unmarshal(data, &content) == nil && content.K != nil
+}
+
+// continuesDropped reports whether r continues a list of a cache. The API server cannot continue it.
+func continuesDropped(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.RawQuery != "" && isOwnToken(r.URL.Query().Get("continue"))
+}
+
+// errDropped is the error for the rest of a list whose cache has been dropped. Clients then list
+// again from the start.
+func errDropped() error {
+	return &listwatch.Error{
+		Code: listwatch.Expired, Message: "the relay has dropped the cache of this list; list again from the start",
+	}
+}
+
+// impersonates reports whether r requests to be served as another user, which only the API server
+// can permit.
+func impersonates(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return true
+		}
+	}
+	return false
+}
+
+var streams, bodies = framing.Default(), jsonOnly()
+
+func jsonOnly() *framing.Registry {
+	r, err := framing.NewRegistry(framing.JSON{})
+	if err != nil {
+		panic("clusterrelay: " + err.Error())
+	}
+	return r
+}
+
+// accepts reports whether r accepts a response that a cache can send. The API server answers all
+// requests for tables, because only it knows the columns of every resource.
+func accepts(r *http.Request, watch bool) bool {
+	accept, err := apihttp.AcceptOf(r)
+	if err != nil {
+		return false
+	}
+	known := make([]framing.MediaRange, 0, len(accept))
+	for _, m := range accept {
+		switch m.Params["as"] {
+		case "Table":
+			return false
+		case "PartialObjectMetadata", "PartialObjectMetadataList":
+			m.Params = nil
+		}
+		known = append(known, m)
+	}
+	forms := bodies
+	if watch {
+		forms = streams
+	}
+	_, err = forms.Negotiate(known, false)
+	return err == nil
+}
+
+// nameFor returns the name that the client must have a right to: the name in the path or, as in
+// Kubernetes, the name that the field selector requires.
+func (q *request) nameFor() string {
+	if q.Name != "" {
+		return q.Name
+	}
+	name, _ := q.selected.Equality(listwatch.FieldName)
+	return name
+}
+
+// selects reports whether a cache with the given fields can evaluate the field selector.
+func (q *request) selects(fields []string) bool {
+	for _, path := range q.selected.Paths() {
+		if path != listwatch.FieldName && path != listwatch.FieldNamespace && !slices.Contains(fields, path) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,188 @@
+package clusterrelay
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// reviewLifetime is the time for which the API server's decision about a user or a right is used
+// again.
+const reviewLifetime = 10 * time.Second
+
+// A reviewer asks the API server who sends a request, and whether they may send it.
+type reviewer struct {
+	*caller
+	users  memo[[sha256.Size]byte, user] // by token
+	rights memo[access, bool]
+}
+
+// A user is the sender of a request, as the API server knows them.
+type user struct {
+	Name   string              `json:"username"`
+	UID    string              `json:"uid"`
+	Groups []string            `json:"groups"`
+	Extra  map[string][]string `json:"extra"`
+
+	key string // all of it as JSON; empty if the user is unknown
+}
+
+func (u user) forServer() watchserver.User {
+	return watchserver.User{Name: u.Name, UID: u.UID, Groups: u.Groups}
+}
+
+// An access is a user with a request.
+type access struct {
+	user                           string // as JSON
+	verb, group, version, resource string
+	namespace, name                string
+	labels, fields                 string // selectors
+}
+
+// userOf returns the user to whom token belongs. If the API server does not accept the token, the
+// user is unknown.
+func (v *reviewer) userOf(ctx context.Context, token string) (user, error) {
+	return v.users.get(ctx, sha256.Sum256([]byte(token)), func(ctx context.Context) (u user, err error) {
+		var review struct {
+			Status struct {
+				Authenticated bool `json:"authenticated"`
+				User          user `json:"user"`
+			} `json:"status"`
+		}
+		err = v.review(ctx, "authentication.k8s.io", "tokenreviews", "TokenReview",
+			map[string]any{"token": token}, &review)
+		if err != nil || !review.Status.Authenticated || review.Status.User.Name == "" {
+			return u, err
+		}
+		u = review.Status.User
+		key, err := json.Marshal(u)
+		u.key = string(key)
+		return u, err
+	})
+}
+
+// allows reports whether the user may make the request that a describes. The selectors count,
+// because some authorizers allow nodes to read only what concerns them.
+func (v *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
+	a.user = u.key
+	return v.rights.get(ctx, a, func(ctx context.Context) (bool, error) {
+		attributes := map[string]any{
+			"verb": a.verb, "group": a.group, "version": a.version, "resource": a.resource,
+			"namespace": a.namespace, "name": a.name,
+		}
+		for name, selector := range map[string]string{"labelSelector": a.labels, "fieldSelector": a.fields} {
+			if selector != "" {
+				attributes[name] = map[string]string{"rawSelector": selector}
+			}
+		}
+		var review struct {
+			Status struct {
+				Allowed bool `json:"allowed"`
+				Denied  bool `json:"denied"`
+			} `json:"status"`
+		}
+		err := v.review(ctx, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", map[string]any{
+			"user": u.Name, "uid": u.UID, "groups": u.Groups, "extra": u.Extra, "resourceAttributes": attributes,
+		}, &review)
+		return review.Status.Allowed && !review.Status.Denied, err
+	})
+}
+
+// review creates a review and decodes the response to result.
+func (v *reviewer) review(ctx context.Context, group, plural, kind string, spec, result any) error {
+	body, err := json.Marshal(map[string]any{"apiVersion": group + "/v1", "kind": kind, "spec": spec})
+	if err != nil {
+		return err
+	}
+	return v.call(ctx, http.MethodPost, "apis/"+group+"/v1/"+plural, jsonType, bytes.NewReader(body), result)
+}
+
+// reviewFailed is the error for a client whose rights the relay cannot determine. err is the error
+// of a review.
+func reviewFailed(err error) error {
+	if listwatch.CodeOf(err) == listwatch.Unavailable {
+		return err
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the relay cannot review the rights of its clients", Err: err,
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}
+
+// A memo remembers the results of a function for reviewLifetime. Concurrent calls with the same key
+// share one result. Errors are shared but not remembered. The zero memo is ready to use.
+type memo[K comparable, V any] struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	results map[K]*memoized[V]
+	sweepAt int // the number of results at which those that are over are removed
+}
+
+type memoized[V any] struct {
+	done chan struct{}
+	// Immutable after done is closed.
+	value V
+	err   error
+	until time.Time
+}
+
+// isOver reports whether the result must not be used for a new call.
+func (m *memoized[V]) isOver() bool {
+	select {
+	case <-m.done:
+		return !time.Now().Before(m.until)
+	default:
+		return false
+	}
+}
+
+// get returns the result of load for key, or the error of ctx. load runs with the values of ctx, but
+// it does not end with ctx, because other calls may wait for its result.
+func (m *memo[K, V]) get(ctx context.Context, key K, load func(context.Context) (V, error)) (zero V, err error) {
+	m.mu.Lock()
+	r := m.results[key]
+	if r == nil || r.isOver() {
+		m.sweep()
+		r = &memoized[V]{done: make(chan struct{})}
+		m.results[key] = r
+		go func() { // ends with load, which has a timeout
+			defer close(r.done)
+			if r.value, r.err = load(context.WithoutCancel(ctx)); r.err == nil {
+				r.until = time.Now().Add(reviewLifetime)
+			}
+		}()
+	}
+	m.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return zero, ctx.Err()
+	}
+}
+
+// minSweep is the number of results below which none is removed.
+const minSweep = 1024
+
+// sweep removes the results that are over, when their number has doubled since the last time.
+func (m *memo[K, V]) sweep() {
+	if m.results == nil {
+		m.results, m.sweepAt = make(map[K]*memoized[V]), minSweep
+	}
+	if len(m.results) < m.sweepAt {
+		return
+	}
+	for key, r := range m.results {
+		if r.isOver() {
+			delete(m.results, key)
+		}
+	}
+	m.sweepAt = max(2*len(m.results), minSweep)
+}

@@ -1,0 +1,131 @@
+package relaycmd
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/clusterrelay"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// clusterOptions contains the flags about a relay of a whole cluster.
+type clusterOptions struct {
+	enabled        bool
+	cache, noCache []string
+	idle           time.Duration
+}
+
+func (o *clusterOptions) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.enabled, "cluster", false,
+		"relay a whole Kubernetes API server: answer reads from caches, and pass all other requests on")
+	f.StringSliceVar(&o.cache, "cache", nil,
+		"`patterns` of the resources to cache with --cluster, such as pods,*.apps; if empty, all except Secrets and Leases, which must be named")
+	f.StringSliceVar(&o.noCache, "no-cache", nil, "`patterns` of the resources not to cache with --cluster, such as events,*.example.com")
+	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
+}
+
+// relayCluster relays the whole API of the upstream.
+func (s *relayServer) relayCluster(a *listen.Auth) error {
+	o := s.options
+	if err := errors.Join(o.checkCluster(), o.UseForeignUsers(a)); err != nil {
+		return err
+	}
+	server := new(watchserver.Server)
+	if err := o.Configure(server, &s.Listeners); err != nil {
+		return err
+	}
+	h, err := clusterrelay.New(clusterrelay.Options{
+		URL: s.upstream.base, Passed: s.upstream.withoutCredentials(), Own: s.upstream.client(),
+		Open: s.openCache, Server: server, Cache: o.cluster.cache, NoCache: o.cluster.noCache,
+		Idle: o.cluster.idle, Log: s.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.paths = []string{"/api/v1/pods"}
+	s.WatchServer, s.Drain, s.Handler, s.background = server, server.Drain, h, h.Run
+	s.Ungated = true
+	probes := http.NewServeMux()
+	for _, path := range []string{"GET /healthz", "GET /livez"} {
+		probes.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	}
+	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := h.Ready(); err != nil {
+			watchserver.WriteError(w, r, err)
+			return
+		}
+		fmt.Fprint(w, "ok")
+	})
+	s.Probes = probes
+	return nil
+}
+
+func (o *relayOptions) checkCluster() error {
+	if len(o.resources) > 0 {
+		return cli.Usagef("set either --cluster or --resource, not both")
+	}
+	for flag, patterns := range map[string][]string{"--cache": o.cluster.cache, "--no-cache": o.cluster.noCache} {
+		if err := clusterrelay.CheckPatterns(patterns); err != nil {
+			return cli.Usagef("%s %w", flag, err)
+		}
+	}
+	return nil
+}
+
+// openCache implements [clusterrelay.OpenFunc].
+func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
+	spec := specOf(r)
+	spec.trace = *t
+	opened := s.openRelay(spec)
+	return opened.Relay, func() { s.relays.close(opened) }
+}
+
+// withoutCredentials returns the network of u without client certificates.
+func (u *upstream) withoutCredentials() transport.Network {
+	network := u.network
+	network.TLSConfig = func() *tls.Config {
+		c := u.network.TLSConfig().Clone()
+		c.Certificates, c.GetClientCertificate = nil, nil
+		return c
+	}
+	return network
+}
+
+// client returns a client that sends the credentials of the relay.
+func (u *upstream) client() *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	return transport.HTTPClient(&credentials{u, u.network.HTTPTransport(protocols)})
+}
+
+// credentials is a RoundTripper that adds the credentials of the relay.
+type credentials struct {
+	upstream *upstream
+	http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.upstream.header != nil {
+		header, err := c.upstream.header(r.Context(), false)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		for name, values := range header {
+			r.Header[name] = values
+		}
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
