@@ -6,20 +6,23 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -41,6 +44,8 @@ type cluster struct {
 	direct  string // the URL of the API server
 	relayed string // the URL of the relay
 	handler *Handler
+	servers map[string]*testhttp.Server // by address
+	client  http.RoundTripper
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -48,15 +53,22 @@ type cluster struct {
 	allowed  func(user, access) bool // nil if every user may do everything
 	outage   bool                    // reviews fail
 	requests map[string]int          // the number of requests, by user, method and path
-	others   http.Handler            // serves other paths, if not nil
+	refuse   string                  // a resource that the relay must not read
+	others   http.Handler            // serves upgrades
 }
 
-// startCluster starts a cluster with pods, secrets and widgets until the test ends.
+// withCluster calls f with a cluster that has pods, secrets, widgets and leases, in a bubble of
+// synctest.
+func withCluster(t *testing.T, o Options, f func(c *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(startCluster(t, o)) })
+}
+
 func startCluster(t *testing.T, o Options) *cluster {
 	t.Helper()
 	resources := kubeapi.DefaultResources()[:1]
 	c := &cluster{
-		T: t, api: new(kubeapi.Handler), requests: make(map[string]int),
+		T: t, requests: make(map[string]int), servers: make(map[string]*testhttp.Server),
 		users: map[string]string{relayToken: "relay", "of-ann": "ann", "of-bob": "bob"},
 	}
 	for _, text := range []string{"secrets.v1=Secret", "widgets.v1.demo.example.com=Widget", "leases.v1.coordination.k8s.io=Lease"} {
@@ -66,35 +78,21 @@ func startCluster(t *testing.T, o Options) *cluster {
 		}
 		resources = append(resources, r)
 	}
-	db := memory.Open(memory.Options{})
-	for _, r := range resources {
-		objects, err := db.Collection(r.CollectionSpec())
-		if err == nil {
-			err = c.api.Add(r, objects)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.api.Server.Access.Authenticator = c.authenticate
-	c.api.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
-		if !c.allows(user{Name: u.Name}, access{
-			verb: a.Verb, group: a.Resource.Group, version: a.Resource.Version, resource: a.Resource.Plural,
-			namespace: a.Namespace, name: a.Name,
-		}) {
-			return &listwatch.Error{Code: listwatch.Forbidden, Message: "refused by the API server"}
-		}
-		return nil
-	}
+	c.api = newAPI(c, resources...)
 	c.direct = c.serve(c)
 	base, err := url.Parse(c.direct)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := &http.Transport{}
+	network := transport.Network{Dial: c.dial}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	own := network.HTTPTransport(protocols)
 	t.Cleanup(own.CloseIdleConnections)
+	c.client = own
 	server := new(watchserver.Server)
-	o.URL, o.Server, o.Own, o.Open = base, server, &http.Client{Transport: withToken{own}}, c.open
+	o.URL, o.Server, o.Open = base, server, c.open
+	o.Own, o.Passed = &http.Client{Transport: withToken{own}}, network
 	o.Idle, o.Log = cmp.Or(o.Idle, time.Hour), slog.New(slog.DiscardHandler)
 	if c.handler, err = New(o); err != nil {
 		t.Fatal(err)
@@ -114,20 +112,48 @@ func startCluster(t *testing.T, o Options) *cluster {
 	return c
 }
 
+// newAPI returns the API of a server with the given resources and the users of c.
+func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
+	c.Helper()
+	api, db := new(kubeapi.Handler), memory.Open(memory.Options{})
+	for _, r := range resources {
+		objects, err := db.Collection(r.CollectionSpec())
+		if err == nil {
+			err = api.Add(r, objects)
+		}
+		if err != nil {
+			c.Fatal(err)
+		}
+	}
+	api.Server.Access.Authenticator = c.authenticate
+	api.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
+		if !c.allows(user{Name: u.Name}, access{
+			verb: a.Verb, group: a.Resource.Group, version: a.Resource.Version, resource: a.Resource.Plural,
+			namespace: a.Namespace, name: a.Name,
+		}) {
+			return &listwatch.Error{Code: listwatch.Forbidden, Message: "refused by the API server"}
+		}
+		return nil
+	}
+	return api
+}
+
 // serve serves h until the test ends, and returns the URL.
 func (c *cluster) serve(h http.Handler) string {
-	s := httptest.NewServer(h)
-	c.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s.URL
+	s := testhttp.Start(c, h, testhttp.Options{})
+	at := s.URL("")
+	c.servers[strings.TrimPrefix(at, "http://")] = s
+	return at
+}
+
+func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.servers[address].Dial(ctx, network, address)
 }
 
 // open implements [OpenFunc].
 func (c *cluster) open(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
 	remote := &client.Remote{
-		URL: c.direct + r.Path(""),
+		URL: c.direct + r.Path(""), Network: transport.Network{Dial: c.dial},
 		Header: func(context.Context, bool) (http.Header, error) {
 			return http.Header{"Authorization": {"Bearer " + relayToken}}, nil
 		},
@@ -153,7 +179,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u, err := c.authenticate(r)
 	c.mu.Lock()
 	c.requests[u.Name+" "+r.Method+" "+r.URL.Path]++
-	others, outage := c.others, c.outage
+	others, outage, api := c.others, c.outage, c.api
 	c.mu.Unlock()
 	switch {
 	case err == nil && u.Name == "relay" && strings.HasSuffix(r.URL.Path, "reviews"):
@@ -162,10 +188,10 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.review(w, r)
-	case others != nil && !strings.HasPrefix(r.URL.Path, "/api"):
+	case r.Header.Get("Upgrade") != "":
 		others.ServeHTTP(w, r)
 	default:
-		c.api.ServeHTTP(w, r)
+		api.ServeHTTP(w, r)
 	}
 }
 
@@ -184,7 +210,10 @@ func (c *cluster) authenticate(r *http.Request) (u watchserver.User, err error) 
 func (c *cluster) allows(u user, a access) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return u.Name == "relay" || c.allowed == nil || c.allowed(u, a)
+	if u.Name == "relay" {
+		return a.resource != c.refuse
+	}
+	return c.allowed == nil || c.allowed(u, a)
 }
 
 // review responds to a TokenReview or a SubjectAccessReview.
@@ -255,7 +284,7 @@ func (c *cluster) send(token, method, url, body string, header ...string) respon
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	answer, err := http.DefaultTransport.RoundTrip(r)
+	answer, err := c.client.RoundTrip(r)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -8,86 +8,89 @@ import (
 )
 
 func TestReadsComeFromOneCache(t *testing.T) {
-	c := startCluster(t, Options{})
-	c.create(podsPath, named("one"))
-	for range 3 {
-		if body := c.get("of-ann", podsPath); !strings.Contains(body, `"name":"one"`) || !strings.Contains(body, `"kind":"PodList"`) {
-			t.Errorf("got %s, want the pod", body)
+	withCluster(t, Options{}, func(c *cluster) {
+		c.create(podsPath, named("one"))
+		for range 3 {
+			if body := c.get("of-ann", podsPath); !strings.Contains(body, `"name":"one"`) || !strings.Contains(body, `"kind":"PodList"`) {
+				c.Errorf("got %s, want the pod", body)
+			}
+			c.get("of-bob", podsPath+"/one")
+			c.get("of-bob", "/api/v1/pods?fieldSelector=status.phase%3DRunning")
 		}
-		c.get("of-bob", podsPath+"/one")
-		c.get("of-bob", "/api/v1/pods?fieldSelector=status.phase%3DRunning")
-	}
-	events := c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=1&resourceVersion=0")
-	if !strings.Contains(events, `"type":"ADDED"`) {
-		t.Errorf("got %s, want the pod as an event", events)
-	}
-	for _, request := range []string{"ann GET " + podsPath, "bob GET " + podsPath + "/one", "bob GET /api/v1/pods"} {
-		if n := c.count(request); n != 0 {
-			t.Errorf("the API server received %q %d times, want never", request, n)
+		events := c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=1&resourceVersion=0")
+		if !strings.Contains(events, `"type":"ADDED"`) {
+			c.Errorf("got %s, want the pod as an event", events)
 		}
-	}
-	if running := c.handler.caches.all(); len(running) != 1 {
-		t.Errorf("%d caches are open, want one", len(running))
-	}
+		for _, request := range []string{"ann GET " + podsPath, "bob GET " + podsPath + "/one", "bob GET /api/v1/pods"} {
+			if n := c.count(request); n != 0 {
+				c.Errorf("the API server received %q %d times, want never", request, n)
+			}
+		}
+		if running := c.handler.caches.all(); len(running) != 1 {
+			c.Errorf("%d caches are open, want one", len(running))
+		}
+	})
 }
 
 func TestOtherRequestsPassThrough(t *testing.T) {
-	c := startCluster(t, Options{})
-	c.get("of-ann", podsPath) // starts the cache
-	if r := c.send("of-ann", "POST", c.relayed+podsPath, named("one")); r.code != http.StatusCreated {
-		t.Errorf("create: got %d %s, want 201", r.code, r.body)
-	}
-	if r := c.send("of-ann", "PATCH", c.relayed+podsPath+"/one", `{"metadata":{"labels":{"a":"b"}}}`,
-		"Content-Type", "application/merge-patch+json"); r.code != http.StatusOK {
-		t.Errorf("patch: got %d %s, want 200", r.code, r.body)
-	}
-	const table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-	for path, header := range map[string][]string{
-		podsPath:                                       {"Accept", table},
-		podsPath + "?labelSelector=x":                  {"Accept", "application/vnd.kubernetes.protobuf,application/yaml;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io"},
-		podsPath + "?shardSelector=x":                  nil,
-		podsPath + "?fieldSelector=spec.subdomain%3Da": nil,
-		podsPath + "?continue=e30":                     nil,
-		podsPath + "/one/status":                       nil,
-		podsPath + "/two":                              nil,
-		"/api/v1":                                      nil,
-		"/openapi/v3":                                  nil,
-		"/nowhere":                                     nil,
-		secretsPath:                                    nil,
-		"/apis/coordination.k8s.io/v1/leases":          nil,
-	} {
-		want := c.send("of-ann", "GET", c.direct+path, "", header...)
-		bare, _, _ := strings.Cut(path, "?")
-		before := c.count("ann GET " + bare)
-		got := c.send("of-ann", "GET", c.relayed+path, "", header...)
-		if got.code != want.code || got.body != want.body || c.count("ann GET "+bare) != before+1 {
-			t.Errorf("%s: got %d %s, want the response of the API server: %d %s", path, got.code, got.body, want.code, want.body)
+	withCluster(t, Options{}, func(c *cluster) {
+		c.get("of-ann", podsPath) // starts the cache
+		if r := c.send("of-ann", "POST", c.relayed+podsPath, named("one")); r.code != http.StatusCreated {
+			c.Errorf("create: got %d %s, want 201", r.code, r.body)
 		}
-	}
-	if r := c.send("of-ann", "GET", c.relayed+podsPath, "", "Impersonate-User", "bob"); r.code != http.StatusForbidden ||
-		!strings.Contains(r.body, "impersonation is not supported") {
-		t.Errorf("impersonation: got %d %s, want the API server's refusal", r.code, r.body)
-	}
+		if r := c.send("of-ann", "PATCH", c.relayed+podsPath+"/one", `{"metadata":{"labels":{"a":"b"}}}`,
+			"Content-Type", "application/merge-patch+json"); r.code != http.StatusOK {
+			c.Errorf("patch: got %d %s, want 200", r.code, r.body)
+		}
+		const table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+		for path, header := range map[string][]string{
+			podsPath:                                       {"Accept", table},
+			podsPath + "?labelSelector=x":                  {"Accept", "application/vnd.kubernetes.protobuf,application/yaml;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io"},
+			podsPath + "?shardSelector=x":                  nil,
+			podsPath + "?fieldSelector=spec.subdomain%3Da": nil,
+			podsPath + "?continue=e30":                     nil,
+			podsPath + "/one/status":                       nil,
+			podsPath + "/two":                              nil,
+			"/api/v1":                                      nil,
+			"/openapi/v3":                                  nil,
+			"/nowhere":                                     nil,
+			secretsPath:                                    nil,
+			"/apis/coordination.k8s.io/v1/leases":          nil,
+		} {
+			want := c.send("of-ann", "GET", c.direct+path, "", header...)
+			bare, _, _ := strings.Cut(path, "?")
+			before := c.count("ann GET " + bare)
+			got := c.send("of-ann", "GET", c.relayed+path, "", header...)
+			if got.code != want.code || got.body != want.body || c.count("ann GET "+bare) != before+1 {
+				c.Errorf("%s: got %d %s, want the response of the API server: %d %s", path, got.code, got.body, want.code, want.body)
+			}
+		}
+		if r := c.send("of-ann", "GET", c.relayed+podsPath, "", "Impersonate-User", "bob"); r.code != http.StatusForbidden ||
+			!strings.Contains(r.body, "impersonation is not supported") {
+			c.Errorf("impersonation: got %d %s, want the API server's refusal", r.code, r.body)
+		}
+	})
 }
 
 func TestWritesAreVisibleToTheNextRead(t *testing.T) {
-	c := startCluster(t, Options{})
-	c.get("of-ann", podsPath)
-	for i := range 20 {
-		name := fmt.Sprint("p", i)
-		if r := c.send("of-ann", "POST", c.relayed+podsPath, named(name)); r.code != http.StatusCreated {
-			t.Fatalf("create: got %d %s, want 201", r.code, r.body)
-		}
-		for _, query := range []string{"?resourceVersion=0", "", "?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3D" + name}[:2+1/(i+1)] {
-			if body := c.get("of-ann", podsPath+query); !strings.Contains(body, `"name":"`+name+`"`) {
-				t.Fatalf("%s: got %s, want the written pod %s", query, body, name)
+	withCluster(t, Options{}, func(c *cluster) {
+		c.get("of-ann", podsPath)
+		for i := range 20 {
+			name := fmt.Sprint("p", i)
+			if r := c.send("of-ann", "POST", c.relayed+podsPath, named(name)); r.code != http.StatusCreated {
+				c.Fatalf("create: got %d %s, want 201", r.code, r.body)
+			}
+			for _, query := range []string{"?resourceVersion=0", "", "?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3D" + name}[:2+1/(i+1)] {
+				if body := c.get("of-ann", podsPath+query); !strings.Contains(body, `"name":"`+name+`"`) {
+					c.Fatalf("%s: got %s, want the written pod %s", query, body, name)
+				}
+			}
+			if r := c.send("of-ann", "DELETE", c.relayed+podsPath+"/"+name, ""); r.code != http.StatusOK {
+				c.Fatalf("delete: got %d %s, want 200", r.code, r.body)
+			}
+			if body := c.get("of-ann", podsPath+"?resourceVersion=0"); strings.Contains(body, `"name":"`+name+`"`) {
+				c.Fatalf("got %s, want no deleted pod", body)
 			}
 		}
-		if r := c.send("of-ann", "DELETE", c.relayed+podsPath+"/"+name, ""); r.code != http.StatusOK {
-			t.Fatalf("delete: got %d %s, want 200", r.code, r.body)
-		}
-		if body := c.get("of-ann", podsPath+"?resourceVersion=0"); strings.Contains(body, `"name":"`+name+`"`) {
-			t.Fatalf("got %s, want no deleted pod", body)
-		}
-	}
+	})
 }

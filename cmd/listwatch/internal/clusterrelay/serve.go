@@ -25,13 +25,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 	return nil
 }
 
-// recheckRead returns an error if the client may no longer make the request of an open watch. While
-// the API server cannot be reached, nothing has changed: the client sees no new events either, and
-// would list again if its watch ended now.
+// recheckRead returns an error if the client may no longer make the request of an open watch. As at
+// the API server, an open watch continues while reviews fail: its client would list again if it ended
+// now. But if the relay itself has no right to review, it must not show any more.
 func (h *Handler) recheckRead(ctx context.Context, read *read) error {
 	again := *read
 	denial, err := h.review(ctx, &again)
-	if err != nil && listwatch.CodeOf(err) != listwatch.Unavailable {
+	switch listwatch.CodeOf(err) {
+	case listwatch.Forbidden, listwatch.Unauthorized, listwatch.NotFound:
 		return reviewFailed(err)
 	}
 	return denial

@@ -1,0 +1,192 @@
+package clusterrelay
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/kubeapi"
+)
+
+func TestQuietCachesAreDropped(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		time.AfterFunc(time.Minute, func() { c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=7200") })
+		c.get("of-ann", podsPath)
+		c.get("of-ann", widgetsPath)
+		time.Sleep(59 * time.Minute)
+		if n := len(c.handler.caches.all()); n != 2 {
+			c.Errorf("%d caches are open after 59 minutes, want 2", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if all := c.handler.caches.all(); len(all) != 1 || all[0].resource.Plural != "pods" {
+			c.Errorf("%d caches are open after an hour, want that of the pods, which are watched", len(all))
+		}
+		time.Sleep(3 * time.Hour)
+		if n := len(c.handler.caches.all()); n != 0 {
+			c.Errorf("%d caches are open after the watch has ended, want none", n)
+		}
+		c.get("of-ann", podsPath)
+	})
+}
+
+func TestPatternsSelectWhatIsCached(t *testing.T) {
+	for _, test := range []struct {
+		cache, noCache []string
+		cached         string
+	}{
+		{nil, nil, "pods widgets"},
+		{[]string{"*"}, nil, "pods widgets"},
+		{[]string{"secrets", "*"}, nil, "pods secrets widgets"},
+		{[]string{"secrets"}, nil, "secrets"},
+		{[]string{"*.demo.example.com"}, nil, "widgets"},
+		{nil, []string{"*.example.com"}, "pods"},
+		{[]string{"pods", "secrets"}, []string{"s*"}, "pods"},
+	} {
+		withCluster(t, Options{Cache: test.cache, NoCache: test.noCache}, func(c *cluster) {
+			var cached []string
+			for _, path := range []string{podsPath, secretsPath, widgetsPath} {
+				c.get("of-ann", path)
+				if c.count("ann GET "+path) == 0 {
+					cached = append(cached, path[strings.LastIndex(path, "/")+1:])
+				}
+			}
+			if got := strings.Join(cached, " "); got != test.cached {
+				c.Errorf("--cache %q --no-cache %q: the relay caches %s, want %s", test.cache, test.noCache, got, test.cached)
+			}
+		})
+	}
+	if err := CheckPatterns([]string{"*.apps", "pods", "[a"}); err == nil {
+		t.Error("the pattern [a is accepted")
+	}
+}
+
+// crds lets a test add and remove the resource gizmos.
+const gizmosPath = "/apis/demo.example.com/v1/namespaces/a/gizmos"
+
+func TestNewResourcesAreCachedAndRemovedOnesEnd(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		gizmos, err := kubeapi.ParseResource("gizmos.v1.demo.example.com=Gizmo")
+		if err != nil {
+			c.Fatal(err)
+		}
+		with := newAPI(c, append(c.api.Resources(), gizmos)...)
+		if r := c.send("of-ann", "GET", c.relayed+gizmosPath, ""); r.code != http.StatusNotFound {
+			c.Fatalf("got %d %s, want 404", r.code, r.body)
+		}
+		without := c.api
+		c.change(func() { c.api = with })
+		if body := c.get("of-ann", gizmosPath); !strings.Contains(body, "GizmoList") {
+			c.Errorf("got %s, want a list", body)
+		}
+		before := c.count("ann GET " + gizmosPath)
+		time.Sleep(discoveryInterval + time.Second)
+		c.create(gizmosPath, named("one"))
+		c.get("of-ann", gizmosPath)
+		if n := c.count("ann GET " + gizmosPath); n != before {
+			c.Errorf("the API server received %d lists of the new resource, want none", n-before)
+		}
+		opened := time.Now()
+		time.AfterFunc(time.Second, func() {
+			c.change(func() { c.api = without })
+			_ = with.Drain(c.Context())
+		})
+		body := c.get("of-ann", gizmosPath+"?watch=true&timeoutSeconds=600")
+		if !strings.Contains(body, `"type":"ADDED"`) || strings.Contains(body, "ERROR") || time.Since(opened) > discoveryInterval+time.Minute {
+			c.Errorf("after %v: got %s, want a clean end soon after the resource was removed", time.Since(opened), body)
+		}
+		if r := c.send("of-ann", "GET", c.relayed+gizmosPath, ""); r.code != http.StatusNotFound {
+			c.Errorf("got %d %s, want 404", r.code, r.body)
+		}
+	})
+}
+
+func TestWhatTheRelayMayNotReadPassesThrough(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.change(func() { c.refuse = "pods" })
+		for range 2 {
+			c.get("of-ann", podsPath)
+		}
+		c.get("of-ann", widgetsPath)
+		if n := c.count("ann GET " + podsPath); n != 2 {
+			c.Errorf("the API server received %d lists, want 2", n)
+		}
+		c.change(func() { c.refuse = "" })
+		time.Sleep(refusalTime)
+		c.get("of-ann", podsPath)
+		if n := c.count("ann GET " + podsPath); n != 2 {
+			c.Errorf("the API server received %d lists, want the third one from the cache", n)
+		}
+	})
+}
+
+func TestContinuedListOfADroppedCacheExpires(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		for i := range 3 {
+			c.create(podsPath, named(fmt.Sprint("p", i)))
+		}
+		_, token, _ := strings.Cut(c.get("of-ann", podsPath+"?limit=1"), `"continue":"`)
+		token, _, _ = strings.Cut(token, `"`)
+		c.change(func() { c.refuse = "pods" })
+		c.handler.caches.update(nil)
+		if r := c.send("of-ann", "GET", c.relayed+podsPath+"?limit=1&continue="+token, ""); r.code != http.StatusGone {
+			c.Errorf("got %d %s, want 410", r.code, r.body)
+		}
+	})
+}
+
+func TestUpgradesPassThrough(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		const path = podsPath + "/one/exec?command=a%3Bb&command=c"
+		c.change(func() { c.others = http.HandlerFunc(echoUpgrade) })
+		r, err := http.NewRequest("POST", c.relayed+path, nil)
+		if err != nil {
+			c.Fatal(err)
+		}
+		r.Header = http.Header{"Authorization": {"Bearer of-ann"}, "Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}}
+		response, err := c.client.RoundTrip(r)
+		if err != nil {
+			c.Fatal(err)
+		}
+		stream, ok := response.Body.(io.ReadWriteCloser)
+		if response.StatusCode != http.StatusSwitchingProtocols || !ok {
+			c.Fatalf("got %s, want 101", response.Status)
+		}
+		defer stream.Close()
+		fmt.Fprint(stream, "ping")
+		want := "Bearer of-ann SPDY/3.1 command=a%3Bb&command=c ping"
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(stream, got); err != nil || string(got) != want {
+			c.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	})
+}
+
+// echoUpgrade switches the protocol, sends what the request contained, and then what it receives.
+func echoUpgrade(w http.ResponseWriter, r *http.Request) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n%s %s %s ",
+		r.Header.Get("Upgrade"), r.Header.Get("Authorization"), r.Header.Get("Upgrade"), r.URL.RawQuery)
+	_, _ = io.Copy(conn, buffered) // until the client disconnects
+}
+
+func TestWithoutTheServerNothingIsAllowed(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.get("of-ann", podsPath)
+		c.servers[strings.TrimPrefix(c.direct, "http://")].Kill()
+		time.Sleep(reviewLifetime)
+		for _, path := range []string{podsPath + "?resourceVersion=0", "/version"} {
+			r := c.send("of-ann", "GET", c.relayed+path, "")
+			if r.code != http.StatusServiceUnavailable || !strings.Contains(r.body, `"kind":"Status"`) || !strings.Contains(r.body, "cannot reach the API server") {
+				c.Errorf("%s: got %d %s, want 503 with a Status", path, r.code, r.body)
+			}
+		}
+	})
+}
