@@ -29,8 +29,8 @@ type cache struct {
 	written, shown atomic.Uint64
 }
 
-// settle records that the cache has a state, or that the API server refuses it for the given reason.
-// Only the first call has an effect.
+// settle records that the cache has a state, or that the API server refuses it for the given
+// reason. Only the first call has an effect.
 func (c *cache) settle(refusal error) {
 	c.once.Do(func() {
 		c.refusal = refusal
@@ -48,8 +48,8 @@ func (c *cache) isReady() bool {
 	}
 }
 
-// await waits until the cache is settled, and returns the refusal. It gives up after the time that a
-// large collection takes; the relay then reports how far it is.
+// await waits until the cache is settled, and returns the refusal. It gives up after the time that
+// a large collection takes; the relay then reports how far it is.
 func (c *cache) await(ctx context.Context) error {
 	select {
 	case <-c.settled:

@@ -14,7 +14,10 @@ import (
 	"github.com/listwatch/listwatch/relay"
 )
 
-// Caches are the caches of a cluster. Use [Handler.Caches].
+// An OpenFunc starts a relay of all objects of r that calls the hooks of t. close closes the relay.
+type OpenFunc func(r kubeapi.Resource, t *relay.Trace) (relayed *relay.Relay, close func())
+
+// caches are the caches of a cluster.
 type caches struct {
 	// Immutable after construction.
 	open             OpenFunc
@@ -120,8 +123,8 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 	return k
 }
 
-// isRefusal reports whether the API server will not let the relay watch a resource: the relay has no
-// right to it, the resource is gone, or it cannot be watched.
+// isRefusal reports whether the API server will not let the relay watch a resource: the relay has
+// no right to it, the resource is gone, or it cannot be watched.
 func isRefusal(err error) bool {
 	code := listwatch.CodeOf(err)
 	return code == listwatch.Forbidden || code == listwatch.NotFound || code == listwatch.Unsupported

@@ -7,11 +7,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/table"
-	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -31,8 +28,8 @@ type Options struct {
 	// Server must have no Authenticator, because the API server identifies the users.
 	Server *watchserver.Server
 	// Cache and NoCache are patterns of resources such as "*.apps". If there are any in Cache, only
-	// the resources that match one are cached. A resource that matches one in NoCache is not cached.
-	// Secrets and Leases are cached only if they are named without a wildcard.
+	// the resources that match one are cached. A resource that matches one in NoCache is not
+	// cached. Secrets and Leases are cached only if they are named without a wildcard.
 	Cache, NoCache []string
 	// Idle is the time after which a cache without readers is dropped.
 	Idle time.Duration
@@ -40,19 +37,13 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// An OpenFunc starts a relay of all objects of r that calls the hooks of t. close closes the relay.
-type OpenFunc func(r kubeapi.Resource, t *relay.Trace) (relayed *relay.Relay, close func())
-
 // A Handler serves the API of an API server. Use [New] to create one, and call Run.
 type Handler struct {
 	// Immutable after construction.
-	server   *watchserver.Server
-	caches   *caches
-	reviewer *reviewer
-	carrier  *carrier
-	proxy    http.Handler
-	cached   http.Handler // serves the requests that admit has admitted
-	metadata *table.Table // represents objects by their metadata
+	cacheServer
+	caches  *caches
+	carrier *carrier
+	cached  http.Handler // serves the requests that admit has admitted
 
 	discovered chan struct{} // closed after the first discovery
 }
@@ -64,7 +55,9 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
+		cacheServer: cacheServer{
+			server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
+		},
 		carrier: newCarrier(o.Passed), discovered: make(chan struct{}),
 		caches: &caches{
 			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, log: o.Log,
@@ -110,7 +103,7 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 		return nil, nil
 	}
 	read := &read{request: q, token: token}
-	switch denial, err := h.review(r.Context(), read); {
+	switch denial, err := h.reviewer.check(r.Context(), read); {
 	case err != nil:
 		return nil, reviewFailed(err)
 	case denial != nil:
@@ -123,51 +116,14 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 	return read, nil
 }
 
-// awaitDiscovery waits for the first discovery, so that the clients of a relay that has just started
-// do not open their watches at the API server.
+// awaitDiscovery waits for the first discovery, so that the clients of a relay that has just
+// started do not open their watches at the API server.
 func (h *Handler) awaitDiscovery(ctx context.Context) {
 	select {
 	case <-h.discovered:
 	case <-time.After(requestTimeout):
 	case <-ctx.Done():
 	}
-}
-
-// A read is a request that a cache answers.
-type read struct {
-	request
-	token string
-	user  user
-	cache *cache
-}
-
-// readKey is the key of the context of a request whose value is its *read.
-type readKey struct{}
-
-// review identifies the user of read by its token. denial is Unauthorized or Forbidden if they may not
-// make the request, and nil if they may. err is the error of a review.
-func (h *Handler) review(ctx context.Context, read *read) (denial, err error) {
-	u, err := h.reviewer.userOf(ctx, read.token)
-	if err != nil {
-		return nil, err
-	}
-	if u.key == "" {
-		return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the API server does not accept the token"}, nil
-	}
-	allowed, err := h.reviewer.allows(ctx, u, access{
-		verb: read.verb, group: read.Group, version: read.Version, resource: read.Plural, namespace: read.Namespace,
-		name: read.nameFor(), labels: read.labels, fields: read.fields,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !allowed {
-		return &listwatch.Error{
-			Code: listwatch.Forbidden, Message: "the API server does not allow the user to " + read.verb + " this resource",
-		}, nil
-	}
-	read.user = u
-	return nil, nil
 }
 
 // Ready returns an error until the relay knows the resources of the API server.

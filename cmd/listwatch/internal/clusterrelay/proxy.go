@@ -49,8 +49,8 @@ func newProxy(base *url.URL, carrier *carrier, wrote func(plural string), errors
 		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok && !isRead(r.Method) {
 			r = r.WithContext(context.WithValue(r.Context(), writeKey{}, route.Plural))
 		}
-		// The body of a request that is passed on, such as an upload to a pod, may take any time. An
-		// error means that w has no deadlines.
+		// The body of a request that is passed on, such as an upload to a pod, may take any time.
+		// An error means that w has no deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		proxy.ServeHTTP(w, r)
 	})

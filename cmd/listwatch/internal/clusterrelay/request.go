@@ -72,7 +72,8 @@ func isOwnToken(token string) bool {
 	return err == nil && json.Unmarshal(data, &content) == nil && content.K != nil
 }
 
-// continuesDropped reports whether r continues a list of a cache. The API server cannot continue it.
+// continuesDropped reports whether r continues a list of a cache. The API server cannot continue
+// it.
 func continuesDropped(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.RawQuery != "" && isOwnToken(r.URL.Query().Get("continue"))
 }
@@ -133,17 +134,17 @@ func accepts(r *http.Request, watch bool) bool {
 
 // nameFor returns the name that the client must have a right to: the name in the path or, as in
 // Kubernetes, the name that the field selector requires.
-func (q *request) nameFor() string {
-	if q.Name != "" {
-		return q.Name
+func (r *request) nameFor() string {
+	if r.Name != "" {
+		return r.Name
 	}
-	name, _ := q.selected.Equality(listwatch.FieldName)
+	name, _ := r.selected.Equality(listwatch.FieldName)
 	return name
 }
 
 // selects reports whether a cache with the given fields can evaluate the field selector.
-func (q *request) selects(fields []string) bool {
-	for _, path := range q.selected.Paths() {
+func (r *request) selects(fields []string) bool {
+	for _, path := range r.selected.Paths() {
 		if path != listwatch.FieldName && path != listwatch.FieldNamespace && !slices.Contains(fields, path) {
 			return false
 		}

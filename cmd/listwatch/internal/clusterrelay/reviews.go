@@ -48,15 +48,15 @@ type access struct {
 
 // userOf returns the user to whom token belongs. If the API server does not accept the token, the
 // user is unknown.
-func (v *reviewer) userOf(ctx context.Context, token string) (user, error) {
-	return v.users.get(ctx, sha256.Sum256([]byte(token)), func(ctx context.Context) (u user, err error) {
+func (r *reviewer) userOf(ctx context.Context, token string) (user, error) {
+	return r.users.get(ctx, sha256.Sum256([]byte(token)), func(ctx context.Context) (u user, err error) {
 		var review struct {
 			Status struct {
 				Authenticated bool `json:"authenticated"`
 				User          user `json:"user"`
 			} `json:"status"`
 		}
-		err = v.review(ctx, "authentication.k8s.io", "tokenreviews", "TokenReview",
+		err = r.review(ctx, "authentication.k8s.io", "tokenreviews", "TokenReview",
 			map[string]any{"token": token}, &review)
 		if err != nil || !review.Status.Authenticated || review.Status.User.Name == "" {
 			return u, err
@@ -70,9 +70,9 @@ func (v *reviewer) userOf(ctx context.Context, token string) (user, error) {
 
 // allows reports whether the user may make the request that a describes. The selectors count,
 // because some authorizers allow nodes to read only what concerns them.
-func (v *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
+func (r *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
 	a.user = u.key
-	return v.rights.get(ctx, a, func(ctx context.Context) (bool, error) {
+	return r.rights.get(ctx, a, func(ctx context.Context) (bool, error) {
 		attributes := map[string]any{
 			"verb": a.verb, "group": a.group, "version": a.version, "resource": a.resource,
 			"namespace": a.namespace, "name": a.name,
@@ -88,20 +88,54 @@ func (v *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
 				Denied  bool `json:"denied"`
 			} `json:"status"`
 		}
-		err := v.review(ctx, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", map[string]any{
+		err := r.review(ctx, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", map[string]any{
 			"user": u.Name, "uid": u.UID, "groups": u.Groups, "extra": u.Extra, "resourceAttributes": attributes,
 		}, &review)
 		return review.Status.Allowed && !review.Status.Denied, err
 	})
 }
 
+// A read is a request that a cache answers.
+type read struct {
+	request
+	token string
+	user  user
+	cache *cache
+}
+
+// check identifies the user of read by its token. denial is Unauthorized or Forbidden if they may
+// not make the request, and nil if they may. err is the error of a review.
+func (r *reviewer) check(ctx context.Context, read *read) (denial, err error) {
+	u, err := r.userOf(ctx, read.token)
+	if err != nil {
+		return nil, err
+	}
+	if u.key == "" {
+		return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the API server does not accept the token"}, nil
+	}
+	allowed, err := r.allows(ctx, u, access{
+		verb: read.verb, group: read.Group, version: read.Version, resource: read.Plural, namespace: read.Namespace,
+		name: read.nameFor(), labels: read.labels, fields: read.fields,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !allowed {
+		return &listwatch.Error{
+			Code: listwatch.Forbidden, Message: "the API server does not allow the user this " + read.verb,
+		}, nil
+	}
+	read.user = u
+	return nil, nil
+}
+
 // review creates a review and decodes the response to result.
-func (v *reviewer) review(ctx context.Context, group, plural, kind string, spec, result any) error {
+func (r *reviewer) review(ctx context.Context, group, plural, kind string, spec, result any) error {
 	body, err := json.Marshal(map[string]any{"apiVersion": group + "/v1", "kind": kind, "spec": spec})
 	if err != nil {
 		return err
 	}
-	return v.call(ctx, http.MethodPost, "apis/"+group+"/v1/"+plural, jsonType, bytes.NewReader(body), result)
+	return r.call(ctx, http.MethodPost, "apis/"+group+"/v1/"+plural, jsonType, bytes.NewReader(body), result)
 }
 
 // reviewFailed is the error for a client whose rights the relay cannot determine. err is the error
@@ -143,8 +177,8 @@ func (m *memoized[V]) isOver() bool {
 	}
 }
 
-// get returns the result of load for key, or the error of ctx. load runs with the values of ctx, but
-// it does not end with ctx, because other calls may wait for its result.
+// get returns the result of load for key, or the error of ctx. load runs with the values of ctx,
+// but it does not end with ctx, because other calls may wait for its result.
 func (m *memo[K, V]) get(ctx context.Context, key K, load func(context.Context) (V, error)) (zero V, err error) {
 	m.mu.Lock()
 	r := m.results[key]

@@ -6,31 +6,43 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
+// readKey is the key of the context of a request whose value is its *read.
+type readKey struct{}
+
+// A cacheServer answers reads from caches.
+type cacheServer struct {
+	server   *watchserver.Server
+	reviewer *reviewer
+	metadata *table.Table // represents objects by their metadata
+	proxy    http.Handler // answers for objects that the cache does not have
+}
+
 // serve answers a read from its cache.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+func (s *cacheServer) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
 	read := r.Context().Value(readKey{}).(*read)
 	a.Resource = apihttp.Resource{Group: read.Group, Version: read.Version, Name: read.Plural}
 	query, _ := a.Query() // parse has checked it
-	a.Represent = h.metadata.Represent(query)
+	a.Represent = s.metadata.Represent(query)
 	if read.verb == "get" {
-		return h.get(w, r, a, read)
+		return s.get(w, r, a, read)
 	}
-	h.server.Serve(w, r, watchserver.Endpoint{
+	s.server.Serve(w, r, watchserver.Endpoint{
 		Source: read.cache, Namespace: read.Namespace, Name: read.Name, Watch: read.Watch,
-		Recheck: func(ctx context.Context, _ watchserver.User) error { return h.recheckRead(ctx, read) },
+		Recheck: func(ctx context.Context, _ watchserver.User) error { return s.recheckRead(ctx, read) },
 	})
 	return nil
 }
 
 // recheckRead returns an error if the client may no longer make the request of an open watch. As at
-// the API server, an open watch continues while reviews fail: its client would list again if it ended
-// now. But if the relay itself has no right to review, it must not show any more.
-func (h *Handler) recheckRead(ctx context.Context, read *read) error {
+// the API server, an open watch continues while reviews fail: its client would list again if it
+// ended now. But if the relay itself has no right to review, it must not show any more.
+func (s *cacheServer) recheckRead(ctx context.Context, read *read) error {
 	again := *read
-	denial, err := h.review(ctx, &again)
+	denial, err := s.reviewer.check(ctx, &again)
 	switch listwatch.CodeOf(err) {
 	case listwatch.Forbidden, listwatch.Unauthorized, listwatch.NotFound:
 		return reviewFailed(err)
@@ -39,12 +51,12 @@ func (h *Handler) recheckRead(ctx context.Context, read *read) error {
 }
 
 // get responds with one object. If the cache has none, the API server responds.
-func (h *Handler) get(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, read *read) error {
+func (s *cacheServer) get(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, read *read) error {
 	query, _ := a.Query() // parse has checked it
 	text := query.Get("resourceVersion")
 	version, err := listwatch.ParseVersion(text)
 	if err != nil {
-		h.proxy.ServeHTTP(w, r)
+		s.proxy.ServeHTTP(w, r)
 		return nil
 	}
 	if err := a.Begin(); err != nil {
@@ -66,7 +78,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 		return err
 	}
 	if len(page.Items) != 1 {
-		h.proxy.ServeHTTP(w, r)
+		s.proxy.ServeHTTP(w, r)
 		return nil
 	}
 	form.WriteObject(w, r, http.StatusOK, page.Items[0])

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/clusterrelay"
@@ -17,22 +14,6 @@ import (
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
-
-// clusterOptions contains the flags about a relay of a whole cluster.
-type clusterOptions struct {
-	enabled        bool
-	cache, noCache []string
-	idle           time.Duration
-}
-
-func (o *clusterOptions) register(f *pflag.FlagSet) {
-	f.BoolVar(&o.enabled, "cluster", false,
-		"relay a whole Kubernetes API server: answer reads from caches, and pass all other requests on")
-	f.StringSliceVar(&o.cache, "cache", nil,
-		"`patterns` of the resources to cache with --cluster, such as pods,*.apps; if empty, all except Secrets and Leases, which must be named")
-	f.StringSliceVar(&o.noCache, "no-cache", nil, "`patterns` of the resources not to cache with --cluster, such as events,*.example.com")
-	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
-}
 
 // relayCluster relays the whole API of the upstream.
 func (s *relayServer) relayCluster(a *listen.Auth) error {

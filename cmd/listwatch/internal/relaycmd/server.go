@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/relay"
@@ -21,6 +23,22 @@ type relayOptions struct {
 	backfillVersions int
 	maxBehind        time.Duration
 	cluster          clusterOptions
+}
+
+// clusterOptions contains the flags about a relay of a whole cluster.
+type clusterOptions struct {
+	enabled        bool
+	cache, noCache []string
+	idle           time.Duration
+}
+
+func (o *clusterOptions) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.enabled, "cluster", false,
+		"relay a whole Kubernetes API server: answer reads from caches, and pass all other requests on")
+	f.StringSliceVar(&o.cache, "cache", nil,
+		"`patterns` of the resources to cache with --cluster, such as pods,*.apps; if empty, all except Secrets and Leases, which must be named")
+	f.StringSliceVar(&o.noCache, "no-cache", nil, "`patterns` of the resources not to cache with --cluster, such as events,*.example.com")
+	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
 }
 
 // A relayServer holds the listeners and the relays of the relay command.

@@ -1,0 +1,96 @@
+package relaycmd
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// A relaySpec describes the relay of a collection.
+type relaySpec struct {
+	name     string
+	below    string   // the path of the collection below the upstream's URL
+	fields   []string // see [relay.Options.Fields]
+	resource watchserver.Resource
+	trace    relay.Trace // hooks to call in addition to those that log and measure
+}
+
+// specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
+func specOf(r kubeapi.Resource) relaySpec {
+	return relaySpec{
+		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields,
+		resource: watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural},
+	}
+}
+
+// openRelay starts a relay.
+func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
+	remote := s.upstream.newRemote(spec.below)
+	o := s.options
+	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
+		History:          listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
+		BackfillVersions: o.backfillVersions, Fields: spec.fields,
+		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
+		CheckInterval: checkInterval(o.maxBehind),
+	})}
+	remove := s.Metrics.AddRelay(spec.resource, r.Relay)
+	r.close = func() {
+		remove()
+		r.Close()
+		remote.Close()
+	}
+	s.relays.add(r)
+	return r
+}
+
+// checkInterval returns the interval at which a relay checks its lag. It is well below
+// maxBehind, so that a healthy relay is always ready.
+func checkInterval(maxBehind time.Duration) time.Duration {
+	if maxBehind <= 0 {
+		return relay.DefaultCheckInterval
+	}
+	return min(relay.DefaultCheckInterval, max(maxBehind/5, 100*time.Millisecond))
+}
+
+// trace returns hooks that log what happens to a relay, and then call the hooks of spec.
+func (s *relayServer) trace(spec relaySpec) *relay.Trace {
+	log := s.Log.With("relay", spec.name)
+	var again atomic.Bool
+	return &relay.Trace{
+		Replaced: func(v listwatch.Version, objects int, why string) {
+			if spec.trace.Replaced != nil {
+				defer spec.trace.Replaced(v, objects, why)
+			}
+			if again.Swap(true) {
+				log.Warn("fetched a new state; all watches have expired",
+					"version", v, "objects", objects, "why", why)
+				return
+			}
+			log.Info("fetched the state", "version", v, "objects", objects)
+		},
+		Patched: func(since, v listwatch.Version) {
+			log.Warn("fetched the difference to a new state; all watches have expired", "version", v, "since", since)
+		},
+		UpstreamLost: func(err error, wait time.Duration, again bool) {
+			if spec.trace.UpstreamLost != nil {
+				defer spec.trace.UpstreamLost(err, wait, again)
+			}
+			report := log.Warn
+			if err == io.EOF { // servers end each watch after some time
+				report = log.Debug
+			}
+			report("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
+				wait.Round(time.Millisecond), "relist", again)
+		},
+		Checked: func(s relay.Health) {
+			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers",
+				s.Watchers, "error", s.Err)
+		},
+	}
+}
