@@ -33,7 +33,7 @@ func TestDocsListEveryCase(t *testing.T) {
 	if !casesTable.Match(data) {
 		t.Fatalf("%s lacks the markers around the generated list", file)
 	}
-	want := casesTable.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(caseTable(), "$", "$$")+"${2}")
+	want := casesTable.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(caseTable(t), "$", "$$")+"${2}")
 	if want == string(data) {
 		return
 	}
@@ -47,20 +47,26 @@ func TestDocsListEveryCase(t *testing.T) {
 }
 
 // caseTable returns the list of cases in Markdown.
-func caseTable() string {
+func caseTable(t *testing.T) string {
+	t.Helper()
+	set, err := conformance.LoadSet("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var b strings.Builder
 	group := ""
 	for _, c := range conformance.List() {
 		if c.Group() != group {
 			group = c.Group()
 			fmt.Fprintf(&b,
-				"\n## %s\n\n| case | strength | subject | transports | mode | rule |\n|---|---|---|---|---|---|\n", group)
+				"\n## %s\n\n| case | strength | level | subject | transports | mode | rule |\n"+
+					"|---|---|---|---|---|---|---|\n", group)
 		}
 		rule := strings.ReplaceAll(c.Rule, "|", `\|`)
 		if c.CoveredBy != "" {
 			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, c.Strength.String(), c.Side(),
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", c.ID, c.Strength.String(), set.Describe(c.ID), c.Side(),
 			c.AppliesTo(), c.Mode.Letters(), rule)
 	}
 	return b.String() + "\n"

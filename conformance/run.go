@@ -63,6 +63,12 @@ type Options struct {
 	// Strict reports violations of a "should" or a "promise" as failures instead of warnings; see
 	// [harness.Strength].
 	Strict bool
+	// Level is the level that the target must have. If a must of this level, or of a lower one, was
+	// not tested and is no known failure, the run fails. Zero requires no level. Set is the name
+	// of the set to judge by. If empty, the newest set is used. If Level or Set is given, only
+	// cases of the set run, and only up to the level.
+	Level int
+	Set   string
 }
 
 // A Report is the result of [Execute].
@@ -71,7 +77,6 @@ type Report struct {
 	Target  string    `json:"target"`
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
-	Strict  bool      `json:"strict,omitempty"`
 	// Notes are the notes of the target. Command is the command line of the run, without patterns
 	// and file names. Append --run and the name of a run to it to repeat that run. Command is empty
 	// if the run was not started from a command line.
@@ -88,6 +93,9 @@ type Report struct {
 	// It is empty if the run finished. Left is the number of remaining cases.
 	Unfinished string `json:"unfinished,omitempty"`
 	Left       int    `json:"left,omitempty"`
+	// Levels are the levels of the target. It is nil if the run was incomplete or if the options
+	// selected single cases.
+	Levels *Levels `json:"levels,omitempty"`
 }
 
 // Execute runs the selected cases one after another, and passes each outcome to progress, which
@@ -99,8 +107,12 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	if err != nil {
 		return nil, err
 	}
+	set, err := o.set()
+	if err != nil {
+		return nil, err
+	}
 	start := time.Now()
-	r := &Report{Tool: toolVersion(), Target: target.Name, Started: start.UTC(), Strict: o.Strict, Notes: target.Notes}
+	r := &Report{Tool: toolVersion(), Target: target.Name, Started: start.UTC(), Notes: target.Notes}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	for i, c := range selected {
@@ -122,7 +134,10 @@ func Execute(ctx context.Context, target Target, o Options, progress func(Outcom
 	}
 	if o.KnownFailures != nil && ctx.Err() == nil {
 		r.UnmatchedPatterns = slices.DeleteFunc(o.KnownFailures.Unmatched(r.namesWithVerdict()),
-			func(p string) bool { return o.deselects(p, target) })
+			func(p string) bool { return o.deselects(p, target, set) })
+	}
+	if len(o.Run)+len(o.Skip) == 0 && ctx.Err() == nil {
+		r.Levels = o.judge(r, set)
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
@@ -182,7 +197,11 @@ func (o Options) selectedCases() ([]Case, error) {
 			return nil, err
 		}
 	}
-	all := List()
+	set, err := o.set()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(List(), func(c Case) bool { return !o.judges(set, c) })
 	for _, p := range o.Run {
 		if !slices.ContainsFunc(all, func(c Case) bool { return Match(casePattern(p), c.ID) }) {
 			return nil, &listwatch.Error{
@@ -197,6 +216,13 @@ func (o Options) selectedCases() ([]Case, error) {
 	}), nil
 }
 
+// judges reports whether c is among the cases that o.Level and o.Set select.
+func (o Options) judges(set *Set, c Case) bool {
+	return o.Level == 0 && o.Set == "" || slices.ContainsFunc(o.judged(set), func(ids []string) bool {
+		return slices.Contains(ids, c.ID)
+	})
+}
+
 // concerns reports whether the rule of c constrains o.Subject.
 func (o Options) concerns(c Case) bool {
 	return o.Subject == "" || c.Side() == o.Subject || c.Side() == harness.Both
@@ -205,7 +231,7 @@ func (o Options) concerns(c Case) bool {
 // deselects reports whether the pattern of a known failure matches runs that o does not select.
 // Such a pattern is not stale: the known failures of a target can be passed to a run of a few
 // cases.
-func (o Options) deselects(pattern string, target Target) bool {
+func (o Options) deselects(pattern string, target Target, set *Set) bool {
 	return slices.ContainsFunc(List(), func(c Case) bool {
 		if !o.concerns(c) {
 			return false
@@ -215,7 +241,7 @@ func (o Options) deselects(pattern string, target Target) bool {
 			names = append(names, c.ID+"/"+v)
 		}
 		return slices.ContainsFunc(names, func(name string) bool {
-			return Match(pattern, name) && !o.selects(name)
+			return Match(pattern, name) && !(o.selects(name) && o.judges(set, c))
 		})
 	})
 }
@@ -254,11 +280,12 @@ func (o Options) adjustVerdict(out Outcome) Outcome {
 }
 
 // OK reports whether the run found no problem: every run had an acceptable verdict, every
-// known failure matched a run, the run was not interrupted, the target responded to the end, and no
-// guarantee was violated under faults.
+// known failure matched a run, the run was not interrupted, the target responded to the end, every
+// must of the required level was tested, and no guarantee was violated under faults.
 func (r *Report) OK() bool {
 	failed := slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict.IsFailure() })
-	return !failed && len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" && (r.Robustness == nil || r.Robustness.OK())
+	return !failed && len(r.UnmatchedPatterns) == 0 && r.Unfinished == "" &&
+		(r.Levels == nil || len(r.Levels.Missing) == 0) && (r.Robustness == nil || r.Robustness.OK())
 }
 
 // FailTest reports each run whose verdict is a failure as an error of t, with its messages and

@@ -32,6 +32,8 @@ type view struct {
 	robustnessView
 	UnmatchedPatterns []string
 	Groups            []groupView
+	LevelsTitle       string
+	Levels            []levelRow
 	Strengths         []figureRow
 	Verdicts          []runner.Verdict // the columns of Strengths
 	Skipped           []SkipReason
@@ -133,6 +135,9 @@ func newView(r *conformance.Report) view {
 			view.Lines = append(view.Lines, lineView{f.Timeline[i], hit})
 		}
 		v.Findings = append(v.Findings, view)
+	}
+	if v.Levels = levelRows(r); r.Levels != nil {
+		v.LevelsTitle = levelsTitle(r.Levels)
 	}
 	v.Verdicts, v.Strengths = s.figures()
 	return v

@@ -64,6 +64,9 @@ func JUnit(w io.Writer, r *conformance.Report) error {
 		}
 		s.add(r, o)
 	}
+	if r.Levels != nil {
+		all.Suites = append(all.Suites, levelsSuite(r))
+	}
 	if r.Robustness != nil {
 		all.Suites = append(all.Suites, robustnessSuite(r))
 	}
@@ -105,6 +108,27 @@ func (s *suite) add(r *conformance.Report, o conformance.Outcome) {
 		t.Out = string(o.Verdict) + ": " + found.Text
 	}
 	s.Cases = append(s.Cases, t)
+}
+
+// levelsSuite returns a JUnit suite with a test for each level. A level that the target lacks is a
+// skipped test, because the tests of its cases fail.
+func levelsSuite(r *conformance.Report) *suite {
+	s := &suite{Name: "levels", Timestamp: timestamp(r)}
+	for _, row := range levelRows(r) {
+		t := testcase{Class: "levels", Name: row.Name, Time: seconds(0), Out: row.Verdict + ": " + row.Share}
+		switch missing := strings.Join(row.Missing, "\n"); {
+		case row.Verdict != "not passed":
+		case len(r.Levels.Missing) > 0:
+			t.Failure = &problem{Message: row.Share, Text: missing}
+			s.Failures++
+		default:
+			t.Skipped = &problem{Message: "not passed: " + row.Share, Text: missing}
+			s.Skipped++
+		}
+		s.Tests++
+		s.Cases = append(s.Cases, t)
+	}
+	return s
 }
 
 // robustnessSuite returns a suite with one test, the robustness test.

@@ -21,7 +21,7 @@ import (
 
 func outcome(id, variant string, v runner.Verdict, messages ...string) conformance.Outcome {
 	return conformance.Outcome{
-		ID: id, Variant: variant, Target: "here", Strength: harness.Must, Subject: harness.Server, Rule: "rule of " + id,
+		ID: id, Variant: variant, Strength: harness.Must, Subject: harness.Server, Rule: "rule of " + id,
 		Verdict: v, Messages: messages, Seconds: 0.25,
 	}
 }
@@ -225,4 +225,46 @@ func TestProgressWritesALineForEachCase(t *testing.T) {
 	p.Close()
 	wantParts(t, b.String(), "FAIL  resume/from-rv", "h1, h2 of 3 variants",
 		"skip  drain/ends-all", "SETUP bookmark/sound")
+}
+
+// judged returns the sample with levels.
+func judged() *conformance.Report {
+	r := sample()
+	r.Levels = &conformance.Levels{
+		Set: "2026-12", Subject: harness.Server, Passed: 1, Levels: []conformance.Level{
+			{Level: 1, Musts: conformance.Share{Passed: 5, Of: 5}, Shoulds: conformance.Share{Passed: 1, Of: 2}},
+			{
+				Level: 2, Musts: conformance.Share{Passed: 3, Of: 5}, Failed: []string{"select/field-name"},
+				Untested: []string{"bookmark/shape"},
+			},
+		},
+		Extensions: []conformance.ExtensionShare{{Name: "differences", Share: conformance.Share{Passed: 9, Of: 9}}},
+	}
+	return r
+}
+
+func TestEveryFormatShowsTheLevels(t *testing.T) {
+	for name, write := range map[string]func(io.Writer, *conformance.Report) error{
+		"text": report.Text, "HTML": report.HTML, "JUnit": report.JUnit, "JSON": report.JSON,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			if err := write(&b, judged()); err != nil {
+				t.Fatal(err)
+			}
+			if name == "JSON" {
+				wantParts(t, b.String(), `"set": "2026-12"`, `"untested": [`, `"name": "differences"`)
+				return
+			}
+			wantParts(t, b.String(), "Watch 1", "5 of 5 musts, 1 of 2 shoulds", "not passed", "3 of 5 musts",
+				"failed: select/field-name", "not tested: bookmark/shape", "differences", "9 of 9 cases")
+		})
+	}
+	failed := judged()
+	failed.Outcomes, failed.UnmatchedPatterns = nil, nil
+	failed.Levels.Required, failed.Levels.Missing = 2, []string{"bookmark/shape"}
+	if got := report.Headline(failed); failed.OK() || !strings.Contains(got, "FAILED: 1 must of level 2 not tested") ||
+		!strings.HasSuffix(got, "Watch 1") {
+		t.Errorf("got OK %v and the headline %q, want a failure", failed.OK(), got)
+	}
 }

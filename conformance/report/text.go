@@ -130,6 +130,7 @@ func writeFigures(out io.Writer, r *conformance.Report, s Summary) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out)
+	writeLevels(out, r)
 	writeRobustness(out, r)
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "Note: %s.\n", strings.TrimSuffix(n, "."))
@@ -152,6 +153,9 @@ func Headline(r *conformance.Report) string {
 		verdict = fmt.Sprintf("FAILED: %s did not pass", plural(bad, "run"))
 	case len(r.UnmatchedPatterns) > 0:
 		verdict = "FAILED: some known failures match no run"
+	case r.Levels != nil && len(r.Levels.Missing) > 0:
+		n := len(r.Levels.Missing)
+		verdict = fmt.Sprintf("FAILED: %s of level %d not tested", plural(n, "must"), r.Levels.Required)
 	case robustnessProblems(r) != nil:
 		verdict = "FAILED: faults"
 	case s.RunsByVerdict[runner.NotRun] > 0:
@@ -167,14 +171,11 @@ func Headline(r *conformance.Report) string {
 	if n := s.ByVerdict[runner.Skip]; n > 0 {
 		skipped = fmt.Sprintf(" and %d skipped", n)
 	}
+	level := ""
+	if r.Levels != nil {
+		level = "; " + levelName(r.Levels)
+	}
 	return fmt.Sprintf("%s: %s of %s%s in %.1f s: %s%s",
 		r.Target, plural(s.Runs, "run"), plural(s.Cases-s.ByVerdict[runner.Skip], "case"), skipped, r.Seconds,
-		verdict, robustnessSummary(r))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+		verdict, robustnessSummary(r)+level)
 }

@@ -22,15 +22,17 @@ func Execute(
 	ctx context.Context, c harness.Case, target harness.Target, wants func(name string) bool, report func(Outcome),
 ) {
 	if reason := skipReason(c, target); reason != "" {
-		o := outcome(c, target, "")
+		o := outcome(c, "")
 		o.Verdict, o.Reason = Skip, reason
+		missing := c.Needs &^ target.Abilities
+		o.Inapplicable = len(c.VariantsOn(target)) == 0 || missing != 0 && missing&^harness.Properties == 0
 		if wants(o.Name()) {
 			report(o)
 		}
 		return
 	}
 	for _, variant := range c.VariantsOn(target) {
-		o := outcome(c, target, variant.Name)
+		o := outcome(c, variant.Name)
 		if !wants(o.Name()) {
 			continue
 		}
@@ -115,6 +117,9 @@ func executeOn(ctx context.Context, c harness.Case, target harness.Target, varia
 	switch o.Verdict {
 	case Skip:
 		o.Reason = strings.Join(r.messages, "; ")
+		// A case skips itself if the server does not offer something, such as a framing, or if the
+		// client has not announced an ability.
+		o.Inapplicable = !target.OwnClock
 	case Info:
 		o.Messages = slices.Clone(r.log)
 	case Pass, NotRun:

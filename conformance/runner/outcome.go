@@ -32,8 +32,7 @@ type Outcome struct {
 	// Variant is the name of the variant, such as h1 or ws-native. It is empty if the whole case
 	// was skipped.
 	Variant string `json:"variant"`
-	// Target is the name of the target. Strength, Subject and Rule are copied from the case.
-	Target   string           `json:"target"`
+	// Strength, Subject and Rule are copied from the case.
 	Strength harness.Strength `json:"strength"`
 	Subject  harness.Subject  `json:"subject"`
 	Rule     string           `json:"rule"`
@@ -43,6 +42,9 @@ type Outcome struct {
 	// failure was expected.
 	Messages []string `json:"messages,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
+	// Inapplicable is set if the case was skipped because its rule does not concern the target,
+	// which lacks a transport, for example. Otherwise the suite could not test the rule.
+	Inapplicable bool `json:"inapplicable,omitempty"`
 	// Log contains the log lines of a failed case. Timeline contains the requests, writes and
 	// events of the case, one per line; a passed case keeps only the last lines.
 	Log      []string `json:"log,omitempty"`
@@ -60,9 +62,9 @@ func (o Outcome) Name() string {
 
 // outcome returns an Outcome of c in a variant. The caller fills in the verdict and the other
 // results.
-func outcome(c harness.Case, target harness.Target, variant string) Outcome {
+func outcome(c harness.Case, variant string) Outcome {
 	return Outcome{
-		ID: c.ID, Variant: variant, Target: target.Name, Strength: c.Strength, Subject: c.Side(), Rule: c.Rule,
+		ID: c.ID, Variant: variant, Strength: c.Strength, Subject: c.Side(), Rule: c.Rule,
 	}
 }
 

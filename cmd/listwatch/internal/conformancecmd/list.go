@@ -21,6 +21,7 @@ type listedCase struct {
 	Subject    string   `json:"subject"`
 	Transports []string `json:"transports"`
 	Mode       string   `json:"mode"`
+	Levels     string   `json:"levels,omitempty"`
 	Rule       string   `json:"rule"`
 	Needs      []string `json:"needs,omitempty"`
 	CoveredBy  string   `json:"coveredBy,omitempty"`
@@ -61,10 +62,15 @@ func selectCases(patterns []string) ([]conformance.Case, error) {
 }
 
 func listJSON(w io.Writer, listed []conformance.Case) error {
+	set, err := conformance.LoadSet("")
+	if err != nil {
+		return err
+	}
 	all := []listedCase{}
 	for _, c := range listed {
 		all = append(all, listedCase{
-			c.ID, c.Strength.String(), c.Side().String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(), c.Rule,
+			c.ID, c.Strength.String(), c.Side().String(), strings.Fields(c.AppliesTo()), c.Mode.Letters(),
+			set.Describe(c.ID), c.Rule,
 			strings.Fields(c.Needs.String()), c.CoveredBy,
 		})
 	}
@@ -122,6 +128,10 @@ var modeTexts = map[harness.Mode]string{
 }
 
 func explain(w io.Writer, c conformance.Case) error {
+	set, err := conformance.LoadSet("")
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\n\n  %s\n\n", c.ID, c.Rule)
 	line := func(name, value string) {
@@ -130,6 +140,9 @@ func explain(w io.Writer, c conformance.Case) error {
 		}
 	}
 	line("strength", c.Strength.String()+": "+c.Strength.Meaning())
+	if levels := set.Describe(c.ID); levels != "" {
+		line("level", levels+" in the set "+set.Name)
+	}
 	line("subject", c.Side().String())
 	line("transports", c.AppliesTo())
 	line("mode", modeTexts[c.Mode])

@@ -23,6 +23,8 @@ type suiteOptions struct {
 	seed          uint64
 	timeout       time.Duration
 	knownFailures string
+	level         int
+	set           string
 
 	json, junit, html string
 }
@@ -35,6 +37,10 @@ func (s *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&s.seed, "seed", 0, "`seed` of random cases; 0 means a random seed")
 	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "how long a case waits for an expected event; at least 2s")
 	f.StringVar(&s.knownFailures, "known-failures", "", "`file` with one known failure per line: PATTERN # REASON")
+	f.IntVar(&s.level, "level", 0,
+		"`level` that the target must have, 1 to 3; only the cases of this level and below run")
+	f.StringVar(&s.set, "set", "", "`set` of cases to judge by, such as "+conformance.SetNames()[0]+
+		"; if empty, the newest")
 	f.StringVar(&s.json, "json", "", "`file` for a JSON report")
 	f.StringVar(&s.junit, "junit", "", "`file` for a JUnit report")
 	f.StringVar(&s.html, "html", "", "`file` for an HTML report")
@@ -46,7 +52,9 @@ const minTimeout = 2 * time.Second
 
 // options converts the flags to the options of a run.
 func (s *suiteOptions) options(subject harness.Subject) (conformance.Options, error) {
-	all := conformance.Options{Subject: subject, Run: s.run, Skip: s.skip, Strict: s.strict}
+	all := conformance.Options{
+		Subject: subject, Run: s.run, Skip: s.skip, Strict: s.strict, Level: s.level, Set: s.set,
+	}
 	if s.timeout < minTimeout {
 		return all, cli.Usagef("--timeout %v: must be at least %v, because a correct server may need a second",
 			s.timeout, minTimeout)
@@ -105,6 +113,12 @@ func (s *suiteOptions) execute(
 func (s *suiteOptions) repeatFlags() (flags []string) {
 	if s.strict {
 		flags = append(flags, "--strict")
+	}
+	if s.level != 0 {
+		flags = append(flags, "--level", fmt.Sprint(s.level))
+	}
+	if s.set != "" {
+		flags = append(flags, "--set", s.set)
 	}
 	if s.seed != 0 {
 		flags = append(flags, "--seed", fmt.Sprint(s.seed))
