@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/table"
 )
 
@@ -20,7 +21,10 @@ func TestParseResource(t *testing.T) {
 			Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Names: Names{Singular: "widget"},
 		}},
 		{"gadgets.v1beta2.demo=Gadget,cluster", Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Kind: "Gadget", Names: Names{Singular: "gadget"}}},
-		{"nodes.v1=Node,cluster", Resource{Version: "v1", Plural: "nodes", Kind: "Node", Names: Names{Singular: "node"}}},
+		{"nodes.v1=Node,cluster", Resource{
+			Version: "v1", Plural: "nodes", Kind: "Node", Names: Names{Singular: "node"},
+			Checks: Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Node")},
+		}},
 	} {
 		got, err := ParseResource(c.text)
 		if err != nil {

@@ -5,28 +5,72 @@ import (
 	"strings"
 	"sync"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Kubernetes returns the type with the given OpenAPI name, such as
-// "io.k8s.api.core.v1.Pod", or nil if it is unknown. It knows the types of pods, services,
-// configmaps, deployments, namespaces and events of both groups, and the types that they contain.
+// "io.k8s.api.core.v1.Pod", or nil if it is unknown. It knows the types of the kinds
+// that controllers use, from the groups core, admissionregistration.k8s.io, apps, autoscaling/v2,
+// batch, coordination.k8s.io, discovery.k8s.io, events.k8s.io, networking.k8s.io, policy,
+// rbac.authorization.k8s.io, scheduling.k8s.io and storage.k8s.io, and the types that they contain.
 func Kubernetes(name string) *Type { return kubernetes()[name] }
 
 // kinds holds a value of the Go type of each kind that Kubernetes knows.
 var kinds = []any{
-	corev1.Pod{},
-	corev1.Service{},
 	corev1.ConfigMap{},
-	corev1.Namespace{},
+	corev1.Endpoints{},
 	corev1.Event{},
+	corev1.LimitRange{},
+	corev1.Namespace{},
+	corev1.Node{},
+	corev1.PersistentVolume{},
+	corev1.PersistentVolumeClaim{},
+	corev1.Pod{},
+	corev1.PodTemplate{},
+	corev1.ReplicationController{},
+	corev1.ResourceQuota{},
+	corev1.Secret{},
+	corev1.Service{},
+	corev1.ServiceAccount{},
+	admissionv1.MutatingWebhookConfiguration{},
+	admissionv1.ValidatingWebhookConfiguration{},
+	appsv1.ControllerRevision{},
+	appsv1.DaemonSet{},
 	appsv1.Deployment{},
+	appsv1.ReplicaSet{},
+	appsv1.StatefulSet{},
+	autoscalingv2.HorizontalPodAutoscaler{},
+	batchv1.CronJob{},
+	batchv1.Job{},
+	coordinationv1.Lease{},
+	discoveryv1.EndpointSlice{},
 	eventsv1.Event{},
+	networkingv1.Ingress{},
+	networkingv1.IngressClass{},
+	networkingv1.NetworkPolicy{},
+	policyv1.PodDisruptionBudget{},
+	rbacv1.ClusterRole{},
+	rbacv1.ClusterRoleBinding{},
+	rbacv1.Role{},
+	rbacv1.RoleBinding{},
+	schedulingv1.PriorityClass{},
+	storagev1.StorageClass{},
 }
 
 // kubernetes reads the Go types of Kubernetes' clients once.
@@ -53,12 +97,13 @@ type goTypes map[string]*Type
 
 // scalars are the Go types whose JSON does not follow from their fields.
 var scalars = map[reflect.Type]Scalar{
-	reflect.TypeFor[metav1.Time]():        Time,
-	reflect.TypeFor[metav1.MicroTime]():   MicroTime,
-	reflect.TypeFor[intstr.IntOrString](): IntOrString,
-	reflect.TypeFor[resource.Quantity]():  Quantity,
-	reflect.TypeFor[[]byte]():             Bytes,
-	reflect.TypeFor[metav1.FieldsV1]():    "",
+	reflect.TypeFor[metav1.Time]():          Time,
+	reflect.TypeFor[metav1.MicroTime]():     MicroTime,
+	reflect.TypeFor[intstr.IntOrString]():   IntOrString,
+	reflect.TypeFor[resource.Quantity]():    Quantity,
+	reflect.TypeFor[[]byte]():               Bytes,
+	reflect.TypeFor[metav1.FieldsV1]():      "",
+	reflect.TypeFor[runtime.RawExtension](): "",
 }
 
 // field returns the description of a value of type t.
@@ -119,35 +164,52 @@ func (g goTypes) addMembers(fields map[string]Field, t reflect.Type) {
 // state these rules only in comments. A test in module interop compares the result with the schema
 // of kube-apiserver.
 var applyRules = map[string]func(f *Field){
-	"api.core.v1.ConfigMapKeySelector":                          nil,
-	"api.core.v1.EvictionResponder":                             nil,
-	"api.core.v1.FileKeySelector":                               nil,
-	"api.core.v1.LocalObjectReference":                          nil,
-	"api.core.v1.NodeSelector":                                  nil,
-	"api.core.v1.NodeSelectorTerm":                              nil,
-	"api.core.v1.ObjectFieldSelector":                           nil,
-	"api.core.v1.ObjectReference":                               nil,
-	"api.core.v1.ResourceFieldSelector":                         nil,
-	"api.core.v1.SecretKeySelector":                             nil,
-	"api.core.v1.TypedLocalObjectReference":                     nil,
-	"apimachinery.pkg.apis.meta.v1.LabelSelector":               nil,
-	"apimachinery.pkg.apis.meta.v1.OwnerReference":              nil,
-	"api.core.v1.PodSpec:nodeSelector":                          atomic,
-	"api.core.v1.PodStatus:hostIPs":                             atomic,
-	"api.core.v1.ServiceSpec:selector":                          atomic,
-	"api.core.v1.ContainerRestartRuleOnExitCodes:values":        set,
-	"api.core.v1.NodeAllocatableResourceClaimStatus:containers": set,
-	"api.core.v1.VolumeMount:bindMountOptions":                  set,
-	"api.core.v1.ContainerPort:protocol":                        tcp,
-	"api.core.v1.ServicePort:protocol":                          tcp,
-	"api.core.v1.Container:ports":                               keys("containerPort", "protocol"),
-	"api.core.v1.EphemeralContainer:ports":                      keys("containerPort", "protocol"),
-	"api.core.v1.PodSpec:topologySpreadConstraints":             keys("topologyKey", "whenUnsatisfiable"),
-	"api.core.v1.PodStatus:volumeHealth":                        keys("name"),
-	"api.core.v1.PodVolumeHealth:healthConditions":              keys("status", "reason"),
-	"api.core.v1.ResourceRequirements:claims":                   keys("name"),
-	"api.core.v1.ResourceStatus:resources":                      keys("resourceID"),
-	"api.core.v1.ServiceSpec:ports":                             keys("port", "protocol"),
+	"api.core.v1.ConfigMapKeySelector":                            nil,
+	"api.core.v1.EvictionResponder":                               nil,
+	"api.core.v1.FileKeySelector":                                 nil,
+	"api.core.v1.LocalObjectReference":                            nil,
+	"api.core.v1.NodeSelector":                                    nil,
+	"api.core.v1.NodeSelectorTerm":                                nil,
+	"api.core.v1.ObjectFieldSelector":                             nil,
+	"api.core.v1.ObjectReference":                                 nil,
+	"api.core.v1.ResourceFieldSelector":                           nil,
+	"api.core.v1.SecretKeySelector":                               nil,
+	"api.core.v1.TypedLocalObjectReference":                       nil,
+	"api.core.v1.EndpointAddress":                                 nil,
+	"api.core.v1.EndpointPort":                                    nil,
+	"api.core.v1.ScopeSelector":                                   nil,
+	"api.core.v1.SecretReference":                                 nil,
+	"api.core.v1.TopologySelectorTerm":                            nil,
+	"api.discovery.v1.EndpointPort":                               nil,
+	"api.networking.v1.ServiceBackendPort":                        nil,
+	"api.rbac.v1.RoleRef":                                         nil,
+	"api.rbac.v1.Subject":                                         nil,
+	"apimachinery.pkg.apis.meta.v1.LabelSelector":                 nil,
+	"apimachinery.pkg.apis.meta.v1.OwnerReference":                nil,
+	"api.core.v1.PodSpec:nodeSelector":                            atomic,
+	"api.core.v1.PodStatus:hostIPs":                               atomic,
+	"api.core.v1.ServiceSpec:selector":                            atomic,
+	"api.core.v1.ContainerRestartRuleOnExitCodes:values":          set,
+	"api.core.v1.NodeAllocatableResourceClaimStatus:containers":   set,
+	"api.core.v1.VolumeMount:bindMountOptions":                    set,
+	"api.core.v1.ContainerPort:protocol":                          tcp,
+	"api.core.v1.ServicePort:protocol":                            tcp,
+	"api.core.v1.Container:ports":                                 keys("containerPort", "protocol"),
+	"api.core.v1.EphemeralContainer:ports":                        keys("containerPort", "protocol"),
+	"api.core.v1.PodSpec:topologySpreadConstraints":               keys("topologyKey", "whenUnsatisfiable"),
+	"api.core.v1.PodStatus:volumeHealth":                          keys("name"),
+	"api.core.v1.PodVolumeHealth:healthConditions":                keys("status", "reason"),
+	"api.core.v1.ResourceRequirements:claims":                     keys("name"),
+	"api.core.v1.ResourceStatus:resources":                        keys("resourceID"),
+	"api.core.v1.ServiceSpec:ports":                               keys("port", "protocol"),
+	"api.batch.v1.JobStatus:conditions":                           atomic,
+	"api.batch.v1.PodFailurePolicyOnExitCodesRequirement:values":  set,
+	"api.batch.v1.UncountedTerminatedPods:failed":                 set,
+	"api.batch.v1.UncountedTerminatedPods:succeeded":              set,
+	"api.core.v1.NodePodPreemptionPolicy:disableResizePreemption": set,
+	"api.core.v1.ReplicationControllerSpec:selector":              atomic,
+	"api.core.v1.VolumeHealthStatus:healthConditions":             keys("status", "reason"),
+	"api.discovery.v1.Endpoint:addresses":                         set,
 }
 
 func atomic(f *Field) { f.Atomic = true }
