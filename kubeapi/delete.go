@@ -1,6 +1,8 @@
 package kubeapi
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +63,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 			return err
 		}
 	}
-	last, err := from.Delete(r.Context(), c.key(), conditions)
+	last, err := h.remove(r.Context(), from, c.key(), conditions, o)
 	if err != nil {
 		return err
 	}
@@ -74,6 +77,47 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 			Name: last.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(last.Data, "uid"),
 		})
 	return nil
+}
+
+// remove deletes the object at key. If a collector serves the propagation policy of o, remove first
+// adds the finalizer that the collector will remove.
+func (h *Handler) remove(
+	ctx context.Context, from *store.Collection, key listwatch.Key, p listwatch.Preconditions, o metav1.DeleteOptions,
+) (*listwatch.Object, error) {
+	name := ""
+	if h.Collected {
+		name = propagationFinalizer(o)
+	}
+	if name == "" {
+		return from.Delete(ctx, key, p)
+	}
+	finalized, err := from.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
+		names := finalizers(old.Data)
+		if rawjson.Lookup(old.Data, "metadata", "deletionTimestamp") != nil || slices.Contains(names, name) {
+			return old.Data, nil
+		}
+		value, err := json.Marshal(append(names, name))
+		return jsonvalue.SetMetadata(old.Data, "finalizers", value), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return from.Delete(ctx, key, listwatch.Preconditions{UID: metadataString(finalized.Data, "uid")})
+}
+
+// propagationFinalizer returns the finalizer for the propagation policy of o. It is empty for
+// background deletion, which is the default.
+func propagationFinalizer(o metav1.DeleteOptions) string {
+	//lint:ignore SA1019 old clients still use the option
+	orphan := o.OrphanDependents
+	switch {
+	case o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationForeground:
+		return metav1.FinalizerDeleteDependents
+	case o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan,
+		orphan != nil && *orphan:
+		return metav1.FinalizerOrphanDependents
+	}
+	return ""
 }
 
 // markedStatus returns the HTTP status of the response to a delete that finalizers delay. As in
@@ -139,7 +183,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 		}
 		// Require the UID, because another object may have taken the name of old meanwhile.
 		conditions.UID = metadataString(old.Data, "uid")
-		_, err = from.Delete(r.Context(), old.Key, conditions)
+		_, err = h.remove(r.Context(), from, old.Key, conditions, o)
 		switch {
 		case err == nil:
 			deleted = append(deleted, old)

@@ -45,6 +45,11 @@ type Handler struct {
 	// zero, [DefaultMaxYAMLBytes] is used. If negative, only MaxBodyBytes counts. Larger bodies are
 	// rejected with status 413.
 	MaxYAMLBytes int64
+	// Collected is true if a garbage collector runs over the collections. A delete with the
+	// propagation policy Orphan or Foreground then marks the object with the finalizer "orphan" or
+	// "foregroundDeletion", which the collector must remove (Kubernetes, "Garbage Collection").
+	// If false, propagation policies have no effect.
+	Collected bool
 	// Ready returns an error if the server is not ready. /readyz sends the error's text to
 	// any client. If Ready is nil, the server is ready until Drain is called.
 	Ready func() error

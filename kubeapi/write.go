@@ -97,7 +97,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 // ignoresStatus reports whether the status in a request has no effect. In Kubernetes, only writes
 // to the subresource status change the status of a custom resource that declares it.
 func (c call) ignoresStatus() bool {
-	return c.Custom && c.Subresource == "" && c.hasSubresource("status")
+	return (c.Custom || c.SeparateStatus) && c.Subresource == "" && c.hasSubresource("status")
 }
 
 // withoutStatus returns data, an object to create or a configuration to apply, without its status
