@@ -221,17 +221,19 @@ var dependencies = []dependency{
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
 	{
 		"k8s.io/apimachinery",
-		[]string{"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/protobody", "kubeapi/schema"},
+		[]string{"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
 		"only the face of the Kubernetes API follows Kubernetes' own code",
 	},
 	{
 		"k8s.io/api",
-		[]string{"kubeapi", "kubeapi/protobody", "kubeapi/schema"},
+		[]string{"kubeapi", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
 		"the types of built-in kinds and of discovery",
 	},
 	{"k8s.io/kube-openapi", []string{"kubeapi/crd", "kubeapi/internal/apply"}, "server-side apply and the validation of custom resources are Kubernetes' own code"},
-	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd"}, "CustomResourceDefinitions are read by Kubernetes' own code"},
-	{"sigs.k8s.io/yaml", []string{"kubeapi/crd"}, "CustomResourceDefinitions are read by Kubernetes' own code"},
+	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},
+	{"k8s.io/apiserver", []string{"kubeapi/kubetest/..."}, "CEL rules are checked by Kubernetes' own code, which only a test can afford to link"},
+	{"k8s.io/client-go", []string{"kubeapi/kubetest/..."}, "the configuration of a test's clients"},
+	{"sigs.k8s.io/yaml", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},
 	{"sigs.k8s.io/structured-merge-diff", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},
 	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{

@@ -1,0 +1,140 @@
+package kubetest_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch/kubeapi/kubetest"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ownedBy returns a reference to a config map.
+func ownedBy(o *corev1.ConfigMap) metav1.OwnerReference {
+	block := true
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID, BlockOwnerDeletion: &block}
+}
+
+func (c *cluster) deleteConfigMap(t *testing.T, name string, policy metav1.DeletionPropagation) {
+	t.Helper()
+	o := metav1.DeleteOptions{}
+	if policy != "" {
+		o.PropagationPolicy = &policy
+	}
+	if err := c.CoreV1().ConfigMaps("default").Delete(t.Context(), name, o); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func TestDependentsOfDeletedOwnersAreDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		a, b := c.createConfigMap(t, named("a")), c.createConfigMap(t, named("b"))
+		child := c.createConfigMap(t, named("child", ownedBy(a)))
+		c.createConfigMap(t, named("grandchild", ownedBy(child)))
+		c.createConfigMap(t, named("shared", ownedBy(a), ownedBy(b)))
+		foreign := ownedBy(a)
+		foreign.Kind = "Unknown"
+		c.createConfigMap(t, named("unknown", foreign))
+		c.createConfigMap(t, named("orphan", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "other"}))
+		c.deleteConfigMap(t, "a", "")
+		if got, want := c.configMaps(t), []string{"b", "shared", "unknown"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		shared := must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "shared", metav1.GetOptions{}))(t)
+		if len(shared.OwnerReferences) != 1 || shared.OwnerReferences[0].UID != b.UID {
+			t.Errorf("got the owners %v, want the remaining one", shared.OwnerReferences)
+		}
+	})
+}
+
+func TestOrphanPolicyKeepsDependents(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		a := c.createConfigMap(t, named("a"))
+		c.createConfigMap(t, named("child", ownedBy(a)))
+		c.deleteConfigMap(t, "a", metav1.DeletePropagationOrphan)
+		if got, want := c.configMaps(t), []string{"child"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		child := must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "child", metav1.GetOptions{}))(t)
+		if len(child.OwnerReferences) != 0 {
+			t.Errorf("got the owners %v, want none", child.OwnerReferences)
+		}
+	})
+}
+
+func TestForegroundPolicyWaitsForDependents(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		a := c.createConfigMap(t, named("a"))
+		m := named("child", ownedBy(a))
+		m.Finalizers = []string{"example.com/hold"}
+		c.createConfigMap(t, m)
+		c.deleteConfigMap(t, "a", metav1.DeletePropagationForeground)
+		if got, want := c.configMaps(t), []string{"a", "child"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q while a finalizer holds the dependent", got, want)
+		}
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "child", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		synctest.Wait()
+		if got := c.configMaps(t); got != nil {
+			t.Errorf("got %q, want nothing", got)
+		}
+	})
+}
+
+func TestDeletedNamespacesAreEmptied(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		namespaces := c.CoreV1().Namespaces()
+		ns := must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: named("n")}, metav1.CreateOptions{}))(t)
+		if ns.Status.Phase != corev1.NamespaceActive || ns.Labels["kubernetes.io/metadata.name"] != "n" {
+			t.Errorf("got %+v", ns)
+		}
+		m := named("held")
+		m.Finalizers = []string{"example.com/hold"}
+		for _, m := range []metav1.ObjectMeta{named("free"), m} {
+			must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+		}
+		if err := namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ns = must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		if ns.Status.Phase != corev1.NamespaceTerminating {
+			t.Errorf("got %+v, want the phase Terminating", ns)
+		}
+		_, err := c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("new")}, metav1.CreateOptions{})
+		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			t.Errorf("a create in a namespace that is being deleted: got %v", err)
+		}
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		must(c.CoreV1().ConfigMaps("n").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		synctest.Wait()
+		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v, want the namespace to be gone", err)
+		}
+	})
+}
+
+func TestFeaturesCanBeTurnedOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		m := named("a")
+		m.Finalizers = []string{"example.com/hold"}
+		a := c.createConfigMap(t, m)
+		c.createConfigMap(t, named("child", ownedBy(a)))
+		c.deleteConfigMap(t, "a", "")
+		if got, want := c.configMaps(t), []string{"child"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ns := must(c.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}))(t)
+		if ns.DeletionTimestamp == nil || len(c.configMaps(t)) != 1 {
+			t.Errorf("got %+v, want a namespace that is never emptied", ns)
+		}
+	}, kubetest.Without(kubetest.GarbageCollection, kubetest.NamespaceDeletion, kubetest.Finalizers))
+}

@@ -1,0 +1,107 @@
+package kubetest_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/kubeapi/kubetest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+var (
+	widgets     = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1", Resource: "widgets"}
+	definitions = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+)
+
+func (c *cluster) widgets() dynamic.ResourceInterface {
+	return c.dynamic.Resource(widgets).Namespace("default")
+}
+
+func widget(spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}, "spec": spec,
+		"status": map[string]any{"replicas": int64(9)},
+	}}
+}
+
+func TestCustomResourcesArePrunedAndCompleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		w := must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red", "odd": "x"}), metav1.CreateOptions{}))(t)
+		want := map[string]any{"color": "red", "replicas": int64(1), "limit": int64(10)}
+		if spec := w.Object["spec"].(map[string]any); !maps.Equal(spec, want) || w.Object["status"] != nil {
+			t.Errorf("got %v, want the spec %v", w.Object, want)
+		}
+		w.Object["status"] = map[string]any{"replicas": int64(2), "odd": "x"}
+		w = must(c.widgets().UpdateStatus(t.Context(), w, metav1.UpdateOptions{}))(t)
+		if status := w.Object["status"].(map[string]any); !maps.Equal(status, map[string]any{"replicas": int64(2)}) {
+			t.Errorf("got the status %v", status)
+		}
+		scale := must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}, "scale"))(t)
+		if n, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas"); n != 2 {
+			t.Errorf("got the scale %v", scale.Object)
+		}
+	}, kubetest.CRDs("testdata/crds"))
+}
+
+func TestCustomResourcesAreValidated(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		for _, tt := range []struct {
+			spec map[string]any
+			want string // if empty, the object is valid
+		}{
+			{map[string]any{}, "spec.color: Required value"},
+			{map[string]any{"color": "blue"}, "spec.color: Unsupported value"},
+			{map[string]any{"color": "red", "replicas": int64(11)}, "replicas must not exceed the limit"},
+			{map[string]any{"color": "red", "size": int64(3)}, ""},
+		} {
+			_, err := c.widgets().Create(t.Context(), widget(tt.spec), metav1.CreateOptions{})
+			if tt.want == "" && err == nil {
+				continue
+			}
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v: got %v, want %s", tt.spec, err, tt.want)
+			}
+		}
+		w := must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t)
+		w.Object["spec"].(map[string]any)["size"] = int64(2)
+		if _, err := c.widgets().Update(t.Context(), w, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "a widget never shrinks") {
+			t.Errorf("a rule about the change: got %v", err)
+		}
+	}, kubetest.CRDs("testdata/crds/widgets.yaml"))
+}
+
+func TestDefinitionsChangeWhatIsServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		api := c.dynamic.Resource(definitions)
+		definition := must(api.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
+		conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+		if len(conditions) != 2 {
+			t.Errorf("got the conditions %v", conditions)
+		}
+		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		if err := api.Delete(t.Context(), definition.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.widgets().List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("after the definition was deleted: got %v", err)
+		}
+		definition.SetResourceVersion("")
+		must(api.Create(t.Context(), definition, metav1.CreateOptions{}))(t)
+		if all := must(c.widgets().List(t.Context(), metav1.ListOptions{}))(t); len(all.Items) != 0 {
+			t.Errorf("got %v, want no object of the deleted definition", all.Items)
+		}
+		_ = unstructured.SetNestedField(definition.Object, "gizmos", "spec", "names", "plural")
+		definition.SetName("gizmos.demo.example.com")
+		definition.Object["spec"].(map[string]any)["scope"] = "Everywhere"
+		if _, err := api.Create(t.Context(), definition, metav1.CreateOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+			t.Errorf("an invalid definition: got %v", err)
+		}
+	}, kubetest.CRDs("testdata/crds"))
+}

@@ -1,0 +1,21 @@
+// Package kubetest is a Kubernetes API in a Go test: it starts in milliseconds, needs no socket
+// and nothing to download, and works inside testing/synctest.
+//
+//	env := kubetest.New(t, kubetest.CRDs("config/crd/bases"))
+//	clients, err := kubernetes.NewForConfig(env.Config())
+//
+// An [Env] serves the built-in kinds that controllers use and the custom resources of the given
+// definitions, from memory and with the code of package kubeapi. Like a cluster, and unlike
+// envtest, it collects the dependents of deleted owners and empties deleted namespaces.
+// [Env.Faults] makes it fail on command.
+//
+// There are no admission or conversion webhooks, no controllers of built-in kinds and no kubelet.
+// docs/kubetest.md lists all differences.
+//
+// # Source files
+//
+// env.go starts the server, and options.go configures it. definitions.go chooses what api.go
+// serves, with the kinds and rules of internal/rules. internal/collector collects dependents and
+// empties namespaces. faults.go decides on faults: backend.go has the faults of collections, and
+// requests.go the faults of requests.
+package kubetest

@@ -1,0 +1,106 @@
+package kubetest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/listwatch/listwatch/internal/memnet"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// An Env is a Kubernetes API for one test. It is safe for concurrent use, and independent of all
+// other Envs, so that tests can run in parallel.
+type Env struct {
+	// Immutable after construction.
+	t        testing.TB
+	api      *api
+	faults   *Faults
+	server   *http.Server
+	listener *memnet.Listener
+	// kubeconfig returns the path of the kubeconfig file. The first call writes it.
+	kubeconfig func() string
+
+	serving sync.WaitGroup // the goroutines that accept connections
+}
+
+// New starts an Env that is stopped at the end of the test. It has the namespaces default,
+// kube-node-lease, kube-public and kube-system. New fails the test if a definition is invalid.
+//
+// In a bubble of testing/synctest, call New within the bubble.
+func New(t testing.TB, with ...Option) *Env {
+	t.Helper()
+	var o options
+	for _, apply := range with {
+		apply(&o)
+	}
+	faults := new(Faults)
+	api := newAPI(o, faults)
+	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
+	e.server = &http.Server{Handler: faults.handler(api)}
+	e.kubeconfig = sync.OnceValue(e.listen)
+	t.Cleanup(e.stop)
+	if err := api.serveAll(); err != nil {
+		t.Fatal("kubetest: ", err)
+	}
+	e.serve(e.listener)
+	return e
+}
+
+// serve accepts the connections of l until the Env stops.
+func (e *Env) serve(l net.Listener) {
+	e.serving.Go(func() { _ = e.server.Serve(l) }) // returns when stop closes the server
+}
+
+func (e *Env) stop() {
+	e.api.stop() // ends the watches, some of which own their connections
+	_ = e.server.Close()
+	e.serving.Wait()
+}
+
+// Config returns a configuration of client-go without rate limits. Its clients reach the Env over
+// connections in memory. It is a new copy for each call. The user may do everything.
+func (e *Env) Config() *rest.Config {
+	return &rest.Config{Host: "http://" + e.listener.Addr().String(), Dial: e.listener.Dial, QPS: -1}
+}
+
+// Faults returns the switch for the faults of the Env.
+func (e *Env) Faults() *Faults { return e.faults }
+
+// KubeconfigFile returns the path of a kubeconfig file for programs such as kubectl. The first call
+// writes it, and makes the Env also listen at a port of 127.0.0.1. KubeconfigFile cannot be used
+// in a bubble of testing/synctest.
+func (e *Env) KubeconfigFile() string {
+	e.t.Helper()
+	return e.kubeconfig()
+}
+
+// listen serves the Env at a port, and returns the path of a kubeconfig file that names it.
+func (e *Env) listen() string {
+	e.t.Helper()
+	var c net.ListenConfig
+	l, err := c.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.serve(l)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["kubetest"] = &clientcmdapi.Cluster{Server: "http://" + l.Addr().String()}
+	config.Contexts["kubetest"] = &clientcmdapi.Context{Cluster: "kubetest", Namespace: "default"}
+	config.CurrentContext = "kubetest"
+	path := filepath.Join(e.t.TempDir(), "kubeconfig")
+	data, err := clientcmd.Write(*config)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,131 @@
+// Package collector follows the writes to all collections of a cluster. It collects the dependents
+// of deleted owners and empties deleted namespaces.
+package collector
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/workqueue"
+)
+
+// namespaces is the qualified name of the collection of namespaces.
+const namespaces = "namespaces"
+
+// A Resource is a resource with its objects.
+type Resource struct {
+	kubeapi.Resource
+	Collection *store.Collection
+	// Source lists the objects even if lists of Collection fail.
+	Source listwatch.Source
+}
+
+// Resources are the resources of a cluster. The methods are called concurrently.
+type Resources interface {
+	// Find returns the first resource for which is returns true.
+	Find(is func(Resource) bool) (Resource, bool)
+	// All returns all resources.
+	All() []Resource
+}
+
+// A Collector does its work with one goroutine, from Start until Stop. Its fields must not be
+// changed after Start.
+type Collector struct {
+	Resources Resources
+	// Owners enables the collection of dependents, and Namespaces the emptying of namespaces.
+	Owners, Namespaces bool
+
+	queue  workqueue.Queue[reference] // the objects that have changed
+	ctx    context.Context            // ends at Stop, because the worker outlives Start
+	cancel context.CancelFunc
+	worker sync.WaitGroup
+
+	// Owned by the worker.
+	known      map[reference]listwatch.Metadata
+	dependents map[string]map[reference]struct{} // by the UID of the owner
+}
+
+// A reference names an object.
+type reference struct {
+	collection string // the qualified name
+	key        listwatch.Key
+}
+
+// Changed notes that the object at key of a collection was written.
+func (c *Collector) Changed(collection string, key listwatch.Key) {
+	c.queue.Add(reference{collection, key})
+}
+
+func (c *Collector) named(name string) (Resource, bool) {
+	return c.Resources.Find(func(r Resource) bool { return r.QualifiedName() == name })
+}
+
+// metadataOf returns the metadata of an object, or nil if the object does not exist.
+func metadataOf(ctx context.Context, c *store.Collection, key listwatch.Key) (*listwatch.Metadata, error) {
+	o, err := c.Get(ctx, key)
+	switch {
+	case errors.Is(err, listwatch.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return rules.Metadata(o.Data)
+}
+
+// index notes the present metadata of r, which is nil if the object no longer exists, and queues
+// the objects that the change concerns.
+func (c *Collector) index(r reference, now *listwatch.Metadata) {
+	before, existed := c.known[r]
+	for _, owner := range before.OwnerReferences {
+		delete(c.dependents[owner.UID], r)
+	}
+	delete(c.known, r)
+	if existed && (now == nil || now.UID != before.UID) {
+		for dependent := range c.dependents[before.UID] {
+			c.queue.Add(dependent)
+		}
+		for _, owner := range before.OwnerReferences { // it may wait in the foreground
+			if s, found := c.ownerResource(owner); found {
+				c.queue.Add(s.ownerReference(owner, r.key.Namespace))
+			}
+		}
+	}
+	namespace := reference{namespaces, listwatch.Key{Name: r.key.Namespace}}
+	if r.key.Namespace != "" && c.known[namespace].DeletionTimestamp != nil {
+		c.queue.Add(namespace)
+	}
+	if now == nil {
+		return
+	}
+	c.known[r] = *now
+	for _, owner := range now.OwnerReferences {
+		if c.dependents[owner.UID] == nil {
+			c.dependents[owner.UID] = map[reference]struct{}{}
+		}
+		c.dependents[owner.UID][r] = struct{}{}
+	}
+}
+
+// ownerResource returns the resource of the owner that o names.
+func (c *Collector) ownerResource(o listwatch.OwnerReference) (Resource, bool) {
+	group, _, grouped := strings.Cut(o.APIVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return c.Resources.Find(func(r Resource) bool { return r.Group == group && r.Kind == o.Kind })
+}
+
+// ownerReference returns the reference to the owner o of an object in the given namespace.
+func (r Resource) ownerReference(o listwatch.OwnerReference, namespace string) reference {
+	key := listwatch.Key{Name: o.Name}
+	if r.Namespaced {
+		key.Namespace = namespace
+	}
+	return reference{r.QualifiedName(), key}
+}

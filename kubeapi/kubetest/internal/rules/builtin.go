@@ -1,0 +1,81 @@
+package rules
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// admit completes and checks an object of a built-in kind.
+func (r ruleset) admit(_ context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
+	data, err := complete(data, r.root)
+	if err == nil {
+		data, err = complete(data, r.spec, "spec")
+	}
+	if err == nil && old == nil && r.status != "" {
+		data, err = rawjson.Merge(data, []byte(`{"status":`+r.status+`}`))
+	}
+	if err == nil && r.change != nil {
+		data, err = r.change(old, data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, r.check(old, data)
+}
+
+// complete adds the members of defaults that the object at path in data lacks. defaults may be
+// empty.
+func complete(data []byte, defaults string, path ...string) ([]byte, error) {
+	if defaults == "" {
+		return data, nil
+	}
+	missing := map[string]any{}
+	err := rawjson.Members([]byte(defaults), func(name string, value rawjson.Span) error {
+		if rawjson.Lookup(data, append(path, name)...) == nil {
+			missing[name] = json.RawMessage(value.Of([]byte(defaults)))
+		}
+		return nil
+	})
+	if err != nil || len(missing) == 0 {
+		return data, err
+	}
+	for _, name := range path {
+		missing = map[string]any{name: missing}
+	}
+	patch, err := json.Marshal(missing)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Merge(data, patch)
+}
+
+// check returns an error if a required field is missing or an immutable field has changed.
+func (r ruleset) check(old *listwatch.Object, data []byte) error {
+	var errs field.ErrorList
+	for _, names := range r.required {
+		switch value := rawjson.Lookup(data, names...); string(value) {
+		case "", "null", `""`, "[]", "{}":
+			errs = append(errs, field.Required(field.NewPath(names[0], names[1:]...), ""))
+		}
+	}
+	for _, names := range r.immutable {
+		if old == nil {
+			break
+		}
+		before, now := rawjson.Lookup(old.Data, names...), rawjson.Lookup(data, names...)
+		if before != nil && (now == nil || !rawjson.Equal(before, now)) {
+			path := field.NewPath(names[0], names[1:]...)
+			errs = append(errs, field.Invalid(path, json.RawMessage(now), "field is immutable"))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	name, _ := rawjson.String(rawjson.Lookup(data, "metadata", "name"))
+	return apistatus.Invalid(r.group, r.kind, name, errs)
+}

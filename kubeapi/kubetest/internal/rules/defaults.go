@@ -1,0 +1,154 @@
+package rules
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+)
+
+// A ruleset has a few of the defaults and checks of kube-apiserver for a built-in kind: those that
+// controllers see.
+type ruleset struct {
+	group, kind string
+	// root and spec are objects with the values of absent members of the object and its spec.
+	root, spec string
+	// status is the status of a new object. If empty, it has none.
+	status string
+	// required and immutable are paths of members.
+	required, immutable [][]string
+	// change changes an object after the defaults were filled in. It may be nil.
+	change func(old *listwatch.Object, data []byte) ([]byte, error)
+}
+
+var (
+	containers = []string{"spec", "containers"}
+	selector   = []string{"spec", "selector"}
+	roleRef    = [][]string{{"roleRef"}}
+	template   = []string{"spec", "template", "spec", "containers"}
+)
+
+// allRules holds the rules of the kinds that have any, by qualified name.
+var allRules = map[string]ruleset{
+	"namespaces": {
+		spec: `{"finalizers":["kubernetes"]}`, status: `{"phase":"Active"}`, change: completeNamespace,
+	},
+	"persistentvolumeclaims": {
+		spec: `{"volumeMode":"Filesystem"}`, status: `{"phase":"Pending"}`,
+		required: [][]string{{"spec", "accessModes"}},
+	},
+	"persistentvolumes": {
+		spec:   `{"volumeMode":"Filesystem","persistentVolumeReclaimPolicy":"Retain"}`,
+		status: `{"phase":"Pending"}`, required: [][]string{{"spec", "capacity"}},
+	},
+	"pods": {
+		spec: `{"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler",` +
+			`"terminationGracePeriodSeconds":30,"enableServiceLinks":true,"securityContext":{}}`,
+		status: `{"phase":"Pending","qosClass":"BestEffort"}`, required: [][]string{containers},
+	},
+	"replicationcontrollers": {spec: `{"replicas":1}`, status: `{"replicas":0}`},
+	"secrets": {
+		root: `{"type":"Opaque"}`, immutable: [][]string{{"type"}}, change: completeSecret,
+	},
+	"services": {
+		spec:   `{"type":"ClusterIP","sessionAffinity":"None","internalTrafficPolicy":"Cluster"}`,
+		status: `{"loadBalancer":{}}`,
+	},
+	"daemonsets.apps": {
+		spec: `{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"maxSurge":0}},` +
+			`"revisionHistoryLimit":10}`,
+		status:   `{"currentNumberScheduled":0,"numberMisscheduled":0,"desiredNumberScheduled":0,"numberReady":0}`,
+		required: [][]string{selector, template}, immutable: [][]string{selector},
+	},
+	"deployments.apps": {
+		spec: `{"replicas":1,"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}},` +
+			`"revisionHistoryLimit":10,"progressDeadlineSeconds":600}`,
+		required: [][]string{selector, template}, immutable: [][]string{selector},
+	},
+	"replicasets.apps": {
+		spec: `{"replicas":1}`, status: `{"replicas":0}`,
+		required: [][]string{selector}, immutable: [][]string{selector},
+	},
+	"statefulsets.apps": {
+		spec: `{"replicas":1,"podManagementPolicy":"OrderedReady","revisionHistoryLimit":10,` +
+			`"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}}}`,
+		status:   `{"replicas":0,"availableReplicas":0}`,
+		required: [][]string{selector, template}, immutable: [][]string{selector, {"spec", "serviceName"}},
+	},
+	"horizontalpodautoscalers.autoscaling": {spec: `{"minReplicas":1}`, required: [][]string{{"spec", "maxReplicas"}}},
+	"cronjobs.batch": {
+		spec:     `{"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1}`,
+		required: [][]string{{"spec", "schedule"}, {"spec", "jobTemplate", "spec", "template", "spec", "containers"}},
+	},
+	"jobs.batch": {
+		spec:     `{"parallelism":1,"completions":1,"backoffLimit":6,"completionMode":"NonIndexed","suspend":false}`,
+		required: [][]string{template}, immutable: [][]string{{"spec", "template"}},
+	},
+	"ingresses.networking.k8s.io": {status: `{"loadBalancer":{}}`},
+	"storageclasses.storage.k8s.io": {
+		root: `{"reclaimPolicy":"Delete","volumeBindingMode":"Immediate"}`, required: [][]string{{"provisioner"}},
+	},
+	"priorityclasses.scheduling.k8s.io":             {root: `{"preemptionPolicy":"PreemptLowerPriority"}`},
+	"rolebindings.rbac.authorization.k8s.io":        {required: roleRef, immutable: roleRef},
+	"clusterrolebindings.rbac.authorization.k8s.io": {required: roleRef, immutable: roleRef},
+}
+
+// BuiltIn returns the rules for the objects of a built-in kind.
+func BuiltIn(r kubeapi.Resource) Admit {
+	all := allRules[r.QualifiedName()]
+	all.group, all.kind = r.Group, r.Kind
+	return all.admit
+}
+
+// NamespaceFinalizer keeps a deleted namespace until it is empty. A cluster has it in
+// spec.finalizers.
+const NamespaceFinalizer = "kubernetes"
+
+// completeNamespace adds the label with the name, and the finalizer that a namespace has until it
+// is empty.
+func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
+	m, err := Metadata(data)
+	if err != nil {
+		return nil, err
+	}
+	labels := m.Labels
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["kubernetes.io/metadata.name"] = m.Name
+	value, err := json.Marshal(labels)
+	if err != nil {
+		return nil, err
+	}
+	data = jsonvalue.SetMetadata(data, "labels", value)
+	if slices.Contains(m.Finalizers, NamespaceFinalizer) || old != nil && IsBeingDeleted(old.Data) {
+		return data, nil
+	}
+	value, err = json.Marshal(append(m.Finalizers, NamespaceFinalizer))
+	return jsonvalue.SetMetadata(data, "finalizers", value), err
+}
+
+// completeSecret moves stringData to data.
+func completeSecret(_ *listwatch.Object, data []byte) ([]byte, error) {
+	raw := rawjson.Lookup(data, "stringData")
+	if raw == nil {
+		return data, nil
+	}
+	texts, err := rawjson.StringMap(raw)
+	if err != nil {
+		return nil, err
+	}
+	encoded := make(map[string]string, len(texts))
+	for name, text := range texts {
+		encoded[name] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	patch, err := json.Marshal(map[string]any{"data": encoded, "stringData": nil})
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Merge(data, patch)
+}

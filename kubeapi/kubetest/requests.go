@@ -1,0 +1,148 @@
+package kubetest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi"
+)
+
+// handler returns next with the faults that concern requests.
+func (f *Faults) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, isResource := requestOf(r)
+		if !isResource {
+			next.ServeHTTP(w, r)
+			return
+		}
+		d := f.decide(q)
+		if d.delay > 0 {
+			timer := time.NewTimer(d.delay)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-r.Context().Done():
+			}
+		}
+		if d.status != 0 {
+			refuse(w, r, d.status)
+			return
+		}
+		next.ServeHTTP(w, r)
+		if d.cuts {
+			f.CutWatches()
+		}
+		if d.expires {
+			f.ExpireHistory()
+		}
+	})
+}
+
+// A request is the part of a request that faults depend on.
+type request struct{ verb, resource string }
+
+func requestOf(r *http.Request) (q request, isResource bool) {
+	t, ok := kubeapi.ParseRoute(r.URL.EscapedPath())
+	if !ok {
+		return q, false
+	}
+	q.resource = t.Plural
+	if t.Subresource != "" {
+		q.resource += "/" + t.Subresource
+	}
+	one := t.Name != ""
+	switch r.Method {
+	case http.MethodPost:
+		q.verb = "create"
+	case http.MethodPut:
+		q.verb = "update"
+	case http.MethodPatch:
+		q.verb = "patch"
+	case http.MethodDelete:
+		q.verb = map[bool]string{true: "delete", false: "deletecollection"}[one]
+	default:
+		watch, _ := strconv.ParseBool(r.URL.Query().Get("watch"))
+		switch {
+		case watch || t.Watch:
+			q.verb = "watch"
+		case one:
+			q.verb = "get"
+		default:
+			q.verb = "list"
+		}
+	}
+	return q, true
+}
+
+// A decision is what happens to one request.
+type decision struct {
+	status        int // zero if the request is served
+	delay         time.Duration
+	cuts, expires bool
+}
+
+func (f *Faults) decide(q request) (d decision) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, r := range f.refusals {
+		if !r.selects(q) {
+			continue
+		}
+		if r.Times > 0 {
+			f.refusals[i].Times--
+			f.refusals = slices.DeleteFunc(f.refusals, func(r Refusal) bool { return r.Times == 0 })
+		}
+		return decision{status: r.Status}
+	}
+	if f.random == nil {
+		return d
+	}
+	// Draw the same number of random values for each request, so that a change of one probability
+	// does not change the other faults.
+	happens := func(p float64) bool { return f.random.Float64() < p }
+	conflict, tooMany := happens(f.chaos.Conflict), happens(f.chaos.TooManyRequests)
+	unavailable := happens(f.chaos.Unavailable)
+	cut, expire, late, part := happens(f.chaos.Cut), happens(f.chaos.Expire), happens(f.chaos.Delay), f.random.Float64()
+	isWrite := q.verb != "get" && q.verb != "list" && q.verb != "watch"
+	switch {
+	case unavailable:
+		d.status = http.StatusServiceUnavailable
+	case tooMany:
+		d.status = http.StatusTooManyRequests
+	case conflict && (q.verb == "update" || q.verb == "patch"):
+		d.status = http.StatusConflict
+	}
+	d.cuts, d.expires = cut && isWrite, expire && isWrite
+	if late {
+		d.delay = time.Duration(part * float64(f.chaos.MaxDelay))
+	}
+	return d
+}
+
+func (r Refusal) selects(q request) bool {
+	return (len(r.Verbs) == 0 || slices.Contains(r.Verbs, q.verb)) &&
+		(len(r.Resources) == 0 || slices.Contains(r.Resources, q.resource))
+}
+
+// refuse responds with an error, as kube-apiserver does.
+func refuse(w http.ResponseWriter, r *http.Request, status int) {
+	e := &listwatch.Error{Code: listwatch.Unavailable, Status: status}
+	switch status {
+	case http.StatusConflict:
+		e.Code, e.Message = listwatch.Conflict, "the object has been modified; "+
+			"please apply your changes to the latest version and try again"
+	case http.StatusTooManyRequests:
+		e.Code, e.Message = listwatch.TooSlow, "the server has received too many requests"
+	default:
+		e.Message = fmt.Sprintf("the test refused the request with status %d", status)
+	}
+	if status == http.StatusTooManyRequests || status >= http.StatusInternalServerError {
+		e.Details = &listwatch.Details{RetryAfter: time.Second}
+	}
+	apihttp.WriteError(w, r, e)
+}
