@@ -242,7 +242,7 @@ func TestUnionRefusesWhatItCannotServe(t *testing.T) {
 		}{
 			{name: "no part", code: 400, message: "of: given 0 times; must be the URLs of 1 to 32 collections"},
 			{name: "33 parts", urls: many, code: 400, message: "of: given 33 times"},
-			{name: "one collection twice", urls: []string{"/pods", "/namespaces/a/pods"}, code: 400, message: "one selection of each collection"},
+			{name: "one collection twice", urls: []string{"/pods", "/namespaces/a/pods"}, code: 400, message: "one selection of each kind"},
 			{name: "another database", urls: []string{"/nodes", "/others"}, code: 400, message: "is in another database than Node"},
 			{name: "a cache", urls: []string{"/nodes", "/cached"}, code: 400, message: "served from a *watchcache.Cache"},
 			{name: "no collection", urls: []string{"/nodes", "/text"}, code: 400, message: "is not the URL of a collection"},

@@ -35,7 +35,7 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 		return nil, invalidUnion("a union needs at least one collection")
 	}
 	u := &Union{parts: slices.Clone(parts), revision: parts[0].Log.revision, epoch: epoch}
-	seen := make(map[*Log]bool, len(parts))
+	seen := make(map[[2]string]bool, len(parts))
 	for i, p := range u.parts {
 		u.parts[i].Query.Limit, u.parts[i].Query.Continue, u.parts[i].Query.Conflate = 0, "", 0
 		d := p.Log.description
@@ -43,10 +43,10 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 		case p.Log.revision != u.revision:
 			return nil, invalidUnion("%s %s: is in another database than %s, and the collections of a union must be in one",
 				d.APIVersion, d.Kind, parts[0].Log.description.Kind)
-		case seen[p.Log]:
-			return nil, invalidUnion("%s %s: a union has one selection of each collection", d.APIVersion, d.Kind)
+		case seen[[2]string{d.APIVersion, d.Kind}]:
+			return nil, invalidUnion("%s %s: a union has one selection of each kind", d.APIVersion, d.Kind)
 		}
-		seen[p.Log] = true
+		seen[[2]string{d.APIVersion, d.Kind}] = true
 	}
 	return u, nil
 }
@@ -58,6 +58,15 @@ func invalidUnion(format string, args ...any) error {
 // Describe implements [listwatch.Describer]. The objects of a union have several kinds.
 func (u *Union) Describe() listwatch.Description {
 	return listwatch.Description{APIVersion: "v1", Kind: "List", Epoch: u.epoch}
+}
+
+// types describes the objects of the parts.
+func (u *Union) types() []listwatch.Description {
+	all := make([]listwatch.Description, len(u.parts))
+	for i, p := range u.parts {
+		all[i] = p.Log.description
+	}
+	return all
 }
 
 // List implements [listwatch.Source]. It returns the objects of all parts at one version, in the
@@ -135,7 +144,7 @@ func (u *Union) open(v listwatch.Version, q listwatch.Query) (*UnionCursor, erro
 	if !q.SendsInitialEvents() {
 		c.reading = len(c.parts)
 	} else if q.Bookmarks {
-		synced := listwatch.NewBookmark(u.Describe(), v, true)
+		synced := listwatch.NewUnionSynced(u.Describe(), v, u.types())
 		c.synced = &synced
 	}
 	for i, p := range u.parts {
