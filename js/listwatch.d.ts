@@ -184,6 +184,27 @@ export interface CollectionOptions<T = KubernetesObject> extends Options {
  */
 export function collection<T = KubernetesObject>(url: string | URL, options?: CollectionOptions<T>): Collection<T>;
 
+/** A collection of a union. */
+export interface Part<T = KubernetesObject> extends Pick<Options, "selector" | "fieldSelector" | "fields">, Pick<CollectionOptions<T>, "key"> {
+  /** The path of the collection, relative to the server's root, such as `/api/v1/nodes`. */
+  url: string | URL;
+}
+
+/**
+ * Follows several collections over one connection, of a server that serves unions at `url`, such as
+ * `listwatch serve` at `/watch`. All of them are at the same version whenever a listener is called.
+ * The first state, and any state after the history was lost, appears in all of them at once.
+ *
+ *     const [nodes, pods] = union("/watch", ["/api/v1/nodes", { url: "/api/v1/pods", selector: "app=web" }]);
+ *
+ * If one collection may not be read, all fail. Closing one of them does not close the others; the
+ * connection is closed with the last one.
+ */
+export function union(
+  url: string | URL, parts: (string | URL | Part<any>)[],
+  options?: Omit<Options, "selector" | "fieldSelector" | "fields">,
+): Collection<any>[];
+
 export interface ObjectsOptions
   extends Pick<Options, "signal" | "headers" | "credentials" | "fetch" | "parse" | "idleTimeout"> {
   /**

@@ -3,7 +3,12 @@ import { SavedCopy } from "./savedcopy.js";
 import { stateOf, watch } from "./watch.js";
 
 /** Follows a collection and keeps its objects; see listwatch.d.ts. */
-export const collection = (url, options) => new Collection(url, options);
+export function collection(url, options = {}) {
+  const follow = async (own, apply) => {
+    for await (const event of watch(url, own)) apply(event);
+  };
+  return new Collection(follow, options, [String(url), options.selector, options.fieldSelector, options.fields]);
+}
 
 /** The objects at one moment. */
 class Snapshot extends Map {
@@ -11,7 +16,7 @@ class Snapshot extends Map {
   error = undefined;
 }
 
-class Collection extends Snapshot {
+export class Collection extends Snapshot {
   #controller = new AbortController();
   #listeners = new Set();
   #snapshot; // a copy of the objects, or undefined if it is out of date
@@ -22,14 +27,20 @@ class Collection extends Snapshot {
   #isNotifying = false;
   #setReady;
 
-  constructor(url, { key = keyOf, signal, onState, persist, ...options } = {}) {
+  /**
+   * @param {(options: object, apply: (event: object) => void) => Promise<void>} follow passes events to apply
+   *   until options.signal is aborted
+   * @param {object} options those of the watch, and key and persist
+   * @param {any} [of] identifies what is followed, for persist
+   */
+  constructor(follow, { key = keyOf, signal, onState, persist, ...options }, of) {
     super();
     this.#key = key;
     this.ready = new Promise((resolve, reject) => (this.#setReady = { resolve, reject }));
     this.ready.catch(() => {}); // the error is also in this.error
     signal?.addEventListener("abort", this.close);
     if (signal?.aborted) this.close();
-    const follow = {
+    const own = {
       ...options, signal: this.#controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined,
       onState: (state) => {
         onState?.(state);
@@ -37,8 +48,8 @@ class Collection extends Snapshot {
       },
     };
     const entries = () => [...this.#keys].map(([identity, key]) => [identity, this.get(key)]);
-    if (persist) this.#copy = new SavedCopy(persist, [String(url), options.selector, options.fieldSelector, options.fields], entries, follow.signal);
-    this.#run(url, follow);
+    if (persist) this.#copy = new SavedCopy(persist, of, entries, own.signal);
+    this.#run(follow, own);
   }
 
   /** Calls listener with a snapshot now and after each change. It returns a function that ends this. */
@@ -58,14 +69,14 @@ class Collection extends Snapshot {
   /** Stops following. The objects remain. */
   close = () => this.#controller.abort();
 
-  async #run(url, follow) {
+  async #run(follow, own) {
     try {
-      const saved = await this.#copy?.load();
+      const saved = this.#copy && (await this.#copy.load());
       for (const object of saved?.objects ?? []) this.#set(object);
       if (saved) this.#change({ status: "reconnecting" });
       // With since, a state or a difference arrives in one piece, so the old objects remain visible until then.
       const since = { version: saved?.version, state: saved?.state };
-      for await (const event of watch(url, { ...follow, since })) this.#apply(event);
+      await follow({ ...own, since }, (event) => this.#apply(event));
       this.#change({ status: "closed" });
       this.#setReady.reject(new Error("the collection was closed"));
     } catch (error) {

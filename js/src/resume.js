@@ -34,14 +34,14 @@ export class ResumePoint {
     const version = checkVersion(object);
     if (type === "BOOKMARK") return this.#bookmark(event, version);
     if (!this.synced) return event;
+    const key = `${object.kind} ${keyOf(object)}`; // a union has several kinds
     if (version === this.#group) {
-      const key = keyOf(object);
       if (this.#keys.has(key)) return undefined;
       this.#keys.add(key);
     } else if (compare(version, this.#group || this.version) > 0) {
       this.version = this.#group || this.version;
       this.#group = version;
-      this.#keys = new Set([keyOf(object)]);
+      this.#keys = new Set([key]);
     } else {
       throw new WatchError("Corrupt", `received version ${version} after version ${this.#group || this.version}`);
     }
