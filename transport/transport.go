@@ -252,3 +252,8 @@ const EpochHeader = "Listwatch-Epoch"
 // which the server has reduced the objects. If a client requests a projection and this header is
 // missing, the objects are whole.
 const FieldsHeader = "Listwatch-Fields"
+
+// ConflateHeader is the response header of a watch that may lack superseded events, because the
+// client has requested it. Its value is the interval; see [listwatch.Query] and
+// [listwatch.FormatConflation].
+const ConflateHeader = "Listwatch-Conflate"

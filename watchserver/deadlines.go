@@ -81,6 +81,9 @@ func (s *stream) nextDue() timers.Time {
 	}
 	consider(s.bookmarkAt)
 	consider(s.heartbeatAt)
+	if s.conflation != nil {
+		consider(s.conflation.until)
+	}
 	consider(timers.Time(s.drainAt.Load()))
 	if f := s.failure.Load(); f != nil {
 		consider(s.server.timerAt(f.at))

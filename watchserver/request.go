@@ -57,6 +57,9 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 		if r.Method != http.MethodGet {
 			return q, apihttp.MethodNotAllowed(r, http.MethodGet)
 		}
+		if q.Conflate, err = asked.Conflation(); err != nil {
+			return q, err
+		}
 		return q, p.validateWatch(&q, r.Header.Get("Last-Event-ID"))
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

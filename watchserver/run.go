@@ -178,15 +178,17 @@ func (s *stream) checkTransport(now timers.Time) error {
 	return nil
 }
 
-// arm makes the poller wake the stream at the next event. Unless wakeAt is zero, it also makes the
-// timer wake the stream at that time.
+// arm makes the poller wake the stream at the next event, unless the stream is paused. Unless
+// wakeAt is zero, it also makes the timer wake the stream at that time.
 func (s *stream) arm(wakeAt, now timers.Time) {
 	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the
 	// timer after each event.
 	if set := s.timer.At(); wakeAt != 0 && (wakeAt < set || set <= now) {
 		s.server.timers.Set(&s.timer, wakeAt)
 	}
-	s.poller.Wake(s.timer.Call)
+	if !s.isPaused(now) {
+		s.poller.Wake(s.timer.Call)
+	}
 }
 
 var errClientGone = errors.New("the client has disconnected")

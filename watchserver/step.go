@@ -19,7 +19,11 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 	}
 	// Load drainAt before Poll, so that all events committed before the drain are sent.
 	drainAt := timers.Time(s.drainAt.Load())
-	n, pollErr := s.poller.PollFrames(b.events[:], b.refs[:])
+	var n int
+	var pollErr error
+	if isDue(drainAt, now) || !s.isPaused(now) {
+		n, pollErr = s.poller.PollFrames(b.events[:], b.refs[:])
+	}
 	b.polled = n
 	if err := s.sendPolled(b); err != nil {
 		return now, err
@@ -27,6 +31,7 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 	if s.progress != nil {
 		s.reportProgress(n)
 	}
+	s.pauseAfterPass(n)
 	// A stream whose time is up ends even if more events are pending. A draining stream sends the
 	// pending events first.
 	if n == len(b.events) && !isDue(s.endAt, now) {
@@ -36,7 +41,7 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 		return now, s.fail(b, pollErr)
 	}
 	if isDue(s.endAt, now) || isDue(drainAt, now) {
-		if p, ok := s.poller.(statePoller); ok && !isDue(s.endAt, now) && p.IsReadingState() {
+		if !isDue(s.endAt, now) && s.mayHaveMore(n) {
 			return now, nil
 		}
 		return now, s.finish(b)

@@ -94,6 +94,7 @@ type deadlines struct {
 	bookmarks   bool         // the client allows bookmarks; immutable
 	// bookmarkDeferred is true while a bookmark that was due waits for the next segment.
 	bookmarkDeferred bool
+	conflation       *conflation // nil if the stream sends every event
 }
 
 // A driver takes the steps of a stream.

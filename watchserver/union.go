@@ -62,7 +62,7 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 	if unionPartOf(r) != nil {
 		return badParameter("of: a union cannot be a part of a union")
 	}
-	for _, name := range [...]string{"labelSelector", "fieldSelector", "continue"} {
+	for _, name := range [...]string{"labelSelector", "fieldSelector", "continue", "conflate"} {
 		if query.Has(name) {
 			return badParameter("%s: has no meaning for several collections; selectors belong to the URLs in of", name)
 		}

@@ -73,6 +73,10 @@ func (s *Server) open(
 	}
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
+	if q.Conflate != 0 {
+		w.Header().Set(transport.ConflateHeader, listwatch.FormatConflation(q.Conflate))
+		o.Segments = false // streams that skip different events cannot share them
+	}
 	if a.NoCompression {
 		r = transport.WithoutCompression(r)
 	}
@@ -168,7 +172,7 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 	case least > 0:
 		st.endAt = now.Add(randomBetween(least, 2*least))
 	}
-	st.bookmarkAt = st.nextBookmark(now)
+	st.bookmarkAt, st.conflation = st.nextBookmark(now), newConflation(q.Query, st.poller)
 	if s.heartbeat() > 0 {
 		st.heartbeatAt = now.Add(s.heartbeat())
 	}

@@ -10,6 +10,10 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
+// exposedHeaders are the headers of responses that pages may read.
+const exposedHeaders = transport.EpochHeader + ", " + transport.ConflateHeader +
+	", ETag, Location, Retry-After, Warning"
+
 // CORS is documented at watchserver.CORS.
 func CORS(next http.Handler, origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +31,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 			// Name the origin, because "*" would not allow requests with credentials.
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Allow-Credentials", "true")
-			h.Set("Access-Control-Expose-Headers", transport.EpochHeader+", ETag, Location, Retry-After, Warning")
+			h.Set("Access-Control-Expose-Headers", exposedHeaders)
 		}
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 			next.ServeHTTP(w, r)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -53,6 +54,11 @@ func (p *Parsed) Fields() (listwatch.FieldSelector, error) {
 		*p.fields, p.fieldsErr = listwatch.ParseFieldSelector(p.query.Get("fieldSelector"))
 	}
 	return *p.fields, p.fieldsErr
+}
+
+// Conflation returns the parameter conflate of a watch; see [listwatch.Query].
+func (p *Parsed) Conflation() (time.Duration, error) {
+	return listwatch.ParseConflation(p.query.Get("conflate"))
 }
 
 // WantsWatch reports whether the query requests a watch. It does not validate the value of the
