@@ -47,9 +47,17 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 		}
 	}
 	h.Set("Content-Type", f.MediaType())
-	setDefault(h, "Cache-Control", "no-cache, private, no-transform")
-	setDefault(h, "X-Accel-Buffering", "no")
+	ForwardAtOnce(h)
 	return encoder, nil
+}
+
+// ForwardAtOnce sets the headers of a response that proxies must forward part by part: proxies must
+// not cache, change or buffer it. Incremental is the field of RFC 10036, and X-Accel-Buffering is
+// nginx's. ForwardAtOnce keeps the headers that the caller has already set.
+func ForwardAtOnce(h http.Header) {
+	setDefault(h, "Cache-Control", "no-cache, private, no-transform")
+	setDefault(h, "Incremental", "?1")
+	setDefault(h, "X-Accel-Buffering", "no")
 }
 
 func setDefault(h http.Header, name, value string) {

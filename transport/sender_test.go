@@ -50,7 +50,8 @@ func TestNegotiateSetsMissingHeaders(t *testing.T) {
 	}
 	want := http.Header{
 		"Content-Type": {"text/event-stream"}, "Cache-Control": {"no-store"}, "X-Accel-Buffering": {"no"},
-		"Vary": {"Origin", "Accept", "Accept-Encoding"},
+		"Incremental": {"?1"},
+		"Vary":        {"Origin", "Accept", "Accept-Encoding"},
 	}
 	for name := range want {
 		if got := w.Header()[name]; !slices.Equal(got, want[name]) {

@@ -130,6 +130,7 @@ func testHeaders(f *fixture) {
 	if f.pair.Server.Name() != "websocket" {
 		want["Content-Type"] = "application/json"
 		want["Cache-Control"] = "no-cache, private, no-transform"
+		want["Incremental"] = "?1"
 		want["X-Accel-Buffering"] = "no"
 		want["Vary"] = "Accept"
 		want["Content-Length"] = ""

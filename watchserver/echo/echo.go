@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -72,10 +73,8 @@ func serve(w http.ResponseWriter, r *http.Request, _ *apihttp.Admitted) error {
 		apihttp.WriteJSON(w, r, http.StatusOK, newReport(r))
 		return nil
 	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-cache, private, no-transform") // as in the response to a watch
-	header.Set("X-Accel-Buffering", "no")
+	w.Header().Set("Content-Type", "application/json")
+	transport.ForwardAtOnce(w.Header())
 	rc := http.NewResponseController(w)
 	// Remove the deadline of http.Server.WriteTimeout, because the stream may last longer. The
 	// reports are so short that a write hardly blocks.

@@ -44,7 +44,7 @@ func TestStreamHasOneReportPerTick(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if lines != 2 || w.Header().Get("X-Accel-Buffering") != "no" || !w.Flushed {
+	if lines != 2 || w.Header().Get("X-Accel-Buffering") != "no" || w.Header().Get("Incremental") != "?1" || !w.Flushed {
 		t.Errorf("got %d lines, flushed %t, headers %v", lines, w.Flushed, w.Header())
 	}
 }

@@ -219,6 +219,18 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	}
 }
 
+func TestDoctorNotesRemovedIncremental(t *testing.T) {
+	t.Parallel()
+	handler := newHandler(t)
+	found, code := runDoctor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Incremental"] = nil
+		handler.ServeHTTP(w, r)
+	}), "--idle=0")
+	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != note || !strings.Contains(f.Text, "removes the header Incremental") {
+		t.Errorf("exit code %d: %q %s, want 0 and a note", code, f.Verdict, f.Text)
+	}
+}
+
 // A short stall delays the parts of one response, as a buffering proxy does, but does not delay the
 // parts of the next response.
 func TestStallIsNotReportedAsBuffering(t *testing.T) {

@@ -173,6 +173,10 @@ func (e *examination) measureTicks(ctx context.Context) (f finding, together boo
 			"a response of %d parts broke off after %d: %s", ticks, len(arrivals), cli.OneLine(cause(err)))}, false
 	}
 	f = e.judgeArrivals(start, arrivals)
+	if f.Verdict == fine && response.Header.Get("Incremental") != "?1" {
+		f.Verdict = note
+		f.Text += "; a proxy removes the header Incremental, so proxies between it and a client may hold parts back"
+	}
 	return f, f.Verdict == problem
 }
 
