@@ -164,7 +164,8 @@ type Watch struct {
 	CaughtUp bool `json:"caughtUp"`
 }
 
-// A Write describes one write of a watch.
+// A Write describes one write of a watch. Over HTTP/2 a write ends when its bytes are in the buffer
+// of the connection, and the next write begins when the client has read them.
 type Write struct {
 	// Events is the number of events written. It is zero for a heartbeat or an ERROR event.
 	Events int

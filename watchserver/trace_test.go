@@ -113,11 +113,15 @@ func TestLagIsTheTimeFromCommitToWrite(t *testing.T) {
 			conn.Stall(true)
 		}
 		f.fill()
+		// Over HTTP/2 a write ends when its bytes are in the buffer of the connection, which a step
+		// may fill with any number of events. The next step waits until the client has read them.
+		synctest.Wait()
+		f.put("stalled", nil)
 		time.Sleep(stall)
 		for _, conn := range f.Conns() {
 			conn.Stall(false)
 		}
-		for range fillEvents {
+		for range fillEvents + 1 {
 			if _, err := w.Receive(); err != nil {
 				f.Fatal(err)
 			}
