@@ -353,12 +353,18 @@ const programDir = "../../cmd/listwatch"
 // startProgram runs the program until the test ends, and returns its URL.
 func startProgram(t testing.TB, program string, args ...string) (url string, process *os.Process) {
 	t.Helper()
+	return startLogged(t, os.Stderr, program, args...)
+}
+
+// startLogged is the same as startProgram, but the program writes its log to log.
+func startLogged(t testing.TB, log io.Writer, program string, args ...string) (url string, process *os.Process) {
+	t.Helper()
 	cmd := exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,9 @@ func requestError(ctx context.Context, op string, err error) error {
 	case e.Code == listwatch.Unavailable:
 		e.Details = &listwatch.Details{RetryAfter: retryAfter}
 	}
+	if is(err, rpctypes.ErrNoSpace) {
+		e.Message = "etcd is out of space: its operator must compact and defragment it, and disarm the alarm"
+	}
 	return e
 }
 
