@@ -49,7 +49,7 @@ type Options struct {
 // New returns an Authenticator for the tokens of a provider. It reads the description of the
 // provider; if that fails, the error has code Unavailable, and the program may call New again. ctx
 // applies only to this request. The keys of the provider are read when they are needed, and read
-// again when a token has an unknown key.
+// again when a token has an unknown key, but at most five times in five seconds.
 //
 // The Authenticator returns no user for a request without a token and for a token that is no JSON
 // Web Token of Issuer, so that it can be combined with others by watchserver.FirstOf. It returns an
@@ -80,7 +80,8 @@ func New(ctx context.Context, o Options) (watchserver.Authenticator, error) {
 		}
 		return nil, &listwatch.Error{Code: listwatch.Unavailable, Op: "describe the provider " + o.Issuer, Err: err}
 	}
-	keys := keySet{oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), o.HTTPClient), description.Keys)}
+	fetching := oidc.ClientContext(context.Background(), throttled(o.HTTPClient))
+	keys := keySet{oidc.NewRemoteKeySet(fetching, description.Keys)}
 	a := &authenticator{options: o, verifier: oidc.NewVerifier(o.Issuer, keys, &oidc.Config{
 		ClientID: o.Audience, SupportedSigningAlgs: asymmetric(description.Algorithms),
 	})}

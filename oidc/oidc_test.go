@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -28,8 +29,9 @@ import (
 
 // An issuer is an identity provider. Its key can be replaced, and it can be down.
 type issuer struct {
-	*httptest.Server
-	down atomic.Bool
+	*httptest.Server // without a listener in tests that use the issuer as an http.RoundTripper
+	down             atomic.Bool
+	fetches          atomic.Int32 // of the keys
 
 	mu  sync.Mutex
 	key *rsa.PrivateKey // guarded by mu
@@ -46,6 +48,18 @@ func newIssuer(t *testing.T) *issuer {
 func startIssuer() *issuer {
 	i := &issuer{}
 	i.rotate("one")
+	i.Server = httptest.NewServer(i.handler())
+	return i
+}
+
+// RoundTrip implements http.RoundTripper, without a network.
+func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	i.handler().ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+func (i *issuer) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		i.respond(w, map[string]any{
@@ -54,6 +68,7 @@ func startIssuer() *issuer {
 		})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		i.fetches.Add(1)
 		i.mu.Lock()
 		key, id := i.key.PublicKey, i.id
 		i.mu.Unlock()
@@ -62,8 +77,7 @@ func startIssuer() *issuer {
 			"n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
 		}}})
 	})
-	i.Server = httptest.NewServer(mux)
-	return i
+	return mux
 }
 
 func (i *issuer) respond(w http.ResponseWriter, body any) {
@@ -223,6 +237,48 @@ func TestKeysAreReplaced(t *testing.T) {
 	if _, err := u.Recheck(); !errors.Is(err, listwatch.Unauthorized) {
 		t.Errorf("a recheck after the key was withdrawn: got %v, want Unauthorized", err)
 	}
+}
+
+// However many tokens have unknown keys, the provider receives few requests, and tokens with known
+// keys are verified without a delay.
+func TestUnknownKeysDoNotFloodTheProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{Server: &httptest.Server{URL: "https://id.example.com"}}
+		i.rotate("one")
+		a := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags", HTTPClient: &http.Client{Transport: i}})
+		verify := func(token string) time.Duration {
+			start := time.Now()
+			if _, err := a(withToken(token)); err != nil {
+				t.Errorf("got %v", err)
+			}
+			return time.Since(start)
+		}
+		verify(i.token(nil))
+		start := time.Now()
+		var attackers sync.WaitGroup
+		for n := range 20 {
+			attackers.Go(func() {
+				for m := 0; time.Since(start) < time.Minute; m++ {
+					header := encode(mustJSON(map[string]any{"alg": "RS256", "kid": fmt.Sprint(n, "-", m)}))
+					if _, err := a(withToken(header + "." + encode(i.payload(nil)) + ".AAAA")); !errors.Is(err, listwatch.Unauthorized) {
+						t.Errorf("a forged token: got %v, want Unauthorized", err)
+					}
+				}
+			})
+		}
+		<-time.After(time.Minute / 2)
+		if took := verify(i.token(nil)); took != 0 {
+			t.Errorf("a token with a known key: took %v", took)
+		}
+		i.rotate("two")
+		if took := verify(i.token(nil)); took > 10*time.Second {
+			t.Errorf("a token with a new key: took %v", took)
+		}
+		attackers.Wait()
+		if n := i.fetches.Load(); n > 70 {
+			t.Errorf("the provider received %d requests for keys in a minute", n)
+		}
+	})
 }
 
 // A watch survives the expiry of many tokens, because the client sends a new one each time.
