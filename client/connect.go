@@ -106,11 +106,8 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	if c.timeoutSeconds != "" {
 		p.Set("timeoutSeconds", c.timeoutSeconds)
 	}
-	if q.SendsInitialEvents() {
+	if p.watch(q); q.SendsInitialEvents() {
 		from = 0
-		p.watchInitial(q)
-	} else {
-		p.watch(q.Version)
 	}
 	projection, err := p.projection()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // are ignored.
 var queryParams = []string{
 	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks",
-	"initialEventsSince", "initialEventsState", "limit", "continue", "pretty",
+	"initialEventsSince", "initialEventsState", "conflate", "limit", "continue", "pretty",
 }
 
 // params are the parameters of one request.
@@ -105,21 +105,26 @@ func (p params) list(q listwatch.Query) {
 	}
 }
 
-// watch adds the parameters of a watch that starts at the given version. It always requests
-// bookmarks, because they advance the version of a watch that receives no events. Such a watch can
-// then resume even if the version of its last event has expired.
-func (p params) watch(version listwatch.Version) {
+// watch adds the parameters of a watch. It always requests bookmarks, because they advance the
+// version of a watch that receives no events. Such a watch can then resume even if the version of
+// its last event has expired.
+func (p params) watch(q listwatch.Query) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
-	p.Set("resourceVersion", version.String())
+	if q.Conflate != 0 {
+		p.Set("conflate", listwatch.FormatConflation(q.Conflate))
+	}
+	if q.SendsInitialEvents() {
+		p.watchInitial(q)
+	} else {
+		p.Set("resourceVersion", q.Version.String())
+	}
 }
 
-// watchInitial adds the parameters of a watch with initial events. It requests these events
+// watchInitial adds the parameters of the initial events. It requests these events
 // explicitly even if the server sends them by default, because otherwise the server does not mark
 // the end of the initial events (KEP-3157).
 func (p params) watchInitial(q listwatch.Query) {
-	p.Set("watch", "true")
-	p.Set("allowWatchBookmarks", "true")
 	p.Set("sendInitialEvents", "true")
 	p.Set("resourceVersionMatch", "NotOlderThan")
 	p.start(q)

@@ -31,6 +31,12 @@ func TestWatchSendsKubernetesParameters(t *testing.T) {
 		{"http://h/t", watchFrom(7), "allowWatchBookmarks=true&resourceVersion=7&watch=true"},
 		{"http://h/t", listwatch.Query{Start: listwatch.StartAt, Version: 7, InitialEvents: listwatch.InitialEventsYes}, "allowWatchBookmarks=true&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
 		{
+			"http://h/t?conflate=9s",
+			listwatch.Query{Start: listwatch.StartAt, Version: 7, Conflate: time.Second},
+			"allowWatchBookmarks=true&conflate=1s&resourceVersion=7&watch=true",
+		},
+		{"http://h/t?conflate=9s", watchFrom(7), "allowWatchBookmarks=true&resourceVersion=7&watch=true"},
+		{
 			"http://h/t?limit=3&watch=0&timeoutSeconds=9&labelSelector=c",
 			listwatch.Query{Start: listwatch.StartAt, Version: 7, Labels: labels},
 			"allowWatchBookmarks=true&labelSelector=c%2Ca%3Db&resourceVersion=7&timeoutSeconds=9&watch=true",

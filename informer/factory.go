@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -31,6 +32,7 @@ type runner interface {
 type shareKey struct {
 	source    listwatch.Source
 	selection string
+	conflate  time.Duration
 	value     reflect.Type
 }
 
@@ -50,7 +52,7 @@ func Shared[T any](
 			Message: fmt.Sprintf("source of type %T: cannot be compared; use a pointer", source),
 		}
 	}
-	key := shareKey{source, selectionKey(q), reflect.TypeFor[T]()}
+	key := shareKey{source, selectionKey(q), q.Conflate, reflect.TypeFor[T]()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r, ok := f.informers[key]; ok {

@@ -29,8 +29,7 @@ type Informer[T any] struct {
 	// Source is the collection to follow, for example a store, a client.Remote or a relay.
 	Source listwatch.Source
 	// Query selects objects by its Namespace, Name, Labels and Fields, and members of them by its
-	// Projection. Its other fields are
-	// ignored.
+	// Projection. Its Conflate applies to the watches. Its other fields are ignored.
 	Query listwatch.Query
 	// Decode, Transform, PageSize, Backoff and Trace have the same meaning as in
 	// [Reflector].

@@ -51,8 +51,7 @@ type Reflector[T any] struct {
 	Source listwatch.Source
 	Sink   Sink[T]
 	// Query selects objects by its Namespace, Name, Labels and Fields, and members of them by its
-	// Projection. Its other fields are
-	// ignored.
+	// Projection. Its Conflate applies to the watches. Its other fields are ignored.
 	Query listwatch.Query
 	// Decode converts an object to a value. If nil, the result is the same as the result of
 	// [listwatch.Decode], but decoding is faster. If T is *listwatch.Object, the value is the
@@ -86,7 +85,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)
 	q := r.Query.Selection()
-	q.Since = r.persist.firstSince()
+	q.Conflate, q.Since = r.Query.Conflate, r.persist.firstSince()
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
 		Permissions: reflector.Permissions{Release: sink.releases, Differences: sink.patcher != nil},

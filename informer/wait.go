@@ -100,6 +100,9 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 // several objects in one transaction, they share a version. That version is reached with
 // the first batch of these objects; if the network splits the batch, the remaining objects
 // may follow.
+//
+// With [listwatch.Query.Conflate], v may be reached while a newer state of an object, which
+// supersedes the state at v, has not arrived yet. Any bookmark shows that everything has arrived.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	return i.waitFor(ctx, "wait for version "+v.String(), &waiter{version: v, reached: make(chan struct{})})
 }

@@ -72,6 +72,13 @@ export interface Options {
    */
   fields?: string[];
   /**
+   * The shortest time between two deliveries of a watch in milliseconds, up to 60,000. A MODIFIED
+   * event may be missing if a later event of the same object follows, so do not derive a state from
+   * the sequence of events. With 0, only a reader that lags misses states. By default every event is
+   * delivered; so it is by a server that does not know this option.
+   */
+  conflate?: number;
+  /**
    * Headers of each request, or a function that returns them. It is called before each request,
    * and with `refresh: true` after a 401; then it must return fresh credentials. If it throws, the
    * request is retried after a delay; a WatchError of a permanent code, such as `Forbidden`, ends
@@ -202,7 +209,7 @@ export interface Part<T = KubernetesObject> extends Pick<Options, "selector" | "
  */
 export function union(
   url: string | URL, parts: (string | URL | Part<any>)[],
-  options?: Omit<Options, "selector" | "fieldSelector" | "fields">,
+  options?: Omit<Options, "selector" | "fieldSelector" | "fields" | "conflate">,
 ): Collection<any>[];
 
 export interface ObjectsOptions

@@ -228,6 +228,7 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 		{"get pods --field-selector x", cli.ExitUsage, "field"},
 		{"get pods --fields a..b", cli.ExitUsage, `path "a."`},
 		{"get pods --fields -kind", cli.ExitUsage, "always shown"},
+		{"watch pods --conflate 61s", cli.ExitUsage, "a duration from 0 to 60s"},
 		{"get pods --field-selector spec.x=1", cli.ExitFailure, "spec.x"},
 		{"get widgets", cli.ExitUsage, "must be pods"},
 		{"get widgets.v1.demo", cli.ExitFailure, "could not find"},

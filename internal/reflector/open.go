@@ -15,7 +15,7 @@ import (
 // listed, and then watched from the version of the list.
 func (r *Reflector) Open(ctx context.Context) (err error) {
 	q := r.Query.Selection()
-	q.Bookmarks, r.current.since = true, 0
+	q.Bookmarks, q.Conflate, r.current.since = true, r.Query.Conflate, 0
 	if r.Resume.Synced {
 		q.Start, q.Version, q.InitialEvents = listwatch.StartAt, r.Resume.Version, listwatch.InitialEventsNo
 		r.current.watcher, err = r.Source.Watch(ctx, q)

@@ -40,7 +40,7 @@ type Reflector struct {
 	// Source and Sink must be set.
 	Source listwatch.Source
 	Sink   Sink
-	// Query selects objects by its Namespace, Name, Labels and Fields. Its Start, Version and
+	// Query has the selection, and its Conflate applies to the watches. Its Start, Version and
 	// Since determine the first state that is requested. Its other fields are ignored.
 	Query listwatch.Query
 	// Resume is the position at which the first watch continues. If zero, the watch begins

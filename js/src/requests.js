@@ -5,7 +5,7 @@ import { Guard } from "./guard.js";
 import { Transports } from "./transports.js";
 
 // These parameters are set for each request, so the URL's own are ignored.
-const owned = ["watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "initialEventsSince", "initialEventsState", "allowWatchBookmarks", "limit", "continue", "pretty"];
+const owned = ["watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "initialEventsSince", "initialEventsState", "allowWatchBookmarks", "conflate", "limit", "continue", "pretty"];
 
 const maxListSize = 256 << 20; // characters; V8 has no longer strings than 512 Mi
 

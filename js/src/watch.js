@@ -115,7 +115,8 @@ class Watcher {
 
   /** The parameters of the next watch. It requests bookmarks, which advance the version of a quiet watch. */
   #params() {
-    const params = { watch: "true", allowWatchBookmarks: "true" };
+    const { conflate } = this.#options; // in milliseconds
+    const params = { watch: "true", allowWatchBookmarks: "true", ...(conflate >= 0 && { conflate: `${conflate}ms` }) };
     if (this.#point.synced) return { ...params, resourceVersion: this.#point.version };
     const initial = { ...params, sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" };
     const { version, state } = this.#held ?? {};

@@ -162,9 +162,9 @@ test("a silent connection is given up", async () => {
 
 test("selectors are added to those of the URL, and fields replace them", async () => {
   const server = script(stream([event("ADDED", "a", "8")]));
-  for await (const _ of watch("http://server/things?labelSelector=a%3D1&fields=z&limit=5&x=y", { ...server, resourceVersion: "7", selector: "b=2", fieldSelector: "c=3", fields: ["d", "-e.f"] })) break;
+  for await (const _ of watch("http://server/things?labelSelector=a%3D1&fields=z&limit=5&x=y", { ...server, resourceVersion: "7", selector: "b=2", fieldSelector: "c=3", fields: ["d", "-e.f"], conflate: 500 })) break;
   assert.deepEqual(server.requests[0].params, {
-    labelSelector: "a=1,b=2", fieldSelector: "c=3", fields: "d,-e.f", x: "y", watch: "true", allowWatchBookmarks: "true", resourceVersion: "7",
+    labelSelector: "a=1,b=2", fieldSelector: "c=3", fields: "d,-e.f", conflate: "500ms", x: "y", watch: "true", allowWatchBookmarks: "true", resourceVersion: "7",
   });
   assert.ok(server.requests[0].signal.aborted, "break closes the stream");
 });

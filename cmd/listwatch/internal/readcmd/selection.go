@@ -44,6 +44,7 @@ name of a single object.`
 type collection struct {
 	url         string
 	query       listwatch.Query
+	conflate    string // the parameter of the URL
 	description string // for messages
 	// anyNamespace reports whether objects of several namespaces are possible.
 	anyNamespace bool
@@ -141,5 +142,6 @@ func (c *collectionFlags) locateURL(t *collection, text string) error {
 		c.version = v
 	}
 	t.url, t.description, t.anyNamespace = u.String(), u.Path, true
+	t.conflate = u.Query().Get("conflate")
 	return nil
 }

@@ -23,6 +23,7 @@ type watchOptions struct {
 	exitAfter int
 	bookmarks bool
 	informer  bool
+	conflate  string
 }
 
 // NewWatch returns the command listwatch watch.
@@ -55,6 +56,9 @@ change, until a bookmark arrives.
 			if err != nil {
 				return err
 			}
+			if t.query.Conflate, err = listwatch.ParseConflation(cmp.Or(o.conflate, t.conflate)); err != nil {
+				return cli.UsageError(err)
+			}
 			return o.watch(cmd.Context(), t, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -67,6 +71,9 @@ change, until a bookmark arrives.
 	f.IntVar(&o.exitAfter, "exit-after", 0,
 		"exit after this `number` of events, or of lines with --informer; 0 means never")
 	f.BoolVar(&o.bookmarks, "bookmarks", false, "print bookmarks, too")
+	f.StringVar(&o.conflate, "conflate", "",
+		"print at most one state of each object in this `time`, such as 1s, at most 60s;\n"+
+			"if empty, the one in the URL, and otherwise every state")
 	f.BoolVar(&o.informer, "informer", false, "print the state of a local store instead of the events")
 	return cmd
 }
