@@ -43,7 +43,7 @@ func TestProjectionReducesObjects(t *testing.T) {
 
 func TestParseProjectionRefusesBadPaths(t *testing.T) {
 	for text, want := range map[string]string{
-		"spec,-metadata.name": `projection: path "-metadata.name": this member is always shown`,
+		"spec,-metadata.name": `fields: path "-metadata.name": this member is always shown`,
 		"spec,status[0]":      `path "status": want a dot, a comma or a name in brackets before "[0]"`,
 	} {
 		_, err := ParseProjection(text)

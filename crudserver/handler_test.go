@@ -249,3 +249,17 @@ func TestHugeLengthDoesNotOverflowTheLimits(t *testing.T) {
 	r.ContentLength = 1 << 61
 	h.ServeHTTP(httptest.NewRecorder(), r)
 }
+
+func TestFieldsReduceReadsAndAreRefusedInWrites(t *testing.T) {
+	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"})}
+	request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"},"x":1,"y":2}`, 201, ""}.do(t, h)
+	for _, path := range []string{"/flags/a?fields=x", "/flags?fields=x"} {
+		w := request{"read", "GET", path, nil, "", 200, ""}.do(t, h)
+		if got := w.Body.String(); !strings.Contains(got, `"x":1`) || strings.Contains(got, `"y"`) || w.Header().Get("Listwatch-Fields") != "x" {
+			t.Errorf("%s: got %s with the headers %v, want only x", path, got, w.Header())
+		}
+	}
+	for method, path := range map[string]string{"POST": "/flags", "PUT": "/flags/a", "PATCH": "/flags/a", "DELETE": "/flags/a"} {
+		request{method, method, path + "?fields=x", nil, `{"metadata":{"name":"a"}}`, 400, "BadRequest"}.do(t, h)
+	}
+}

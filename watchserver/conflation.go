@@ -62,5 +62,5 @@ func (s *stream) mayHaveMore(n int) bool {
 		return true // those after the pass
 	}
 	p, ok := s.poller.(statePoller)
-	return ok && p.IsReadingState()
+	return ok && p.IsCatchingUp()
 }

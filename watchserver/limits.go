@@ -20,6 +20,11 @@ type Limits struct {
 	// WatchesPerClient is the maximum number of open watches of one client. Further watches
 	// are refused with status 429. The default is no limit.
 	WatchesPerClient int
+	// Projections is the maximum number of different projections that the open watches of one
+	// collection have. A watch with a further projection is refused with status 429, because each
+	// projection costs time in each write and memory for the reduced objects. The default is
+	// [DefaultProjections].
+	Projections int
 	// Requests is the maximum number of seats. A read of one object or a write takes a seat from
 	// the arrival of its body until its response begins. One client may take half of the seats.
 	// Further requests are refused with status 429. Lists take no seat, because only few large
@@ -85,6 +90,7 @@ type Timing struct {
 
 // The defaults of [Limits] and [Timing].
 const (
+	DefaultProjections = 64
 	DefaultRequests    = 400
 	DefaultWrites      = 200
 	DefaultMemory      = 1 << 30
@@ -125,6 +131,16 @@ func errTooManyWatches(name, owner string, limit int) error {
 	return &apihttp.LimitError{Name: name, Err: &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
 		Message: fmt.Sprintf("too many watches: %s already has %d open, its limit", owner, limit),
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}}
+}
+
+// errTooManyProjections returns the error for a watch with one more projection.
+func errTooManyProjections(limit int) error {
+	return &apihttp.LimitError{Name: "projections", Err: &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
+		Message: fmt.Sprintf("fields: the open watches of this collection already have %d different lists of fields, "+
+			"the limit; use one of theirs, or fewer fields", limit),
 		Details: &listwatch.Details{RetryAfter: time.Second},
 	}}
 }

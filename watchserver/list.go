@@ -20,6 +20,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	if err != nil {
 		return err
 	}
+	q.Projection = listwatch.Projection{} // form reduces the objects, without a copy of each one
 	page, err := listWithTimeout(r.Context(), e.Source, q)
 	if err == nil {
 		err = listwatch.CheckVersion(e.Source, page.Version)

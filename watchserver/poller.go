@@ -101,8 +101,8 @@ func (f failedPoller) Close() error                                         { re
 type pendingPoller interface{ PendingError() error }
 
 // A statePoller is a Poller whose Poll may return fewer events than are pending, and no error,
-// while IsReadingState is true.
-type statePoller interface{ IsReadingState() bool }
+// while IsCatchingUp is true.
+type statePoller interface{ IsCatchingUp() bool }
 
 // A stateIdentifier is a Poller that can send differences; see [listwatch.State].
 type stateIdentifier interface{ StateID() string }

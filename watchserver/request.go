@@ -40,6 +40,9 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 	if q.Fields, err = asked.Fields(); err != nil && p.err == nil {
 		p.err = err
 	}
+	if q.Projection, err = asked.Projection(); err != nil && p.err == nil {
+		p.err = err
+	}
 	q.Limit = max(0, p.integer("limit")) // as in Kubernetes, a negative limit means none
 	q.Continue = p.Get("continue")
 	q.Bookmarks = p.boolean("allowWatchBookmarks")

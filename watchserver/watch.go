@@ -19,8 +19,8 @@ import (
 // watch opens a watch and serves it. If watch returns an error, nothing has been written.
 // Otherwise it returns when the watch has ended, unless the stream is detached.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
-	info := describeRequest(r, a)
-	if err := s.watches.reserve(info.Client, s.Limits); err != nil {
+	from := origin{request: describeRequest(r, a), projection: q.Projection.String()}
+	if err := s.watches.reserve(from.claim(), s.Limits); err != nil {
 		if s.watches.isDraining() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
@@ -29,10 +29,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 	added := false
 	defer func() {
 		if !added { // also after a panic of the source, from which net/http recovers
-			s.watches.release(info.Client)
+			s.watches.release(from.claim())
 		}
 	}()
-	st, out, err := s.open(w, r, a, e, q, info)
+	st, out, err := s.open(w, r, a, e, q, from)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 }
 
 func (s *Server) open(
-	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request, info Request,
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request, from origin,
 ) (*stream, *transport.Stream, error) {
 	representation, accept, err := a.ChooseStream(s.framings(), httpheader.RequestsWebSocket(r))
 	if err != nil {
@@ -71,6 +71,7 @@ func (s *Server) open(
 		}
 		watcher = failedPoller{err}
 	}
+	apihttp.SetFields(w.Header(), q.Projection)
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	if q.Conflate != 0 {
@@ -87,10 +88,9 @@ func (s *Server) open(
 	}
 	st := newStream(s, e.Source, q, watcher, out)
 	st.encoder = wire.NewStreamEncoder(out, representation, s.sharedSegmenter())
-	st.origin = unique.Make(origin{
-		request: info, transport: transportName,
-		mediaType: out.Encoder.Framer.MediaType(), compression: out.Encoder.Compression(),
-	})
+	from.transport, from.mediaType, from.compression = transportName,
+		out.Encoder.Framer.MediaType(), out.Encoder.Compression()
+	st.origin = unique.Make(from)
 	st.attachment = s.attach(r, e, out)
 	a.Forget()
 	return st, out, nil

@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -13,12 +14,14 @@ import (
 type watchSet struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	streams  []*stream
-	clients  map[string]int // the number of watches of each client, open or opening
-	count    int            // the sum of the values of clients
-	closing  int            // removed watches whose Trace.Closed has not returned
-	lastID   uint64
-	draining bool
+	streams []*stream
+	clients map[string]int // the number of watches of each client, open or opening
+	count   int            // the sum of the values of clients
+	// projections holds the number of watches with each projection, open or opening.
+	projections map[Resource]map[string]int
+	closing     int // removed watches whose Trace.Closed has not returned
+	lastID      uint64
+	draining    bool
 	// drainUntil is the end of the period over which the ends of the watches are spread.
 	drainUntil timers.Time
 	empty      chan struct{}   // closed when draining and nothing is left to wait for
@@ -40,40 +43,69 @@ func (w *watchSet) drainContextLocked() context.Context {
 	return w.drain
 }
 
-// reserve counts one more watch of client. It returns an error if a limit is reached or the
-// server drains.
-func (w *watchSet) reserve(client string, l Limits) error {
+// A claim is what a watch counts against. projection is empty if the watch has none.
+type claim struct {
+	client     string
+	resource   Resource
+	projection string
+}
+
+// reserve counts one more watch. It returns an error if a limit is reached or the server drains.
+func (w *watchSet) reserve(c claim, l Limits) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	others, limit := w.projections[c.resource], cmp.Or(l.Projections, DefaultProjections)
 	switch {
 	case w.draining:
 		return errShuttingDown()
 	case l.Watches > 0 && w.count >= l.Watches:
 		return errTooManyWatches("watches", "the server", l.Watches)
-	case l.WatchesPerClient > 0 && w.clients[client] >= l.WatchesPerClient:
+	case l.WatchesPerClient > 0 && w.clients[c.client] >= l.WatchesPerClient:
 		return errTooManyWatches("watches_per_client", "the client", l.WatchesPerClient)
+	case limit > 0 && c.projection != "" && others[c.projection] == 0 && len(others) >= limit:
+		return errTooManyProjections(limit)
 	}
 	if w.clients == nil {
 		w.clients = make(map[string]int)
 	}
-	w.clients[client]++
+	w.clients[c.client]++
 	w.count++
+	if c.projection != "" {
+		if others == nil {
+			others = make(map[string]int)
+			if w.projections == nil {
+				w.projections = make(map[Resource]map[string]int)
+			}
+			w.projections[c.resource] = others
+		}
+		others[c.projection]++
+	}
 	return nil
 }
 
 // release undoes reserve.
-func (w *watchSet) release(client string) {
+func (w *watchSet) release(c claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.releaseLocked(client)
+	w.releaseLocked(c)
 }
 
-func (w *watchSet) releaseLocked(client string) {
-	if w.clients[client]--; w.clients[client] == 0 {
-		delete(w.clients, client)
+func (w *watchSet) releaseLocked(c claim) {
+	decrement(w.clients, c.client)
+	if c.projection != "" {
+		if decrement(w.projections[c.resource], c.projection); len(w.projections[c.resource]) == 0 {
+			delete(w.projections, c.resource)
+		}
 	}
 	w.count--
 	w.checkEmptyLocked()
+}
+
+// decrement decrements a count that is not zero. Counts of zero have no entry.
+func decrement(counts map[string]int, key string) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
+	}
 }
 
 // checkEmptyLocked lets Drain return if nothing is left to wait for.
@@ -110,7 +142,8 @@ func (w *watchSet) remove(s *stream) {
 		w.streams = slices.Clone(w.streams)
 	}
 	w.closing++
-	w.releaseLocked(s.origin.Value().request.Client)
+	from := s.origin.Value()
+	w.releaseLocked(from.claim())
 }
 
 // removed is called after remove, when Trace.Closed has returned.

@@ -11,11 +11,17 @@ import (
 type BodyForm struct {
 	Representation ListRepresentation // nil for the objects themselves
 	MediaType      string
+	// Projection reduces the objects before they are represented.
+	Projection listwatch.Projection
 }
 
 // ChooseBody chooses the form of a response that is a list or one object. If the request accepts
 // nothing that is available, the error has code Unsupported and status 406.
 func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
+	projection, err := a.Projection()
+	if err != nil {
+		return BodyForm{}, err
+	}
 	representation, accept, err := a.chooseRepresentation(bodyForms, list, false)
 	if err != nil {
 		return BodyForm{}, err
@@ -28,7 +34,7 @@ func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
 	if err != nil {
 		return BodyForm{}, err
 	}
-	return BodyForm{representation, f.MediaType()}, nil
+	return BodyForm{representation, f.MediaType(), projection}, nil
 }
 
 // setHeaders sets the headers that all responses in the form f have.
@@ -37,6 +43,14 @@ func (f BodyForm) setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
+	SetFields(h, f.Projection)
+}
+
+// SetFields sets the header with p, unless it shows whole objects.
+func SetFields(h http.Header, p listwatch.Projection) {
+	if !p.Empty() {
+		h.Set(transport.FieldsHeader, p.String())
+	}
 }
 
 // SetEpoch sets the header with the epoch of source, if it has one.
@@ -48,6 +62,7 @@ func SetEpoch(h http.Header, source listwatch.Source) {
 
 // WriteObject responds to r with status code, the headers in w, and o; see [WriteBody].
 func (f BodyForm) WriteObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
+	o = f.Projection.Reduce(o)
 	body := o.Data
 	if f.Representation != nil {
 		body = f.Representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})

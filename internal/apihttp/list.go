@@ -67,8 +67,11 @@ func listStart(l ListBody) ([]byte, error) {
 
 // item returns an item of the list in JSON. It may use scratch.
 func (l *ListBody) item(scratch []byte, o *listwatch.Object) []byte {
-	if r := l.Form.Representation; r != nil {
-		return r.AppendItem(scratch[:0], o)
+	switch r, p := l.Form.Representation, l.Form.Projection; {
+	case r != nil:
+		return r.AppendItem(scratch[:0], p.Reduce(o))
+	case !p.Empty():
+		return p.Append(scratch[:0], o.Data)
 	}
 	return o.Data
 }
@@ -90,7 +93,7 @@ func (l *ListBody) writeJSON(w io.Writer, start []byte) error {
 		if _, err = w.Write(item); err != nil {
 			return err
 		}
-		if l.Form.Representation != nil {
+		if l.Form.Representation != nil || !l.Form.Projection.Empty() {
 			scratch = item
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // exposedHeaders are the headers of responses that pages may read.
-const exposedHeaders = transport.EpochHeader + ", " + transport.ConflateHeader +
+const exposedHeaders = transport.EpochHeader + ", " + transport.FieldsHeader + ", " + transport.ConflateHeader +
 	", ETag, Location, Retry-After, Warning"
 
 // CORS is documented at watchserver.CORS.

@@ -20,6 +20,14 @@ type Parsed struct {
 	acceptErr error
 	fields    *listwatch.FieldSelector // nil until it is needed
 	fieldsErr error
+	projected projected
+}
+
+// projected is the parameter fields.
+type projected struct {
+	parsed     bool
+	projection listwatch.Projection
+	err        error
 }
 
 // A source is what a Parsed depends on.
@@ -59,6 +67,27 @@ func (p *Parsed) Fields() (listwatch.FieldSelector, error) {
 // Conflation returns the parameter conflate of a watch; see [listwatch.Query].
 func (p *Parsed) Conflation() (time.Duration, error) {
 	return listwatch.ParseConflation(p.query.Get("conflate"))
+}
+
+// Projection returns the parameter fields. It is an error in a write, because a client that shows
+// only some members must not seem to write only those.
+func (p *Parsed) Projection() (listwatch.Projection, error) {
+	if !p.projected.parsed {
+		p.projected.parsed = true
+		p.projected.projection, p.projected.err = p.parseProjection()
+	}
+	return p.projected.projection, p.projected.err
+}
+
+func (p *Parsed) parseProjection() (listwatch.Projection, error) {
+	projection, err := listwatch.ParseProjection(p.query.Get("fields"))
+	if err == nil && !projection.Empty() && p.of.method != http.MethodGet && p.of.method != http.MethodHead {
+		err = &listwatch.Error{
+			Code:    listwatch.Invalid,
+			Message: "fields: not allowed with " + p.of.method + ": use PATCH without it, or write the whole object",
+		}
+	}
+	return projection, err
 }
 
 // WantsWatch reports whether the query requests a watch. It does not validate the value of the

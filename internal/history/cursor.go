@@ -46,6 +46,9 @@ type start struct {
 	// since is the version of the reader's state. It is zero if the reader needs the whole state.
 	since listwatch.Version
 
+	// visits is the number of objects, departures and records that the current Poll may still
+	// visit.
+	visits   int
 	wait     *startWait     // used in phase awaitingStart
 	snapshot snapshotReader // used in phases readingSnapshot and readingDepartures
 	backlog  backlog        // used in phase readingLog
@@ -107,9 +110,7 @@ func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
 type snapshotReader struct {
 	tree tree
 	last listwatch.Key // the key of the last object visited
-	// visits is the number of objects and departures that the current Poll may still visit.
-	visits int
-	gone   goneReader
+	gone goneReader
 }
 
 // A backlog is a range of record numbers: the records between the start version of a cursor

@@ -89,17 +89,19 @@ func (c *Cursor) pollStartWait() {
 }
 
 func (c *Cursor) pollSnapshot(dst batch) (n int) {
-	s, r, since := &c.feed.selection, &c.start.snapshot, c.start.since
+	s, r, since, visits := &c.feed.selection, &c.start.snapshot, c.start.since, &c.start.visits
 	done := true
 	var visited *listwatch.Object
 	s.scan(r.tree, r.last, func(o *listwatch.Object) bool {
 		selected := o.Version > since && s.matches(o)
-		if done = r.visits > 0 && (!selected || n < len(dst.events)); !done {
+		if done = *visits > 0 && (!selected || n < len(dst.events)); !done {
 			return false
 		}
-		r.visits--
+		*visits--
 		if visited = o; selected {
-			dst.events[n] = listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version}
+			shown := s.projection.Reduce(o)
+			e := listwatch.Event{Type: listwatch.Added, Initial: true, Object: shown, Version: o.Version}
+			dst.put(n, e, frames.Ref{})
 			n++
 		}
 		return true
@@ -112,7 +114,7 @@ func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	case done:
 		c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
 	}
-	if dst.refs != nil {
+	if dst.refs != nil && s.projection.Empty() {
 		c.feed.log.initialRefs(dst.events[:n], dst.refs[:n])
 	}
 	return n
@@ -143,7 +145,8 @@ func (c *Cursor) pollSynced(dst batch) (n int) {
 // events before dst.
 func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 	var buf [128]*record
-	b := &c.start.backlog
+	var last listwatch.Version // of the last record visited
+	s, b := &c.feed.selection, &c.start.backlog
 	for n < len(dst.events) && b.next < b.end {
 		end := b.end
 		if c.conflates {
@@ -158,15 +161,22 @@ func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 			return n
 		}
 		for i, r := range buf[:count] {
-			startsGroup := i == 0 || buf[i-1].Version != r.Version
+			startsGroup := r.Version != last
 			room := len(dst.events) - n
-			if room == 0 || (hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], room) {
+			if room == 0 || startsGroup && c.start.visits <= 0 ||
+				(hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], room) {
 				return n
 			}
-			if t := c.feed.selection.transition(r); t != outside && r.Version > c.after && !b.conflated.skips(b.next) {
-				dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t]})
+			if t := s.transition(r); t != outside && r.Version > c.after && !b.conflated.skips(b.next) {
+				ref := frames.Ref{Frames: &r.frames[t]}
+				if !s.projection.Empty() {
+					ref = frames.Ref{}
+				}
+				dst.put(n, r.event(t, s.reduce(r, t)), ref)
 				n++
 			}
+			c.start.visits -= s.visitsPerRecord()
+			last = r.Version
 			if b.next++; b.next == b.conflated.end() {
 				c.endPass(r.Version)
 			}
@@ -227,8 +237,8 @@ func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 		}
 		c.node = next
 		if r.Version > c.after && !c.skips(next) {
-			t := next.transition
-			dst.put(n, r.event(t), frames.Ref{Frames: &r.frames[t], Node: &next.segments})
+			e, ref := c.feed.event(next, r)
+			dst.put(n, e, ref)
 			n++
 		}
 	}

@@ -164,7 +164,7 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 		}
 		if count == 0 {
 			c.Wake(func() { woken = true })
-			if !woken || !c.IsReadingState() {
+			if !woken || !c.IsCatchingUp() {
 				t.Fatal("a Poll that stopped within the state must be repeated at once")
 			}
 			continue

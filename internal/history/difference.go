@@ -15,7 +15,7 @@ import (
 // objects, needs the whole state.
 func (f *feed) stateID() string {
 	k, h := f.selection.key(), fnv.New64a()
-	for _, part := range [...]string{k.namespace, k.name, k.labels, k.fields} {
+	for _, part := range [...]string{k.namespace, k.name, k.labels, k.fields, k.projection} {
 		_, _ = io.WriteString(h, part) // a hash has no errors
 		_, _ = h.Write([]byte{0})
 	}
@@ -96,7 +96,7 @@ func (g *goneReader) isNew(key listwatch.Key) bool {
 // may not be allowed to know it.
 func (c *Cursor) pollDepartures(dst batch) (n int) {
 	s, r := &c.feed.selection, &c.start.snapshot
-	for ; n < len(dst.events) && r.visits > 0; r.visits-- {
+	for ; n < len(dst.events) && c.start.visits > 0; c.start.visits-- {
 		d, ok := r.gone.next()
 		if !ok {
 			c.phase, c.start.snapshot = snapshotRead, snapshotReader{}

@@ -7,7 +7,8 @@
 // A [Log] holds one collection. Each write appends a record, which holds the object before
 // and after the write. A feed holds the part of the log that concerns one selection, with
 // the effect of each write on the selection: an object that enters the selection is ADDED,
-// and one that leaves it is DELETED. All watchers of the same selection share a feed. A
+// and one that leaves it is DELETED. A change that the projection of the selection hides is not
+// part of the feed. All watchers of the same selection share a feed. A
 // [Cursor] is one watcher: a pointer to the last node of the feed that it has read. It has
 // no channel, no buffer and no goroutine, so a watcher that lags or waits takes a few words
 // of memory and does not slow down writers.
@@ -71,5 +72,6 @@
 //   - union.go, unioncursor.go: several logs with one Revision as one Source.
 //   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.
 //   - conflation.go: reading without the states that are out of date.
+//   - projection.go: the reduced objects of a feed with a projection.
 //   - attributes.go, departures.go, difference.go: the initial events since an earlier state.
 package history

@@ -24,7 +24,11 @@ type feed struct {
 }
 
 func newFeed(l *Log, s selection, start listwatch.Version) *feed {
-	return &feed{log: l, selection: s, chain: newChain(start, l.records.next, frames.NewFeed(l.caches.records))}
+	f := &feed{log: l, selection: s, chain: newChain(start, l.records.next, frames.NewFeed(l.caches.records))}
+	if !s.projection.Empty() {
+		f.chain.reductions = &reductions{budget: l.caches.records}
+	}
+	return f
 }
 
 // lock acquires the mutex that guards f.chain, in addition to Log.mu, which must be held. It
@@ -60,6 +64,7 @@ type node struct {
 	// the feed has had no conflating watcher.
 	superseded atomic.Uint64
 	segments   frames.Node // the frames that are compressed together with earlier events
+	reduction  *reduction  // nil if the feed has no projection
 	// next is nil in the newest node, and cutLink in the nodes before the floor.
 	next atomic.Pointer[node]
 }
@@ -70,8 +75,11 @@ var cutLink = new(node)
 
 // A chain consists of the nodes of a feed, from the floor to the newest.
 type chain struct {
-	len      int          // the number of nodes after the floor
-	segments *frames.Feed // the compressed segments of the nodes; the pointer is immutable
+	// Immutable after construction.
+	segments   *frames.Feed // the compressed segments of the nodes
+	reductions *reductions  // nil if the feed has no projection
+
+	len int // the number of nodes after the floor
 	// floor is the newest dropped node, or the empty node that the chain started with.
 	floor     *node
 	newest    *node
@@ -96,6 +104,9 @@ func (c *chain) append(r *record, t transition) (only bool) {
 	n.segments.Init(c.segments)
 	if c.latest != nil {
 		c.latest.add(r, n)
+	}
+	if c.reductions != nil {
+		n.reduction = c.reductions.add()
 	}
 	if only = c.appended.first == nil; only {
 		c.appended.first = n
@@ -145,7 +156,7 @@ func (c *chain) drop(below uint64) bool {
 	}
 	c.floor = oldest
 	c.len--
-	oldest.segments.Drop()
+	oldest.drop()
 	c.positions.drop(old)
 	old.skipped = uint32(min(oldest.handle.number-old.handle.number, math.MaxUint32))
 	// Cut the link, so that a reader that stopped at the old floor keeps only that node in
@@ -157,18 +168,19 @@ func (c *chain) drop(below uint64) bool {
 
 // restart empties the chain, and every cursor in it expires. See [newChain] for the parameters.
 func (c *chain) restart(start listwatch.Version, number uint64) {
-	c.dropFrames()
-	old := c.newest
+	c.dropAll()
+	old, reductions := c.newest, c.reductions
 	*c = newChain(start, number, c.segments)
+	c.reductions = reductions
 	old.next.Store(cutLink)
 }
 
-// dropFrames drops the frames of all nodes, and latest, because c will not be used again.
-func (c *chain) dropFrames() {
+// dropAll drops what the log has cached for the nodes, and latest, because c will not be used again.
+func (c *chain) dropAll() {
 	c.latest.drop()
 	c.latest = nil
 	for n := c.floor; n != nil && n != cutLink; n = n.next.Load() {
-		n.segments.Drop()
+		n.drop()
 	}
 }
 

@@ -45,15 +45,16 @@ var defaultFeedLimits = feedLimits{nodesPerFeed: 64, nodesPerRecord: 8, feedsPer
 
 // A feedSize counts what determines the memory of the feeds of a log.
 type feedSize struct {
-	nodes int   // the nodes of the feeds in byTerm
-	texts int64 // the bytes of the selectors of all feeds
+	nodes   int          // the nodes of the feeds in byTerm
+	reduced atomic.Int64 // the memory of their reduced objects
+	texts   int64        // the bytes of the selectors of all feeds
 	// latest is the number of nodes in the latestNodes of all feeds.
 	latest atomic.Int64
 }
 
 const (
 	// nodeBytes is the memory of a node.
-	nodeBytes = 64
+	nodeBytes = 80
 	// feedBytes estimates the memory of a feed, without its nodes. A selector takes selectorFactor
 	// times the bytes of its text in addition.
 	feedBytes      = 1 << 10
@@ -110,6 +111,7 @@ func (i *feedIndex) add(f *feed) {
 		i.matcher.add(f)
 		return
 	}
+	f.chain.countIn(&i.size.reduced)
 	f.entry.terms = terms
 	for _, t := range terms {
 		f.entry.slots = append(f.entry.slots, len(i.byTerm[t]))
@@ -168,7 +170,7 @@ func (i *feedIndex) remove(f *feed) {
 		i.matcher.remove(f)
 		return
 	}
-	f.chain.dropFrames()
+	f.chain.dropAll()
 	i.size.nodes -= f.chain.len
 	for n, t := range f.entry.terms {
 		feeds, slot := i.byTerm[t], f.entry.slots[n]
@@ -184,12 +186,12 @@ func (i *feedIndex) remove(f *feed) {
 }
 
 // nodeBytes returns the memory of the nodes that dropping records releases.
-func (i *feedIndex) nodeBytes() int64 { return int64(i.size.nodes) * nodeBytes }
+func (i *feedIndex) nodeBytes() int64 { return int64(i.size.nodes)*nodeBytes + i.size.reduced.Load() }
 
 // bytes estimates the memory of all feeds.
 func (i *feedIndex) bytes() int64 {
-	nodes := i.size.nodes + int(i.matcher.nodes.Load())
-	return int64(nodes)*nodeBytes + int64(len(i.bySelection))*feedBytes + i.size.texts*selectorFactor +
+	matched := i.matcher.nodes.Load()*nodeBytes + i.matcher.reduced.Load()
+	return i.nodeBytes() + matched + int64(len(i.bySelection))*feedBytes + i.size.texts*selectorFactor +
 		i.size.latest.Load()*latestBytes
 }
 

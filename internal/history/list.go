@@ -73,7 +73,7 @@ func page(snap tree, version listwatch.Version, q listwatch.Query, from Continue
 			return false
 		}
 		if s.matches(o) {
-			p.Items = append(p.Items, o)
+			p.Items = append(p.Items, s.projection.Reduce(o))
 		}
 		return true
 	})

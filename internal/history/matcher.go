@@ -17,7 +17,9 @@ type matcher struct {
 	log   *Log         // immutable
 	count atomic.Int64 // len(feeds)
 	nodes atomic.Int64 // the nodes of all feeds
-	state atomic.Int32 // one of matcherIdle, matcherRunning and matcherRepeating
+	// reduced is the memory of the reduced objects of all feeds.
+	reduced atomic.Int64
+	state   atomic.Int32 // one of matcherIdle, matcherRunning and matcherRepeating
 
 	mu sync.Mutex // may be acquired while Log.mu is held
 	// Guarded by mu.
@@ -57,6 +59,7 @@ const (
 func (m *matcher) add(f *feed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	f.chain.countIn(&m.reduced)
 	f.matched = &matched{slot: len(m.feeds)}
 	f.matched.next.Store(m.log.records.next)
 	m.feeds = append(m.feeds, f)
@@ -66,7 +69,7 @@ func (m *matcher) add(f *feed) {
 func (m *matcher) remove(f *feed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f.chain.dropFrames()
+	f.chain.dropAll()
 	m.nodes.Add(-int64(f.chain.len))
 	slot, last := f.matched.slot, len(m.feeds)-1
 	m.feeds[slot] = m.feeds[last]

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,14 +35,32 @@ type seen struct {
 func expectedEvent(r Record, s selection) (e seen, ok bool) {
 	before, now := s.matches(r.Old), s.matches(r.New)
 	switch {
+	case before && now && shownThing(r.Old, 0, s) == shownThing(r.New, 0, s):
 	case before && now:
-		return seen{listwatch.Modified, r.New.Key, r.Version, string(r.New.Data)}, true
+		return seen{listwatch.Modified, r.New.Key, r.Version, shownThing(r.New, r.Version, s)}, true
 	case now:
-		return seen{listwatch.Added, r.New.Key, r.Version, string(r.New.Data)}, true
+		return seen{listwatch.Added, r.New.Key, r.Version, shownThing(r.New, r.Version, s)}, true
 	case before:
-		return seen{listwatch.Deleted, r.Old.Key, r.Version, string(r.Old.At(r.Version).Data)}, true
+		return seen{listwatch.Deleted, r.Old.Key, r.Version, shownThing(r.Old, r.Version, s)}, true
 	}
 	return seen{}, false
+}
+
+// things are the formats of the reduced forms of a thing, by projection.
+var things = map[string]string{
+	"": `,"spec":{"node":%q,"app":%q}`, "absent": "", "spec.node": `,"spec":{"node":%q}`, "-spec.app": `,"spec":{"node":%q}`,
+	"spec.app": `,"spec":{"app":%[2]q}`, "spec": `,"spec":{"node":%q,"app":%q}`, "-spec": "",
+}
+
+// shownThing returns the JSON of o, a thing, at the version v, as a watcher of s sees it. A watcher
+// of whole objects sees each write.
+func shownThing(o *listwatch.Object, v listwatch.Version, s selection) string {
+	if v == 0 && s.projection.Empty() {
+		v = o.Version
+	}
+	metadata := fmt.Sprintf(`{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"}`, o.Key.Name, o.Key.Namespace, v)
+	spec, _, _ := strings.Cut(fmt.Sprintf(things[s.projection.String()], o.Fields["spec.node"], o.Labels["app"]), "%!(EXTRA")
+	return metadata + spec + "}"
 }
 
 // after returns the index of the first record with a version greater than v.
@@ -65,7 +85,7 @@ func (m *model) state(s selection, at listwatch.Version) []seen {
 	var out []seen
 	for _, o := range state {
 		if s.matches(o) {
-			out = append(out, seen{listwatch.Added, o.Key, o.Version, string(o.Data)})
+			out = append(out, seen{listwatch.Added, o.Key, o.Version, shownThing(o, o.Version, s)})
 		}
 	}
 	slices.SortFunc(out, func(a, b seen) int { return a.key.Compare(b.key) })
@@ -117,6 +137,7 @@ func TestRandomWalkMatchesTheModel(t *testing.T) {
 			for range 4000 {
 				w.step()
 			}
+			w.checkReductions()
 			w.restart() // every run restarts at least once
 			for range 400 {
 				w.step()
@@ -187,6 +208,9 @@ func (w *walk) query() listwatch.Query {
 	}
 	if q.Fields, err = listwatch.ParseFieldSelector(pick(w, "", "", "", "spec.node=n1", "spec.node!=n1", "metadata.name=y", "metadata.namespace=c")); err != nil {
 		w.Fatal(err)
+	}
+	if w.IntN(2) == 0 {
+		q.Projection = projection(w, pick(w, slices.Sorted(maps.Keys(things))...))
 	}
 	return q
 }
@@ -321,7 +345,7 @@ func (w *walk) list() {
 			return
 		}
 		w.write()
-		q = listwatch.Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields, Limit: q.Limit, Continue: p.Continue}
+		q = listwatch.Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields, Projection: q.Projection, Limit: q.Limit, Continue: p.Continue}
 	}
 }
 

@@ -65,21 +65,23 @@ const (
 	enter   transition = iota // the object is selected now, but was not before
 	change                    // the object is selected now and was before
 	exit                      // the object was selected, but is not now or was deleted
-	outside                   // the object is not selected now and was not before
+	outside                   // the object was and is not selected, or its change is hidden
 )
 
 // event returns the event that a watcher receives if r has the effect t on the watcher's selection.
-func (r *record) event(t transition) listwatch.Event {
-	e := listwatch.Event{Version: r.Version, Committed: r.At}
-	switch t {
-	case enter:
-		e.Type, e.Object = listwatch.Added, r.New
-	case change:
-		e.Type, e.Object = listwatch.Modified, r.New
-	case exit:
-		e.Type, e.Object = listwatch.Deleted, r.lastState()
+// o is the object that it shows.
+func (r *record) event(t transition, o *listwatch.Object) listwatch.Event {
+	types := [...]listwatch.EventType{enter: listwatch.Added, change: listwatch.Modified, exit: listwatch.Deleted}
+	return listwatch.Event{Type: types[t], Object: o, Version: r.Version, Committed: r.At}
+}
+
+// shown returns the object that a watcher receives if r has the effect t, unless it has a
+// projection.
+func (r *record) shown(t transition) *listwatch.Object {
+	if t == exit {
+		return r.lastState()
 	}
-	return e
+	return r.New
 }
 
 // lastState returns the object before the write, but at the version of the write, for

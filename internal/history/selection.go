@@ -2,20 +2,21 @@ package history
 
 import "github.com/listwatch/listwatch"
 
-// A selection is the part of a collection that a query selects: a namespace and name, and
-// selectors.
+// A selection is the part of a collection that a query selects: a namespace and name, selectors,
+// and the projection of the objects.
 type selection struct {
 	// An empty namespace matches every namespace, and an empty name matches every name.
 	namespace, name string
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
+	projection      listwatch.Projection
 }
 
 // A selectionKey identifies a selection by the text of its parts.
-type selectionKey struct{ namespace, name, labels, fields string }
+type selectionKey struct{ namespace, name, labels, fields, projection string }
 
 func newSelection(q listwatch.Query) selection {
-	s := selection{q.Namespace, q.Name, q.Labels, q.Fields}
+	s := selection{q.Namespace, q.Name, q.Labels, q.Fields, q.Projection}
 	// A field selector for the namespace or the name narrows the scope of the query. matches
 	// applies the field selector as well, so that a contradiction selects no object.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
@@ -28,11 +29,11 @@ func newSelection(q listwatch.Query) selection {
 }
 
 func (s *selection) key() selectionKey {
-	return selectionKey{s.namespace, s.name, s.labels.String(), s.fields.String()}
+	return selectionKey{s.namespace, s.name, s.labels.String(), s.fields.String(), s.projection.String()}
 }
 
 func (k selectionKey) bytes() int64 {
-	return int64(len(k.namespace) + len(k.name) + len(k.labels) + len(k.fields))
+	return int64(len(k.namespace) + len(k.name) + len(k.labels) + len(k.fields) + len(k.projection))
 }
 
 func (s *selection) matches(o *listwatch.Object) bool {
@@ -48,10 +49,13 @@ func (s *selection) isSelective() bool {
 }
 
 // transition returns the effect of r on s. The effect depends on whether the object was selected
-// before, not on whether the object existed (conformance case select/leaves-selector).
+// before, not on whether the object existed (conformance case select/leaves-selector). A change
+// that the projection hides has no effect.
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {
+	case before && after && s.projection.Hides(r.Old, r.New):
+		return outside
 	case before && after:
 		return change
 	case after:

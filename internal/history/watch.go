@@ -88,7 +88,9 @@ func (c *Cursor) rejoin() {
 		c.after = max(c.after, l.records.get(unread).Version-1)
 	}
 	c.node = c.feed.chain.newest
-	c.phase, c.start = readingLog, &start{backlog: backlog{next: unread, end: l.records.next}}
+	c.phase, c.start = readingLog, &start{
+		visits: maxVisits, backlog: backlog{next: unread, end: l.records.next},
+	}
 }
 
 // readFeed enters the last phase.
@@ -97,10 +99,22 @@ func (c *Cursor) readFeed() { c.phase, c.start = readingFeed, nil }
 // Poll implements [listwatch.Poller].
 func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) { return c.PollFrames(dst, nil) }
 
-// maxVisits limits the objects and departures that one Poll visits while it reads a snapshot, so
-// that a selective reader of a large collection does not occupy a processor, or a connection that
-// other watches share, for long. Until the snapshot is read, Wake calls its function at once.
-const maxVisits = 8192
+// maxVisits limits the objects, departures and records that one Poll visits before it reads the
+// feed, so that a selective reader of a large collection does not occupy a processor, or a
+// connection that other watches share, for long. Until then, Wake calls its function at once.
+// Comparing the objects of a record counts as comparisonVisits.
+const (
+	maxVisits        = 8192
+	comparisonVisits = 64
+)
+
+// visitsPerRecord returns the visits that a record counts as.
+func (s *selection) visitsPerRecord() int {
+	if s.projection.Empty() {
+		return 1
+	}
+	return comparisonVisits
+}
 
 // PollFrames is like Poll, and sets refs[i] to the frames of dst[i]. If refs is not nil, it must be
 // as long as dst.
@@ -109,7 +123,7 @@ func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, er
 		return 0, io.EOF
 	}
 	if c.start != nil {
-		c.start.snapshot.visits = maxVisits
+		c.start.visits = maxVisits
 	}
 	out := batch{dst, refs}
 	for n < len(dst) && c.err == nil {
@@ -138,10 +152,10 @@ func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, er
 	return 0, c.err
 }
 
-// IsReadingState reports whether c is reading a snapshot, so that Poll may return fewer events than
-// it could.
-func (c *Cursor) IsReadingState() bool {
-	return c.phase == readingSnapshot || c.phase == readingDepartures
+// IsCatchingUp reports whether c has not reached its feed, so that Poll may return fewer events
+// than it could.
+func (c *Cursor) IsCatchingUp() bool {
+	return c.phase == readingSnapshot || c.phase == readingDepartures || c.phase == readingLog
 }
 
 // StateID returns the ID of the states that c reads; see [listwatch.State].

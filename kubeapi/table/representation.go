@@ -28,6 +28,10 @@ func (t *Table) Represent(query url.Values) apihttp.RepresentationFunc {
 		}
 		partial := metadataForm{metaGroup + "/" + params["v"]}
 		switch as := params["as"]; {
+		case as == "Table" && query.Get("fields") != "":
+			return nil, &listwatch.Error{
+				Code: listwatch.Invalid, Message: "fields: not allowed with as=Table, whose columns need whole objects",
+			}
 		case as == "Table":
 			include, err := parseInclude(query)
 			return tableForm{t, partial, include, true}, err

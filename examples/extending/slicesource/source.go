@@ -97,7 +97,7 @@ func (s *Source) objects(q listwatch.Query, v listwatch.Version) []*listwatch.Ob
 	var objects []*listwatch.Object
 	for _, o := range state {
 		if selects(q, o) {
-			objects = append(objects, o)
+			objects = append(objects, q.Projection.Reduce(o))
 		}
 	}
 	sort.Slice(objects, func(i, j int) bool { return objects[i].Key.Compare(objects[j].Key) < 0 })

@@ -165,6 +165,8 @@ func (w *watcher) begin() {
 func event(q listwatch.Query, w Write) (e listwatch.Event, ok bool) {
 	e = listwatch.Event{Version: w.Version, Object: w.New}
 	switch before, after := selects(q, w.Old), selects(q, w.New); {
+	case before && after && q.Projection.Hides(w.Old, w.New):
+		return e, false
 	case before && after:
 		e.Type = listwatch.Modified
 	case after:
@@ -174,5 +176,6 @@ func event(q listwatch.Query, w Write) (e listwatch.Event, ok bool) {
 	default:
 		return e, false
 	}
+	e.Object = q.Projection.Reduce(e.Object)
 	return e, true
 }

@@ -1,0 +1,102 @@
+package history
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
+)
+
+// reductions is what the reductions of a feed share. It is immutable.
+type reductions struct {
+	budget *frames.Budget // limits the frames
+	memory *atomic.Int64  // counts the objects
+}
+
+// A reduction is the object of a node as the projection of its feed shows it. The first reader
+// builds it, and all readers of the feed share it and its frames.
+type reduction struct {
+	of     *reductions // immutable
+	frames frames.Frames
+
+	mu sync.Mutex
+	// Guarded by mu.
+	object  *listwatch.Object // nil if it was not built or was dropped
+	dropped bool
+}
+
+func (r *reductions) add() *reduction {
+	added := &reduction{of: r}
+	added.frames.SetBudget(r.budget)
+	return added
+}
+
+// get returns the object of a node of the feed with the selection s. of is the record of the node,
+// and t its transition. After drop, get returns an object that the reduction does not keep.
+func (r *reduction) get(s *selection, of *record, t transition) *listwatch.Object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.object != nil {
+		return r.object
+	}
+	o := s.reduce(of, t)
+	if !r.dropped {
+		r.object = o
+		r.of.memory.Add(reductionMemory(o))
+	}
+	return o
+}
+
+// drop drops the object and its frames permanently, because the node was dropped.
+func (r *reduction) drop() {
+	r.frames.Drop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped = true; r.object != nil {
+		r.of.memory.Add(-reductionMemory(r.object))
+		r.object = nil
+	}
+}
+
+// reductionMemory estimates the memory of a reduction with the object o.
+func reductionMemory(o *listwatch.Object) int64 {
+	return 2*objectBytes + dataBytes(o)
+}
+
+// reduce returns the object of the event that a watcher of s receives if r has the effect t on s.
+func (s *selection) reduce(r *record, t transition) *listwatch.Object {
+	if s.projection.Empty() {
+		return r.shown(t)
+	}
+	if t == exit {
+		return s.projection.Reduce(r.Old).At(r.Version)
+	}
+	return s.projection.Reduce(r.New)
+}
+
+// event returns the event of n, a node with the record r, and its cached frames.
+func (f *feed) event(n *node, r *record) (listwatch.Event, frames.Ref) {
+	t, ref := n.transition, frames.Ref{Node: &n.segments}
+	if n.reduction == nil {
+		ref.Frames = &r.frames[t]
+		return r.event(t, r.shown(t)), ref
+	}
+	ref.Frames = &n.reduction.frames
+	return r.event(t, n.reduction.get(&f.selection, r, t)), ref
+}
+
+// drop drops what the log has cached for n.
+func (n *node) drop() {
+	n.segments.Drop()
+	if n.reduction != nil {
+		n.reduction.drop()
+	}
+}
+
+// countIn makes memory count the reduced objects of c. It is called before the first append.
+func (c *chain) countIn(memory *atomic.Int64) {
+	if c.reductions != nil {
+		c.reductions.memory = memory
+	}
+}

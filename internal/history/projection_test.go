@@ -1,0 +1,210 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unique"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
+)
+
+func projection(t testing.TB, text string) listwatch.Projection {
+	t.Helper()
+	p, err := listwatch.ParseProjection(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// specObject returns an object with two members that change separately.
+func specObject(name string, v listwatch.Version, spec, status string) *listwatch.Object {
+	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"resourceVersion":"%d"},"spec":%q,"status":%q}`, name, v, spec, status)
+	return &listwatch.Object{Key: listwatch.Key{Name: name}, Version: v, Data: data}
+}
+
+// checkReductions compares the counted memory of reduced objects with their sum.
+func (w *walk) checkReductions() {
+	w.Helper()
+	l := w.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var indexed, matched int64
+	for _, f := range l.feeds.bySelection {
+		unlock, sum := f.lock(), &indexed
+		if f.matched != nil {
+			sum = &matched
+		}
+		for n := f.chain.floor.next.Load(); n != nil; n = n.next.Load() {
+			if n.reduction != nil && n.reduction.object != nil {
+				*sum += reductionMemory(n.reduction.object)
+			}
+		}
+		unlock()
+	}
+	if got := l.feeds.size.reduced.Load(); got != indexed {
+		w.Errorf("%d bytes of reduced objects of indexed feeds are counted, want %d", got, indexed)
+	}
+	if got := l.feeds.matcher.reduced.Load(); got != matched {
+		w.Errorf("%d bytes of reduced objects of matched feeds are counted, want %d", got, matched)
+	}
+}
+
+func TestHiddenChangesMoveThePosition(t *testing.T) {
+	l := New(Options{})
+	q := listwatch.Query{Projection: projection(t, "spec")}
+	c := watch(t, l, q)
+	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")})
+	wantEvent(t, c, "ADDED", 2, `"spec":"x"}`)
+	woken := false
+	c.Wake(func() { woken = true })
+	l.Append(Record{Version: 3, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 3, "x", "2")})
+	if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || woken || c.Position() != 3 {
+		t.Fatalf("a hidden change: got %d events, %v, woken %t, position %d; want none at position 3", n, err, woken, c.Position())
+	}
+	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 4, "y", "2")})
+	wantEvent(t, c, "MODIFIED", 4, `"spec":"y"}`)
+	l.Append(Record{Version: 5, Old: l.Get(listwatch.Key{Name: "a"})})
+	wantEvent(t, c, "DELETED", 5, `"spec":"y"}`)
+
+	// A watch that starts before the feed of its projection compares the records.
+	q.Start, q.Version, q.Projection = listwatch.StartAt, 1, projection(t, "status")
+	late := watch(t, l, q)
+	wantEvent(t, late, "ADDED", 2, `"status":"1"}`)
+	wantEvent(t, late, "MODIFIED", 3, `"status":"2"}`)
+	wantEvent(t, late, "DELETED", 5, `"status":"2"}`)
+}
+
+func wantEvent(t *testing.T, c *Cursor, eventType string, v listwatch.Version, end string) {
+	t.Helper()
+	var batch [1]listwatch.Event
+	if n, err := c.Poll(batch[:]); n != 1 || err != nil {
+		t.Fatalf("got %d events, %v, want %s at %d", n, err, eventType, v)
+	}
+	e := batch[0]
+	want := fmt.Sprintf(`{"metadata":{"name":"a","resourceVersion":"%d"},%s`, v, end)
+	if e.Type.String() != eventType || e.Version != v || e.Object.Version != v || string(e.Object.Data) != want {
+		t.Fatalf("got %v at %d: %s, want %s at %d: %s", e.Type, e.Version, e.Object.Data, eventType, v, want)
+	}
+}
+
+func TestReadersShareTheReducedObject(t *testing.T) {
+	l := New(Options{})
+	q := listwatch.Query{Projection: projection(t, "spec")}
+	a, b, whole := watch(t, l, q), watch(t, l, q), watch(t, l, listwatch.Query{})
+	l.Append(Record{Version: 2, New: specObject("a", 2, "x", strings.Repeat("s", 1000))})
+	var events [3][1]listwatch.Event
+	var refs [3][1]frames.Ref
+	for i, c := range []*Cursor{a, b, whole} {
+		if n, err := c.PollFrames(events[i][:], refs[i][:]); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if events[0][0].Object != events[1][0].Object || refs[0] != refs[1] || refs[0][0].Frames == nil {
+		t.Error("two readers of a projection: want the same object with the same frames")
+	}
+	if refs[0][0].Frames == refs[2][0].Frames || events[2][0].Object != l.Get(listwatch.Key{Name: "a"}) {
+		t.Error("a reader of whole objects: want the stored object with frames of its own")
+	}
+	if used := l.feeds.size.reduced.Load(); used != reductionMemory(events[0][0].Object) {
+		t.Errorf("the reduced object counts as %d bytes, want %d", used, reductionMemory(events[0][0].Object))
+	}
+	build := func() ([]byte, error) { return []byte("frame"), nil }
+	if _, err := refs[0][0].Frames.GetOrBuild(unique.Make[any]("form"), build); err != nil || l.Stats().Frames.Bytes != 5 {
+		t.Errorf("got %d bytes of frames, %v, want those of the reduced object", l.Stats().Frames.Bytes, err)
+	}
+	l.Compact()
+	if used := l.feeds.size.reduced.Load(); used != 0 || l.Stats().Frames.Bytes != 0 {
+		t.Errorf("%d bytes of reduced objects and %d of frames remain after their records, want none", used, l.Stats().Frames.Bytes)
+	}
+}
+
+func TestReducedObjectsCountAgainstRetention(t *testing.T) {
+	const limit = 256 << 10
+	records := func(q listwatch.Query) int {
+		l := New(Options{Retention: listwatch.Retention{Bytes: limit}})
+		c := watch(t, l, q)
+		text := strings.Repeat("s", 4000)
+		for v := listwatch.Version(2); v < 300; v++ {
+			l.Append(Record{Version: v, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", v, fmt.Sprint(v), text)})
+			if _, err := c.Poll(make([]listwatch.Event, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := l.Stats(); s.HistoryBytes > limit+limit/4 {
+			t.Errorf("HistoryBytes is %d, want about %d", s.HistoryBytes, limit)
+		}
+		return l.Stats().Records
+	}
+	whole, reduced := records(listwatch.Query{}), records(listwatch.Query{Projection: projection(t, "-absent")})
+	if reduced > whole*6/10 || reduced < whole*3/10 {
+		t.Errorf("%d records are kept with reduced copies, and %d without, want about half", reduced, whole)
+	}
+}
+
+// A replay compares objects, which takes as long as visiting many of them.
+func TestReplayWithProjectionTakesSteps(t *testing.T) {
+	l := New(Options{})
+	key := listwatch.Key{Name: "a"}
+	const writes = 1000
+	for v := listwatch.Version(2); v < 2+writes; v++ {
+		l.Append(Record{Version: v, Old: l.Get(key), New: specObject("a", v, "x", fmt.Sprint(v))})
+	}
+	c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 2, Projection: projection(t, "spec")})
+	polls := 0
+	for ; c.IsCatchingUp(); polls++ {
+		if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil {
+			t.Fatalf("got %d events, %v, want none", n, err)
+		}
+		woken := false
+		if c.Wake(func() { woken = true }); c.IsCatchingUp() && !woken {
+			t.Fatal("Wake does not call its function while records remain")
+		}
+	}
+	if want := writes * comparisonVisits / maxVisits; polls < want || polls > want+2 || c.Position() != 1+writes {
+		t.Errorf("reached position %d after %d polls, want %d after about %d", c.Position(), polls, 1+writes, want)
+	}
+}
+
+func TestDifferenceHasTheReducedObjects(t *testing.T) {
+	l := New(Options{})
+	key := listwatch.Key{Name: "a"}
+	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")}, Record{Version: 2, New: specObject("b", 2, "x", "1")})
+	q := listwatch.Query{Projection: projection(t, "spec"), Bookmarks: true}
+	c := watch(t, l, q)
+	l.Append(Record{Version: 3, Old: l.Get(key), New: specObject("a", 3, "x", "2")})
+	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "b"})})
+	q.Since = listwatch.State{Version: 2, ID: c.StateID()}
+	d := watch(t, l, q)
+	wantEvent(t, d, "ADDED", 3, `"spec":"x"}`)
+	var batch [4]listwatch.Event
+	if n, err := d.Poll(batch[:]); n != 2 || err != nil || batch[0].Object.Key.Name != "b" || batch[0].Type != listwatch.Deleted {
+		t.Fatalf("got %d events, %v: %+v, want the key of b and the bookmark", n, err, batch[:n])
+	}
+	if _, ok := listwatch.SinceOf(batch[1]); !ok {
+		t.Error("got the whole state, want a difference")
+	}
+	q.Projection = projection(t, "status")
+	if n, err := watch(t, l, q).Poll(batch[:]); n != 2 || err != nil || string(batch[0].Object.Data) != `{"metadata":{"name":"a","resourceVersion":"3"},"status":"2"}` {
+		t.Errorf("got %d events, %v: %s, want the whole state with another projection", n, err, batch[0].Object.Data)
+	} else if _, ok := listwatch.SinceOf(batch[1]); ok {
+		t.Error("got a difference to the state of another projection")
+	}
+}
+
+func TestReducedObjectsAreDroppedOnce(t *testing.T) {
+	l := New(Options{})
+	d := (&reductions{budget: frames.NewBudget(-1), memory: &l.feeds.size.reduced}).add()
+	s := newSelection(listwatch.Query{Projection: projection(t, "spec")})
+	r := newRecord(Record{Version: 2, New: specObject("a", 2, "x", "1")}, 0, nil)
+	d.drop()
+	if o := d.get(&s, r, enter); o == nil || d.object != nil || l.feeds.size.reduced.Load() != 0 {
+		t.Error("a reader of a dropped node: want an object that the node does not keep")
+	}
+	d.drop()
+	if l.feeds.size.reduced.Load() != 0 {
+		t.Error("memory is counted after the second drop")
+	}
+}
