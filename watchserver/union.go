@@ -17,8 +17,8 @@ import (
 // /watch.
 //
 // Each parameter of of the query is the relative URL at which one of the collections is served,
-// with its labelSelector and fieldSelector. routes serves these URLs with the method Serve of s.
-// The handler sends each of them to routes as a request of the same user, so a collection has the
+// with its labelSelector, fieldSelector and fields. routes serves these URLs with the method Serve
+// of s. The handler sends each of them to routes as a request of the same user, so a collection has the
 // routing, the permissions and the restrictions of its own URL. If routes refuses one, the response
 // is that refusal. An open watch ends when the user may no longer watch one of the collections; see
 // [Server.Recheck]. routes must not have side effects for GET.
@@ -62,9 +62,9 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 	if unionPartOf(r) != nil {
 		return badParameter("of: a union cannot be a part of a union")
 	}
-	for _, name := range [...]string{"labelSelector", "fieldSelector", "continue", "conflate"} {
+	for _, name := range [...]string{"labelSelector", "fieldSelector", "fields", "continue", "conflate"} {
 		if query.Has(name) {
-			return badParameter("%s: has no meaning for several collections; selectors belong to the URLs in of", name)
+			return badParameter("%s: has no meaning for several collections; selectors and fields belong to the URLs in of", name)
 		}
 	}
 	if n := len(query["of"]); n == 0 || n > store.MaxParts {
@@ -136,9 +136,9 @@ func (p *unionPart) newRequest(r *http.Request, watch bool) (*http.Request, erro
 		return nil, badParameter("of: %q has a malformed query", p.of)
 	}
 	for name := range query {
-		if name != "labelSelector" && name != "fieldSelector" {
-			return nil, badParameter("of: %q has the parameter %q, but may have only labelSelector and fieldSelector; "+
-				"all other parameters belong to the union", p.of, name)
+		if name != "labelSelector" && name != "fieldSelector" && name != "fields" {
+			return nil, badParameter("of: %q has the parameter %q, but may have only labelSelector, fieldSelector and "+
+				"fields; all other parameters belong to the union", p.of, name)
 		}
 	}
 	if watch {

@@ -180,6 +180,35 @@ func TestUnionEndsWithOnePermission(t *testing.T) {
 	})
 }
 
+func TestUnionReducesObjectsOfEachPart(t *testing.T) {
+	onEachUnion(t, func(u *unionFixture, c transport.Client) {
+		u.create(u.nodes, "", "n")
+		query := unionQuery("", "/nodes?fields=spec", "/pods?fields=-spec")
+		w := u.watch(c, query, nil)
+		u.create(u.pods, "shop", "p")
+		for _, want := range []string{"Node n true", "Pod p false"} {
+			received, err := w.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var o struct {
+				Kind     string
+				Metadata listwatch.Metadata
+				Spec     any
+			}
+			if err := json.Unmarshal(received.Object, &o); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprintf("%s %s %t", o.Kind, o.Metadata.Name, o.Spec != nil); got != want || o.Metadata.CreationTimestamp != nil && o.Kind == "Node" {
+				t.Errorf("got %s, want %s", received.Object, want)
+			}
+		}
+		if code, body := u.get(t, "/watch?"+query); code != http.StatusOK || strings.Count(body, `"spec"`) != 1 {
+			t.Errorf("the list: got %d %s, want spec only in the node", code, body)
+		}
+	})
+}
+
 func TestUnionListHasOneVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnionFixture(t)
@@ -254,7 +283,7 @@ func TestUnionRefusesWhatItCannotServe(t *testing.T) {
 			{name: "a parameter of the union", urls: []string{"/nodes?resourceVersion=5"}, code: 400, message: "all other parameters belong to the union"},
 			{name: "a wrong selector", urls: []string{"/nodes?labelSelector=%2B"}, code: 400, message: "unable to parse label selector"},
 			{name: "an unknown field", urls: []string{"/nodes?fieldSelector=spec.other=1"}, code: 400, message: "spec.other"},
-			{name: "a selector of the union", query: "labelSelector=a", urls: []string{"/nodes"}, code: 400, message: "selectors belong to the URLs in of"},
+			{name: "a selector of the union", query: "labelSelector=a", urls: []string{"/nodes"}, code: 400, message: "selectors and fields belong to the URLs in of"},
 			{name: "a continue token", query: "continue=a", urls: []string{"/nodes"}, code: 400, message: "continue: has no meaning"},
 			{name: "forbidden", forbidden: "pods", urls: []string{"/nodes", "/pods"}, code: 403, message: "pods are secret"},
 			{name: "a version of the future", query: "watch=0&resourceVersion=99999999999999999", urls: []string{"/nodes"}, code: 504, message: "Too large resource version"},

@@ -20,6 +20,9 @@ import (
 // Otherwise it returns when the watch has ended, unless the stream is detached.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
 	from := origin{request: describeRequest(r, a), projection: q.Projection.String()}
+	if u, ok := e.Source.(interface{ Projections() string }); ok { // a union
+		from.projection = u.Projections()
+	}
 	if err := s.watches.reserve(from.claim(), s.Limits); err != nil {
 		if s.watches.isDraining() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")

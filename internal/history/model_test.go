@@ -58,7 +58,8 @@ func shownThing(o *listwatch.Object, v listwatch.Version, s selection) string {
 	if v == 0 && s.projection.Empty() {
 		v = o.Version
 	}
-	metadata := fmt.Sprintf(`{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"}`, o.Key.Name, o.Key.Namespace, v)
+	kind, _, _ := strings.Cut(string(o.Data), ",")
+	metadata := fmt.Sprintf(`%s,"metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"}`, kind, o.Key.Name, o.Key.Namespace, v)
 	spec, _, _ := strings.Cut(fmt.Sprintf(things[s.projection.String()], o.Fields["spec.node"], o.Labels["app"]), "%!(EXTRA")
 	return metadata + spec + "}"
 }

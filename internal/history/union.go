@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 )
@@ -67,6 +68,17 @@ func (u *Union) types() []listwatch.Description {
 		all[i] = p.Log.description
 	}
 	return all
+}
+
+// Projections returns the projections of all parts as one text. It is empty if no part has one.
+func (u *Union) Projections() string {
+	var texts []string
+	for _, p := range u.parts {
+		if !p.Query.Projection.Empty() {
+			texts = append(texts, p.Log.description.Kind+" "+p.Query.Projection.String())
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 // List implements [listwatch.Source]. It returns the objects of all parts at one version, in the

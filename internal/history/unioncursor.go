@@ -98,7 +98,7 @@ func (c *UnionCursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n in
 		return 0, io.EOF
 	}
 	out := batch{dst, refs}
-	if c.IsReadingState() {
+	if c.IsCatchingUp() {
 		return c.pollState(out), nil
 	}
 	if n = c.pollParts(out); n > 0 {
@@ -107,17 +107,16 @@ func (c *UnionCursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n in
 	return 0, c.err
 }
 
-// IsReadingState reports whether c returns initial events, so that Poll may return fewer events
+// IsCatchingUp reports whether c returns initial events, so that Poll may return fewer events
 // than it could.
-func (c *UnionCursor) IsReadingState() bool { return c.reading < len(c.parts) || c.synced != nil }
+func (c *UnionCursor) IsCatchingUp() bool { return c.reading < len(c.parts) || c.synced != nil }
 
 // pollState returns initial events, one part after the other, and then the bookmark.
 func (c *UnionCursor) pollState(dst batch) (n int) {
 	for visits := maxVisits; c.reading < len(c.parts); c.reading++ {
 		state := c.parts[c.reading].state
-		snapshot := &state.start.snapshot
-		size := snapshot.tree.Len()
-		snapshot.visits = visits
+		size := state.start.snapshot.tree.Len()
+		state.start.visits = visits
 		n += state.pollSnapshot(dst.from(n))
 		if state.phase == readingSnapshot {
 			return n
@@ -182,7 +181,7 @@ func (c *UnionCursor) Next(ctx context.Context, dst []listwatch.Event) (int, err
 
 // Position implements [listwatch.Poller].
 func (c *UnionCursor) Position() listwatch.Version {
-	if c.IsReadingState() {
+	if c.IsCatchingUp() {
 		return 0
 	}
 	revision := c.revision.Version() // first; see pollParts
@@ -200,7 +199,7 @@ func (c *UnionCursor) Position() listwatch.Version {
 // Wake implements [listwatch.Poller].
 func (c *UnionCursor) Wake(f func()) {
 	c.arm(f)
-	if c.err != nil || c.IsReadingState() {
+	if c.err != nil || c.IsCatchingUp() {
 		c.fire()
 		return
 	}
