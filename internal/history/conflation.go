@@ -129,8 +129,12 @@ type conflatedRange struct {
 	skip  []bool // for each record, whether its event is skipped
 }
 
-// conflatedRecords is the number of records in a conflatedRange.
-const conflatedRecords = 4096
+// conflatedRecords is the number of records in a conflatedRange, and projectedRecords if their
+// objects must be compared.
+const (
+	conflatedRecords = 4096
+	projectedRecords = 512
+)
 
 // end returns the number after the last record of r.
 func (r *conflatedRange) end() uint64 { return r.first + uint64(len(r.skip)) }
@@ -147,8 +151,12 @@ func (c *Cursor) conflateBacklog() (end uint64) {
 	if b.next < b.conflated.end() {
 		return b.conflated.end()
 	}
+	limit := conflatedRecords
+	if !c.feed.selection.projection.Empty() {
+		limit = projectedRecords
+	}
 	l.mu.Lock()
-	from, count := max(b.next, l.records.first()), min(conflatedRecords, int(b.end-b.next))
+	from, count := max(b.next, l.records.first()), min(limit, int(b.end-b.next))
 	records := l.records.appendGroups(nil, from, count)
 	l.mu.Unlock()
 	if from > b.next {

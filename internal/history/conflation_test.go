@@ -445,7 +445,7 @@ func TestLatestNodesShrinkWithRetention(t *testing.T) {
 		t.Errorf("HistoryBytes is %d after Compact, and was %d", got, before)
 	}
 	_ = c.Close() // returns nil
-	l.feeds.remove(c.feed)
+	l.feeds.removeIdle(time.Now().Add(feedIdleTimeout))
 	if got := l.feeds.size.latest.Load(); got != 0 {
 		t.Errorf("%d objects are counted without a feed", got)
 	}

@@ -175,7 +175,8 @@ func (c *chain) restart(start listwatch.Version, number uint64) {
 	old.next.Store(cutLink)
 }
 
-// dropAll drops what the log has cached for the nodes, and latest, because c will not be used again.
+// dropAll drops what the log has cached for the nodes, and latest, because c will not be used
+// again.
 func (c *chain) dropAll() {
 	c.latest.drop()
 	c.latest = nil

@@ -263,6 +263,9 @@ func (w *walk) read() {
 	r.expectNewRecords(&w.model)
 	batch := make([]listwatch.Event, 1+w.IntN(20))
 	n, err := r.Poll(batch)
+	for n == 0 && err == nil && r.IsCatchingUp() && len(r.want) > 0 { // a poll compares few objects
+		n, err = r.Poll(batch)
+	}
 	if err != nil {
 		floor := w.log.Stats().Oldest
 		// A cursor that reads the log cannot know whether a dropped record concerned its

@@ -208,3 +208,61 @@ func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 		t.Error("memory is counted after the second drop")
 	}
 }
+
+// A part that compares many records before its first event must not be overtaken by the others.
+func TestUnionWaitsForReplayWithProjection(t *testing.T) {
+	revision := new(Revision)
+	newLog := func(kind string) *Log {
+		return New(Options{Revision: revision, Description: listwatch.Description{APIVersion: "v1", Kind: kind}})
+	}
+	slow, fast := newLog("Slow"), newLog("Fast")
+	key := listwatch.Key{Name: "a"}
+	write := func(l *Log, v listwatch.Version, spec string) {
+		l.Append(Record{Version: v, Old: l.Get(key), New: specObject("a", v, spec, fmt.Sprint(v))})
+		revision.Advance(v)
+	}
+	const writes = 1000
+	write(fast, 1, "x")
+	for v := listwatch.Version(2); v < writes; v++ {
+		write(slow, v, "x")
+	}
+	write(slow, writes, "y")
+	write(fast, writes+1, "y")
+	u, err := NewUnion("", []Part{
+		{slow, listwatch.Query{Projection: projection(t, "spec")}}, {fast, listwatch.Query{Projection: projection(t, "spec")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := u.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	c := w.(*UnionCursor)
+	for v := listwatch.Version(writes); v <= writes+1; {
+		var batch [1]listwatch.Event
+		n, err := c.Poll(batch[:])
+		catchingUp := c.IsCatchingUp() // Position polls, too
+		switch p := c.Position(); {
+		case err != nil:
+			t.Fatal(err)
+		case n == 0 && !catchingUp:
+			t.Fatalf("at position %d: got no event, want %d", p, v)
+		case n == 0 && p >= v:
+			t.Fatalf("position %d before the event %d", p, v)
+		case n == 0:
+			woken := false
+			if c.Wake(func() { woken = true }); !woken {
+				t.Fatal("Wake does not call its function while a part has records to compare")
+			}
+		case batch[0].Version != v:
+			t.Fatalf("got the event %d, want %d", batch[0].Version, v)
+		default:
+			v++
+		}
+	}
+	if p := c.Position(); p != writes+1 || c.IsCatchingUp() {
+		t.Errorf("got position %d, catching up %t; want %d and false", p, c.IsCatchingUp(), writes+1)
+	}
+}

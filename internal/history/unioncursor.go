@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -98,7 +99,7 @@ func (c *UnionCursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n in
 		return 0, io.EOF
 	}
 	out := batch{dst, refs}
-	if c.IsCatchingUp() {
+	if c.readsState() {
 		return c.pollState(out), nil
 	}
 	if n = c.pollParts(out); n > 0 {
@@ -107,9 +108,16 @@ func (c *UnionCursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n in
 	return 0, c.err
 }
 
-// IsCatchingUp reports whether c returns initial events, so that Poll may return fewer events
-// than it could.
-func (c *UnionCursor) IsCatchingUp() bool { return c.reading < len(c.parts) || c.synced != nil }
+// IsCatchingUp reports whether c returns initial events or reads a log, so that Poll may return
+// fewer events than it could.
+func (c *UnionCursor) IsCatchingUp() bool {
+	return c.readsState() || slices.ContainsFunc(c.parts, func(p unionPart) bool {
+		return !p.isPending && p.cursor.IsCatchingUp()
+	})
+}
+
+// readsState reports whether c returns initial events.
+func (c *UnionCursor) readsState() bool { return c.reading < len(c.parts) || c.synced != nil }
 
 // pollState returns initial events, one part after the other, and then the bookmark.
 func (c *UnionCursor) pollState(dst batch) (n int) {
@@ -142,7 +150,7 @@ func (c *UnionCursor) pollParts(dst batch) (n int) {
 	c.fill()
 	for n < len(dst.events) && c.err == nil {
 		next := c.next()
-		if next == nil || next.pending[0].Version > revision {
+		if next == nil || next.pending[0].Version > c.settled(revision) {
 			break
 		}
 		e, ref := next.take()
@@ -181,7 +189,7 @@ func (c *UnionCursor) Next(ctx context.Context, dst []listwatch.Event) (int, err
 
 // Position implements [listwatch.Poller].
 func (c *UnionCursor) Position() listwatch.Version {
-	if c.IsCatchingUp() {
+	if c.readsState() {
 		return 0
 	}
 	revision := c.revision.Version() // first; see pollParts
@@ -190,8 +198,19 @@ func (c *UnionCursor) Position() listwatch.Version {
 	switch {
 	case c.err != nil:
 		return 0
-	case next != nil && next.pending[0].Version <= revision:
+	case next != nil && next.pending[0].Version <= c.settled(revision):
 		return next.pending[0].Version - 1
+	}
+	return c.settled(revision)
+}
+
+// settled returns the version up to which all parts have returned their events or have them
+// pending. It is revision, unless a part is still reading its log.
+func (c *UnionCursor) settled(revision listwatch.Version) listwatch.Version {
+	for i := range c.parts {
+		if p := &c.parts[i]; !p.isPending && p.cursor.IsCatchingUp() {
+			revision = min(revision, p.cursor.Position())
+		}
 	}
 	return revision
 }
@@ -199,7 +218,7 @@ func (c *UnionCursor) Position() listwatch.Version {
 // Wake implements [listwatch.Poller].
 func (c *UnionCursor) Wake(f func()) {
 	c.arm(f)
-	if c.err != nil || c.IsCatchingUp() {
+	if c.err != nil || c.readsState() {
 		c.fire()
 		return
 	}
