@@ -14,8 +14,8 @@ import (
 // Limits limit the resources that clients can use. If a field is zero, its default is used;
 // a negative value disables the limit.
 type Limits struct {
-	// Watches is the maximum number of open watches. Further watches are refused with
-	// status 429. The default is no limit.
+	// Watches is the maximum number of open watches. Further watches are refused with status 429. A
+	// watch counts once more for each 4 KiB of selectors. The default is no limit.
 	Watches int
 	// WatchesPerClient is the maximum number of open watches of one client. Further watches
 	// are refused with status 429. The default is no limit.
@@ -127,10 +127,10 @@ type Usage struct {
 
 // errTooManyWatches returns the error for one more watch when owner has reached the limit called
 // name.
-func errTooManyWatches(name, owner string, limit int) error {
+func errTooManyWatches(name, owner string, open, limit int) error {
 	return &apihttp.LimitError{Name: name, Err: &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
-		Message: fmt.Sprintf("too many watches: %s already has %d open, its limit", owner, limit),
+		Message: fmt.Sprintf("too many watches: %s has %d of at most %d open; a long selector counts as several", owner, open, limit),
 		Details: &listwatch.Details{RetryAfter: time.Second},
 	}}
 }

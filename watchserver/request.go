@@ -17,6 +17,7 @@ type request struct {
 	listwatch.Query
 	watch   bool
 	timeout time.Duration // zero if timeoutSeconds is not set
+	weight  int           // the number of watches that a watch counts as
 }
 
 // parseRequest parses the parameters of r by the rules of docs/protocol.md. A value that cannot be
@@ -31,7 +32,7 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 	if err != nil {
 		return request{}, err
 	}
-	q := request{watch: p.watch(e.Watch), timeout: p.seconds("timeoutSeconds")}
+	q := request{watch: p.watch(e.Watch), timeout: p.seconds("timeoutSeconds"), weight: weightOf(query)}
 	q.Namespace, q.Name = e.Namespace, e.Name
 	if q.Labels, err = listwatch.ParseLabelSelector(p.Get("labelSelector")); err != nil && p.err == nil {
 		p.err = err

@@ -53,10 +53,13 @@ type origin struct {
 	request                           Request
 	projection                        string // see [listwatch.Projection.String]
 	transport, mediaType, compression string
+	weight                            int // of the watch; see weightOf
 }
 
 // claim returns what the watch counts against.
-func (o *origin) claim() claim { return claim{o.request.Client, o.request.Resource, o.projection} }
+func (o *origin) claim() claim {
+	return claim{o.request.Client, o.weight, o.request.Resource, o.projection}
+}
 
 // An attachment connects a stream to its request, its handler and its transport. Most detached
 // streams need none of its fields, and share the variable detached.

@@ -19,7 +19,7 @@ import (
 // watch opens a watch and serves it. If watch returns an error, nothing has been written.
 // Otherwise it returns when the watch has ended, unless the stream is detached.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
-	from := origin{request: describeRequest(r, a), projection: q.Projection.String()}
+	from := origin{request: describeRequest(r, a), projection: q.Projection.String(), weight: q.weight}
 	if u, ok := e.Source.(interface{ Projections() string }); ok { // a union
 		from.projection = u.Projections()
 	}

@@ -349,7 +349,7 @@ func TestWatchLimits(t *testing.T) {
 				defer w.Close()
 				continue
 			}
-			if e := listwatch.AsError(err); e == nil || e.Status != http.StatusTooManyRequests || e.RetryAfter() == 0 {
+			if !isTooMany(err) {
 				f.Fatalf("client %s: got %v, want 429 with Retry-After", client, err)
 			}
 		}
@@ -359,6 +359,38 @@ func TestWatchLimits(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		f.watch(c, "client=c")
+	})
+}
+
+func isTooMany(err error) bool {
+	e := listwatch.AsError(err)
+	return e != nil && e.Status == http.StatusTooManyRequests && e.RetryAfter() > 0
+}
+
+// The limit of watches bounds their memory, and the selectors of a URL take up to 64 KiB.
+func TestLongSelectorsCountAsSeveralWatches(t *testing.T) {
+	limits := func(s *watchserver.Server) { s.Limits.Watches = 4 }
+	onEachTransport(t, limits, func(f *fixture, c transport.Client) {
+		long := "labelSelector=a+in+(" + strings.Repeat("x,", 5<<10) + "y)" // counts as three
+		first := f.watch(c, long)
+		short := f.watch(c, "")
+		if _, err := f.tryWatch(c, ""); !isTooMany(err) {
+			f.Fatalf("got %v, want 429", err)
+		}
+		short.Close()
+		synctest.Wait()
+		for len(f.WatchServer.Watches()) > 1 {
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := f.tryWatch(c, long); !isTooMany(err) {
+			f.Fatalf("a second long selector: got %v, want 429", err)
+		}
+		first.Close()
+		synctest.Wait()
+		for len(f.WatchServer.Watches()) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		f.watch(c, long)
 	})
 }
 

@@ -3,6 +3,7 @@ package watchserver
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ type watchSet struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	streams []*stream
-	clients map[string]int // the number of watches of each client, open or opening
+	clients map[string]int // the weights of the watches of each client, open or opening
 	count   int            // the sum of the values of clients
 	// projections holds the number of watches with each projection, open or opening.
 	projections map[Resource]map[string]int
@@ -46,8 +47,24 @@ func (w *watchSet) drainContextLocked() context.Context {
 // A claim is what a watch counts against. projection is empty if the watch has none.
 type claim struct {
 	client     string
+	weight     int // the number of watches that the watch counts as
 	resource   Resource
 	projection string
+}
+
+// textPerWatch is the length of selectors for which a watch counts once more. Selectors take about
+// four times their text, and a watch up to 16 KiB.
+const textPerWatch = 4 << 10
+
+// weightOf returns the weight of a watch with the given parameters.
+func weightOf(query url.Values) int {
+	n := 0
+	for _, values := range query {
+		for _, v := range values {
+			n += len(v)
+		}
+	}
+	return 1 + n/textPerWatch
 }
 
 // reserve counts one more watch. It returns an error if a limit is reached or the server drains.
@@ -58,18 +75,18 @@ func (w *watchSet) reserve(c claim, l Limits) error {
 	switch {
 	case w.draining:
 		return errShuttingDown()
-	case l.Watches > 0 && w.count >= l.Watches:
-		return errTooManyWatches("watches", "the server", l.Watches)
-	case l.WatchesPerClient > 0 && w.clients[c.client] >= l.WatchesPerClient:
-		return errTooManyWatches("watches_per_client", "the client", l.WatchesPerClient)
+	case l.Watches > 0 && w.count+c.weight > l.Watches:
+		return errTooManyWatches("watches", "the server", w.count, l.Watches)
+	case l.WatchesPerClient > 0 && w.clients[c.client]+c.weight > l.WatchesPerClient:
+		return errTooManyWatches("watches_per_client", "the client", w.clients[c.client], l.WatchesPerClient)
 	case limit > 0 && c.projection != "" && others[c.projection] == 0 && len(others) >= limit:
 		return errTooManyProjections(limit)
 	}
 	if w.clients == nil {
 		w.clients = make(map[string]int)
 	}
-	w.clients[c.client]++
-	w.count++
+	w.clients[c.client] += c.weight
+	w.count += c.weight
 	if c.projection != "" {
 		if others == nil {
 			others = make(map[string]int)
@@ -91,19 +108,19 @@ func (w *watchSet) release(c claim) {
 }
 
 func (w *watchSet) releaseLocked(c claim) {
-	decrement(w.clients, c.client)
+	subtract(w.clients, c.client, c.weight)
 	if c.projection != "" {
-		if decrement(w.projections[c.resource], c.projection); len(w.projections[c.resource]) == 0 {
+		if subtract(w.projections[c.resource], c.projection, 1); len(w.projections[c.resource]) == 0 {
 			delete(w.projections, c.resource)
 		}
 	}
-	w.count--
+	w.count -= c.weight
 	w.checkEmptyLocked()
 }
 
-// decrement decrements a count that is not zero. Counts of zero have no entry.
-func decrement(counts map[string]int, key string) {
-	if counts[key]--; counts[key] == 0 {
+// subtract subtracts n from a count. Counts of zero have no entry.
+func subtract(counts map[string]int, key string, n int) {
+	if counts[key] -= n; counts[key] == 0 {
 		delete(counts, key)
 	}
 }

@@ -47,7 +47,6 @@ var defaultFeedLimits = feedLimits{nodesPerFeed: 64, nodesPerRecord: 8, feedsPer
 type feedSize struct {
 	nodes   int          // the nodes of the feeds in byTerm
 	reduced atomic.Int64 // the memory of their reduced objects
-	texts   int64        // the bytes of the selectors of all feeds
 	// latest is the number of nodes in the latestNodes of all feeds.
 	latest atomic.Int64
 }
@@ -55,10 +54,9 @@ type feedSize struct {
 const (
 	// nodeBytes is the memory of a node.
 	nodeBytes = 80
-	// feedBytes estimates the memory of a feed, without its nodes. A selector takes selectorFactor
-	// times the bytes of its text in addition.
-	feedBytes      = 1 << 10
-	selectorFactor = 4
+	// feedBytes estimates the memory of a feed, without its nodes and its selector. A long selector
+	// belongs to the watches that have it, which are limited by the lengths of their selectors.
+	feedBytes = 1 << 10
 )
 
 // An indexEntry holds the feedIndex's data about one feed.
@@ -75,9 +73,13 @@ type idleFeed struct {
 	since time.Time
 }
 
-// feedIdleTimeout is the time after which a feed without watchers is removed. A watcher
-// that reconnects earlier resumes in the same feed.
-const feedIdleTimeout = 30 * time.Second
+// feedIdleTimeout is the time after which a feed without watchers is removed. A watcher that
+// reconnects earlier resumes in the same feed. A feed whose selection has more than maxIdleText
+// bytes is removed at once, and its watcher reads the log.
+const (
+	feedIdleTimeout = 30 * time.Second
+	maxIdleText     = 1 << 10
+)
 
 // newFeedIndex returns the empty index of l.
 func newFeedIndex(l *Log) feedIndex {
@@ -95,7 +97,6 @@ func (i *feedIndex) join(s selection, start listwatch.Version) *feed {
 	if f == nil {
 		f = newFeed(i.log, s, start)
 		i.bySelection[key] = f
-		i.size.texts += key.bytes()
 		i.add(f)
 	}
 	f.entry.watchers++
@@ -125,8 +126,8 @@ func (i *feedIndex) leave(f *feed, now time.Time) {
 	if f.entry.watchers--; f.entry.watchers > 0 {
 		return
 	}
-	if f.matched != nil {
-		i.remove(f) // it costs CPU time at each write
+	if f.matched != nil || f.selection.key().bytes() > maxIdleText {
+		i.remove(f) // it costs CPU time at each write, or much memory
 		return
 	}
 	if len(i.idle) == 0 {
@@ -163,9 +164,7 @@ func (i *feedIndex) removeIdle(now time.Time) {
 }
 
 func (i *feedIndex) remove(f *feed) {
-	key := f.selection.key()
-	delete(i.bySelection, key)
-	i.size.texts -= key.bytes()
+	delete(i.bySelection, f.selection.key())
 	if f.matched != nil {
 		i.matcher.remove(f)
 		return
@@ -191,8 +190,7 @@ func (i *feedIndex) nodeBytes() int64 { return int64(i.size.nodes)*nodeBytes + i
 // bytes estimates the memory of all feeds.
 func (i *feedIndex) bytes() int64 {
 	matched := i.matcher.nodes.Load()*nodeBytes + i.matcher.reduced.Load()
-	return i.nodeBytes() + matched + int64(len(i.bySelection))*feedBytes + i.size.texts*selectorFactor +
-		i.size.latest.Load()*latestBytes
+	return i.nodeBytes() + matched + int64(len(i.bySelection))*feedBytes + i.size.latest.Load()*latestBytes
 }
 
 // offer appends r to the feeds that the record concerns. Readers do not see the record before the

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,24 @@ func TestShortWatchesLeaveFewFeeds(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // until the timer has stopped
 	})
+}
+
+func TestLongSelectorsLeaveWithTheirWatch(t *testing.T) {
+	l := New(Options{})
+	values := make([]string, maxIdleText)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	q := listwatch.Query{Labels: labels(t, "a in (x,"+strings.Join(values, ",")+")")}
+	watch(t, l, q).Close()
+	if n, _ := feedsOf(l); n != 0 {
+		t.Errorf("%d feeds are left, want none", n)
+	}
+	w := watch(t, l, q)
+	put(l, listwatch.Key{Name: "a"}, map[string]string{"a": "x"})
+	if n, err := w.Poll(make([]listwatch.Event, 2)); n != 1 || err != nil {
+		t.Errorf("the next watch: got %d events, %v; want one", n, err)
+	}
 }
 
 // The newest node of a quiet feed refers to a record that was dropped long ago.

@@ -32,8 +32,8 @@ func (s *selection) key() selectionKey {
 	return selectionKey{s.namespace, s.name, s.labels.String(), s.fields.String(), s.projection.String()}
 }
 
-func (k selectionKey) bytes() int64 {
-	return int64(len(k.namespace) + len(k.name) + len(k.labels) + len(k.fields) + len(k.projection))
+func (k selectionKey) bytes() int {
+	return len(k.namespace) + len(k.name) + len(k.labels) + len(k.fields) + len(k.projection)
 }
 
 func (s *selection) matches(o *listwatch.Object) bool {

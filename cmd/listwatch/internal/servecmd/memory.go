@@ -23,6 +23,7 @@ const memoryInterval = time.Second
 // Watches that have pending events expire. If that is not enough, it logs that writes are refused.
 // limitHistory returns when ctx ends.
 func (s *server) limitHistory(ctx context.Context) {
+	var dropped droppedHistory
 	states := failureLog{
 		log: s.Log, message: "the memory for objects and history is full, and writes are refused",
 		success: "the memory for objects and history has room again",
@@ -30,16 +31,27 @@ func (s *server) limitHistory(ctx context.Context) {
 	every(ctx, memoryInterval, func() {
 		used, limit := s.api.Server.Usage()
 		states.report(checkMemory(used, limit))
-		objects := used.StoredBytes - used.HistoryBytes
-		// If the objects alone nearly fill the memory, the history is too small to be worth the
-		// relists that dropping it would cause.
-		if limit.StoredBytes == 0 || used.StoredBytes < limit.StoredBytes || objects > limit.StoredBytes/8*7 {
+		if !dropped.isWorthwhile(used, limit) {
 			return
 		}
-		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects", objects, "history",
-			used.HistoryBytes, "limit", limit.StoredBytes)
+		s.Log.Warn("objects and history fill the memory for them: dropping the history", "objects",
+			used.StoredBytes-used.HistoryBytes, "history", used.HistoryBytes, "limit", limit.StoredBytes)
 		s.db.Compact()
+		used, _ = s.api.Server.Usage()
+		dropped.left = used.HistoryBytes
 	})
+}
+
+// A droppedHistory remembers the part of the history that dropping it does not release: what the
+// selections of open watches take, and the departures for clients that resume by difference.
+type droppedHistory struct{ left int64 }
+
+// isWorthwhile reports whether stored data fills its part of the memory, and dropping the history
+// would release at least an eighth of that. For less, it is not worth the relists that it causes.
+func (d *droppedHistory) isWorthwhile(used, limit watchserver.Usage) bool {
+	d.left = min(d.left, used.HistoryBytes)
+	return limit.StoredBytes > 0 && used.StoredBytes >= limit.StoredBytes &&
+		used.HistoryBytes-d.left >= limit.StoredBytes/8
 }
 
 // checkMemory returns an error if stored data has filled its part of the memory.
