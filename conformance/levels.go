@@ -26,6 +26,7 @@ var extensions = []struct {
 	patterns []string
 }{
 	{"differences", []string{"since"}},
+	{"unions", []string{"union"}},
 	{"shared compression", []string{"comp/shared-*"}},
 	{"WebSocket over HTTP/2", []string{"handshake/ws-over-h2"}},
 }

@@ -108,10 +108,23 @@ type Instance struct {
 	// Store writes to the collection. It is nil if the target does not have the ability
 	// Writes.
 	Store Store
+	// Union is nil if the server does not serve several collections as one watch.
+	Union *Union
 	Controls
 
 	Internals *Internals
 	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
+}
+
+// A Union is the place where a server serves several collections as one watch.
+type Union struct {
+	// URL is the URL of unions, without a query.
+	URL *url.URL
+	// Parts are the relative URLs of the collection of the Instance and of a second one, which is
+	// in the same database.
+	Parts [2]string
+	// Second writes to the second collection.
+	Second Store
 }
 
 // Controls are the operations on the server of an [Instance].

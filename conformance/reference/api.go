@@ -24,6 +24,11 @@ var thingSpec = store.CollectionSpec{
 	Fields: []string{"spec.phase"},
 }
 
+// secondSpec describes another collection of the same database, which unions have, too.
+var secondSpec = store.CollectionSpec{
+	APIVersion: "conformance.example.com/v1", Kind: "Second", Plural: "seconds", Namespaced: true,
+}
+
 // An api serves the collection at its paths in Kubernetes' API with the operations that cases need:
 // list, watch, get and create, with authentication.
 type api struct {

@@ -26,8 +26,9 @@ import (
 // Interceptors wrap the parts of the reference server and of its clients. Mutants use them to break
 // a rule. Nil functions change nothing.
 type Interceptors struct {
-	// Source wraps the store that the server reads.
-	Source func(listwatch.Source) listwatch.Source
+	// Source wraps the store that the server reads, and Union the union of the collection and a
+	// second one.
+	Source, Union func(listwatch.Source) listwatch.Source
 	// Transport wraps the transport under test.
 	Transport func(transport.Server) transport.Server
 	// Handler wraps the HTTP handler.
@@ -70,7 +71,11 @@ func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Databa
 		if err != nil {
 			t.Fatal(err)
 		}
-		return collection{source: things, store: storeOf{things}, objects: things, compact: db.Compact}
+		second, err := db.Collection(secondSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return collection{source: things, store: storeOf{things}, objects: things, second: second, compact: db.Compact}
 	})
 }
 
@@ -143,6 +148,7 @@ type collection struct {
 	source  listwatch.Source
 	store   harness.Store
 	objects *store.Collection // nil if the collection is read-only
+	second  *store.Collection // in the same database; nil if there is none
 	compact func()
 }
 
@@ -221,12 +227,14 @@ func (r *referenceServer) serve() *harness.Instance {
 	mux.HandleFunc("/things", func(w http.ResponseWriter, request *http.Request) {
 		api.server.Serve(w, request, watchserver.Endpoint{Source: source, SharedCompression: r.setup.SharedCompression})
 	})
+	r.serveUnions(mux, api)
 	handler := withCORS(r.setup.Access, mux)
 	if r.wrap.Handler != nil {
 		handler = r.wrap.Handler(handler)
 	}
 	s := r.startInstance(handler, source, api.server.Drain)
 	s.OpenWatches = func() int { return len(api.server.Watches()) }
+	s.Union = r.union(s.URL)
 	return s
 }
 

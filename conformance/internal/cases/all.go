@@ -24,6 +24,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/since"
 	"github.com/listwatch/listwatch/conformance/internal/cases/slow"
 	"github.com/listwatch/listwatch/conformance/internal/cases/timeout"
+	"github.com/listwatch/listwatch/conformance/internal/cases/union"
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
@@ -38,6 +39,7 @@ func All() []harness.Case {
 		bookmark.Cases,
 		initial.Cases,
 		since.Cases,
+		union.Cases,
 		apierror.Cases,
 		timeout.Cases,
 		slow.Cases,

@@ -48,6 +48,7 @@ func allMutants() []mutant {
 		bookmarkMutants,
 		initialMutants,
 		sinceMutants,
+		unionMutants,
 		largeMutants,
 		unicodeMutants,
 		timeoutMutants,
