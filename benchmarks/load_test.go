@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,9 @@ type clients struct {
 	Initial bool
 	// Namespace selects a namespace, if it is not empty.
 	Namespace string
+	// Collections is the number of collections, whose paths end with 0, 1 and so on. Each watch is
+	// of the next one. If zero, all watches are of the same collection.
+	Collections int
 	// Since is the state that the clients of kind "state" have. If zero, they have none.
 	Since listwatch.State
 	// Copies is the directory of the copies of clients of kind "informer".
@@ -65,7 +69,13 @@ type clients struct {
 }
 
 // target returns the target of the request for the watch with the given number.
-func (c clients) target(number int) string { return "/" + c.Namespace + "?" + c.query(number) }
+func (c clients) target(number int) string {
+	path := "/" + c.Namespace
+	if c.Collections > 0 {
+		path += strconv.Itoa(number % c.Collections)
+	}
+	return path + "?" + c.query(number)
+}
 
 // query returns the query of the watch with the given number.
 func (c clients) query(number int) string {
@@ -287,9 +297,9 @@ const (
 	initialQuery = "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 )
 
-// request returns the request that c sends. The request is empty for HTTP/2. If the kind names a
+// request returns the request for the watch with the given number. The request is empty for HTTP/2. If the kind names a
 // coding, as in "chunked+gzip", request also returns the header that requests this coding.
-func (c clients) request() (request, name, value string) {
+func (c clients) request(number int) (request, name, value string) {
 	kind, coding, compressed := strings.Cut(c.Kind, "+")
 	headers, ok := requests[kind]
 	name, value = "Accept-Encoding", coding
@@ -308,14 +318,17 @@ func (c clients) request() (request, name, value string) {
 	case kind == "tcp":
 		return "\r\n\r\n", "", ""
 	}
-	return "GET " + c.target(0) + " HTTP/1.1\r\n" + headers + "\r\n", name, value
+	return "GET " + c.target(number) + " HTTP/1.1\r\n" + headers + "\r\n", name, value
 }
 
 // openAll opens all watches. Each call of open opens all watches of one connection.
 func (l loadSpec) openAll(c *counter) error {
-	request, name, value := l.Clients.request()
+	request, name, value := l.Clients.request(0)
 	perConn, atOnce := 1, 64
-	open := func(int) error { return l.openRaw(request, c, c.drain) }
+	open := func(number int) error {
+		request, _, _ := l.Clients.request(number)
+		return l.openRaw(request, c, c.drain)
+	}
 	if request == "" {
 		perConn = max(1, l.Clients.Streams)
 		open = func(int) error { return l.openHTTP2(name, value, c) }
@@ -427,8 +440,8 @@ func (l loadSpec) openHTTP2(name, value string, c *counter) error {
 	}
 	t.Protocols.SetHTTP2(l.Clients.TLS)
 	t.Protocols.SetUnencryptedHTTP2(!l.Clients.TLS)
-	for range l.Clients.Streams {
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+l.Clients.target(0), nil)
+	for number := range l.Clients.Streams {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+l.Clients.target(number), nil)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func measureBytes(t *testing.T, d dataset, hot bool, rate int) {
 		l := memnet.Listen()
 		s := &changingObjects{podServer: newPods(startServerWith(t, l, c.server, true, h2.Config{})), dataset: d, hot: hot}
 		s.watch.SharedCompression = c.share
-		request, _, _ := clients{Kind: c.kind}.request()
+		request, _, _ := clients{Kind: c.kind}.request(0)
 		request = strings.Replace(request, benchQuery, benchQuery+"&allowWatchBookmarks=1", 1)
 		var conns []net.Conn
 		for range watchers {

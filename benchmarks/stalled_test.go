@@ -84,7 +84,7 @@ func newHealthyReader(tb testing.TB, c variant, stalled int) *healthyReader {
 }
 
 func (h *healthyReader) dial(c clients) net.Conn {
-	request, _, _ := c.request()
+	request, _, _ := c.request(0)
 	conn, err := net.Dial("tcp", h.Addr())
 	if err != nil {
 		h.Fatal(err)

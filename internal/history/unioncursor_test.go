@@ -202,6 +202,20 @@ func TestUnionRefusesPartsThatDoNotFit(t *testing.T) {
 	}
 }
 
+func TestUnionBookmarkNamesTheTypes(t *testing.T) {
+	u, revision, _ := newUnion(t, 2)
+	revision.Advance(7)
+	c := watchUnion(t, u, listwatch.Query{Bookmarks: true})
+	var batch [4]listwatch.Event
+	n, err := c.Poll(batch[:])
+	if n != 1 || err != nil || batch[0].Type != listwatch.Synced || batch[0].Version != 7 {
+		t.Fatalf("Poll = %d, %v with %+v; want the bookmark at 7", n, err, batch[0])
+	}
+	if parts := listwatch.PartsOf(batch[0]); len(parts) != 2 || parts[0].Kind != "Kind0" || parts[1].Kind != "Kind1" {
+		t.Errorf("got the parts %+v", parts)
+	}
+}
+
 // A part that has lost events ends the union before any later event of another part.
 func TestUnionExpiresWithAPart(t *testing.T) {
 	u, revision, logs := newUnion(t, 2)
