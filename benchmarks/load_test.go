@@ -297,8 +297,9 @@ const (
 	initialQuery = "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 )
 
-// request returns the request for the watch with the given number. The request is empty for HTTP/2. If the kind names a
-// coding, as in "chunked+gzip", request also returns the header that requests this coding.
+// request returns the request for the watch with the given number. The request is empty for HTTP/2.
+// If the kind names a coding, as in "chunked+gzip", request also returns the header that requests
+// this coding.
 func (c clients) request(number int) (request, name, value string) {
 	kind, coding, compressed := strings.Cut(c.Kind, "+")
 	headers, ok := requests[kind]

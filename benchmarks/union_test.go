@@ -64,8 +64,8 @@ func benchmarkUnion(b *testing.B, collections int, transport string, union bool)
 	report("burst", publish(bursts, burst), bursts*burst)
 }
 
-// A unionServer serves several collections of one database at /c0, /c1 and so on, and their union at
-// /union.
+// A unionServer serves several collections of one database at /c0, /c1 and so on, and their union
+// at /union.
 type unionServer struct {
 	revision history.Revision
 	logs     []*history.Log

@@ -6,7 +6,8 @@ import "github.com/listwatch/listwatch/conformance/harness"
 
 // Cases check watches of several collections.
 var Cases = []harness.Case{
-	harness.Rule("union/order", "the events of all collections of a union come in the order of versions, and none is missing",
+	harness.Rule("union/order",
+		"the events of all collections of a union come in the order of versions, and none is missing",
 		harness.Case{Needs: harness.OwnCollection, Run: order}),
 	harness.Rule("union/snapshot",
 		"the initial events of a union are the state of all its collections at one version, in the order of the "+
@@ -26,9 +27,9 @@ var Cases = []harness.Case{
 			Setup: harness.Setup{Access: harness.Access{RequireUser: true}},
 			Needs: harness.OwnCollection | harness.Configurable, Run: forbidden,
 		}),
-	harness.Rule("union/bookmark", "a bookmark of a union has kind List and apiVersion v1, and a version from which all collections resume",
+	harness.Rule("union/bookmark",
+		"a bookmark of a union has kind List and apiVersion v1, and a version from which all collections resume",
 		harness.Case{
-			Setup: harness.BookmarksOften, Needs: harness.OwnCollection | harness.Configurable | harness.FrequentBookmarks,
-			Run: bookmark,
+			Setup: harness.BookmarksOften, Needs: harness.OwnCollection | harness.FrequentBookmarks, Run: bookmark,
 		}),
 }
