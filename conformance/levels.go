@@ -27,6 +27,7 @@ var extensions = []struct {
 }{
 	{"differences", []string{"since"}},
 	{"unions", []string{"union"}},
+	{"conflation", []string{"conflate", "slow/coalesce-honest"}},
 	{"shared compression", []string{"comp/shared-*"}},
 	{"WebSocket over HTTP/2", []string{"handshake/ws-over-h2"}},
 }

@@ -62,10 +62,13 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 	if unionPartOf(r) != nil {
 		return badParameter("of: a union cannot be a part of a union")
 	}
-	for _, name := range [...]string{"labelSelector", "fieldSelector", "fields", "continue", "conflate"} {
+	for _, name := range [...]string{"labelSelector", "fieldSelector", "fields", "continue"} {
 		if query.Has(name) {
 			return badParameter("%s: has no meaning for several collections; selectors and fields belong to the URLs in of", name)
 		}
+	}
+	if query.Has("conflate") {
+		return badParameter("conflate: a watch of several collections sends every event")
 	}
 	if n := len(query["of"]); n == 0 || n > store.MaxParts {
 		return badParameter("of: given %d times; must be the URLs of 1 to %d collections", n, store.MaxParts)

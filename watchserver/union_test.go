@@ -284,6 +284,7 @@ func TestUnionRefusesWhatItCannotServe(t *testing.T) {
 			{name: "a wrong selector", urls: []string{"/nodes?labelSelector=%2B"}, code: 400, message: "unable to parse label selector"},
 			{name: "an unknown field", urls: []string{"/nodes?fieldSelector=spec.other=1"}, code: 400, message: "spec.other"},
 			{name: "a selector of the union", query: "labelSelector=a", urls: []string{"/nodes"}, code: 400, message: "selectors and fields belong to the URLs in of"},
+			{name: "conflation", query: "watch=1&conflate=1s", urls: []string{"/nodes"}, code: 400, message: "sends every event"},
 			{name: "a continue token", query: "continue=a", urls: []string{"/nodes"}, code: 400, message: "continue: has no meaning"},
 			{name: "forbidden", forbidden: "pods", urls: []string{"/nodes", "/pods"}, code: 403, message: "pods are secret"},
 			{name: "a version of the future", query: "watch=0&resourceVersion=99999999999999999", urls: []string{"/nodes"}, code: 504, message: "Too large resource version"},

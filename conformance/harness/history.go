@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 )
@@ -30,6 +31,32 @@ func (c *Collection) EventsAfter(v listwatch.Version) []SeenEvent {
 	state := map[string]map[string]string{}
 	all := Project(c.History, state, func(map[string]string) bool { return true })
 	return slices.DeleteFunc(all, func(s SeenEvent) bool { return s.Version <= v })
+}
+
+// CheckConflated returns an error unless got are the events that a conflated watch without a
+// selector may receive for the history after start, once it has read everything: all events in
+// order, except for MODIFIED events of objects that have a later event.
+func (c *Collection) CheckConflated(start listwatch.Version, got []SeenEvent) error {
+	stale := map[string]SeenEvent{} // the skipped events whose objects have no later event
+	for _, want := range c.EventsAfter(start) {
+		kind, name, _ := strings.Cut(want.Line, " ")
+		switch {
+		case len(got) > 0 && got[0] == want:
+			got = got[1:]
+			delete(stale, name)
+		case kind == "MODIFIED":
+			stale[name] = want
+		default:
+			return fmt.Errorf("missed %v; the next event is %v", want, got[:min(len(got), 1)])
+		}
+	}
+	for _, s := range stale {
+		return fmt.Errorf("missed %v, the last event of its object; out of order: %v", s, got[:min(len(got), 1)])
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("got %v, which repeats an event or is out of order", got[0])
+	}
+	return nil
 }
 
 // A Model replays a history to compute the state at a version. The writes must have been

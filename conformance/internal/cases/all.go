@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/bookmark"
 	"github.com/listwatch/listwatch/conformance/internal/cases/compression"
 	"github.com/listwatch/listwatch/conformance/internal/cases/concurrency"
+	"github.com/listwatch/listwatch/conformance/internal/cases/conflate"
 	"github.com/listwatch/listwatch/conformance/internal/cases/disconnect"
 	"github.com/listwatch/listwatch/conformance/internal/cases/event"
 	"github.com/listwatch/listwatch/conformance/internal/cases/framing"
@@ -40,6 +41,7 @@ func All() []harness.Case {
 		initial.Cases,
 		since.Cases,
 		union.Cases,
+		conflate.Cases,
 		apierror.Cases,
 		timeout.Cases,
 		slow.Cases,

@@ -49,6 +49,7 @@ func allMutants() []mutant {
 		initialMutants,
 		sinceMutants,
 		unionMutants,
+		conflateMutants,
 		largeMutants,
 		unicodeMutants,
 		timeoutMutants,

@@ -75,7 +75,7 @@ var slowMutants = []mutant{
 		Defect: defect{Client: func(r *client.Remote) listwatch.Source { return unboundedBuffer(r) }},
 	},
 	{
-		Name: "delays-events", Breaks: []string{"slow/flush-latency"},
+		Name: "delays-events", Breaks: []string{"slow/flush-latency", "conflate/immediate"},
 		Defect: defect{Transport: onSend(func(next transport.Sender, frames [][]byte) error {
 			<-time.After(40 * time.Millisecond)
 			return next.Send(frames)

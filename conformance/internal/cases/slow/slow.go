@@ -222,3 +222,28 @@ func flushLatency(e *harness.Env) {
 		e.Errorf("got %d pending events in %d reads, want many events per read", events, reads)
 	}
 }
+
+func coalesceHonest(e *harness.Env) {
+	start := e.Put("a")
+	w := e.Dial(harness.From(start) + "&conflate=0")
+	if w.Header().Get(transport.ConflateHeader) == "" {
+		e.Skipf("the server does not support conflate")
+	}
+	var last listwatch.Version
+	const writes = 5000
+	for n := range writes {
+		if last = e.Put(string(rune('a' + n%5))); n%500 == 0 {
+			last = e.Delete("a")
+		}
+	}
+	got, err := w.ReadThrough(last)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if len(got) > writes/2 {
+		e.Errorf("a reader that stalled got %d events of %d writes", len(got), writes)
+	}
+	if err := e.CheckConflated(start, got); err != nil {
+		e.Error(err)
+	}
+}

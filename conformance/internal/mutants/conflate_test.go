@@ -1,0 +1,58 @@
+package mutants
+
+import (
+	"net/http"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+)
+
+// conflateMutants are servers with one defect each, which the cases about conflation must detect.
+// Their sources are no pollers, so their streams send each event at once.
+var conflateMutants = []mutant{
+	{
+		Name: "announces-conflation-unasked", Breaks: []string{"conflate/header"},
+		Defect: defect{Handler: onHeader(func(h http.Header) { h.Set(transport.ConflateHeader, "1s") })},
+	},
+	{
+		Name: "conflates-added-objects", Breaks: []string{"conflate/types", "slow/coalesce-honest"},
+		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type == listwatch.Added && !e.Initial {
+				e.Type = listwatch.Modified
+			}
+			return []listwatch.Event{e}
+		})},
+	},
+	{
+		Name: "conflates-the-last-state", Breaks: []string{"conflate/last-state", "conflate/resume-in-pass"},
+		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type == listwatch.Modified {
+				return nil
+			}
+			return []listwatch.Event{e}
+		})},
+	},
+	{
+		Name: "announces-conflation-in-vain", Breaks: []string{"conflate/last-state", "slow/coalesce-honest"},
+		Defect: defect{Source: onWatches(func(q *listwatch.Query) { q.Conflate = 0 })},
+	},
+	{
+		Name: "sends-bookmarks-within-a-pass", Breaks: []string{"conflate/position"},
+		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type != listwatch.Modified {
+				return []listwatch.Event{e}
+			}
+			// As if the pass ended with the next write.
+			d := listwatch.Description{APIVersion: "v1", Kind: "Thing"}
+			return []listwatch.Event{e, listwatch.NewBookmark(d, e.Version+1, false)}
+		})},
+	},
+	{
+		Name: "resumes-after-the-pass", Breaks: []string{"conflate/resume-in-pass"},
+		Defect: defect{Source: onWatches(func(q *listwatch.Query) {
+			if q.Conflate == 0 && q.Start == listwatch.StartAt {
+				q.Start, q.InitialEvents = listwatch.StartNewest, listwatch.InitialEventsNo
+			}
+		})},
+	},
+}
