@@ -141,7 +141,10 @@ func (p *persister[T]) save() {
 	snapshot, id := p.current()
 	h := p.header()
 	h.State, h.Objects = listwatch.State{Version: snapshot.Version(), ID: id}, snapshot.Len()
-	p.Save(h, encodeAll(snapshot), func() bool {
+	if !p.IsNew(h.State) {
+		return
+	}
+	p.Save(h, savedcopy.Lines(snapshot.Items(), encodeSaved[T]), func() bool {
 		_, id := p.current() // access may have been lost meanwhile
 		return id != ""
 	})

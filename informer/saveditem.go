@@ -2,7 +2,6 @@ package informer
 
 import (
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 
@@ -12,17 +11,6 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/savedcopy"
 )
-
-// encodeAll yields the items of s as the lines of a copy.
-func encodeAll[T any](s *Snapshot[T]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		for i := range s.Items() {
-			if !yield(encodeSaved(i)) {
-				return
-			}
-		}
-	}
-}
 
 func encodeSaved[T any](i *Item[T]) (line []byte, err error) {
 	s := listwatch.Object{Key: i.Key, Version: i.Version, Labels: i.Labels()}

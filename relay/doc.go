@@ -33,5 +33,6 @@
 // internal/reflector, and backfill.go obtains its history. logwriter.go writes the events into the
 // log of an epoch (epoch.go). consistentread.go requests the version of the upstream, and probe.go
 // advances the relay to that version if no event or bookmark does. read.go implements the Source.
-// health.go and monitor.go report the lag, and open.go puts all of it together.
+// health.go and monitor.go report the lag, and persist.go keeps a copy in a file. open.go puts all
+// of it together.
 package relay

@@ -35,6 +35,11 @@ type logWriter struct {
 	shared     bool                // a version had several changes
 	newest     listwatch.Version   // the version of the newest state or event in the log
 	incomplete bool                // the log lacks changes of its newest version
+	// complete is the newest state in the log that certainly has all changes of its version. Its ID
+	// is empty if the upstream has not identified its states.
+	complete listwatch.State
+	// unconfirmed is true after a start from a copy, until a bookmark has the ID of the copy.
+	unconfirmed bool
 }
 
 // initialEvents are the state that the upstream sends, or the difference to the state of the log.
@@ -152,8 +157,9 @@ func (l *logWriter) synced(e listwatch.Event) error {
 		return err
 	}
 	r.upstream.synced(d.Epoch)
-	l.incomplete = false
+	l.incomplete, l.unconfirmed = false, false
 	l.newest, l.initial = v, initialEvents{}
+	l.complete = listwatch.State{Version: v, ID: listwatch.StateOf(e).ID}
 	return nil
 }
 
@@ -246,7 +252,15 @@ func (l *logWriter) bookmark(e listwatch.Event) error {
 	if err := ep.check(e); err != nil {
 		return err
 	}
+	if id := listwatch.StateOf(e).ID; id != "" {
+		if l.unconfirmed && id != l.complete.ID {
+			l.incomplete = true
+			return expired("the upstream selects other objects than when the copy was saved")
+		}
+		l.complete.ID, l.unconfirmed = id, false
+	}
 	ep.Advance(e.Version)
+	l.complete.Version = e.Version
 	return nil
 }
 
@@ -263,6 +277,7 @@ func (l *logWriter) hold(e listwatch.Event) error {
 		_ = ep.Apply(watchcache.Change{Version: e.Version, Key: e.Object.Key})
 		return corrupt("changes of version %d were received after the relay had passed it", e.Version)
 	}
+	l.complete.Version = max(l.complete.Version, l.newest) // this change is later
 	change, err := change(ep, e)
 	if err == nil {
 		l.held = append(l.held, change)

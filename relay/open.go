@@ -31,11 +31,15 @@ func Open(source listwatch.Source, o Options) *Relay {
 		return nil
 	}
 	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(source, o.ProbeSource)
+	writer := &logWriter{relay: r}
 	f := &reflector.Reflector{
-		Source: r.upstream, Policy: policy, Sink: &logWriter{relay: r},
+		Source: r.upstream, Policy: policy, Sink: writer,
 		Permissions: reflector.Permissions{Differences: true}, Backoff: o.Backoff, Lost: r.lost,
 	}
+	r.persist = newPersister(writer)
 	r.tasks.start(func(ctx context.Context) {
+		f.Resume = r.persist.load()
+		r.tasks.start(r.persist.run)
 		_ = f.Run(ctx) // Run returns only the error of ctx
 	})
 	if interval := cmp.Or(o.CheckInterval, DefaultCheckInterval); interval > 0 {
@@ -47,10 +51,11 @@ func Open(source listwatch.Source, o Options) *Relay {
 // Close ends the watch of the upstream and every watch of r. The watches of r end cleanly
 // after their readers have read the remaining events. Later lists and watches fail with
 // [listwatch.Unavailable]. Close returns when the goroutines that use the upstream have
-// ended. Only the first call has an effect. The error is always nil.
+// ended and the copy is saved. Only the first call has an effect. The error is always nil.
 func (r *Relay) Close() error {
-	r.epochs.close()
 	r.tasks.stop()
+	r.persist.save() // before the epochs, because a log that is closed cannot be read
+	r.epochs.close()
 	return nil
 }
 
@@ -61,5 +66,6 @@ func (r *Relay) lost(err error, wait time.Duration, relist bool) {
 	if err != io.EOF { // a clean end is no failure
 		r.monitor.failed(err)
 	}
+	r.persist.lost(err)
 	r.options.Trace.upstreamLost(err, wait, relist)
 }

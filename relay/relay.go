@@ -39,6 +39,10 @@ type Options struct {
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	Backoff listwatch.Backoff
+	// Persist keeps a copy of the state and the history in a file, if the upstream identifies its
+	// states. After a restart the relay serves the copy at once, without a backfill, and requests
+	// the changes since.
+	Persist listwatch.Persist
 	// Trace has hooks for events that readers do not see. It may be nil.
 	Trace *Trace
 }
@@ -59,6 +63,7 @@ type Relay struct {
 	prober   prober
 	tasks    tasks
 	epochs   epochs
+	persist  *persister // nil without Options.Persist
 
 	monitor monitor
 }

@@ -9,9 +9,10 @@ import (
 // A Trace has hooks for events that the readers of a Relay do not see. Each hook may be nil.
 // Hooks are called from the Relay's goroutines and must return quickly.
 type Trace struct {
-	// Replaced is called when the relay has adopted a state of the upstream: the first state, or
-	// a state that ended every watch with [listwatch.Expired]. why is the reason for which the
-	// relay received the whole state: "first"; "declined" if the upstream could not send the
+	// Replaced is called when the relay has adopted a state: the first state, or a state that ended
+	// every watch with [listwatch.Expired]. why is "saved" if the state comes from
+	// [Options.Persist], and otherwise the reason for which the relay received the whole state:
+	// "first"; "declined" if the upstream could not send the
 	// difference to the state of the relay; "unsupported" if the upstream sends no differences;
 	// "doubted" if an event did not fit the state of the relay, or the upstream has an older state.
 	Replaced func(version listwatch.Version, objects int, why string)
@@ -25,6 +26,8 @@ type Trace struct {
 	UpstreamLost func(err error, wait time.Duration, relist bool)
 	// Checked is called after each check of [Options.CheckInterval].
 	Checked func(Health)
+	// Saved is called when the copy of [Options.Persist] was saved or removed, or could not be.
+	Saved func(listwatch.Saved)
 }
 
 func (t *Trace) replaced(v listwatch.Version, objects int, why string) {
@@ -48,5 +51,11 @@ func (t *Trace) upstreamLost(err error, wait time.Duration, relist bool) {
 func (t *Trace) checked(h Health) {
 	if t != nil && t.Checked != nil {
 		t.Checked(h)
+	}
+}
+
+func (t *Trace) saved(s listwatch.Saved) {
+	if t != nil && t.Saved != nil {
+		t.Saved(s)
 	}
 }

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,6 +67,7 @@ type tree struct {
 	origin  *origin
 	watches watchCounter // the watches of the origin
 	relays  map[string]*treeRelay
+	copies  string // the directory of the copies of relays
 	writes  int
 	ctx     context.Context
 	clients []*h2.Client // each client is shared by many watchers
@@ -85,7 +87,7 @@ type treeRelay struct {
 
 func startTree(t *testing.T) *tree {
 	t.Helper()
-	tr := &tree{T: t, Network: servertest.NewNetwork(t), origin: openOrigin(t), relays: make(map[string]*treeRelay), ctx: t.Context()}
+	tr := &tree{T: t, copies: t.TempDir(), Network: servertest.NewNetwork(t), origin: openOrigin(t), relays: make(map[string]*treeRelay), ctx: t.Context()}
 	tr.Start("origin", tr.origin, tr.watches.options())
 	tr.SetAlias("any", relayNames...)
 	for _, name := range relayNames {
@@ -97,7 +99,11 @@ func startTree(t *testing.T) *tree {
 // start starts a relay, which has no history at first.
 func (t *tree) start(name string) {
 	upstream := newRemote(t.Network, "origin")
-	r := &treeRelay{relay.Open(upstream, relay.Options{Fields: []string{"spec.color"}}), upstream}
+	options := relay.Options{Fields: []string{"spec.color"}}
+	if name != relayNames[0] {
+		options.Persist = listwatch.Persist{Path: filepath.Join(t.copies, name), Interval: time.Second}
+	}
+	r := &treeRelay{relay.Open(upstream, options), upstream}
 	t.relays[name] = r
 	t.Start(name, r, servertest.Options{ConfigureHTTP: func(s *http.Server) {
 		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}

@@ -28,6 +28,8 @@ type upstream struct {
 	// Guarded by mu.
 	open  *upstreamWatcher // nil if no watch is open
 	epoch string           // the epoch of the relay's state; empty if not known
+	// unverified is true if epoch comes from a copy, and the Source has not confirmed it yet.
+	unverified bool
 	// target is the version that the open watch must reach before the relay serves the watch's
 	// state. It is zero when the state is complete.
 	target target
@@ -49,6 +51,10 @@ func (u *upstream) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watc
 		w.synced = true
 		if err := u.watch(ctx, w, q, target{}); err != nil {
 			u.failed(err)
+			return nil, err
+		}
+		if err := u.verifyEpoch(); err != nil {
+			_ = w.Close() // it may belong to another history
 			return nil, err
 		}
 		return w, nil
@@ -150,10 +156,30 @@ func (u *upstream) takeTarget() target {
 func (u *upstream) synced(epoch string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.epoch = epoch
+	u.epoch, u.unverified = epoch, false
 	if u.open != nil {
 		u.open.synced = true
 	}
+}
+
+// loaded records the epoch of a copy.
+func (u *upstream) loaded(epoch string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.epoch, u.unverified = epoch, true
+}
+
+// verifyEpoch returns an error if the epoch comes from a copy, and the Source, which has opened a
+// watch, does not confirm it.
+func (u *upstream) verifyEpoch() error {
+	is := listwatch.Describe(u.Source).Epoch
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.unverified && u.epoch != is {
+		return epochChanged(u.epoch, is)
+	}
+	u.unverified = false
+	return nil
 }
 
 // checkEpoch returns an error if the epoch of the Source differs from the epoch of the relay's

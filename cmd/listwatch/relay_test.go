@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +106,39 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 	}
 	if len(status.Relays) != 3 || !status.Relays[0].Ready || status.Relays[0].Name != "pods" || status.Relays[0].Objects != 2 {
 		t.Errorf("got %+v, want three relays, and two objects in the relay of pods", status.Relays)
+	}
+}
+
+func TestKilledRelayServesItsCopy(t *testing.T) {
+	origin := startServer(t)
+	create(t, origin.http, podsPath, "one")
+	args := []string{
+		"relay", "--addr", "127.0.0.1:0", "--upstream", origin.http, "--resource", "pods.v1=Pod", "--persist", t.TempDir(),
+		"--backfill", "-1", // so that the state is identified before the first bookmark
+	}
+	run := func() (p *process, pods string) {
+		t.Helper()
+		p = startProcess(t, nil, args...)
+		text := p.stdout.await(t, "address; stderr: "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
+		_, url, _ := strings.Cut(text, "Relaying on ")
+		url, _, _ = strings.Cut(url, " ")
+		return p, requireStatus(t, 200, "GET", url+podsPath+"?resourceVersion=0")
+	}
+	first, want := run()
+	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := first.exit(); code != 0 || !strings.Contains(want, `"name":"one"`) {
+		t.Fatalf("exit code %d, %s; the relay served %s", code, stderr, want)
+	}
+	origin.interrupt()
+	origin.exit(t)
+	for range 2 { // the file survives a process that is killed
+		p, got := run()
+		if got != want {
+			t.Errorf("a relay without its upstream served %s, want %s", got, want)
+		}
+		p.kill()
 	}
 }
 

@@ -7,15 +7,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
+
+// unfinished follows the name of the file in the names of files that Write has not finished.
+const unfinished = ".new-"
 
 // Write replaces the file at path with what write writes. Only the user of the process may read the
 // file. If Write returns an error, the old file is unchanged, unless only the directory could not
 // be synced. A process that dies during Write leaves a file whose name begins with that of path
 // and ".new-".
 func Write(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*")
 	if err != nil {
 		return err
 	}
@@ -29,6 +33,19 @@ func Write(path string, write func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return SyncDirectory(path)
+}
+
+// RemoveUnfinished removes the files that processes have left that died during a Write of path. No
+// other process may be writing path.
+func RemoveUnfinished(path string) error {
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(path)+unfinished) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // SyncDirectory makes the name of the file at path survive a crash of the machine.

@@ -100,7 +100,6 @@ type current struct {
 	// no such watch.
 	watcher listwatch.Watcher
 	since   listwatch.Version // the version of the Query.Since of the watch
-	id      string            // the ID of the state of the Sink; empty if not known
 	why     string            // the reason for Begin
 }
 
@@ -191,7 +190,7 @@ func (r *Reflector) prepare(action Action, end WatchEnd) error {
 	case action == RelistNewest:
 		r.requestState(0, WholeDoubted)
 	case action == Relist && r.Resume.Synced && isExpiry:
-		since := listwatch.State{Version: r.Resume.Version, ID: r.current.id}
+		since := listwatch.State{Version: r.Resume.Version, ID: r.Resume.ID}
 		if r.requestState(r.Resume.Newest(), WholeUnsupported); r.Differences && since.ID != "" {
 			r.Query.Since, r.current.why = since, WholeDeclined
 		}
@@ -308,10 +307,10 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 	}
 	pass, err = r.Resume.Admit(e)
 	if pass && e.Type == listwatch.Synced {
-		r.failures.truncated, r.current.id = 0, ""
+		r.failures.truncated, r.Resume.ID = 0, ""
 	}
 	if state := listwatch.StateOf(*e); state.ID != "" {
-		r.current.id = state.ID
+		r.Resume.ID = state.ID
 	}
 	return pass, err
 }

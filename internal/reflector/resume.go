@@ -19,6 +19,8 @@ type ResumePoint struct {
 
 	// Version is the version to resume from: every event up to it has been delivered.
 	Version listwatch.Version
+	// ID is the ID of the state at Version, or empty if it is not known.
+	ID string
 	// Synced is true once the state is complete. Until then there is no version to resume from.
 	Synced bool
 	// Confirmed is true if Version comes from the source and not from the caller.

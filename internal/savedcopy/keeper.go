@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/atomicfile"
 )
 
 // A Keeper reads and saves the copy of one collection.
@@ -23,13 +24,20 @@ type Keeper struct {
 
 // Read is like the function Read. It traces an error unless there is no copy.
 func (k *Keeper) Read(want Header, each func(line []byte) error) (Header, error) {
+	_ = atomicfile.RemoveUnfinished(k.Path) // they only take space
 	h, err := Read(k.Path, want, each)
 	if err == nil {
 		k.saved = h.State.Version
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		k.trace(listwatch.Saved{Err: err})
+		k.Reject(err)
 	}
 	return h, err
+}
+
+// Reject reports that the copy cannot be used because of err.
+func (k *Keeper) Reject(err error) {
+	k.saved = 0
+	k.trace(listwatch.Saved{Err: err})
 }
 
 // Run calls save once in each interval until ctx ends.
@@ -49,12 +57,14 @@ func (k *Keeper) Run(ctx context.Context, save func()) {
 	}
 }
 
-// Save writes the copy, unless it is one of a state that is not known or has been saved. allowed
-// reports, after the copy was written, whether its owner may still read the collection.
+// IsNew reports whether s is a state that Save has not saved. Its ID is empty if it is not known.
+func (k *Keeper) IsNew(s listwatch.State) bool {
+	return s.ID != "" && s.Version != 0 && s.Version != k.saved
+}
+
+// Save writes the copy of a new state. allowed reports, after the copy was written, whether its
+// owner may still read the collection.
 func (k *Keeper) Save(h Header, lines iter.Seq2[[]byte, error], allowed func() bool) {
-	if h.State.ID == "" || h.State.Version == 0 || h.State.Version == k.saved {
-		return
-	}
 	k.saved = h.State.Version // also after an error: try again when there is something new
 	if listwatch.Describe(k.Source).Kind == "Secret" && !k.Secrets {
 		k.trace(listwatch.Saved{Err: errors.Join(errSecrets, Remove(k.Path))})

@@ -2,6 +2,7 @@ package savedcopy
 
 import (
 	"encoding/json"
+	"iter"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
@@ -23,6 +24,17 @@ type savedObject struct {
 // was deleted at o.Version.
 func EncodeObject(o *listwatch.Object) ([]byte, error) {
 	return rawjson.Encode(savedObject{o.Key.Namespace, o.Key.Name, o.Version, o.Labels, o.Fields, o.Data})
+}
+
+// Lines yields the line of each value.
+func Lines[T any](values iter.Seq[T], encode func(T) ([]byte, error)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for v := range values {
+			if !yield(encode(v)) {
+				return
+			}
+		}
+	}
 }
 
 // DecodeObject returns the object of a line.

@@ -22,7 +22,7 @@ func (c *relayCounters) create(m *Metrics) {
 	c.lost = m.counter("relay_upstream_lost_total",
 		"Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
 	c.replaced = m.counter("relay_replaced_total",
-		"Times that the relay has fetched the whole state, by reason. Each time after the first expires its watches.",
+		"Times that the relay has adopted a whole state, by reason. Each time after the first expires its watches.",
 		append(slices.Clone(resourceLabels), "reason")...)
 	c.patched = m.counter("relay_patched_total",
 		"Times that the relay has fetched the difference to a newer state. Each time expires its watches.",

@@ -2,6 +2,8 @@ package relaycmd
 
 import (
 	"io"
+	"net/url"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -33,11 +35,15 @@ func specOf(r kubeapi.Resource) relaySpec {
 func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 	remote := s.upstream.newRemote(spec.below)
 	o := s.options
+	var persist listwatch.Persist
+	if o.persist != "" {
+		persist.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
+	}
 	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
 		History:          listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
 		BackfillVersions: o.backfillVersions, Fields: spec.fields,
 		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
-		CheckInterval: checkInterval(o.maxBehind),
+		CheckInterval: checkInterval(o.maxBehind), Persist: persist,
 	})}
 	remove := s.Metrics.AddRelay(spec.resource, r.Relay)
 	r.close = func() {
@@ -67,12 +73,15 @@ func (s *relayServer) trace(spec relaySpec) *relay.Trace {
 			if spec.trace.Replaced != nil {
 				defer spec.trace.Replaced(v, objects, why)
 			}
-			if again.Swap(true) {
+			switch isFirst := !again.Swap(true); {
+			case why == "saved":
+				log.Info("serving the saved copy", "version", v, "objects", objects)
+			case isFirst:
+				log.Info("fetched the state", "version", v, "objects", objects)
+			default:
 				log.Warn("fetched a new state; all watches have expired",
 					"version", v, "objects", objects, "why", why)
-				return
 			}
-			log.Info("fetched the state", "version", v, "objects", objects)
 		},
 		Patched: func(since, v listwatch.Version) {
 			log.Warn("fetched the difference to a new state; all watches have expired", "version", v, "since", since)
@@ -87,6 +96,13 @@ func (s *relayServer) trace(spec relaySpec) *relay.Trace {
 			}
 			report("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
 				wait.Round(time.Millisecond), "relist", again)
+		},
+		Saved: func(s listwatch.Saved) {
+			if s.Err != nil {
+				log.Warn("cannot use, save or remove the copy", "error", cli.OneLine(s.Err))
+				return
+			}
+			log.Debug("saved or removed the copy", "version", s.Version, "objects", s.Objects, "took", s.Took)
 		},
 		Checked: func(s relay.Health) {
 			log.Debug("checked", "version", s.Version, "upstream", s.UpstreamVersion, "behind", s.Lag, "watchers",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path"
 	"time"
 
@@ -65,6 +66,8 @@ change, and on SIGHUP.`,
 		"`resource` to relay, such as pods or widgets.v1.demo.example.com; append =Widget or =Widget,cluster to skip the discovery at the upstream (repeatable)")
 	f.IntVar(&o.backfillVersions, "backfill", relay.DefaultBackfillVersions,
 		"`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
+	f.StringVar(&o.persist, "persist", "",
+		"`directory` for copies of the collections, so that a relay that restarts serves them at once; Secrets are never saved")
 	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute,
 		"how long history is kept; 0 means the default, a negative value forever")
 	f.Var(&o.historyBytes, "history-bytes",
@@ -102,6 +105,9 @@ func (s *relayServer) prepare(ctx context.Context) error {
 	access, err := o.ReadAuth(&s.Files)
 	if err != nil {
 		return err
+	}
+	if info, err := os.Stat(o.persist); o.persist != "" && (err != nil || !info.IsDir()) {
+		return cli.Usagef("--persist %s: must be a directory that exists", o.persist)
 	}
 	if s.upstream, err = o.upstream.connect(&s.Files); err != nil {
 		return err

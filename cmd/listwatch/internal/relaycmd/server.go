@@ -21,6 +21,7 @@ type relayOptions struct {
 	historyAge       time.Duration
 	historyBytes     cli.ByteSize
 	backfillVersions int
+	persist          string
 	maxBehind        time.Duration
 	cluster          clusterOptions
 }
