@@ -39,6 +39,9 @@ var (
 	relayGadgets = schema.GroupVersionResource{Group: relayGroup, Version: "v1", Resource: "gadgets"}
 )
 
+// oneResource makes a relay serve widgets.
+var oneResource = []string{"--resource", "widgets.v1." + relayGroup}
+
 // writeKubeconfig writes a kubeconfig file for s and returns its path.
 func writeKubeconfig(t *testing.T, s *apiserver.Server) string {
 	t.Helper()
@@ -59,14 +62,17 @@ users: [{name: u, user: {token: %q}}]
 // A relayProcess is a relay in a separate process.
 type relayProcess struct {
 	*exec.Cmd
-	url  string
-	logs *bytes.Buffer
+	url   string
+	debug string // the address of --debug-addr, if it is set
+	logs  *bytes.Buffer
 }
 
-// startRelay runs a relay that listens at addr until the test ends.
-func startRelay(t *testing.T, program, addr, config string) *relayProcess {
+// startRelay runs a relay that listens at addr until the test ends. what are the flags that select
+// what it relays.
+func startRelay(t *testing.T, program, addr, config string, what ...string) *relayProcess {
 	t.Helper()
-	p := &relayProcess{Cmd: exec.Command(program, "relay", "--addr", addr, "--kubeconfig", config, "--resource", "widgets.v1."+relayGroup), logs: new(bytes.Buffer)}
+	args := append([]string{"relay", "--addr", addr, "--kubeconfig", config}, what...)
+	p := &relayProcess{Cmd: exec.Command(program, args...), logs: new(bytes.Buffer)}
 	p.Stderr = p.logs
 	out, err := p.StdoutPipe()
 	if err == nil {
@@ -158,8 +164,24 @@ func objectsByName(l *unstructured.UnstructuredList) map[string]map[string]any {
 	return all
 }
 
-// startWidgetInformer runs an informer of all widgets until the test ends.
+// startWidgetInformer runs an informer of all widgets until the test ends, and waits until it has
+// synced.
 func startWidgetInformer(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
+	t.Helper()
+	i := runWidgetInformer(t, c)
+	waitForSync(t, i)
+	return i
+}
+
+func waitForSync(t *testing.T, i cache.SharedIndexInformer) {
+	t.Helper()
+	if !cache.WaitForCacheSync(t.Context().Done(), i.HasSynced) {
+		t.Fatal("the informer did not sync")
+	}
+}
+
+// runWidgetInformer runs an informer of all widgets until the test ends.
+func runWidgetInformer(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
 	t.Helper()
 	i := dynamicinformer.NewDynamicSharedInformerFactory(newDynamicClient(t, c), 0).ForResource(relayWidgets).Informer()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -172,9 +194,6 @@ func startWidgetInformer(t *testing.T, c *rest.Config) cache.SharedIndexInformer
 		cancel()
 		<-ended
 	})
-	if !cache.WaitForCacheSync(t.Context().Done(), i.HasSynced) {
-		t.Fatal("the informer did not sync")
-	}
 	return i
 }
 
@@ -194,7 +213,7 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 	s := &relayTest{T: t, server: server, direct: newDynamicClient(t, server.Config()).Resource(relayWidgets)}
 	s.write(20)
 	program, config := testbuild.Program(t, "../../cmd/listwatch"), writeKubeconfig(t, server)
-	s.relayProcess = startRelay(t, program, ports.Address(t), config)
+	s.relayProcess = startRelay(t, program, ports.Address(t), config, oneResource...)
 	relayed := newDynamicClient(t, s.config()).Resource(relayWidgets)
 	counter := new(listCounter)
 	counted := s.config()
@@ -232,7 +251,7 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 			s.write(10)
 			s.kill()
 			s.write(10)
-			s.relayProcess = startRelay(t, program, s.addr(), config)
+			s.relayProcess = startRelay(t, program, s.addr(), config, oneResource...)
 			s.write(10)
 			// Before the relay is killed again, the informers must receive events from it.
 			// client-go lists again after a watch that ends within a second without an event.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,16 +26,14 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/endpoints/openapi"
 	genericserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
-
-// token is the bearer token of the only user.
-const token = "the-token-of-a-test"
 
 // shutdownGrace limits the time until the watches end when a server shuts down. Without this limit,
 // the server would wait until the clients end the watches.
@@ -55,7 +55,8 @@ type Server struct {
 	// Etcd is the URL of the server's etcd.
 	Etcd string
 
-	shutdown func()
+	certificates string // the directory with the server's certificate
+	shutdown     func()
 }
 
 // Options configure StartWith. The zero value is ready to use.
@@ -65,6 +66,13 @@ type Options struct {
 	// Configure configures the http.Server that serves the API server's handler. If nil, the API
 	// server creates and configures one itself.
 	Configure func(*http.Server)
+	// Users are further users, by token. Authorize says what they may do.
+	Users map[string]user.Info
+	// Authorize reports whether a further user may make a request. If nil, they may do everything.
+	Authorize func(authorizer.Attributes) bool
+	// Replaces is a Server that has been shut down. If it is not nil, the new Server has its
+	// address, its certificate and its etcd.
+	Replaces *Server
 }
 
 // Config returns a configuration of client-go for s, with rate limits that are too high to
@@ -85,20 +93,28 @@ func Start(t testing.TB) *Server {
 // StartWith is like Start, with options.
 func StartWith(t testing.TB, opts Options) *Server {
 	t.Helper()
+	s := &Server{Token: token}
+	address := "127.0.0.1:0"
+	if old := opts.Replaces; old != nil {
+		opts.Etcd, s.certificates, address = old.Etcd, old.certificates, strings.TrimPrefix(old.URL, "https://")
+	}
 	if opts.Etcd == "" {
 		opts.Etcd = etcdtest.Start(t, nil).URL
 	}
-	s := &Server{Token: token, Etcd: opts.Etcd}
+	if s.certificates == "" {
+		s.certificates = t.TempDir()
+	}
+	s.Etcd = opts.Etcd
 	o := options.NewCustomResourceDefinitionsServerOptions(nil, nil)
 	o.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
 	secure := o.RecommendedOptions.SecureServing
 	var err error
-	if secure.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if secure.Listener, err = net.Listen("tcp", address); err != nil {
 		t.Fatal(err)
 	}
 	s.URL = "https://" + secure.Listener.Addr().String()
-	secure.ServerCert.CertDirectory = t.TempDir()
-	config, err := configure(o)
+	secure.ServerCert.CertDirectory = s.certificates
+	config, err := configure(o, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +135,7 @@ func (s *Server) Shutdown() { s.shutdown() }
 
 // configure converts options to a configuration, without the features that need a kube-apiserver:
 // delegated authentication and authorization, admission webhooks, and priority and fairness.
-func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Config, error) {
+func configure(o *options.CustomResourceDefinitionsServerOptions, opts Options) (*apiserver.Config, error) {
 	generic := genericserver.NewRecommendedConfig(apiserver.Codecs)
 	if err := o.Complete(); err != nil {
 		return nil, err
@@ -142,7 +158,7 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 			return nil, err
 		}
 	}
-	admit(&generic.Config)
+	admit(&generic.Config, opts)
 	generic.ShutdownWatchTerminationGracePeriod = shutdownGrace
 	namer := openapi.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, namer)
@@ -153,14 +169,31 @@ func configure(o *options.CustomResourceDefinitionsServerOptions) (*apiserver.Co
 	}}, nil
 }
 
-// admit configures c to allow the user everything and to refuse all other requests. Like
-// kube-apiserver, the server then accepts tokens in the header and in a WebSocket subprotocol.
-func admit(c *genericserver.Config) {
-	tokens := authenticator.Token(tokenfile.New(map[string]*user.DefaultInfo{
+// admit configures c to allow the user of [Server.Token] everything, and the users of opts what its
+// Authorize allows. Like kube-apiserver, the server then accepts tokens in the header and in a
+// WebSocket subprotocol, and reviews users and rights.
+func admit(c *genericserver.Config, opts Options) {
+	users := map[string]*user.DefaultInfo{
 		token: {Name: "tester", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
-	}))
+	}
+	for token, u := range opts.Users {
+		users[token] = &user.DefaultInfo{Name: u.GetName(), Groups: append(u.GetGroups(), user.AllAuthenticated)}
+	}
+	tokens := authenticator.Token(tokenfile.New(users))
 	c.Authentication.Authenticator = union.New(bearertoken.New(tokens), websocket.NewProtocolAuthenticator(tokens))
-	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
+	c.Authorization.Authorizer = authorizer.AuthorizerFunc(
+		func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			privileged := slices.Contains(a.GetUser().GetGroups(), user.SystemPrivilegedGroup)
+			if privileged || !a.IsResourceRequest() || opts.Authorize == nil || opts.Authorize(a) {
+				return authorizer.DecisionAllow, "", nil
+			}
+			return authorizer.DecisionDeny, "the test does not allow it", nil
+		})
+	build, rights := c.BuildHandlerChainFunc, c.Authorization.Authorizer
+	c.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
+	c.BuildHandlerChainFunc = func(api http.Handler, all *genericserver.Config) http.Handler {
+		return withAggregator(build(api, all), c.AggregatedDiscoveryGroupManager, tokens, rights)
+	}
 }
 
 // run runs the server until it is shut down.

@@ -23,6 +23,8 @@ type cache struct {
 	once     sync.Once
 	refusal  error        // immutable after settled is closed
 	lastRead atomic.Int64 // Unix time in nanoseconds
+	// refusedSince is the time of the first of the refusals in a row; guarded by caches.mu.
+	refusedSince time.Time
 
 	// written is the number of writes that were passed on, and shown the number of those that every
 	// state of the cache includes.

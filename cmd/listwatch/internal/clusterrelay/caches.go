@@ -28,12 +28,20 @@ type caches struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	resources map[resourceID]kubeapi.Resource // those that may be cached
-	running   map[resourceID]*cache
-	refused   map[resourceID]time.Time // until when the API server answers for a resource
+	// missing are those of resources that the last discovery did not find.
+	missing map[resourceID]bool
+	running map[resourceID]*cache
+	refused map[resourceID]time.Time // until when the API server answers for a resource
 }
 
-// refusalTime is the time for which a resource is not cached after the API server has refused it.
-const refusalTime = time.Minute
+const (
+	// refusalTime is the time for which a resource is not cached after the API server has refused
+	// it.
+	refusalTime = time.Minute
+	// refusalGrace is the time for which a cache outlives refusals. An API server that has just
+	// started may refuse what it does not know yet.
+	refusalGrace = 30 * time.Second
+)
 
 // sensitive are the resources that are cached only if a pattern names them: Secrets, because they
 // would be in the memory of the relay, and Leases, because they change all the time and few clients
@@ -68,12 +76,20 @@ func (c *caches) permits(name string) bool {
 	return len(c.include) == 0 || slices.ContainsFunc(c.include, matches)
 }
 
-// update replaces the known resources, and drops the caches of those that are gone.
+// update replaces the known resources, and drops the caches of those that are gone. A resource is
+// gone if two discoveries in a row do not find it: an API server that has just started does not
+// know its custom resources yet.
 func (c *caches) update(found map[resourceID]kubeapi.Resource) {
 	maps.DeleteFunc(found, func(_ resourceID, r kubeapi.Resource) bool { return !c.permits(r.QualifiedName()) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.resources = found
+	missing := make(map[resourceID]bool)
+	for id, r := range c.resources {
+		if _, ok := found[id]; !ok && !c.missing[id] {
+			found[id], missing[id] = r, true
+		}
+	}
+	c.resources, c.missing = found, missing
 	for id, k := range c.running {
 		if r, ok := found[id]; !ok || r.Kind != k.resource.Kind || r.Namespaced != k.resource.Namespaced {
 			c.drop(id, k, "the resource has been removed")
@@ -112,9 +128,7 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 		k.Relay, k.close = c.open(r, &relay.Trace{
 			Replaced: func(listwatch.Version, int, string) { k.settle(nil) },
 			UpstreamLost: func(err error, _ time.Duration, _ bool) {
-				if isRefusal(err) {
-					c.refuse(id, k, err)
-				}
+				c.lost(id, k, err)
 			},
 		})
 		c.running[id] = k
@@ -130,10 +144,21 @@ func isRefusal(err error) bool {
 	return code == listwatch.Forbidden || code == listwatch.NotFound || code == listwatch.Unsupported
 }
 
-// refuse drops k, because the API server refuses it.
-func (c *caches) refuse(id resourceID, k *cache, err error) {
+// lost records that the watch of k at the API server has ended with err. It drops k if the API
+// server refuses the watch, and has refused it for refusalGrace if k has a state.
+func (c *caches) lost(id resourceID, k *cache, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case !isRefusal(err):
+		k.refusedSince = time.Time{}
+		return
+	case k.refusedSince.IsZero():
+		k.refusedSince = time.Now()
+	}
+	if k.isReady() && time.Since(k.refusedSince) < refusalGrace {
+		return
+	}
 	k.settle(err)
 	if c.running[id] == k {
 		c.refused[id] = time.Now().Add(refusalTime)

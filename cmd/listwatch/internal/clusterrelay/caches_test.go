@@ -122,6 +122,25 @@ func TestWhatTheRelayMayNotReadPassesThrough(t *testing.T) {
 	})
 }
 
+func TestAServerThatJustStartedKeepsItsCaches(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.create(podsPath, named("one"))
+		c.get("of-ann", podsPath)
+		whole, bare := c.api, newAPI(c, kubeapi.DefaultResources()[1])
+		time.AfterFunc(time.Second, func() {
+			c.change(func() { c.api = bare }) // all of it is unknown, and forbidden
+			c.servers[strings.TrimPrefix(c.direct, "http://")].ResetConns()
+			time.Sleep(discoveryInterval)
+			c.change(func() { c.api = whole })
+		})
+		opened := time.Now()
+		c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=60&resourceVersion=0")
+		if time.Since(opened) < time.Minute {
+			c.Errorf("the watch ended after %v", time.Since(opened))
+		}
+	})
+}
+
 func TestContinuedListOfADroppedCacheExpires(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
 		for i := range 3 {
@@ -130,7 +149,9 @@ func TestContinuedListOfADroppedCacheExpires(t *testing.T) {
 		_, token, _ := strings.Cut(c.get("of-ann", podsPath+"?limit=1"), `"continue":"`)
 		token, _, _ = strings.Cut(token, `"`)
 		c.change(func() { c.refuse = "pods" })
-		c.handler.caches.update(nil)
+		for range 2 {
+			c.handler.caches.update(make(map[resourceID]kubeapi.Resource))
+		}
 		if r := c.send("of-ann", "GET", c.relayed+podsPath+"?limit=1&continue="+token, ""); r.code != http.StatusGone {
 			c.Errorf("got %d %s, want 410", r.code, r.body)
 		}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/apihttp"
@@ -45,7 +47,8 @@ type Handler struct {
 	carrier *carrier
 	cached  http.Handler // serves the requests that admit has admitted
 
-	discovered chan struct{} // closed after the first discovery
+	tried chan struct{} // closed after the first attempt to find the resources
+	ready atomic.Bool   // the resources have been found
 }
 
 // New returns a Handler.
@@ -58,7 +61,7 @@ func New(o Options) (*Handler, error) {
 		cacheServer: cacheServer{
 			server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
 		},
-		carrier: newCarrier(o.Passed), discovered: make(chan struct{}),
+		carrier: newCarrier(o.Passed), tried: make(chan struct{}),
 		caches: &caches{
 			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, log: o.Log,
 			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
@@ -120,7 +123,7 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 // started do not open their watches at the API server.
 func (h *Handler) awaitDiscovery(ctx context.Context) {
 	select {
-	case <-h.discovered:
+	case <-h.tried:
 	case <-time.After(requestTimeout):
 	case <-ctx.Done():
 	}
@@ -128,12 +131,10 @@ func (h *Handler) awaitDiscovery(ctx context.Context) {
 
 // Ready returns an error until the relay knows the resources of the API server.
 func (h *Handler) Ready() error {
-	select {
-	case <-h.discovered:
-		return nil
-	default:
+	if !h.ready.Load() {
 		return unreachable(nil)
 	}
+	return nil
 }
 
 // The intervals of the background work of a Handler.
@@ -148,6 +149,7 @@ const (
 func (h *Handler) Run(ctx context.Context) {
 	defer h.caches.close()
 	go h.recheck(ctx) // ends with ctx
+	tried := sync.OnceFunc(func() { close(h.tried) })
 	failed := false
 	for {
 		wait := discoveryInterval
@@ -155,9 +157,7 @@ func (h *Handler) Run(ctx context.Context) {
 		switch {
 		case err == nil:
 			h.caches.update(found)
-			if h.Ready() != nil {
-				close(h.discovered)
-			}
+			h.ready.Store(true)
 		case ctx.Err() == nil:
 			wait = retryInterval
 			if !failed {
@@ -165,6 +165,7 @@ func (h *Handler) Run(ctx context.Context) {
 			}
 		}
 		failed = err != nil
+		tried()
 		h.caches.dropQuiet()
 		if !sleep(ctx, wait) {
 			return
