@@ -19,6 +19,7 @@ import (
 // that blocked it may no longer be in use.
 type fallback struct {
 	candidates []*candidate // immutable once in use
+	query      queryMethod
 
 	mu sync.Mutex // guards demotedUntil of all candidates
 }
@@ -65,7 +66,7 @@ func (f *fallback) dial(
 ) (transport.Receiver, *candidate, error) {
 	var failed []failedDial
 	for _, c := range f.order() {
-		receiver, err := c.client.Dial(ctx, r)
+		receiver, err := f.dialOne(ctx, c, r)
 		if err != nil && ctx.Err() == nil && isTransportFailure(c.client.Name(), err) {
 			trace.transportFailed(c.client.Name(), err)
 			failed = append(failed, failedDial{c, err})
@@ -77,6 +78,18 @@ func (f *fallback) dial(
 		return receiver, c, err
 	}
 	return nil, nil, mostTelling(failed)
+}
+
+// dialOne sends r over c. It falls back to another method, but not to another transport.
+func (f *fallback) dialOne(ctx context.Context, c *candidate, r *transport.Request) (transport.Receiver, error) {
+	var receiver transport.Receiver
+	err := f.query.send(r.URL, func(method string) (err error) {
+		request := *r
+		request.Method = method
+		receiver, err = c.client.Dial(ctx, &request)
+		return err
+	})
+	return receiver, err
 }
 
 // isTransportFailure reports whether another transport may work after err.

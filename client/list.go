@@ -54,7 +54,7 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 func (r *Remote) listOnce(
 	ctx context.Context, u *url.URL, h http.Header, projection listwatch.Projection,
 ) (page listwatch.Page, epoch string, err error) {
-	err = r.do(ctx, http.MethodGet, u, h, nil, func(h http.Header, body io.Reader) error {
+	read := func(h http.Header, body io.Reader) error {
 		epoch = h.Get(transport.EpochHeader)
 		b := newListBody(body, int64(framing.LimitOrDefault(r.MaxObjectBytes)), r.listLimit())
 		if page, err = b.read(); err == nil {
@@ -65,6 +65,18 @@ func (r *Remote) listOnce(
 			page.Items[i] = projection.Reduce(o)
 		}
 		return err
+	}
+	err = r.state.fallback.query.send(u, func(method string) error {
+		if method == http.MethodGet {
+			return r.do(ctx, method, u, h, nil, read)
+		}
+		o := objectRequest{body: []byte(u.RawQuery), contentType: transport.QueryType}
+		return r.do(ctx, method, withoutQuery(u), o.header(h), o.body, func(h http.Header, body io.Reader) error {
+			if err := transport.CheckQuery(h); err != nil {
+				return err
+			}
+			return read(h, body)
+		})
 	})
 	return page, epoch, err
 }

@@ -28,6 +28,7 @@ var extensions = []struct {
 	{"differences", []string{"since"}},
 	{"unions", []string{"union"}},
 	{"conflation", []string{"conflate", "slow/coalesce-honest"}},
+	{"QUERY", []string{"query"}},
 	{"shared compression", []string{"comp/shared-*"}},
 	{"WebSocket over HTTP/2", []string{"handshake/ws-over-h2"}},
 }

@@ -85,9 +85,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 	verb := c.verbOf(r)
 	if verb == "" {
 		if c.key.Name == "" {
-			return apihttp.MethodNotAllowed(r, "GET, HEAD, POST")
+			return apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY, POST")
 		}
-		return apihttp.MethodNotAllowed(r, "GET, HEAD, PUT, PATCH, DELETE")
+		return apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY, PUT, PATCH, DELETE")
 	}
 	c.verb = verb
 	key := c.key // the closure below may live for hours, and must not keep c

@@ -89,15 +89,15 @@ func (c call) isCollection() bool {
 func (c call) allowedMethods() string {
 	switch {
 	case c.ReadOnly:
-		return "GET, HEAD"
+		return "GET, HEAD, QUERY"
 	case c.Subresource != "":
-		return "GET, HEAD, PUT, PATCH"
+		return "GET, HEAD, QUERY, PUT, PATCH"
 	case c.Name != "":
-		return "GET, HEAD, PUT, PATCH, DELETE"
+		return "GET, HEAD, QUERY, PUT, PATCH, DELETE"
 	case c.isCollection():
-		return "GET, HEAD, POST, DELETE"
+		return "GET, HEAD, QUERY, POST, DELETE"
 	}
-	return "GET, HEAD"
+	return "GET, HEAD, QUERY"
 }
 
 // scopeMismatch reports whether the path has a namespace although the resource is

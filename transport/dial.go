@@ -206,7 +206,7 @@ func cancelOnClose(body io.ReadCloser, cancel context.CancelFunc) io.ReadCloser 
 	return c
 }
 
-// DialHTTP opens a stream with a GET request, which it sends with [Do] and c. A [Client] over
+// DialHTTP opens a stream with a GET or a QUERY, which it sends with [Do] and c. A [Client] over
 // net/http can implement Dial with it. The response must have the given major version of HTTP. If
 // major is zero, any version is accepted.
 func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Receiver, error) {
@@ -228,12 +228,9 @@ func DialHTTP(ctx context.Context, c *http.Client, r *Request, major int) (Recei
 func open(
 	ctx context.Context, c *http.Client, r *Request, major int, cancel context.CancelCauseFunc,
 ) (*responseReceiver, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL.String(), nil)
+	req, err := newRequest(ctx, r)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Err: err}
-	}
-	if r.Header != nil {
-		req.Header = r.Header.Clone()
 	}
 	req.Header.Set("Accept", r.AcceptHeader())
 	if len(r.Codings) > 0 {
@@ -243,12 +240,52 @@ func open(
 	if err != nil {
 		return nil, err
 	}
+	if r.Method == MethodQuery && resp.StatusCode == http.StatusOK {
+		err = CheckQuery(resp.Header)
+	}
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
 	receiver, err := receive(resp, r, major, cancel)
 	if err != nil {
 		resp.Body.Close()
 		return nil, err
 	}
 	return receiver, nil
+}
+
+// CheckQuery returns an error of code Unsupported if h, the headers of a successful response to a
+// QUERY, lack Accept-Query. Such a server may have ignored the method and the parameters, or a
+// redirect may have turned the QUERY into a GET without parameters.
+func CheckQuery(h http.Header) error {
+	if h.Get("Accept-Query") != "" {
+		return nil
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusOK,
+		Message: "the response to a QUERY has no Accept-Query, so the server may not know the method",
+	}
+}
+
+// newRequest returns the HTTP request for r, with r.Header.
+func newRequest(ctx context.Context, r *Request) (*http.Request, error) {
+	u, body := *r.URL, io.Reader(nil)
+	if r.Method == MethodQuery {
+		body = strings.NewReader(u.RawQuery)
+		u.RawQuery = ""
+	}
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodGet), u.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Header != nil {
+		req.Header = r.Header.Clone()
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", QueryType)
+	}
+	return req, nil
 }
 
 func receive(resp *http.Response, r *Request, major int, cancel context.CancelCauseFunc) (*responseReceiver, error) {

@@ -197,6 +197,9 @@ type Client interface {
 type Request struct {
 	// URL is an http or https URL with its query. A transport with another scheme converts it.
 	URL *url.URL
+	// Method is MethodQuery if the body of a QUERY is to hold the query. Otherwise it is empty or
+	// GET. WebSocket ignores it.
+	Method string
 	// Header is added to the request, for credentials and Last-Event-ID. The transport sets
 	// Accept from Framings.
 	Header http.Header
@@ -214,6 +217,13 @@ type Request struct {
 	// return quickly. It may be nil.
 	Activity func()
 }
+
+// MethodQuery is the method QUERY of RFC 10008: a GET whose parameters are in the body, for which
+// URLs have no limit. QueryType is the type of that body.
+const (
+	MethodQuery = "QUERY"
+	QueryType   = "application/x-www-form-urlencoded"
+)
 
 // A Receiver reads one stream. Only one goroutine may call Receive at a time. Any goroutine may
 // call Close, which interrupts Receive. A Receiver may be a [framing.Positioner].

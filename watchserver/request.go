@@ -59,7 +59,7 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 	}
 	if q.watch {
 		if r.Method != http.MethodGet {
-			return q, apihttp.MethodNotAllowed(r, http.MethodGet)
+			return q, apihttp.MethodNotAllowed(r, "GET, QUERY")
 		}
 		if q.Conflate, err = asked.Conflation(); err != nil {
 			return q, err
@@ -67,7 +67,7 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 		return q, p.validateWatch(&q, r.Header.Get("Last-Event-ID"))
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return q, apihttp.MethodNotAllowed(r, "GET, HEAD")
+		return q, apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY")
 	}
 	return q, p.validateList(&q)
 }

@@ -38,6 +38,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 		return nil
 	}
 	apihttp.SetEpoch(w.Header(), e.Source)
+	apihttp.OfferQuery(w.Header())
 	if q.watch {
 		return s.watch(w, r, a, e, q)
 	}

@@ -57,7 +57,7 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return apihttp.MethodNotAllowed(r, "GET, HEAD")
+		return apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY")
 	}
 	if unionPartOf(r) != nil {
 		return badParameter("of: a union cannot be a part of a union")

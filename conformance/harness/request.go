@@ -87,6 +87,18 @@ func (e *Env) ListRaw(query string, header ...string) *Response {
 	return a
 }
 
+// HTTPClient returns a client of net/http that keeps its connections. It uses HTTP/2 if the
+// transport under test does, and otherwise HTTP/1.1.
+func (e *Env) HTTPClient() *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(e.Transport != "h2")
+	protocols.SetHTTP2(e.Transport == "h2")
+	protocols.SetUnencryptedHTTP2(e.Transport == "h2")
+	t := e.Network.HTTPTransport(protocols)
+	e.Cleanup(t.CloseIdleConnections)
+	return &http.Client{Transport: t}
+}
+
 // GetRaw is like ListRaw for another path.
 func (e *Env) GetRaw(target string) *Response {
 	e.Helper()

@@ -45,6 +45,8 @@ type Admitted struct {
 type passage struct {
 	entered    int  // the number of calls of Enter without Leave
 	identified bool // the user is known
+	// queryInBody is set after a QUERY. Then the request is a GET whose URL may exceed its limit.
+	queryInBody bool
 }
 
 // A Resource identifies a collection, as the labels of a metric do.
@@ -165,13 +167,18 @@ func (a *Admitted) ReadBody(w http.ResponseWriter, r *http.Request, limit int64)
 		}
 		return data, nil
 	}
+	return nil, bodyError(err, limit)
+}
+
+// bodyError returns the error for the client whose body could not be read because of err.
+func bodyError(err error, limit int64) error {
 	if _, ok := errors.AsType[*LimitError](err); ok {
-		return nil, err
+		return err
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, BodyTooLarge(limit)
+		return BodyTooLarge(limit)
 	}
-	return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the request body could not be read", Err: err}
 }
 
 // readBody reads the body of r, and takes the memory for it as it arrives.
@@ -263,7 +270,7 @@ func entryOf(r *http.Request) entry {
 	return e
 }
 
-// QueryOf returns the parameters in the query of r that can be parsed.
+// QueryOf returns the parameters of r that can be parsed.
 func QueryOf(r *http.Request) url.Values {
 	if a := admittedOf(r); a != nil {
 		return a.query

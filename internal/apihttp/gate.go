@@ -44,11 +44,11 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 // caller must call. If r is refused, Enter sends the response and returns false. A request may
 // enter one gate several times, for example in front of a router that needs no credentials, and
 // again in front of a path that does. Each check happens once, unless the method, the query or the
-// Accept headers were changed in between.
+// Accept headers were changed in between. A QUERY becomes a GET once its sender is known.
 func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Admitted, bool) {
 	e, ctx := entryOf(r), r.Context()
-	a, err := admittedOf(r), error(nil)
-	isNew := a == nil || a.gate != g
+	before, err := admittedOf(r), error(nil)
+	a, isNew := before, before == nil || before.gate != g
 	if isNew {
 		httpbody.Guard(w, r)
 		a = &Admitted{
@@ -57,7 +57,7 @@ func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Ad
 		}
 	}
 	if !a.isOf(r) { // r is new, or middleware behind the previous gate has changed it
-		if err = g.check(r); err == nil {
+		if err = g.check(r, before); err == nil {
 			a.Parsed = Parse(r)
 		}
 	}
@@ -75,6 +75,14 @@ func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Ad
 		return r, a, false
 	}
 	a.passage.entered++
+	if r.Method == methodQuery && !e.open { // a stranger must not make the server read a body
+		if r, err = a.readQuery(w, r); err != nil {
+			a.Refuse(w, r, err)
+			a.Leave()
+			return r, a, false
+		}
+		a.Parsed = Parse(r)
+	}
 	if e != (entry{}) {
 		ctx = context.WithValue(ctx, entryKey{}, entry{})
 	}
@@ -87,9 +95,13 @@ func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Ad
 	return r, a, true
 }
 
-// check applies the checks that need no user.
-func (g *Gate) check(r *http.Request) error {
-	if err := g.Limits().check(r); err != nil {
+// check applies the checks that need no user. before is the result of another gate, or nil.
+func (g *Gate) check(r *http.Request, before *Admitted) error {
+	limits := g.Limits()
+	if before != nil && before.passage.queryInBody && before.isOf(r) {
+		limits.URLBytes = 0
+	}
+	if err := limits.check(r); err != nil {
 		return err
 	}
 	if err := checkImpersonation(r); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // exposedHeaders are the headers of responses that pages may read.
 const exposedHeaders = transport.EpochHeader + ", " + transport.FieldsHeader + ", " + transport.ConflateHeader +
-	", ETag, Location, Retry-After, Warning"
+	", Accept-Query, ETag, Location, Retry-After, Warning"
 
 // CORS is documented at watchserver.CORS.
 func CORS(next http.Handler, origins []string) http.Handler {
@@ -39,7 +39,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		}
 		httpbody.Guard(w, r) // the request does not reach the gate
 		if allowed {
-			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+			h.Set("Access-Control-Allow-Methods", "GET, HEAD, QUERY, POST, PUT, PATCH, DELETE")
 			h.Set("Access-Control-Allow-Headers",
 				"Authorization, Content-Type, Accept, If-Match, Last-Event-ID, X-Requested-With")
 			h.Set("Access-Control-Max-Age", "600")
@@ -54,7 +54,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 // request.
 func checkOrigin(r *http.Request, origins []string) error {
 	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodOptions, methodQuery:
 		return nil // the WebSocket transport checks the origin itself
 	}
 	if site := foreignSite(r); site != "" && r.Header.Get("Origin") == "" {

@@ -46,13 +46,17 @@ func (p *Parsed) isOf(r *http.Request) bool {
 func Parse(r *http.Request) *Parsed {
 	p := &Parsed{of: source{r.Method, r.URL.RawQuery, r.Header["Accept"]}}
 	if p.query, p.queryErr = url.ParseQuery(r.URL.RawQuery); p.queryErr != nil {
-		p.queryErr = &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: p.queryErr}
+		p.queryErr = errQuery(p.queryErr)
 	}
 	p.accept, p.acceptErr = framing.ParseAccept(r.Header.Values("Accept"))
 	return p
 }
 
-// Query returns the parameters in the query of the URL.
+func errQuery(err error) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: err}
+}
+
+// Query returns the parameters in the query of the URL, or in the body of a QUERY.
 func (p *Parsed) Query() (url.Values, error) { return p.query, p.queryErr }
 
 // Fields returns the parameter fieldSelector.

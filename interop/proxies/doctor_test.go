@@ -24,6 +24,7 @@ http {
 	access_log off;
 	client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/f; uwsgi_temp_path DIR/u; scgi_temp_path DIR/s;
 	large_client_header_buffers 4 64k;
+	client_body_buffer_size 256k;
 	GLOBAL_FAULT
 	server {
 		listen ADDR;

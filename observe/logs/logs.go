@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -88,7 +89,7 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 		},
 		Refused: func(ctx context.Context, r watchserver.Request, err error) {
 			switch r.Method {
-			case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodConnect:
+			case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodConnect, transport.MethodQuery:
 				return
 			}
 			attrs := append(requestAttrs(r), slog.String("method", r.Method),

@@ -20,6 +20,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/informers"
 	"github.com/listwatch/listwatch/conformance/internal/cases/initial"
 	"github.com/listwatch/listwatch/conformance/internal/cases/limit"
+	"github.com/listwatch/listwatch/conformance/internal/cases/query"
 	"github.com/listwatch/listwatch/conformance/internal/cases/resume"
 	"github.com/listwatch/listwatch/conformance/internal/cases/selector"
 	"github.com/listwatch/listwatch/conformance/internal/cases/since"
@@ -42,6 +43,7 @@ func All() []harness.Case {
 		since.Cases,
 		union.Cases,
 		conflate.Cases,
+		query.Cases,
 		apierror.Cases,
 		timeout.Cases,
 		slow.Cases,

@@ -50,6 +50,7 @@ func allMutants() []mutant {
 		sinceMutants,
 		unionMutants,
 		conflateMutants,
+		queryMutants,
 		largeMutants,
 		unicodeMutants,
 		timeoutMutants,

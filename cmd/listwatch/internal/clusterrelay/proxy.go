@@ -57,7 +57,8 @@ func newProxy(base *url.URL, carrier *carrier, wrote func(plural string), errors
 }
 
 func isRead(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions ||
+		method == transport.MethodQuery
 }
 
 func unreachable(err error) error {

@@ -61,13 +61,7 @@ func parseVersion(r *harness.Response, rv string) listwatch.Version {
 // newLister returns a function that lists the whole collection. It uses net/http with a
 // connection that stays open between calls.
 func newLister(e *harness.Env) func() listPage {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(e.Transport != "h2")
-	protocols.SetHTTP2(e.Transport == "h2")
-	protocols.SetUnencryptedHTTP2(e.Transport == "h2")
-	t := e.Network.HTTPTransport(protocols)
-	e.Cleanup(t.CloseIdleConnections)
-	c := &http.Client{Transport: t}
+	c := e.HTTPClient()
 	return func() listPage {
 		e.Helper()
 		req := &http.Request{Method: http.MethodGet, URL: e.WatchURL(""), Header: e.WithHeader(http.Header{})}
