@@ -26,6 +26,7 @@ var extensions = []struct {
 	patterns []string
 }{
 	{"differences", []string{"since"}},
+	{"projection", []string{"fields"}},
 	{"unions", []string{"union"}},
 	{"conflation", []string{"conflate", "slow/coalesce-honest"}},
 	{"QUERY", []string{"query"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/conflate"
 	"github.com/listwatch/listwatch/conformance/internal/cases/disconnect"
 	"github.com/listwatch/listwatch/conformance/internal/cases/event"
+	"github.com/listwatch/listwatch/conformance/internal/cases/fields"
 	"github.com/listwatch/listwatch/conformance/internal/cases/framing"
 	"github.com/listwatch/listwatch/conformance/internal/cases/handshake"
 	"github.com/listwatch/listwatch/conformance/internal/cases/informers"
@@ -41,6 +42,7 @@ func All() []harness.Case {
 		bookmark.Cases,
 		initial.Cases,
 		since.Cases,
+		fields.Cases,
 		union.Cases,
 		conflate.Cases,
 		query.Cases,

@@ -48,6 +48,7 @@ func allMutants() []mutant {
 		bookmarkMutants,
 		initialMutants,
 		sinceMutants,
+		fieldsMutants,
 		unionMutants,
 		conflateMutants,
 		queryMutants,

@@ -1,0 +1,79 @@
+package mutants
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+)
+
+// fieldsMutants are servers with one defect each, which the cases about projections must detect.
+var fieldsMutants = []mutant{
+	{
+		Name: "sends-hidden-changes", Breaks: []string{"fields/silent", "fields/bookmark-moves", "fields/resume"},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return unfilteredSource{s} }},
+	},
+	{
+		Name: "lists-whole-objects", Breaks: []string{"fields/list"},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return wholeListSource{s} }},
+	},
+	{
+		Name: "hides-the-kind", Breaks: []string{"fields/identity"},
+		Defect: defect{Source: onData(`"kind":"Thing",`, "")},
+	},
+	{
+		Name: "excludes-nothing", Breaks: []string{"fields/longest-path", "fields/arrays"},
+		Defect: defect{Handler: onFields(func(paths string) string {
+			if strings.HasPrefix(paths, "-spec") {
+				return "spec"
+			}
+			return paths
+		})},
+	},
+	{
+		Name: "shows-arrays-whole", Breaks: []string{"fields/arrays"},
+		Defect: defect{Handler: onFields(func(paths string) string { return strings.Replace(paths, "list.k", "list", 1) })},
+	},
+	{
+		Name: "ignores-wrong-paths", Breaks: []string{"fields/errors"},
+		Defect: defect{Handler: onFields(func(paths string) string { return strings.Replace(paths, "spec..a", "spec.a", 1) })},
+	},
+}
+
+// onFields changes the parameter fields.
+func onFields(change func(paths string) string) func(http.Handler) http.Handler {
+	return onQuery(func(q url.Values) {
+		if q.Has("fields") {
+			q.Set("fields", change(q.Get("fields")))
+		}
+	})
+}
+
+// unfilteredSource reduces the objects of a watch, but sends every change.
+type unfilteredSource struct{ listwatch.Source }
+
+func (u unfilteredSource) Describe() listwatch.Description { return listwatch.Describe(u.Source) }
+
+func (u unfilteredSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	projection := q.Projection
+	q.Projection = listwatch.Projection{}
+	reduce := onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
+			e.Object = projection.Reduce(e.Object)
+		}
+		return []listwatch.Event{e}
+	})
+	return reduce(u.Source).Watch(ctx, q)
+}
+
+// wholeListSource lists whole objects.
+type wholeListSource struct{ listwatch.Source }
+
+func (w wholeListSource) Describe() listwatch.Description { return listwatch.Describe(w.Source) }
+
+func (w wholeListSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	q.Projection = listwatch.Projection{}
+	return w.Source.List(ctx, q)
+}
