@@ -88,7 +88,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/history"},
-		[]string{".", "internal/budget", "internal/ordered", "internal/wire/frames"},
+		[]string{".", "internal/budget", "internal/ordered", "internal/rawjson", "internal/wire/frames"},
 		"the log does not know the wire: transports put their frames into its caches",
 	},
 	{

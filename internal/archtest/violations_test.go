@@ -24,7 +24,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"framing", modulePath, ""},
 		{"framing", ours + "internal/history", "siblings"},
 		{"internal/ordered", "github.com/tidwall/btree", ""},
-		{"internal/history", ours + "internal/rawjson", "the log does not know the wire"},
+		{"internal/history", ours + "internal/compress", "the log does not know the wire"},
 		{"store/memory", ours + "store", ""},
 		{"store/memory", ours + "store/bolt", "keeps objects"},
 		{"store/memory", ours + "transport", "keeps objects"},

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -26,6 +27,7 @@ type feed struct {
 func newFeed(l *Log, s selection, start listwatch.Version) *feed {
 	f := &feed{log: l, selection: s, chain: newChain(start, l.records.next, frames.NewFeed(l.caches.records))}
 	if !s.projection.Empty() {
+		f.selection.mask, _ = rawjson.ParseMask(s.projection.String()) // a Projection is valid
 		f.chain.reductions = &reductions{budget: l.caches.records}
 	}
 	return f

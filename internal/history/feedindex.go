@@ -17,6 +17,8 @@ type feedIndex struct {
 	// idle has an entry for each time that a feed lost its last watcher, oldest first.
 	idle     []idleFeed
 	watchers int
+	// projections is the number of feeds with a projection. It can be read without Log.mu.
+	projections atomic.Int64
 	// unpublished holds the feeds with nodes that readers do not see before the call of publish.
 	unpublished []*feed
 	size        feedSize
@@ -97,6 +99,9 @@ func (i *feedIndex) join(s selection, start listwatch.Version) *feed {
 	if f == nil {
 		f = newFeed(i.log, s, start)
 		i.bySelection[key] = f
+		if f.selection.mask != nil {
+			i.projections.Add(1)
+		}
 		i.add(f)
 	}
 	f.entry.watchers++
@@ -165,6 +170,9 @@ func (i *feedIndex) removeIdle(now time.Time) {
 
 func (i *feedIndex) remove(f *feed) {
 	delete(i.bySelection, f.selection.key())
+	if f.selection.mask != nil {
+		i.projections.Add(-1)
+	}
 	if f.matched != nil {
 		i.matcher.remove(f)
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -36,6 +37,10 @@ type record struct {
 	// separately, because the frame budget refers to it and must not keep the record in
 	// memory.
 	frames *[3]frames.Frames
+
+	// differences are those of Old and New. They are nil unless the record is offered to feeds with
+	// projections.
+	differences *rawjson.Differences
 
 	tombstoneOnce sync.Once
 	tombstone     *listwatch.Object // the result of lastState

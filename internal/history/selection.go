@@ -1,6 +1,9 @@
 package history
 
-import "github.com/listwatch/listwatch"
+import (
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
 
 // A selection is the part of a collection that a query selects: a namespace and name, selectors,
 // and the projection of the objects.
@@ -10,13 +13,16 @@ type selection struct {
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 	projection      listwatch.Projection
+	// mask is the projection of a feed, for asking about the differences of a record. It is nil if
+	// the feed has no projection.
+	mask *rawjson.Mask
 }
 
 // A selectionKey identifies a selection by the text of its parts.
 type selectionKey struct{ namespace, name, labels, fields, projection string }
 
 func newSelection(q listwatch.Query) selection {
-	s := selection{q.Namespace, q.Name, q.Labels, q.Fields, q.Projection}
+	s := selection{q.Namespace, q.Name, q.Labels, q.Fields, q.Projection, nil}
 	// A field selector for the namespace or the name narrows the scope of the query. matches
 	// applies the field selector as well, so that a contradiction selects no object.
 	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
@@ -54,7 +60,7 @@ func (s *selection) isSelective() bool {
 func (s *selection) transition(r *record) transition {
 	before, after := s.matches(r.Old), s.matches(r.New)
 	switch {
-	case before && after && s.projection.Hides(r.Old, r.New):
+	case before && after && s.hides(r):
 		return outside
 	case before && after:
 		return change
@@ -64,6 +70,14 @@ func (s *selection) transition(r *record) transition {
 		return exit
 	}
 	return outside
+}
+
+// hides reports whether the projection of s hides the update r.
+func (s *selection) hides(r *record) bool {
+	if s.mask != nil && r.differences != nil {
+		return s.mask.HidesDifferences(r.differences, r.Old.Data, r.New.Data)
+	}
+	return s.projection.Hides(r.Old, r.New)
 }
 
 // scan calls f with the objects of t in the namespace of s, in key order, until f returns false. It

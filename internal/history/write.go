@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // New returns an empty Log that starts at the version of o.Revision.
@@ -42,11 +43,17 @@ func (l *Log) Append(records ...Record) {
 	if len(records) == 0 {
 		return
 	}
+	differences := l.compare(records)
 	now := time.Now()
 	l.mu.Lock()
-	for _, r := range records {
+	for i, r := range records {
 		r.At = now
-		l.feeds.offer(l.addRecord(r))
+		added := l.addRecord(r)
+		if differences != nil {
+			added.differences = differences[i]
+		}
+		l.feeds.offer(added)
+		added.differences = nil
 	}
 	l.state.checkpoint(l.records.next)
 	l.feeds.publish(&l.waker)
@@ -57,6 +64,21 @@ func (l *Log) Append(records ...Record) {
 	if l.ownsRevision {
 		l.revision.Advance(records[0].Version)
 	}
+}
+
+// compare returns the differences of the objects of each record, or nil if no feed has a
+// projection. One comparison serves all projections, and needs no lock.
+func (l *Log) compare(records []Record) []*rawjson.Differences {
+	if l.feeds.projections.Load() == 0 {
+		return nil
+	}
+	all := make([]*rawjson.Differences, len(records))
+	for i, r := range records {
+		if r.Old != nil && r.New != nil {
+			all[i] = rawjson.Compare(r.Old.Data, r.New.Data)
+		}
+	}
+	return all
 }
 
 // addRecord adds r to the records and the state, but not to the feeds. l.mu must be held.

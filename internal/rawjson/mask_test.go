@@ -310,6 +310,9 @@ func TestMaskEqualsDecodeReduceEncode(t *testing.T) {
 		if hides := m.Hides(doc, other); hides != want {
 			t.Fatalf("seed %d: %s: the change from %s to %s: got hidden %v, want %v", seed, text, doc, other, hides, want)
 		}
+		if hides := m.HidesDifferences(Compare(doc, other), doc, other); hides != want {
+			t.Fatalf("seed %d: %s: the differences of %s and %s: got hidden %v, want %v", seed, text, doc, other, hides, want)
+		}
 	}
 }
 
@@ -347,6 +350,21 @@ func FuzzMask(f *testing.F) {
 		}
 		if !m.Hides(compact, compact) {
 			t.Errorf("%q: a change of nothing is shown", text)
+		}
+	})
+}
+
+func FuzzCompare(f *testing.F) {
+	f.Add("status.conditions.type", maskDoc, `{"kind":"Pod","status":{"conditions":[{"type":"x"}]}}`)
+	f.Fuzz(func(t *testing.T, text, doc, other string) {
+		m, errMask := ParseMask(text)
+		a, errA := Compact([]byte(doc))
+		b, errB := Compact([]byte(other))
+		if errMask != nil || errA != nil || errB != nil || a[0] != '{' || b[0] != '{' {
+			return
+		}
+		if got, want := m.HidesDifferences(Compare(a, b), a, b), m.Hides(a, b); got != want {
+			t.Errorf("%q: the change from %s to %s: got hidden %v, want %v", text, a, b, got, want)
 		}
 	})
 }
