@@ -23,6 +23,7 @@ type caches struct {
 	open             OpenFunc
 	include, exclude []string
 	idle             time.Duration
+	memory           int64 // for all caches; no limit if zero or negative
 	log              *slog.Logger
 
 	mu sync.Mutex
@@ -41,6 +42,9 @@ const (
 	// refusalGrace is the time for which a cache outlives refusals. An API server that has just
 	// started may refuse what it does not know yet.
 	refusalGrace = 30 * time.Second
+	// oversizeTime is the time for which a resource is not cached after it did not fit into the
+	// memory.
+	oversizeTime = 10 * time.Minute
 )
 
 // sensitive are the resources that are cached only if a pattern names them: Secrets, because they
@@ -119,7 +123,7 @@ func (c *caches) find(q *request) (kubeapi.Resource, bool) {
 
 // start returns the cache of r, and starts it if there is none.
 func (c *caches) start(r kubeapi.Resource) *cache {
-	id := resourceID{r.Group, r.Version, r.Plural}
+	id := idOf(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.running[id]
@@ -164,6 +168,49 @@ func (c *caches) lost(id resourceID, k *cache, err error) {
 		c.refused[id] = time.Now().Add(refusalTime)
 		c.drop(id, k, err.Error())
 	}
+}
+
+// hasRoom reports whether a cache of r, whose objects have the given size, fits into the memory. If
+// not, r is not cached for oversizeTime.
+func (c *caches) hasRoom(r kubeapi.Resource, size int64) bool {
+	id := idOf(r)
+	used := c.Stats()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.memory <= 0 || c.running[id] != nil || memoryOf(used)+size <= c.memory {
+		return true
+	}
+	c.log.Warn("a resource does not fit into --memory and passes through", "resource", r.QualifiedName(),
+		"bytes", size, "used", memoryOf(used), "limit", c.memory)
+	c.refused[id] = time.Now().Add(oversizeTime)
+	return false
+}
+
+// dropLargest drops the largest cache if all of them exceed the memory.
+func (c *caches) dropLargest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	used, largest, size := int64(0), resourceID{}, int64(-1)
+	for id, k := range c.running {
+		n := memoryOf(k.Stats())
+		if used += n; n > size {
+			largest, size = id, n
+		}
+	}
+	if c.memory > 0 && used > c.memory {
+		c.refused[largest] = time.Now().Add(oversizeTime)
+		c.drop(largest, c.running[largest], "the caches exceed --memory")
+	}
+}
+
+// memoryOf returns the memory of a cache.
+func memoryOf(s listwatch.Stats) int64 { return max(s.ObjectMemory, s.ObjectBytes) + s.HistoryBytes }
+
+// isRunning reports whether r has a cache.
+func (c *caches) isRunning(r kubeapi.Resource) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running[idOf(r)] != nil
 }
 
 // drop ends the watches of k cleanly, so that its clients resume, through another cache or at the

@@ -141,6 +141,38 @@ func TestAServerThatJustStartedKeepsItsCaches(t *testing.T) {
 	})
 }
 
+func TestWhatExceedsTheMemoryPassesThrough(t *testing.T) {
+	withCluster(t, Options{Memory: 1 << 20}, func(c *cluster) {
+		large := `{"metadata":{"name":"%s"},"spec":{"x":"` + strings.Repeat("x", 300<<10) + `"}}`
+		c.create(podsPath, named("one"))
+		for i := range 4 {
+			c.create(widgetsPath, fmt.Sprintf(large, fmt.Sprint("w", i)))
+		}
+		lists := func(path string) (passed bool) {
+			before := c.count("ann GET " + path)
+			c.get("of-ann", path)
+			return c.count("ann GET "+path) > before
+		}
+		if lists(podsPath) || !lists(widgetsPath) {
+			c.Error("want the small resource to be cached, and the large one to pass through")
+		}
+		for i := range 4 {
+			c.create(podsPath, fmt.Sprintf(large, fmt.Sprint("p", i)))
+			time.Sleep(2 * time.Second)
+		}
+		if !lists(podsPath) {
+			c.Error("want the resource that has grown to pass through")
+		}
+		for i := range 4 {
+			c.send(relayToken, "DELETE", c.direct+podsPath+"/"+fmt.Sprint("p", i), "")
+		}
+		time.Sleep(oversizeTime)
+		if lists(podsPath) {
+			c.Error("want the resource that has shrunk to be cached again")
+		}
+	})
+}
+
 func TestContinuedListOfADroppedCacheExpires(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
 		for i := range 3 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -27,11 +28,15 @@ type caller struct {
 	client *http.Client // adds the relay's credentials
 }
 
-// call sends a request, with body as JSON if it is not nil, and decodes the response to result.
+// call sends a request for path, which may have a query, with body as JSON if it is not nil, and
+// decodes the response to result.
 func (c *caller) call(ctx context.Context, method, path, accept string, body io.Reader, result any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %v", requestTimeout))
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path).String(), body)
+	path, query, _ := strings.Cut(path, "?")
+	at := c.base.JoinPath(path)
+	at.RawQuery = query
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), body)
 	if err != nil {
 		return err
 	}
@@ -58,6 +63,8 @@ const aggregated = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 // A resourceID identifies a resource of an API server.
 type resourceID struct{ group, version, plural string }
+
+func idOf(r kubeapi.Resource) resourceID { return resourceID{r.Group, r.Version, r.Plural} }
 
 // discover returns the resources of the API server that can be listed and watched, except those of
 // aggregated APIs, which other servers serve.
@@ -118,7 +125,7 @@ func (l *groupList) addTo(all map[resourceID]kubeapi.Resource, elsewhere map[gro
 					Namespaced: d.Scope == "Namespaced",
 				}
 				r.Fields = knownFields(r)
-				all[resourceID{r.Group, r.Version, r.Plural}] = r
+				all[idOf(r)] = r
 			}
 		}
 	}
@@ -133,6 +140,27 @@ func knownFields(r kubeapi.Resource) []string {
 		}
 	}
 	return nil
+}
+
+// sizeSample is the number of objects from whose size the size of all is estimated.
+const sizeSample = 100
+
+// size estimates the size of the JSON of all objects of r.
+func (c *caller) size(ctx context.Context, r kubeapi.Resource) (int64, error) {
+	var page struct {
+		Metadata struct{ RemainingItemCount int64 }
+		Items    []json.RawMessage
+	}
+	path := fmt.Sprintf("%s?limit=%d", r.Path(""), sizeSample)
+	if err := c.call(ctx, http.MethodGet, path, jsonType, nil, &page); err != nil || len(page.Items) == 0 {
+		return 0, err
+	}
+	size := int64(0)
+	for _, o := range page.Items {
+		size += int64(len(o))
+	}
+	n := int64(len(page.Items))
+	return size / n * (n + page.Metadata.RemainingItemCount), nil
 }
 
 type groupVersion struct{ group, version string }

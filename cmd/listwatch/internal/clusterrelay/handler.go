@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -35,6 +36,9 @@ type Options struct {
 	Cache, NoCache []string
 	// Idle is the time after which a cache without readers is dropped.
 	Idle time.Duration
+	// Memory limits the memory of all caches together. A resource that does not fit passes through.
+	// If zero or negative, there is no limit.
+	Memory int64
 	// Log receives what happens to the caches.
 	Log *slog.Logger
 }
@@ -44,6 +48,7 @@ type Handler struct {
 	// Immutable after construction.
 	cacheServer
 	caches  *caches
+	sizes   memo[resourceID, int64]
 	carrier *carrier
 	cached  http.Handler // serves the requests that admit has admitted
 
@@ -63,7 +68,7 @@ func New(o Options) (*Handler, error) {
 		},
 		carrier: newCarrier(o.Passed), tried: make(chan struct{}),
 		caches: &caches{
-			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, log: o.Log,
+			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, memory: o.Memory, log: o.Log,
 			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
 		},
 	}
@@ -112,11 +117,24 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 	case denial != nil:
 		return nil, nil // the API server refuses r in its own words
 	}
+	if !h.fits(r.Context(), resource) {
+		return nil, nil
+	}
 	read.cache = h.caches.start(resource)
 	if read.cache.await(r.Context()) != nil {
 		return nil, nil
 	}
 	return read, nil
+}
+
+// fits reports whether the memory has room for a cache of r, if it has none yet. If the size is not
+// known, it returns true: the cache then says what is wrong.
+func (h *Handler) fits(ctx context.Context, r kubeapi.Resource) bool {
+	if h.caches.memory <= 0 || h.caches.isRunning(r) {
+		return true
+	}
+	size, err := h.sizes.get(ctx, idOf(r), func(ctx context.Context) (int64, error) { return h.reviewer.size(ctx, r) })
+	return err != nil || h.caches.hasRoom(r, size)
 }
 
 // awaitDiscovery waits for the first discovery, so that the clients of a relay that has just
@@ -148,7 +166,8 @@ const (
 // watches again, until ctx ends. It then closes the caches.
 func (h *Handler) Run(ctx context.Context) {
 	defer h.caches.close()
-	go h.recheck(ctx) // ends with ctx
+	go h.recheck(ctx)     // ends with ctx
+	go h.limitMemory(ctx) // ends with ctx
 	tried := sync.OnceFunc(func() { close(h.tried) })
 	failed := false
 	for {
@@ -177,6 +196,13 @@ func (h *Handler) Run(ctx context.Context) {
 func (h *Handler) recheck(ctx context.Context) {
 	for sleep(ctx, recheckInterval) {
 		h.server.Recheck()
+	}
+}
+
+// limitMemory drops caches that have grown too large, at each retryInterval.
+func (h *Handler) limitMemory(ctx context.Context) {
+	for sleep(ctx, retryInterval) {
+		h.caches.dropLargest()
 	}
 }
 

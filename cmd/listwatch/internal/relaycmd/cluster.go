@@ -28,7 +28,7 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	h, err := clusterrelay.New(clusterrelay.Options{
 		URL: s.upstream.base, Passed: s.upstream.withoutCredentials(), Own: s.upstream.client(),
 		Open: s.openCache, Server: server, Cache: o.cluster.cache, NoCache: o.cluster.noCache,
-		Idle: o.cluster.idle, Log: s.Log,
+		Idle: o.cluster.idle, Memory: server.Limits.Memory / 4 * 3, Log: s.Log,
 	})
 	if err != nil {
 		return err
@@ -63,10 +63,17 @@ func (o *relayOptions) checkCluster() error {
 	return nil
 }
 
+// historyShare is the part of --memory that the history of one cache may fill.
+const historyShare = 8
+
 // openCache implements [clusterrelay.OpenFunc].
 func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
-	spec := specOf(r)
+	spec := s.options.specOf(r)
 	spec.trace = *t
+	if memory := s.WatchServer.Limits.Memory; memory > 0 {
+		// The history of one busy resource must not drop the caches of the others.
+		spec.history = min(spec.history, memory/historyShare)
+	}
 	opened := s.openRelay(spec)
 	return opened.Relay, func() { s.relays.close(opened) }
 }

@@ -142,7 +142,7 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 			return s.options.upstream.withUpstreamFlags(remote.WithAdvice(err))
 		}
 		r.ReadOnly = true
-		source := s.openRelay(specOf(r))
+		source := s.openRelay(s.options.specOf(r))
 		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source.Relay}))
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return cli.Usagef("--resource %s: given twice", text)
@@ -168,7 +168,9 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 			"without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
-	source := s.openRelay(relaySpec{name: at, resource: resource}).Relay
+	source := s.openRelay(relaySpec{
+		name: at, resource: resource, history: int64(s.options.historyBytes),
+	}).Relay
 	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression, Resource: resource}
 	server.Limits.Stored = append(server.Limits.Stored, source)
 	server.Access.Authenticator = a.Authenticator()
