@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testbuild"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -47,21 +50,41 @@ func TestUnitsAreValid(t *testing.T) {
 }
 
 func TestManifestsAreValid(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(folder, "kubernetes", "listwatch.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	var kinds []string
-	for document := range strings.SplitSeq(string(data), "\n---\n") {
-		_, kind, err := strict.Decode([]byte(document), nil, nil)
+	listwatch := testbuild.Program(t, "../../cmd/listwatch")
+	for name, want := range map[string]string{
+		"listwatch.yaml":  "Deployment Service PodDisruptionBudget",
+		"relay-rbac.yaml": "ServiceAccount ClusterRoleBinding ClusterRole ClusterRoleBinding",
+		"relay-node.yaml": "DaemonSet",
+		"relay.yaml":      "Deployment Service PodDisruptionBudget",
+	} {
+		data, err := os.ReadFile(filepath.Join(folder, "kubernetes", name))
 		if err != nil {
-			t.Errorf("%v\n%s", err, document)
-			continue
+			t.Fatal(err)
 		}
-		kinds = append(kinds, kind.Kind)
-	}
-	if got := strings.Join(kinds, " "); got != "Deployment Service PodDisruptionBudget" {
-		t.Errorf("got %s", got)
+		strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+		var kinds []string
+		for document := range strings.SplitSeq(string(data), "\n---\n") {
+			o, kind, err := strict.Decode([]byte(document), nil, nil)
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, document)
+				continue
+			}
+			kinds = append(kinds, kind.Kind)
+			var containers []corev1.Container
+			switch o := o.(type) {
+			case *appsv1.Deployment:
+				containers = o.Spec.Template.Spec.Containers
+			case *appsv1.DaemonSet:
+				containers = o.Spec.Template.Spec.Containers
+			}
+			for _, c := range containers {
+				if out, err := exec.Command(listwatch, append(c.Args, "--print-config")...).CombinedOutput(); err != nil {
+					t.Errorf("%s: listwatch %q: %v: %s", name, c.Args, err, out)
+				}
+			}
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
 	}
 }
