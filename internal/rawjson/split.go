@@ -17,7 +17,7 @@ type Member struct {
 // Split returns the members of doc, an object. Two members with the same name are an error,
 // because parsers disagree on which of them is valid.
 func Split(doc []byte) ([]Member, error) {
-	members := make([]Member, 0, 8)
+	members := make([]Member, 0, min(1+len(doc)/16, 8))
 	var seen map[string]struct{} // the names so far; nil until there are many members
 	key := 1                     // the index of the next key
 	err := Members(doc, func(name string, value Span) error {

@@ -17,7 +17,8 @@ const maxDepth = 128
 // the whole object.
 type fieldPath struct {
 	parent *fieldPath
-	name   string // with its separator
+	name   string // with its separator; empty for an element of a list
+	index  int    // of an element
 	depth  int
 }
 
@@ -25,18 +26,24 @@ func (p fieldPath) member(name string) fieldPath {
 	if p.parent != nil {
 		name = "." + name
 	}
-	return fieldPath{&p, name, p.depth + 1}
+	return fieldPath{parent: &p, name: name, depth: p.depth + 1}
 }
 
-func (p fieldPath) element(i int) fieldPath {
-	return fieldPath{&p, "[" + strconv.Itoa(i) + "]", p.depth + 1}
+// element returns the path of an element of the list p. It refers to p, so that the paths of all
+// elements of a list share it.
+func (p *fieldPath) element(i int) fieldPath {
+	return fieldPath{parent: p, index: i, depth: p.depth + 1}
 }
 
 // String formats p as Kubernetes does: spec.containers[0].image.
 func (p fieldPath) String() string {
 	var names []string
 	for at := &p; at != nil; at = at.parent {
-		names = append(names, at.name)
+		name := at.name
+		if name == "" && at.parent != nil {
+			name = "[" + strconv.Itoa(at.index) + "]"
+		}
+		names = append(names, name)
 	}
 	var s strings.Builder
 	for i := len(names) - 1; i >= 0; i-- {

@@ -105,10 +105,11 @@ func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string,
 		l.dropDuplicates()
 	}
 	l.assignKeys(f.MergeKey)
-	for _, s := range p.elements {
-		keys = append(keys, s.key)
+	keys = make([]string, len(p.elements))
+	for i := range p.elements {
+		keys[i] = p.elements[i].key
 	}
-	added, err := l.setElements(p, f)
+	added, err := l.setElements(p, f, at)
 	if err != nil || p.replace {
 		return keys, err
 	}
@@ -126,7 +127,7 @@ func (l *list) merge(value []byte, f schema.Field, at fieldPath) (keys []string,
 
 // setElements merges elements of the patch into existing elements with the same key. It appends all
 // other elements of the patch to l and returns them.
-func (l *list) setElements(p listPatch, f schema.Field) (added []*item, err error) {
+func (l *list) setElements(p listPatch, f schema.Field, at fieldPath) (added []*item, err error) {
 	index := make(map[string]*item, len(l.items))
 	for _, it := range l.items {
 		if index[it.key] == nil {
@@ -137,14 +138,14 @@ func (l *list) setElements(p listPatch, f schema.Field) (added []*item, err erro
 		there := index[s.key]
 		switch {
 		case there == nil || p.replace:
-			n, _, err := newNode(s.value, s.at)
+			n, _, err := newNode(s.value, at.element(s.index))
 			if err != nil {
 				return nil, err
 			}
 			index[s.key] = &item{node: n, key: s.key, position: -1}
 			added = append(added, index[s.key])
 		case f.MergeKey != "":
-			if err := there.mergeValue(s.value, f.Type, s.at); err != nil {
+			if err := there.mergeValue(s.value, f.Type, at.element(s.index)); err != nil {
 				return nil, err
 			}
 		}

@@ -16,21 +16,27 @@ type listPatch struct {
 type keyedElement struct {
 	key   string
 	value []byte
-	at    fieldPath
+	index int // in the list of the patch
 }
 
 // parseListPatch parses the patch of a merged list. Every element must have a key.
 func parseListPatch(value []byte, mergeKey string, at fieldPath) (listPatch, error) {
-	e := listPatch{deleted: map[string]bool{}}
+	n := 0
+	_ = rawjson.Elements(value, func(rawjson.Span) error { // no error: value is a list
+		n++
+		return nil
+	})
+	// A slice that grows would take several times the memory of a long patch.
+	e := listPatch{deleted: map[string]bool{}, elements: make([]keyedElement, 0, n)}
 	i := 0
 	err := rawjson.Elements(value, func(s rawjson.Span) error {
 		i++
-		return e.parseElement(s.Of(value), mergeKey, at.element(i-1))
+		return e.parseElement(s.Of(value), mergeKey, i-1, at.element(i-1))
 	})
 	return e, err
 }
 
-func (l *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) error {
+func (l *listPatch) parseElement(value []byte, mergeKey string, index int, at fieldPath) error {
 	if mergeKey != "" && value[0] != '{' {
 		return at.invalid("want an object, because the list is merged by %s; got %s", mergeKey, truncate(value))
 	}
@@ -49,7 +55,7 @@ func (l *listPatch) parseElement(value []byte, mergeKey string, at fieldPath) er
 	case said.directive == directiveDelete:
 		l.deleted[key] = true
 	default:
-		l.elements = append(l.elements, keyedElement{key, value, at})
+		l.elements = append(l.elements, keyedElement{key, value, index})
 	}
 	return nil
 }
