@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,11 +39,11 @@ type conflationReader struct {
 	query     listwatch.Query
 	cursor    *Cursor
 	selection selection
-	objects   map[listwatch.Key]listwatch.Version // the state of the reader
-	stale     map[listwatch.Key]bool              // the objects whose newest event was skipped
-	version   listwatch.Version                   // of the last event or bookmark
-	scanned   int                                 // index of the next record of the model
-	initial   bool                                // the initial events are not complete
+	objects   map[listwatch.Key]string // the state of the reader
+	stale     map[listwatch.Key]bool   // the objects whose newest event was skipped
+	version   listwatch.Version        // of the last event or bookmark
+	scanned   int                      // index of the next record of the model
+	initial   bool                     // the initial events are not complete
 	// exactFrom is the version at which the pass would have ended within which the watch was cut.
 	exactFrom listwatch.Version
 }
@@ -76,6 +77,21 @@ var conflationMutants = []conflationMutant{
 		changeNodes(c, func(n *node) {
 			if n.superseded.Load() != 0 {
 				n.superseded.Store(1)
+			}
+		})
+	}},
+	{name: "a write supersedes all states of its object", before: func(c *Cursor) {
+		written := make(map[listwatch.Key]listwatch.Version)
+		for _, o := range c.feed.log.Objects() {
+			written[o.Key] = o.Version
+		}
+		changeNodes(c, func(n *node) {
+			r := n.handle.record.Load()
+			if r == nil || n.superseded.Load() != 0 {
+				return
+			}
+			if v := written[r.object().Key]; v > r.Version {
+				n.superseded.Store(uint64(v))
 			}
 		})
 	}},
@@ -191,21 +207,34 @@ func (w *conflationWalk) open() {
 	q := listwatch.Query{Namespace: w.pick("", "", "a"), Name: w.pick("", "", "x"), Bookmarks: true}
 	q.Labels, _ = listwatch.ParseLabelSelector(w.pick("", "", "app=red", "app!=red"))
 	q.Fields, _ = listwatch.ParseFieldSelector(w.pick("", "", "", "spec.node=n1", "spec.node!=n1"))
+	if w.IntN(3) == 0 {
+		q.Projection, _ = listwatch.ParseProjection(w.pick("spec.node", "spec.app", "-spec"))
+	}
 	r := &conflationReader{query: q, selection: newSelection(q)}
 	w.readers = append(w.readers, r)
 	if stats := w.log.Stats(); w.IntN(2) == 0 {
 		r.version = stats.Oldest + listwatch.Version(w.IntN(int(stats.Newest-stats.Oldest)+1))
-		r.objects, r.stale = versionsOf(w.model.state(r.selection, r.version)), make(map[listwatch.Key]bool)
+		r.objects, r.stale = r.stateAt(&w.model, r.version), make(map[listwatch.Key]bool)
 	}
 	w.watch(r)
 }
 
-func versionsOf(state []seen) map[listwatch.Key]listwatch.Version {
-	versions := make(map[listwatch.Key]listwatch.Version)
-	for _, o := range state {
-		versions[o.key] = o.version
+// stateAt returns the state of r at v.
+func (r *conflationReader) stateAt(m *model, v listwatch.Version) map[listwatch.Key]string {
+	state := make(map[listwatch.Key]string)
+	for _, o := range m.state(r.selection, v) {
+		state[o.key] = r.textOf(o.data, o.version)
 	}
-	return versions
+	return state
+}
+
+// textOf returns data, the JSON of an object of version v, without the version if r sees only a
+// part of the object.
+func (r *conflationReader) textOf(data string, v listwatch.Version) string {
+	if r.selection.projection.Empty() {
+		return data
+	}
+	return strings.Replace(data, v.String(), "", 1)
 }
 
 // watch makes r continue after its version, with or without conflation. It starts over if its
@@ -222,7 +251,7 @@ func (w *conflationWalk) watch(r *conflationReader) {
 		q.Start, q.Version, q.InitialEvents = listwatch.StartNewest, 0, listwatch.InitialEventsYes
 		c, err = w.log.Watch(context.Background(), q)
 		r.version, r.initial, r.exactFrom = w.version, true, 0
-		r.objects, r.stale = make(map[listwatch.Key]listwatch.Version), make(map[listwatch.Key]bool)
+		r.objects, r.stale = make(map[listwatch.Key]string), make(map[listwatch.Key]bool)
 	}
 	if err != nil {
 		panic(err)
@@ -282,7 +311,7 @@ func (w *conflationWalk) take(r *conflationReader, e listwatch.Event) error {
 		r.initial = false
 		return nil
 	case e.Initial:
-		r.objects[e.Object.Key] = e.Version
+		r.objects[e.Object.Key] = r.textOf(string(e.Object.Data), e.Version)
 		return nil
 	}
 	got := seen{e.Type, e.Object.Key, e.Version, string(e.Object.Data)}
@@ -307,7 +336,7 @@ func (w *conflationWalk) take(r *conflationReader, e listwatch.Event) error {
 		return fmt.Errorf("got %+v, although the reader has the object: %t", got, holds)
 	}
 	r.version = got.version
-	r.objects[got.key] = got.version
+	r.objects[got.key] = r.textOf(got.data, got.version)
 	delete(r.stale, got.key)
 	if got.kind == listwatch.Deleted {
 		delete(r.objects, got.key)
@@ -322,7 +351,7 @@ func (w *conflationWalk) checkExact(r *conflationReader) error {
 		return nil
 	}
 	w.counts.exact++
-	want := versionsOf(w.model.state(r.selection, at))
+	want := r.stateAt(&w.model, at)
 	if len(r.stale) > 0 || !maps.Equal(r.objects, want) {
 		return fmt.Errorf("conflated %t, selection %q: the state at %d is %v with %v out of date, want %v",
 			r.cursor.conflates, r.selection.key(), at, r.objects, r.stale, want)
