@@ -55,6 +55,8 @@ type clients struct {
 	Quiet int
 	// Initial makes every watch request the initial events of all objects.
 	Initial bool
+	// Conflate is the parameter conflate of every watch, if it is not empty.
+	Conflate string
 	// Namespace selects a namespace, if it is not empty.
 	Namespace string
 	// Collections is the number of collections, whose paths end with 0, 1 and so on. Each watch is
@@ -85,6 +87,8 @@ func (c clients) query(number int) string {
 			initialQuery, c.Since.Version, url.QueryEscape(c.Since.ID))
 	case c.Initial:
 		return initialQuery
+	case c.Conflate != "":
+		return benchQuery + "&conflate=" + c.Conflate
 	case c.Quiet == 0:
 		return benchQuery
 	case number%c.Quiet == 0:

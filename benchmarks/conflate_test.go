@@ -1,0 +1,146 @@
+package benchmarks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
+	"github.com/listwatch/listwatch/transport/h2"
+)
+
+// BenchmarkConflate measures 500 watchers of 200 leases that are renewed 400 times a second in all,
+// with and without conflation: the events and bytes that a watcher receives in a second, and the
+// CPU time of the server as a share of one processor. More iterations do not change the result, so
+// run it with -benchtime 1x.
+func BenchmarkConflate(b *testing.B) {
+	for _, c := range []struct {
+		clients clients
+		over    transport.Server
+	}{{clients{Kind: "chunked"}, chunked.Server{}}, {goHTTP2, h2.Server{}}} {
+		for _, interval := range []string{"", "1s", "5s"} {
+			c.clients.Conflate = interval
+			b.Run(fmt.Sprintf("%s/conflate=%s", c.clients.Kind, cmp.Or(interval, "none")), func(b *testing.B) {
+				for b.Loop() {
+					benchmarkConflate(b, c.clients, c.over)
+				}
+			})
+		}
+	}
+}
+
+func benchmarkConflate(b *testing.B, c clients, over transport.Server) {
+	const watchers, leases, perSecond, seconds = 500, 200, 400, 20
+	s := startServer(b, listen(b, false), over, false)
+	random := rand.New(rand.NewPCG(1, 2))
+	renew := func(n int) { s.renew(n, random) }
+	for n := range leases {
+		renew(n)
+	}
+	startLoad(b, c, s.addr, watchers)
+	sent := func() (events, bytes float64) {
+		for _, w := range s.watch.Watches() {
+			events, bytes = events+float64(w.Events), bytes+float64(w.Bytes)
+		}
+		return events, bytes
+	}
+	run := func(d time.Duration) {
+		tick := time.NewTicker(time.Second / perSecond)
+		defer tick.Stop()
+		end := time.Now().Add(d)
+		for written := 0; time.Now().Before(end); <-tick.C {
+			// After a tick that was late, catch up.
+			for due := int((d - time.Until(end)).Seconds() * perSecond); written < due; written++ {
+				renew(random.IntN(leases))
+			}
+		}
+	}
+	run(6 * time.Second) // the first passes
+	runtime.GC()
+	before := readUsage(b)
+	events, bytes := sent()
+	run(seconds * time.Second)
+	used := readUsage(b).minus(before)
+	nowEvents, nowBytes := sent()
+	b.ReportMetric((nowEvents-events)/watchers/seconds, "events/s/watcher")
+	b.ReportMetric((nowBytes-bytes)/watchers/seconds, "B/s/watcher")
+	b.ReportMetric(100*used.cpu.Seconds()/seconds, "cpu-%")
+}
+
+// renew writes the lease with the given number.
+func (s *server) renew(n int, random *rand.Rand) {
+	s.version++
+	key := listwatch.Key{Namespace: "kube-node-lease", Name: fmt.Sprintf("node-%03d", n)}
+	s.log.Append(history.Record{Version: s.version, Old: s.log.Get(key), New: leaseOf(random, key, s.version)})
+}
+
+// leaseOf returns a lease as kubelets write it, of about 0.9 KiB.
+func leaseOf(random *rand.Rand, key listwatch.Key, v listwatch.Version) *listwatch.Object {
+	at := time.Unix(1.8e9, 0).Add(time.Duration(v) * 2500 * time.Microsecond).UTC()
+	renewed := at.Add(time.Duration(random.IntN(1e6))).Format("2006-01-02T15:04:05.000000Z")
+	data := fmt.Appendf(nil, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q,`+
+		`"uid":"4a1e5f1c-2b8e-4d5f-9a37-1c6f0e%06x","resourceVersion":"%d","creationTimestamp":"2026-11-02T08:15:30Z",`+
+		`"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":%q,"uid":"8d9cc1b7-6c1d-4c55-8a0b-5f2d31%06x"}],`+
+		`"managedFields":[{"manager":"kubelet","operation":"Update","apiVersion":"coordination.k8s.io/v1","time":%q,`+
+		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"8d9cc1b7-6c1d-4c55-8a0b-5f2d31%06x\"}":{}}},`+
+		`"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}}]},`+
+		`"spec":{"holderIdentity":"%s!","leaseDurationSeconds":40,"renewTime":%q}}`,
+		key.Name, key.Namespace, len(key.Name), v, key.Name, len(key.Name), at.Format(time.RFC3339), len(key.Name), key.Name, renewed)
+	return &listwatch.Object{Key: key, Version: v, Data: data}
+}
+
+// BenchmarkConflatedAppend measures the duration of an append to a feed of 200 objects, whose
+// watcher does not read, with and without conflation.
+func BenchmarkConflatedAppend(b *testing.B) {
+	for _, conflate := range []time.Duration{0, time.Second} {
+		b.Run(fmt.Sprintf("conflate=%v", conflate), func(b *testing.B) {
+			w := &writer{log: history.New(history.Options{})}
+			watchLog(b, w.log, listwatch.Query{Conflate: conflate})
+			for b.Loop() {
+				w.put(listwatch.Key{Namespace: "ns", Name: fmt.Sprint(w.version % 200)}, nil)
+			}
+		})
+	}
+}
+
+// BenchmarkConflatedCatchUp measures how long a watcher takes to read 20,000 changes of 200
+// objects, with and without conflation.
+func BenchmarkConflatedCatchUp(b *testing.B) {
+	const changes, objects = 20_000, 200
+	for _, conflate := range []time.Duration{0, time.Second} {
+		b.Run(fmt.Sprintf("conflate=%v", conflate), func(b *testing.B) {
+			w := &writer{log: history.New(history.Options{})}
+			q := listwatch.Query{Start: listwatch.StartAt, Version: 1, Conflate: conflate}
+			watchLog(b, w.log, listwatch.Query{Conflate: conflate}) // keeps the feed
+			for n := range changes {
+				w.put(listwatch.Key{Namespace: "ns", Name: fmt.Sprint(n % objects)}, nil)
+			}
+			var events [64]listwatch.Event
+			read := 0
+			for b.Loop() {
+				c, err := w.log.Watch(context.Background(), q)
+				if err != nil {
+					b.Fatal(err)
+				}
+				read = 0
+				for p := c.(*history.Cursor); p.Position() < w.version; {
+					n, err := p.Poll(events[:])
+					if err != nil {
+						b.Fatal(err)
+					}
+					read += n
+				}
+				_ = c.Close() // returns nil
+			}
+			b.ReportMetric(float64(read), "events")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/changes, "ns/change")
+		})
+	}
+}
