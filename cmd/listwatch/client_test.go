@@ -3,8 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/listwatch/listwatch"
@@ -310,4 +315,117 @@ func TestWatchInformerShowsItsStore(t *testing.T) {
 	if !strings.Contains(stderr, "not found") {
 		t.Errorf("a collection that does not exist: got %q, want \"not found\"", stderr)
 	}
+}
+
+// A countingProxy forwards connections to a server, and counts the bytes that it sends back.
+type countingProxy struct {
+	addr string
+	sent atomic.Int64
+}
+
+func startCountingProxy(t *testing.T, target string) *countingProxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &countingProxy{addr: "http://" + l.Addr().String()}
+	var open sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		open.Wait()
+	})
+	open.Go(func() { // until l is closed
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", target)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			open.Go(func() { // until the client closes the connection
+				_, _ = io.Copy(out, in) // a broken connection has the same meaning
+				out.Close()
+			})
+			open.Go(func() { // until either end closes the connection
+				n, _ := io.Copy(in, out) // as above
+				p.sent.Add(n)
+				in.Close()
+			})
+		}
+	})
+	return p
+}
+
+// TestRestartedWatchPrintsWhatChanged kills a watch, and the server of which it has printed the
+// state, and changes three of a thousand objects.
+func TestRestartedWatchPrintsWhatChanged(t *testing.T) {
+	address := ports.Address(t)
+	data, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "position")
+	serve := func() *runningServer {
+		return startServer(t, "--addr", address, "--data", data, "--history-bytes", "1")
+	}
+	proxy := startCountingProxy(t, address)
+	watch := func(lines int) ([]string, *program) {
+		t.Helper()
+		w := start(t, "watch", "pods", "--server", proxy.addr, "--persist", file)
+		return w.stdout.lines(t, lines, w.ended), w
+	}
+	end := func(w *program) (bytes int64) {
+		t.Helper()
+		w.interrupt()
+		if code := w.exit(t); code != 0 {
+			t.Fatalf("exit code %d, %s", code, w.stderr)
+		}
+		return proxy.sent.Swap(0)
+	}
+	const objects = 1000
+	s := serve()
+	for i := range objects {
+		create(t, s.http, podsPath, fmt.Sprint("pod-", i))
+	}
+	_, first := watch(objects)
+	create(t, s.http, podsPath, "extra")
+	first.stdout.lines(t, objects+1, first.ended) // so Synced has arrived, too
+	whole := end(first)
+	s.interrupt()
+	s.exit(t)
+
+	s = serve()
+	create(t, s.http, podsPath, "new")
+	request(t, "DELETE", s.http+podsPath+"/pod-1", "")
+	request(t, "PUT", s.http+podsPath+"/pod-2", `{"metadata":{"name":"pod-2","labels":{"a":"b"}}}`)
+	lines, second := watch(4)
+	var got []string
+	for _, line := range lines {
+		got = append(got, strings.Join(strings.Fields(line)[:2], " "))
+	}
+	slices.Sort(got)
+	// Another change could have had the version of the last event, so that event is repeated.
+	if want := []string{"ADDED default/extra", "ADDED default/new", "ADDED default/pod-2", "DELETED default/pod-1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if difference := end(second); difference > 4000 || whole < 50*difference {
+		t.Errorf("the second run received %d bytes, the first %d", difference, whole)
+	}
+}
+
+func TestPositionOfAnotherCollectionIsNotUsed(t *testing.T) {
+	s := startServer(t)
+	create(t, s.http, podsPath, "one")
+	file := filepath.Join(t.TempDir(), "position")
+	for range 2 {
+		for _, namespace := range []string{"default", "other"} {
+			w := start(t, "watch", "pods", "--server", s.http, "-n", namespace, "--persist", file, "--bookmarks")
+			w.stdout.lines(t, 1, w.ended)
+			w.interrupt()
+			if w.exit(t); (namespace == "default") != strings.Contains(w.stdout.String(), "default/one") {
+				t.Errorf("namespace %s: got %s%s", namespace, w.stdout, w.stderr)
+			}
+		}
+	}
+	runCommand(t, cli.ExitUsage, "watch", "pods", "--server", s.http, "--persist", file, "--resource-version", "1")
 }

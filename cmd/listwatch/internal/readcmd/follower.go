@@ -21,10 +21,9 @@ type follower struct {
 	bookmarks bool   // print bookmarks, too
 	left      int    // the number of events to print before the end; negative for no limit
 
-	// has is the state that was printed. Its ID is empty if no Synced event was received, as with
-	// --resource-version. Other events up to newest may have been printed as well.
-	has    listwatch.State
-	newest listwatch.Version
+	file *positionFile // nil without --persist
+
+	position // what was printed
 }
 
 // errExpiredState means that the server sent the whole state and not the difference.
@@ -32,7 +31,7 @@ var errExpiredState = errors.New("the server does not have the difference")
 
 func (f *follower) run(ctx context.Context, notes io.Writer) error {
 	f.query.Bookmarks = true
-	w, err := f.source.Watch(ctx, f.query)
+	w, err := f.open(ctx, notes)
 	for err == nil {
 		err = f.print(ctx, w)
 		_ = w.Close() // its error does not concern the printed events
@@ -46,9 +45,26 @@ func (f *follower) run(ctx context.Context, notes io.Writer) error {
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		return nil
+		err = nil
 	}
-	return err
+	return errors.Join(err, f.file.save(f.position, true))
+}
+
+// open returns the first watch. It begins with the difference to the position in the file if the
+// server knows it, and otherwise with the whole state.
+func (f *follower) open(ctx context.Context, notes io.Writer) (w listwatch.Watcher, err error) {
+	if f.position, err = f.file.load(); err != nil {
+		fmt.Fprintf(notes, "listwatch: %v; printing the whole state\n", err)
+	}
+	if f.has.ID != "" {
+		if w, err = f.difference(ctx); !errors.Is(err, errExpiredState) {
+			return w, err
+		}
+		fmt.Fprintf(notes, "listwatch: the server does not know what has changed since version %d; printing the whole state\n",
+			f.has.Version)
+		f.position = position{}
+	}
+	return f.source.Watch(ctx, f.query)
 }
 
 // difference prints the difference to the state that was printed, and returns the watch that
@@ -89,6 +105,9 @@ func (f *follower) print(ctx context.Context, w listwatch.Watcher) error {
 		}
 		for _, e := range batch[:n] {
 			isBookmark := e.Type == listwatch.Bookmark || e.Type == listwatch.Synced
+			if f.left == 0 && !isBookmark {
+				break // it is not printed, so the position must not include it
+			}
 			if f.note(e); isBookmark && !f.bookmarks || f.left == 0 {
 				continue
 			}
@@ -98,6 +117,9 @@ func (f *follower) print(ctx context.Context, w listwatch.Watcher) error {
 			}
 		}
 		if err := f.out.Flush(); err != nil {
+			return err
+		}
+		if err := f.file.save(f.position, false); err != nil {
 			return err
 		}
 	}

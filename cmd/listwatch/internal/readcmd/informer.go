@@ -50,7 +50,8 @@ func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote 
 	m := &informerView{
 		remote: remote, query: t.query, start: time.Now(),
 		Informer: &informer.Informer[*listwatch.Object]{
-			Source: remote, Query: t.query, Decode: func(o *listwatch.Object) (*listwatch.Object, error) {
+			Source: remote, Query: t.query, Persist: listwatch.Persist{Path: o.persist},
+			Decode: func(o *listwatch.Object) (*listwatch.Object, error) {
 				return o, nil
 			},
 		},

@@ -2,6 +2,7 @@ package readcmd
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/listwatch/listwatch"
@@ -48,6 +49,12 @@ type collection struct {
 	description string // for messages
 	// anyNamespace reports whether objects of several namespaces are possible.
 	anyNamespace bool
+}
+
+// key identifies what t selects.
+func (c *collection) key() string {
+	q := c.query
+	return fmt.Sprintf("%s %q %q %q %q %q", c.url, q.Namespace, q.Name, q.Labels, q.Fields, q.Projection)
 }
 
 func (c *collectionFlags) parse(ctx context.Context, args []string, f *pflag.FlagSet) (*collection, error) {

@@ -23,6 +23,7 @@ type watchOptions struct {
 	exitAfter int
 	bookmarks bool
 	informer  bool
+	persist   string
 	conflate  string
 }
 
@@ -37,6 +38,11 @@ until interrupted. If the connection breaks, the watch resumes without lost or
 repeated events. If the server no longer has the history since then, the
 command prints the difference to the state that it has printed: ADDED for each
 object that was created or changed, DELETED for each one that is gone.
+
+With --persist, the command saves its position in a file, and the next run
+begins with the difference to what this run has printed. After a crash, it may
+print some changes again. If the server does not know the difference, the
+command prints the whole state and says so on stderr.
 
 With --informer, the command keeps a local store and prints its state: the
 number of objects, the version, and the lag behind the server. The version of
@@ -59,6 +65,9 @@ change, until a bookmark arrives.
 			if t.query.Conflate, err = listwatch.ParseConflation(cmp.Or(o.conflate, t.conflate)); err != nil {
 				return cli.UsageError(err)
 			}
+			if o.persist != "" && t.query.Start != listwatch.StartNewest {
+				return cli.Usagef("--persist: not allowed with a resource version")
+			}
 			return o.watch(cmd.Context(), t, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -74,6 +83,8 @@ change, until a bookmark arrives.
 	f.StringVar(&o.conflate, "conflate", "",
 		"print at most one state of each object in this `time`, such as 1s, at most 60s;\n"+
 			"if empty, the one in the URL, and otherwise every state")
+	f.StringVar(&o.persist, "persist", "",
+		"`file` with the position, or with --informer the objects, so that the next run receives only what has changed")
 	f.BoolVar(&o.informer, "informer", false, "print the state of a local store instead of the events")
 	return cmd
 }
@@ -101,6 +112,9 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 	f := &follower{
 		source: source, query: t.query, out: bufio.NewWriter(out), output: o.output, bookmarks: o.bookmarks,
 		left: cmp.Or(o.exitAfter, -1),
+	}
+	if o.persist != "" {
+		f.file = &positionFile{path: o.persist, selection: t.key()}
 	}
 	err = f.run(ctx, notes)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
