@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -103,6 +104,42 @@ func ExampleEndpoint() {
 		fmt.Println(flag.Name)
 	}
 	// Output: dark-mode
+}
+
+// Two collections of one database as one list.
+func ExampleServer_Union() {
+	db := memory.Open(memory.Options{})
+	server, mux := &watchserver.Server{}, http.NewServeMux()
+	for _, plural := range []string{"nodes", "pods"} {
+		c, err := db.Collection(store.CollectionSpec{Kind: plural, Plural: plural})
+		if err == nil {
+			_, err = c.Create(context.Background(), []byte(`{"metadata": {"name": "one-of-the-`+plural+`"}}`))
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		mux.HandleFunc("GET /"+plural, func(w http.ResponseWriter, r *http.Request) {
+			server.Serve(w, r, watchserver.Endpoint{Source: c})
+		})
+	}
+	mux.Handle("GET /watch", server.Union(mux))
+
+	// With watch=1, it would be one watch.
+	response := httptest.NewRecorder()
+	mux.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/watch?of=/nodes&of=/pods", nil))
+	var list struct {
+		Kind  string
+		Items []struct {
+			Metadata struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal(response.Body.Bytes(), &list); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(list.Kind, list.Items)
+	// Output: List [{{one-of-the-nodes}} {{one-of-the-pods}}]
 }
 
 // A watch ends when the credentials of its user expire.

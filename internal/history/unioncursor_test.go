@@ -101,7 +101,7 @@ func TestUnionWakesForEachPart(t *testing.T) {
 func TestCloseEndsAWaitingUnion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, pending := range []bool{false, true} {
-			u, _, logs := newUnion(t, 1)
+			u, revision, logs := newUnion(t, 1)
 			c := watchUnion(t, u, listwatch.Query{InitialEvents: listwatch.InitialEventsNo})
 			if pending {
 				appendThing(logs[0], 1)
@@ -113,6 +113,9 @@ func TestCloseEndsAWaitingUnion(t *testing.T) {
 			var batch [1]listwatch.Event
 			if n, err := c.Next(t.Context(), batch[:]); n != 0 || err != io.EOF {
 				t.Errorf("Next after Close = %d, %v; want io.EOF", n, err)
+			}
+			if n := revision.waiterCount.Load(); n != 0 {
+				t.Errorf("%d callbacks of the revision remain after Close", n)
 			}
 		}
 	})
