@@ -53,6 +53,8 @@ type clients struct {
 	// ("n-0", "n-1" and so on), and all other watches select the namespace "quiet". If Quiet is
 	// zero, every watch covers all namespaces.
 	Quiet int
+	// Fields is the parameter fields of every watch.
+	Fields string
 	// Initial makes every watch request the initial events of all objects.
 	Initial bool
 	// Conflate is the parameter conflate of every watch, if it is not empty.
@@ -89,6 +91,8 @@ func (c clients) query(number int) string {
 		return initialQuery
 	case c.Conflate != "":
 		return benchQuery + "&conflate=" + c.Conflate
+	case c.Fields != "":
+		return benchQuery + "&fields=" + url.QueryEscape(c.Fields)
 	case c.Quiet == 0:
 		return benchQuery
 	case number%c.Quiet == 0:

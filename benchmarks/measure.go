@@ -27,6 +27,18 @@ func (s samples) report(b *testing.B, what string) {
 	b.ReportMetric(float64(s.quantile(0.99).Nanoseconds()), "p99-ns/"+what)
 }
 
+// trimmedMean returns the mean in nanoseconds without the greatest percent, in which the process
+// had to wait for a processor.
+func (s samples) trimmedMean() float64 {
+	slices.Sort(s)
+	kept := s[:max(1, len(s)*99/100)]
+	var sum time.Duration
+	for _, d := range kept {
+		sum += d
+	}
+	return float64(sum.Nanoseconds()) / float64(len(kept))
+}
+
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]
