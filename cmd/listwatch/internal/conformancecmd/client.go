@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/spf13/cobra"
@@ -34,6 +35,7 @@ lines.`,
 	f := cmd.Flags()
 	f.StringVar(&o.exec, "exec", "", "shell `command` that starts the client and implements the control hook")
 	o.addFlags(f)
+	o.addWatchFlag(f)
 	return cmd
 }
 
@@ -45,6 +47,11 @@ func (c *clientOptions) conform(ctx context.Context, out, notes io.Writer) error
 	if err != nil {
 		return err
 	}
+	return c.repeat(ctx, all, out, func(all conformance.Options) error { return c.once(ctx, all, out, notes) })
+}
+
+// once starts the command and tests the client.
+func (c *clientOptions) once(ctx context.Context, all conformance.Options, out, notes io.Writer) error {
 	client, err := adapters.ExecClient(ctx, c.exec, notes, c.timeout)
 	if err != nil {
 		return targetError(err)

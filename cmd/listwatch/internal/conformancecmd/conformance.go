@@ -19,7 +19,8 @@ The exit code is 0 if every must that could be tested holds, 1 if one does not,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newConformanceServer(), newConformanceClient(), newConformanceSelf(), newConformanceList(),
+		newConformanceServer(), newConformanceClient(), newConformanceSelf(), newConformanceInit(),
+		newConformanceList(),
 		newConformanceExplain(), newConformanceCheck(),
 	)
 	return cmd

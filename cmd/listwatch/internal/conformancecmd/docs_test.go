@@ -15,7 +15,7 @@ import (
 // execCommand matches a command of docs/conformance.md that needs nothing but its adapter. Package
 // interop/javascript tests the adapter of the JavaScript client.
 var execCommand = regexp.MustCompile(
-	`(?m)^    \./listwatch (conformance (?:client|server) --exec '(\w+) .*conformance/testdata/.*)$`)
+	`(?m)^    \./listwatch (conformance (?:client|server) --exec '(\w+) .*(?:conformance/testdata|skeleton)/.*)$`)
 
 // countedCases matches the number of cases that a command has run.
 var countedCases = regexp.MustCompile(`runs of (\d+) cases`)

@@ -59,6 +59,7 @@ the control hook; see docs/conformance-hook.md.`,
 	f.StringVar(&o.Key, "key", "", "PEM `file` with the key of --cert")
 	f.BoolVar(&o.SkipVerify, "insecure", false, "do not verify the certificate of the server")
 	o.suiteOptions.addFlags(f)
+	o.addWatchFlag(f)
 	return cmd
 }
 
@@ -76,6 +77,14 @@ func (s *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, note
 	if err := s.check(f); err != nil {
 		return err
 	}
+	command := s.command(f)
+	return s.repeat(ctx, all, out, func(all conformance.Options) error { return s.once(ctx, all, command, out, notes) })
+}
+
+// once opens the target and tests the server. command is the command line that repeats the run.
+func (s *serverOptions) once(
+	ctx context.Context, all conformance.Options, command []string, out, notes io.Writer,
+) error {
 	t, err := s.open(ctx, notes)
 	if err != nil {
 		return err
@@ -85,7 +94,7 @@ func (s *serverOptions) conform(ctx context.Context, f *pflag.FlagSet, out, note
 			fmt.Fprintf(notes, "listwatch: could not remove everything that the run created: %s\n", cli.OneLine(err))
 		}
 	}()
-	return s.execute(ctx, t.Target, all, s.command(f), out)
+	return s.execute(ctx, t.Target, all, command, out)
 }
 
 // check returns an error for flags that contradict each other.

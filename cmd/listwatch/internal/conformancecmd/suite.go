@@ -25,6 +25,7 @@ type suiteOptions struct {
 	knownFailures string
 	level         int
 	set           string
+	repetition
 
 	json, junit, html string
 }
@@ -44,6 +45,11 @@ func (s *suiteOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.json, "json", "", "`file` for a JSON report")
 	f.StringVar(&s.junit, "junit", "", "`file` for a JUnit report")
 	f.StringVar(&s.html, "html", "", "`file` for an HTML report")
+}
+
+// addWatchFlag adds the flag of the runs that [suiteOptions.repeat] repeats.
+func (s *suiteOptions) addWatchFlag(f *pflag.FlagSet) {
+	f.StringVar(&s.watch, "watch", "", "`directory` of the target: when a file in it changes, run again what failed")
 }
 
 // minTimeout is the minimum of --timeout. Correct servers may take a second to respond, so
@@ -96,6 +102,7 @@ func (s *suiteOptions) execute(
 	if left != nil {
 		r.Unfinished = cli.OneLine(left)
 	}
+	s.failed = failedCases(r)
 	r.Command = append(command, s.repeatFlags()...)
 	err = errors.Join(report.Text(out, r), s.write(r))
 	switch {

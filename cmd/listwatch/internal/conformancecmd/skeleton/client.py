@@ -1,6 +1,8 @@
-"""A client under test: Python's http.client with the control hook of docs/conformance-hook.md.
+"""An adapter for listwatch conformance: Python's http.client with the control hook of docs/conformance-hook.md.
 
-    listwatch conformance client --exec 'python3 conformance/testdata/adapters/watch.py'
+    listwatch conformance client --exec 'python3 adapter.py' --known-failures known_failures.txt
+
+Replace get and events by your client.
 """
 import codecs, http.client, json, socket, sys, threading, urllib.parse
 

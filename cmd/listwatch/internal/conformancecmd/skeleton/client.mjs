@@ -1,6 +1,8 @@
 // A client under test: Node's http module with the control hook of docs/conformance-hook.md.
 //
-//	listwatch conformance client --exec 'node conformance/testdata/adapters/watch.mjs'
+//	listwatch conformance client --exec 'node adapter.mjs' --known-failures known_failures.txt
+//
+// Replace get and splitter by your client.
 import http from "node:http";
 import readline from "node:readline";
 
