@@ -17,8 +17,8 @@ type Part struct {
 	Query listwatch.Query
 }
 
-// A Union is the Source of several logs that share a Revision. Its versions, and so its resume
-// points, are those of the Revision.
+// A Union is the Source of several logs that share a Revision. Any version of the Revision is a
+// resume point of the Union.
 type Union struct {
 	// Immutable after construction.
 	parts    []Part
