@@ -220,6 +220,19 @@ func TestCredentialsAreSent(t *testing.T) {
 
 func object(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
 
+func TestWatchPrintsWaste(t *testing.T) {
+	s := startServer(t, "--addr", "127.0.0.1:0")
+	if code, _, body := request(t, "POST", s.http+podsPath, object("one")); code != 201 {
+		t.Fatalf("create a pod: got %d %s", code, body)
+	}
+	out, _ := runCommand(t, cli.ExitOK, "watch", "pods", "--server", s.http, "--waste", "100ms")
+	for _, want := range []string{"initial events: 1, ", "fields=-metadata.creationTimestamp\n", "conflate=1s\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %q, want %q", out, want)
+		}
+	}
+}
+
 func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 	// No other server or connection gets this port after the server has stopped.
 	s := startServer(t, "--addr", ports.Address(t))
@@ -234,6 +247,8 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 		{"get pods --fields a..b", cli.ExitUsage, `path "a."`},
 		{"get pods --fields -kind", cli.ExitUsage, "always shown"},
 		{"watch pods --conflate 61s", cli.ExitUsage, "a duration from 0 to 60s"},
+		{"watch pods --waste 1s --fields spec", cli.ExitUsage, "does not apply to --waste"},
+		{"watch pods --waste -1s", cli.ExitUsage, "positive"},
 		{"get pods --field-selector spec.x=1", cli.ExitFailure, "spec.x"},
 		{"get widgets", cli.ExitUsage, "must be pods"},
 		{"get widgets.v1.demo", cli.ExitFailure, "could not find"},

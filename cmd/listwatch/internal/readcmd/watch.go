@@ -25,6 +25,7 @@ type watchOptions struct {
 	informer  bool
 	persist   string
 	conflate  string
+	waste     time.Duration
 }
 
 // NewWatch returns the command listwatch watch.
@@ -49,9 +50,16 @@ number of objects, the version, and the lag behind the server. The version of
 an idle collection can lag behind for up to a minute while other collections
 change, until a bookmark arrives.
 
+With --waste, the command prints no events. After the given time it prints how
+many events and bytes each projection, conflation and selector would have saved,
+and the parameter to use. It computes this from the events that it received.
+
 ` + collectionHelp,
 		Args: cli.Args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.checkWaste(cmd.Flags()); err != nil {
+				return err
+			}
 			if o.exitAfter < 0 {
 				return cli.Usagef("--exit-after %d: must be a non-negative integer", o.exitAfter)
 			}
@@ -85,6 +93,8 @@ change, until a bookmark arrives.
 			"if empty, the one in the URL, and otherwise every state")
 	f.StringVar(&o.persist, "persist", "",
 		"`file` with the position, or with --informer the objects, so that the next run receives only what has changed")
+	f.DurationVar(&o.waste, "waste", 0,
+		"watch for this `time` and print what the watch receives in vain, with the parameters that avoid it")
 	f.BoolVar(&o.informer, "informer", false, "print the state of a local store instead of the events")
 	return cmd
 }
@@ -105,6 +115,9 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 		return err
 	}
 	defer source.Close()
+	if o.waste > 0 {
+		return o.watchWaste(ctx, t, source, out)
+	}
 	if o.informer {
 		return o.watchInformer(ctx, t, source, out, notes)
 	}
@@ -125,6 +138,33 @@ func (o *watchOptions) watch(ctx context.Context, t *collection, out, notes io.W
 			err)
 	}
 	return remote.WithAdvice(err)
+}
+
+// checkWaste refuses flags that do not apply to --waste, which needs all events of whole objects.
+func (o *watchOptions) checkWaste(f *pflag.FlagSet) error {
+	for _, name := range []string{"fields", "conflate", "informer", "persist", "exit-after", "bookmarks", "output"} {
+		if o.waste != 0 && f.Changed(name) {
+			return cli.Usagef("--%s does not apply to --waste", name)
+		}
+	}
+	if o.waste < 0 {
+		return cli.Usagef("--waste %v: must be a positive duration, such as 60s", o.waste)
+	}
+	return nil
+}
+
+func (o *watchOptions) watchWaste(ctx context.Context, t *collection, source listwatch.Source, out io.Writer) error {
+	t.query.Bookmarks, t.query.InitialEvents = true, listwatch.InitialEventsYes
+	w, err := source.Watch(ctx, t.query)
+	if err != nil {
+		return remote.WithAdvice(err)
+	}
+	defer w.Close()
+	waste := newWaste()
+	if err := waste.measure(ctx, w, o.waste); err != nil {
+		return remote.WithAdvice(err)
+	}
+	return waste.print(out)
 }
 
 // printLoss reports a lost connection. It prints nothing if the server has ended the watch because

@@ -1,0 +1,141 @@
+package readcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// receive returns a function that returns the amount of the changes that a watch with q has
+// received so far.
+func receive(t *testing.T, source listwatch.Source, q listwatch.Query) (changes func() amount) {
+	t.Helper()
+	q.Bookmarks = true
+	w, err := source.Watch(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got amount
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(done)
+		for e, err := range listwatch.All(ctx, w) {
+			if err == nil && !e.Initial && e.Type != listwatch.Synced && e.Type != listwatch.Bookmark {
+				got.add(len(e.Object.Data))
+			}
+		}
+	}()
+	return func() amount {
+		cancel()
+		<-done
+		_ = w.Close() // its error does not concern the events
+		return got
+	}
+}
+
+// The amounts must be those that watches with the parameters save.
+func TestWasteIsWhatTheParametersSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(n, beats, phase int) {
+			t.Helper()
+			name := fmt.Sprint("t", n)
+			data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"}},"spec":{"image":"i%d"},"status":{"beat":%d,"phase":"p%d"}}`,
+				name, n%2, n, beats, phase)
+			_, err := things.Replace(t.Context(), listwatch.Key{Name: name}, data)
+			if errors.Is(err, listwatch.NotFound) {
+				_, err = things.Create(t.Context(), data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 10 {
+			put(n, 0, 0)
+		}
+		server := servertest.Start(t, things, servertest.Options{})
+		source := &client.Remote{URL: server.WatchURL("/things", "").String(), Transports: server.Clients("chunked")}
+		defer source.Close()
+		labels, err := listwatch.ParseLabelSelector("app=a1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		real := map[string]func() amount{
+			"conflate=1s":          receive(t, source, listwatch.Query{Conflate: time.Second}),
+			"conflate=5s":          receive(t, source, listwatch.Query{Conflate: 5 * time.Second}),
+			"labelSelector=app=a1": receive(t, source, listwatch.Query{Labels: labels}),
+		}
+		for _, path := range []string{"status", "status.beat", "status.phase", "spec", "metadata.labels"} {
+			p, err := listwatch.ParseProjection("-" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			real["fields=-"+path] = receive(t, source, listwatch.Query{Projection: p})
+		}
+		w, err := source.Watch(t.Context(), listwatch.Query{Bookmarks: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		waste, measured := newWaste(), make(chan error)
+		go func() { measured <- waste.measure(t.Context(), w, time.Minute) }() // ends by itself
+		time.Sleep(10 * time.Second)
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range 500 {
+			put(random.IntN(12), i+1, i/100)
+			time.Sleep(time.Duration(random.IntN(1+random.IntN(200))) * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		if _, err := things.Delete(t.Context(), listwatch.Key{Name: "t1"}, listwatch.Preconditions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-measured; err != nil {
+			t.Fatal(err)
+		}
+		for parameter, received := range real {
+			got := received()
+			saved := amount{waste.changes.events - got.events, waste.changes.bytes - got.bytes}
+			if claimed := waste.saved(parameter); claimed != saved {
+				t.Errorf("%s: waste claims %+v, but it saved %+v of %+v", parameter, claimed, saved, waste.changes)
+			}
+		}
+		var out strings.Builder
+		if err := waste.print(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"initial events: 10, ", "changes: 501, ", "fields=-status.beat\n", "conflate=5s\n", "labelSelector=app=a0\n"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the report lacks %q:\n%s", want, out.String())
+			}
+		}
+	})
+}
+
+// saved returns what w claims that parameter saves.
+func (w *waste) saved(parameter string) amount {
+	if path, ok := strings.CutPrefix(parameter, "fields=-"); ok {
+		return w.members[path].changes
+	}
+	for _, p := range w.paces {
+		if parameter == "conflate="+listwatch.FormatConflation(p.interval) {
+			return p.saved
+		}
+	}
+	got := w.labels[parameter]
+	return amount{w.changes.events - got.events, w.changes.bytes - got.bytes}
+}
