@@ -109,6 +109,14 @@ func accept(user User, err error) (User, error) {
 	return user, nil
 }
 
+// current identifies u again. It returns the user, or the error to send to the client.
+func (u User) current() (User, error) {
+	if u.Recheck == nil {
+		return u, nil
+	}
+	return accept(u.Recheck())
+}
+
 type userKey struct{}
 
 // WithUser returns a context for the requests of u. A handler that identifies users itself calls

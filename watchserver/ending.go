@@ -63,10 +63,7 @@ func (s *stream) drain(t timers.Time) {
 
 // recheck ends s if its user is no longer allowed to watch, and reports whether it has ended s.
 func (s *stream) recheck() bool {
-	user, err := UserOf(s.ctx), error(nil)
-	if user.Recheck != nil {
-		user, err = accept(user.Recheck())
-	}
+	user, err := UserOf(s.ctx).current()
 	if err == nil {
 		err = s.authorize.check(s.ctx, user)
 	}

@@ -34,7 +34,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 		return err
 	}
 	if part := unionPartOf(r); part != nil {
-		part.server, part.endpoint, part.request = s, e, q
+		part.server, part.user, part.endpoint, part.request = s, UserOf(r.Context()), e, q
 		return nil
 	}
 	apihttp.SetEpoch(w.Header(), e.Source)

@@ -47,6 +47,7 @@ type unionPart struct {
 	of string
 	// Set by Server.serve, if the URL leads to it.
 	server   *Server
+	user     User
 	endpoint Endpoint
 	request  request
 }
@@ -81,7 +82,7 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 		refusal.copyTo(w)
 		return nil
 	}
-	e, err := u.endpoint()
+	e, err := u.endpoint(UserOf(r.Context()))
 	if err != nil {
 		return err
 	}
@@ -155,8 +156,24 @@ func (p *unionPart) newRequest(r *http.Request, watch bool) (*http.Request, erro
 	return part, nil
 }
 
-// endpoint returns the endpoint of the union.
-func (u *union) endpoint() (e Endpoint, err error) {
+// recheck returns the check of the rights for p while the union is open. It may be nil. user is the
+// user of the union. If routes has identified another user, the check is about that one.
+func (p *unionPart) recheck(user User) authorizer {
+	check := p.endpoint.recheck()
+	if p.user.Name == user.Name {
+		return check
+	}
+	return func(ctx context.Context, _ User) error {
+		now, err := p.user.current()
+		if err != nil {
+			return err
+		}
+		return check.check(ctx, now)
+	}
+}
+
+// endpoint returns the endpoint of the union, whose user is the given one.
+func (u *union) endpoint(user User) (e Endpoint, err error) {
 	parts := make([]store.Part, len(u.parts))
 	checks := make([]authorizer, 0, len(u.parts))
 	for i, p := range u.parts {
@@ -169,7 +186,7 @@ func (u *union) endpoint() (e Endpoint, err error) {
 			return e, badParameter("of: %q is the URL of a watch; use the URL of the collection", p.of)
 		}
 		parts[i] = store.Part{Collection: c, Query: p.request.Query}
-		if check := p.endpoint.recheck(); check != nil {
+		if check := p.recheck(user); check != nil {
 			checks = append(checks, check)
 		}
 		if until := p.endpoint.Until; !until.IsZero() && (e.Until.IsZero() || until.Before(e.Until)) {

@@ -65,6 +65,17 @@ func newUnionFixture(t *testing.T) *unionFixture {
 	serve("/pods", u.pods, mayRead)
 	serve("/namespaces/{namespace}/pods", u.pods, mayRead)
 	serve("/streams/pods", u.pods, nil)
+	mux.HandleFunc("/owned", func(w http.ResponseWriter, r *http.Request) {
+		ada := watchserver.User{Name: "ada"}
+		ada.Recheck = func() (watchserver.User, error) { return ada, mayRead() }
+		e := watchserver.Endpoint{Source: u.nodes, Authorize: func(_ context.Context, user watchserver.User) error {
+			if user.Name != ada.Name {
+				return errors.New("these are Ada's nodes")
+			}
+			return nil
+		}}
+		u.WatchServer.Serve(w, r.WithContext(watchserver.WithUser(r.Context(), ada)), e)
+	})
 	serve("/others", other, nil)
 	serve("/cached", &watchcache.Cache{}, nil)
 	mux.HandleFunc("/text", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "text") })
@@ -206,6 +217,23 @@ func TestUnionReducesObjectsOfEachPart(t *testing.T) {
 		if code, body := u.get(t, "/watch?"+query); code != http.StatusOK || strings.Count(body, `"spec"`) != 1 {
 			t.Errorf("the list: got %d %s, want spec only in the node", code, body)
 		}
+	})
+}
+
+// The routes may identify the user of a part themselves. A later check is about that user.
+func TestUnionChecksTheUsersOfItsParts(t *testing.T) {
+	onEachUnion(t, func(u *unionFixture, c transport.Client) {
+		u.create(u.nodes, "", "n0")
+		w := u.watch(c, unionQuery("", "/owned"), nil)
+		w.want("ADDED n0")
+		if n := u.WatchServer.Recheck(); n != 0 {
+			u.Fatalf("Recheck ended %d watches, want none", n)
+		}
+		u.revoked.Store(true)
+		if n := u.WatchServer.Recheck(); n != 1 {
+			u.Fatalf("Recheck ended %d watches, want 1", n)
+		}
+		w.wantError(listwatch.Unauthorized)
 	})
 }
 
