@@ -20,6 +20,9 @@ var (
 	droppedEarly = newCounter("history_dropped_early_total",
 		"Writes that the history has dropped before history_age_limit_seconds, because of history_bytes_limit.",
 		resourceLabels...)
+	horizon = newMaximum("difference_horizon_version",
+		"Version since which a client can receive the difference. A client with an older one receives the whole state.",
+		resourceLabels...)
 	objectsLimit = newGauge("objects_limit", "Quota of objects of the collection; missing if there is none.",
 		resourceLabels...)
 	bytesLimit = newGauge("object_bytes_limit", "Quota of bytes of the collection; missing if there is none.",
@@ -59,6 +62,7 @@ func (m *Metrics) collectCollections(s *scrape) {
 		}
 		setLimit(s, historyBytesLimit, stats.Window.Bytes, labels...)
 		s.set(droppedEarly, float64(stats.Window.DroppedEarly), labels...)
+		s.set(horizon, float64(stats.Horizon), labels...)
 		s.set(newestVersion, float64(stats.Newest), labels...)
 		s.set(frameBytes, float64(stats.Frames.Bytes), labels...)
 		s.set(framesBuilt, float64(stats.Frames.Built), labels...)

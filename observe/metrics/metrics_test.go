@@ -157,24 +157,26 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		cancel(errors.New("gone"))
 		await(t, f, `listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 1)
 		text := scrapeText(f.Metrics)
+		horizon := f.notes.Stats().Horizon
 		for series, want := range map[string]float64{
 			`listwatch_watches_opened_total{framing="application/json",transport="chunked"}`: 2,
 			`listwatch_requests_refused_total{code="429",reason="watches"}`:                  1,
-			`listwatch_watches_limit`:                2,
-			`listwatch_draining`:                     0,
-			`listwatch_watch_lag_seconds_count`:      2,
-			`listwatch_lists_total` + of:             1,
-			`listwatch_list_objects_total` + of:      1,
-			`listwatch_objects` + of:                 2,
-			`listwatch_history_writes` + of:          2,
-			`listwatch_frames_built_total` + of:      2,
-			`listwatch_watch_wakeups_total` + of:     2,
-			`listwatch_watches_behind` + of:          0,
-			`listwatch_watch_lag_versions` + of:      0,
-			`listwatch_store_commit_writes_count`:    0,
-			`listwatch_list_duration_seconds_count`:  1,
-			`listwatch_write_duration_seconds_count`: 0,
-			`listwatch_watches_stalled` + of:         0,
+			`listwatch_watches_limit`:                   2,
+			`listwatch_draining`:                        0,
+			`listwatch_watch_lag_seconds_count`:         2,
+			`listwatch_lists_total` + of:                1,
+			`listwatch_list_objects_total` + of:         1,
+			`listwatch_objects` + of:                    2,
+			`listwatch_history_writes` + of:             2,
+			`listwatch_difference_horizon_version` + of: float64(horizon),
+			`listwatch_frames_built_total` + of:         2,
+			`listwatch_watch_wakeups_total` + of:        2,
+			`listwatch_watches_behind` + of:             0,
+			`listwatch_watch_lag_versions` + of:         0,
+			`listwatch_store_commit_writes_count`:       0,
+			`listwatch_list_duration_seconds_count`:     1,
+			`listwatch_write_duration_seconds_count`:    0,
+			`listwatch_watches_stalled` + of:            0,
 		} {
 			if got := value(t, text, series); got != want {
 				t.Errorf("%s: got %v, want %v", series, got, want)

@@ -72,7 +72,7 @@ func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Rela
 	spec.trace = *t
 	if memory := s.WatchServer.Limits.Memory; memory > 0 {
 		// The history of one busy resource must not drop the caches of the others.
-		spec.history = min(spec.history, memory/historyShare)
+		spec.history.Bytes = min(spec.history.Bytes, memory/historyShare)
 	}
 	opened := s.openRelay(spec)
 	return opened.Relay, func() { s.relays.close(opened) }

@@ -20,14 +20,14 @@ type relaySpec struct {
 	below    string   // the path of the collection below the upstream's URL
 	fields   []string // see [relay.Options.Fields]
 	resource watchserver.Resource
-	history  int64       // the maximum number of bytes of the history
+	history  listwatch.Retention
 	trace    relay.Trace // hooks to call in addition to those that log and measure
 }
 
 // specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
 func (o *relayOptions) specOf(r kubeapi.Resource) relaySpec {
 	return relaySpec{
-		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, history: int64(o.historyBytes),
+		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, history: o.history.Retention(),
 		resource: watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural},
 	}
 }
@@ -41,8 +41,7 @@ func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 		persist.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
 	}
 	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
-		History:          listwatch.Retention{Age: o.historyAge, Bytes: spec.history},
-		BackfillVersions: o.backfillVersions, Fields: spec.fields,
+		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields,
 		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
 		CheckInterval: checkInterval(o.maxBehind), Persist: persist,
 	})}

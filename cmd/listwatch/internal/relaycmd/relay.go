@@ -25,7 +25,7 @@ import (
 
 // New returns the command listwatch relay.
 func New() *cobra.Command {
-	o := relayOptions{historyBytes: 256 << 20}
+	var o relayOptions
 	cmd := &cobra.Command{
 		Use:   "relay (--upstream URL | --kubeconfig FILE) [--resource NAME]... [--cluster]",
 		Short: "Serve collections of another server to any number of watchers",
@@ -68,10 +68,7 @@ change, and on SIGHUP.`,
 		"`number` of versions before the newest to load at the start, so that clients of an earlier relay can resume; 0 means the default, a negative number none")
 	f.StringVar(&o.persist, "persist", "",
 		"`directory` for copies of the collections, so that a relay that restarts serves them at once; Secrets are never saved")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute,
-		"how long history is kept; 0 means the default, a negative value forever")
-	f.Var(&o.historyBytes, "history-bytes",
-		"maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
+	o.history.Register(f)
 	f.DurationVar(&o.maxBehind, "max-behind", 150*time.Second,
 		"maximum lag behind the upstream at which /readyz succeeds; 0 or a negative value means no maximum")
 	o.cluster.register(f)
@@ -169,7 +166,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	}
 	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
 	source := s.openRelay(relaySpec{
-		name: at, resource: resource, history: int64(s.options.historyBytes),
+		name: at, resource: resource, history: s.options.history.Retention(),
 	}).Relay
 	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression, Resource: resource}
 	server.Limits.Stored = append(server.Limits.Stored, source)

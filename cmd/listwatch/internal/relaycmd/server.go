@@ -18,8 +18,7 @@ type relayOptions struct {
 	listen.Options
 	upstream         upstreamOptions
 	resources        []string
-	historyAge       time.Duration
-	historyBytes     cli.ByteSize
+	history          cli.History
 	backfillVersions int
 	persist          string
 	maxBehind        time.Duration

@@ -81,11 +81,11 @@ func (o *etcdOptions) check() error {
 
 // open connects to etcd. ctx limits the time to connect. f.Log receives messages about the
 // connection, even after open has returned.
-func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, age time.Duration, bytes int64) (*etcd.DB, error) {
+func (o *etcdOptions) open(ctx context.Context, f *listen.Listeners, history listwatch.Retention) (*etcd.DB, error) {
 	options := etcd.Options{
 		Endpoints: o.endpoints, Prefix: o.prefix, ReadOnly: o.readOnly, SkipUnreadable: o.skipUnreadable,
 		Username: o.username, HistoryRevisions: o.history,
-		History: listwatch.Retention{Age: age, Bytes: bytes}, Trace: etcdTrace(f.Log, f.Metrics, f.Progress),
+		History: history, Trace: etcdTrace(f.Log, f.Metrics, f.Progress),
 	}
 	if o.layout == "kubernetes" {
 		options.Layout = etcd.KubernetesLayout

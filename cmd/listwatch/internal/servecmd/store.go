@@ -30,26 +30,21 @@ type storeOptions struct {
 	data         string
 	restored     bool
 	etcd         etcdOptions
-	historyAge   time.Duration
-	historyBytes cli.ByteSize
+	history      cli.History
 	quotaObjects int
 	quotaBytes   cli.ByteSize
 }
 
 func (o *storeOptions) register(f *pflag.FlagSet) {
-	o.historyBytes = 256 << 20
 	f.StringVar(&o.data, "data", "",
 		"`file` for objects and their history, created if necessary; if empty, they are in memory")
 	o.etcd.register(f)
 	f.BoolVar(&o.restored, "data-restored", false,
 		"the existing file of --data was restored from a backup: discard its history, so that every client lists again; set it for one start only")
-	f.DurationVar(&o.historyAge, "history-age", 5*time.Minute,
-		"how long history is kept; 0 means the default, a negative value forever")
 	f.IntVar(&o.quotaObjects, "quota-objects", 0,
 		"maximum `number` of objects of each resource; further ones are refused; 0 means no limit")
 	f.Var(&o.quotaBytes, "quota-bytes", "maximum `size` of the objects of each resource together; 0 means no limit")
-	f.Var(&o.historyBytes, "history-bytes",
-		"maximum `size` of the history of each collection; 0 means the default, a negative value no limit")
+	o.history.Register(f)
 }
 
 // open opens the store. The caller must close it.
@@ -63,15 +58,13 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 	case o.restored && o.data == "":
 		return nil, cli.Usagef("--data-restored requires --data")
 	case len(o.etcd.endpoints) > 0:
-		db, err := o.etcd.open(ctx, f, o.historyAge, int64(o.historyBytes))
+		db, err := o.etcd.open(ctx, f, o.history.Retention())
 		if err != nil {
 			return nil, withExitCode(err)
 		}
 		return db, nil
 	case o.data == "":
-		return memoryDatabase{
-			memory.Open(memory.Options{History: listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)}}),
-		}, nil
+		return memoryDatabase{memory.Open(memory.Options{History: o.history.Retention()})}, nil
 	}
 	commits := failureLog{log: f.Log.With("file", o.data), message: "a write to the data file failed"}
 	trace := &bolt.Trace{
@@ -84,10 +77,7 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 		},
 	}
 	db, err := bolt.Open(
-		o.data, bolt.Options{
-			History:            listwatch.Retention{Age: o.historyAge, Bytes: int64(o.historyBytes)},
-			RestoredFromBackup: o.restored, Trace: trace,
-		})
+		o.data, bolt.Options{History: o.history.Retention(), RestoredFromBackup: o.restored, Trace: trace})
 	if err != nil {
 		return nil, withExitCode(err)
 	}
