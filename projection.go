@@ -57,6 +57,15 @@ func (p Projection) String() string {
 // Empty reports whether p shows whole objects.
 func (p Projection) Empty() bool { return p.mask == nil }
 
+// Covers reports whether p shows the whole value at path, a list of names.
+func (p Projection) Covers(path ...string) bool { return p.mask == nil || p.mask.Covers(path...) }
+
+// Contains reports whether p shows all members that q shows, so that q can be applied to objects
+// that p has reduced.
+func (p Projection) Contains(q Projection) bool {
+	return p.mask == nil || q.mask != nil && p.mask.Contains(q.mask)
+}
+
 // Append appends object, the compact JSON of an object as in [Object.Data], reduced to the members
 // of p. The members keep their order and their exact text.
 func (p Projection) Append(dst, object []byte) []byte {

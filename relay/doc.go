@@ -32,7 +32,8 @@
 // upstream.go and upstreamwatcher.go are the Source that the relay follows with the loop of
 // internal/reflector, and backfill.go obtains its history. logwriter.go writes the events into the
 // log of an epoch (epoch.go). consistentread.go requests the version of the upstream, and probe.go
-// advances the relay to that version if no event or bookmark does. read.go implements the Source.
+// advances the relay to that version if no event or bookmark does. read.go implements the Source,
+// and projection.go refuses what a relay of reduced objects cannot serve.
 // health.go and monitor.go report the lag, and persist.go keeps a copy in a file. open.go puts all
 // of it together.
 package relay

@@ -19,6 +19,9 @@ func Open(source listwatch.Source, o Options) *Relay {
 	r.tasks.init()
 	r.epochs.init()
 	direct, policy := reflector.Direct(source)
+	if !o.Projection.Empty() {
+		direct = projected{direct, o.Projection}
+	}
 	r.upstream = &upstream{
 		Source: direct, origin: source, tasks: &r.tasks,
 		backfillVersions: max(cmp.Or(o.BackfillVersions, DefaultBackfillVersions), 0),

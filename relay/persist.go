@@ -42,6 +42,9 @@ func (p *persister) header() savedcopy.Header {
 	if remote, ok := p.Source.(*client.Remote); ok {
 		h.Selection = remote.URL
 	}
+	if o := &p.log.relay.options; !o.Projection.Empty() {
+		h.Selection += " " + o.Projection.String()
+	}
 	return h
 }
 

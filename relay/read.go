@@ -12,6 +12,9 @@ import (
 // waits up to 3 seconds for the version that the upstream reports, and then fails with
 // [listwatch.NotYet].
 func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
+	if err := r.checkShown(q); err != nil {
+		return page, err
+	}
 	err = r.read(ctx, func(ep *epochCache) error {
 		if q.Start == listwatch.StartAt {
 			r.prober.request(ep, q.Version)
@@ -31,6 +34,9 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 // and, if the watch begins at the newest state, until the upstream reports its version. The
 // returned Watcher then waits until the relay has reached that version.
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watcher, err error) {
+	if err := r.checkShown(q); err != nil {
+		return nil, err
+	}
 	err = r.read(ctx, func(ep *epochCache) error {
 		if q.Start == listwatch.StartAt {
 			r.prober.request(ep, q.Version)

@@ -22,6 +22,10 @@ type Options struct {
 	// metadata.namespace. If nil, the paths that the upstream describes are used. Their values
 	// are read from the JSON of the objects, as in [watchcache.New].
 	Fields []string
+	// Projection reduces the objects that the relay requests and keeps. Then the relay serves
+	// nothing else: a request without a projection receives the reduced objects, and one for other
+	// members is refused. So is a selector whose labels or fields the relay does not have.
+	Projection listwatch.Projection
 	// ProbeSource is a Source of the upstream's collection. Its watches must end or send a bookmark
 	// within two seconds. The relay opens a short watch of ProbeSource if a reader waits for a
 	// version that no event of the collection has. If nil and the upstream is a [client.Remote],

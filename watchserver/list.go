@@ -20,7 +20,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	if err != nil {
 		return err
 	}
-	q.Projection = listwatch.Projection{} // form reduces the objects, without a copy of each one
+	if !projects(e.Source) {
+		q.Projection = listwatch.Projection{} // form reduces the objects, without copies
+	}
 	page, err := listWithTimeout(r.Context(), e.Source, q)
 	if err == nil {
 		err = listwatch.CheckVersion(e.Source, page.Version)
@@ -39,6 +41,13 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	}
 	s.traceList(r, a, page, written, started)
 	return nil
+}
+
+// projects reports whether source has only some members of its objects, so that it must see the
+// projection of a request.
+func projects(source listwatch.Source) bool {
+	s, ok := listwatch.As[interface{ Projection() listwatch.Projection }](source)
+	return ok && !s.Projection().Empty()
 }
 
 // listWithTimeout lists source within the timeout of the request.

@@ -61,6 +61,24 @@ func (m *Mask) Hides(a, b []byte) bool {
 // Covers reports whether m shows all of the value at path.
 func (m *Mask) Covers(path ...string) bool { return m.shown.covers(path) }
 
+// Contains reports whether m shows all members that o shows.
+func (m *Mask) Contains(o *Mask) bool { return m.shown.contains(o.shown) }
+
+func (p *part) contains(o *part) bool {
+	if o.keep && !p.keep {
+		return false
+	}
+	containsMember := func(m partMember) bool { return memberOf(p, m.name).contains(memberOf(o, m.name)) }
+	for _, members := range [...][]partMember{p.members, o.members} {
+		for _, m := range members {
+			if !containsMember(m) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // memberOf returns the part of the named member that p shows.
 func memberOf[T string | []byte](p *part, name T) *part {
 	for i := range p.members {
