@@ -74,14 +74,27 @@ func invalid(what string, err error) error {
 }
 
 func parse(document []byte) (Definition, error) {
+	// Convert YAML only once, because that takes far longer than decoding JSON.
+	data, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return Definition{}, invalid("the document", err)
+	}
+	return ParseJSON(data)
+}
+
+// ParseJSON returns the resource that a CustomResourceDefinition declares, like Parse. data is one
+// definition in JSON without duplicate members.
+func ParseJSON(data []byte) (Definition, error) {
 	var c v1.CustomResourceDefinition
-	if err := yaml.Unmarshal(document, &c.TypeMeta); err != nil {
+	if err := json.Unmarshal(data, &c.TypeMeta); err != nil {
 		return Definition{}, invalid("the document", err)
 	}
 	if want := v1.SchemeGroupVersion.WithKind("CustomResourceDefinition"); c.GroupVersionKind() != want {
 		return Definition{}, invalid("the document", fmt.Errorf("got %s, want %s", c.GroupVersionKind(), want))
 	}
-	if err := yaml.UnmarshalStrict(document, &c); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
 		return Definition{}, invalid("CustomResourceDefinition", err)
 	}
 	v1.SetDefaults_CustomResourceDefinition(&c)

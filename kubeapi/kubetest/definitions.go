@@ -39,8 +39,16 @@ func (a *api) serveAll() error {
 			return err
 		}
 	}
+	if _, err := a.named("services").Collection.Create(context.Background(), []byte(kubernetesService)); err != nil {
+		return err
+	}
 	return a.loadDefinitions(a.options.definitions)
 }
+
+// kubernetesService is the service of the API server, which every cluster has.
+const kubernetesService = `{"metadata":{"name":"kubernetes","namespace":"default",` +
+	`"labels":{"component":"apiserver","provider":"kubernetes"}},"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1",` +
+	`"ports":[{"name":"https","protocol":"TCP","port":443,"targetPort":443}]}}`
 
 // loadDefinitions creates the CustomResourceDefinitions in files and directories.
 func (a *api) loadDefinitions(paths []string) error {

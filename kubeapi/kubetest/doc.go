@@ -15,7 +15,8 @@
 // # Source files
 //
 // env.go starts the server, and options.go configures it. definitions.go chooses what api.go
-// serves, with the kinds and rules of internal/rules. internal/collector collects dependents and
+// serves, with the kinds and rules of internal/rules. actions.go serves the subresources that do
+// something, such as pods/eviction. internal/collector collects dependents and
 // empties namespaces. faults.go decides on faults: backend.go has the faults of collections, and
 // requests.go the faults of requests.
 package kubetest

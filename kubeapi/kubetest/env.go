@@ -43,7 +43,11 @@ func New(t testing.TB, with ...Option) *Env {
 	faults := new(Faults)
 	api := newAPI(o, faults)
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
-	e.server = &http.Server{Handler: faults.handler(api)}
+	e.server = &http.Server{Handler: faults.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !api.serveAction(w, r) {
+			api.ServeHTTP(w, r)
+		}
+	}))}
 	e.kubeconfig = sync.OnceValue(e.listen)
 	t.Cleanup(e.stop)
 	if err := api.serveAll(); err != nil {

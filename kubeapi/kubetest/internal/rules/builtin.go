@@ -19,6 +19,11 @@ func (r ruleset) admit(_ context.Context, old *listwatch.Object, data []byte) ([
 	if err == nil && old == nil && r.status != "" {
 		data, err = rawjson.Merge(data, []byte(`{"status":`+r.status+`}`))
 	}
+	for _, name := range r.empty {
+		if err == nil {
+			data, err = complete(data, `{"`+name+`":{}}`)
+		}
+	}
 	if err == nil && r.change != nil {
 		data, err = r.change(old, data)
 	}

@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/listwatch/listwatch"
@@ -17,15 +18,18 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// A custom has the rules for the objects of a custom resource that package crd does not apply:
-// pruning, defaults and CEL. They are Kubernetes' own code.
+// A custom has the rules for the objects of a custom resource, including those that package crd
+// does not apply: pruning, defaults and CEL, which are Kubernetes' own code.
 type custom struct {
 	group, kind string
 	schema      *structural.Structural
+	// validate checks an object against the schema; see [kubeapi.Checks].
+	validate func(object []byte, nulls bool) field.ErrorList
 	// cel returns the validator of the CEL rules, or nil if there are none. The first call compiles
 	// the rules, which takes longer than everything else in an Env.
 	cel func() *cel.Validator
@@ -49,10 +53,11 @@ func Custom(d crd.Definition) (Admit, error) {
 		return nil, err
 	}
 	compiled := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(s, true, celconfig.PerCallLimit) })
-	return (&custom{d.Group, d.Kind, s, compiled}).admit, nil
+	return (&custom{d.Group, d.Kind, s, d.Validate, compiled}).admit, nil
 }
 
-// admit removes unknown fields, fills in defaults and checks the CEL rules.
+// admit removes unknown fields, fills in defaults, and then checks the object. As in Kubernetes, an
+// update may leave a value that was already invalid.
 func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(data, &object); err != nil {
@@ -72,32 +77,55 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	if data, err = rawjson.Rebase(data, before, after); err != nil {
 		return nil, err
 	}
-	return data, c.checkRules(ctx, old, object)
+	errs := c.validate(data, false)
+	if len(errs) > 0 && old != nil {
+		known := c.validate(old.Data, false)
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
+		})
+	}
+	errs, err = c.appendRules(ctx, errs, old, object)
+	if err != nil || len(errs) == 0 {
+		return data, err
+	}
+	m, _ := object["metadata"].(map[string]any)
+	name, _ := m["name"].(string)
+	return nil, apistatus.Invalid(c.group, c.kind, name, errs)
 }
 
-// checkRules returns an error if object breaks a CEL rule. As in Kubernetes, an update may leave a
-// value that already broke the rule.
-func (c *custom) checkRules(ctx context.Context, old *listwatch.Object, object map[string]any) error {
+// appendRules appends the errors of the CEL rules that object breaks to errs, the errors of its
+// schema. As in Kubernetes, the rules are not checked if a value may have the wrong type.
+func (c *custom) appendRules(
+	ctx context.Context, errs field.ErrorList, old *listwatch.Object, object map[string]any,
+) (field.ErrorList, error) {
 	validator := c.cel()
-	if validator == nil {
-		return nil
+	switch {
+	case validator == nil:
+		return errs, nil
+	case slices.ContainsFunc(errs, blocksRules):
+		return append(errs, field.Invalid(nil, nil, unchecked)), nil
 	}
 	var before any
 	var o []cel.Option
 	if old != nil {
 		var stored map[string]any
 		if err := utiljson.Unmarshal(old.Data, &stored); err != nil {
-			return err
+			return nil, err
 		}
 		before = stored
 		o = append(o, cel.WithRatcheting(
 			common.NewCorrelatedObject(object, stored, &model.Structural{Structural: c.schema})))
 	}
-	errs, _ := validator.Validate(ctx, nil, c.schema, object, before, celconfig.RuntimeCELCostBudget, o...)
-	if len(errs) == 0 {
-		return nil
-	}
-	m, _ := object["metadata"].(map[string]any)
-	name, _ := m["name"].(string)
-	return apistatus.Invalid(c.group, c.kind, name, errs)
+	broken, _ := validator.Validate(ctx, nil, c.schema, object, before, celconfig.RuntimeCELCostBudget, o...)
+	return append(errs, broken...), nil
+}
+
+const unchecked = "some validation rules were not checked because the object was invalid; " +
+	"correct the existing errors to complete validation"
+
+func blocksRules(e *field.Error) bool {
+	return slices.Contains([]field.ErrorType{
+		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid,
+	}, e.Type)
 }

@@ -15,6 +15,8 @@ import (
 // controllers see.
 type ruleset struct {
 	group, kind string
+	// empty are members that every object has, even if they are empty.
+	empty []string
 	// root and spec are objects with the values of absent members of the object and its spec.
 	root, spec string
 	// status is the status of a new object. If empty, it has none.
@@ -36,6 +38,11 @@ var (
 var allRules = map[string]ruleset{
 	"namespaces": {
 		spec: `{"finalizers":["kubernetes"]}`, status: `{"phase":"Active"}`, change: completeNamespace,
+	},
+	"nodes": {
+		status: `{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"machineID":"","systemUUID":"",` +
+			`"bootID":"","kernelVersion":"","osImage":"","containerRuntimeVersion":"","kubeletVersion":"",` +
+			`"kubeProxyVersion":"","operatingSystem":"","architecture":""}}`,
 	},
 	"persistentvolumeclaims": {
 		spec: `{"volumeMode":"Filesystem"}`, status: `{"phase":"Pending"}`,
@@ -101,6 +108,11 @@ var allRules = map[string]ruleset{
 func BuiltIn(r kubeapi.Resource) Admit {
 	all := allRules[r.QualifiedName()]
 	all.group, all.kind = r.Group, r.Kind
+	for _, name := range []string{"spec", "status"} {
+		if r.Schema.Field(name).Type != nil {
+			all.empty = append(all.empty, name)
+		}
+	}
 	return all.admit
 }
 

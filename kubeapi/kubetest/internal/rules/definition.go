@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/crd"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Definitions holds the CustomResourceDefinitions. A write to it changes what is served.
@@ -59,10 +60,13 @@ func CompleteDefinition(_ context.Context, _ *listwatch.Object, data []byte) ([]
 // Definition returns the resource that a CustomResourceDefinition declares, and the rules for
 // its objects.
 func Definition(data []byte) (kubeapi.Resource, Admit, error) {
-	all, err := crd.Parse(data)
+	d, err := crd.ParseJSON(data)
 	if err != nil {
 		return kubeapi.Resource{}, nil, err
 	}
-	admit, err := Custom(all[0])
-	return all[0].Resource, admit, err
+	r := d.Resource
+	admit, err := Custom(d)
+	// admit validates each object after it has filled in the defaults, so Validate accepts all.
+	r.Validate = func([]byte, bool) field.ErrorList { return nil }
+	return r, admit, err
 }

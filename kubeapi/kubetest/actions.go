@@ -1,0 +1,153 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
+	"github.com/listwatch/listwatch/kubeapi/protobody"
+	"github.com/listwatch/listwatch/store"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An action is a subresource that is not a part of its object: a write to it does something.
+type action struct {
+	method, plural, subresource string
+	// do does it, and returns the response. body is JSON.
+	do func(ctx context.Context, objects *store.Collection, key listwatch.Key, body []byte) (any, error)
+}
+
+// actions are the actions of the core group that tests use.
+var actions = []action{
+	{http.MethodPost, "pods", "binding", bind},
+	{http.MethodPost, "pods", "eviction", evict},
+	{http.MethodPost, "serviceaccounts", "token", issueToken},
+	{http.MethodPut, "namespaces", "finalize", finalize},
+}
+
+// serveAction serves the request if it is for an action.
+func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
+	t, ok := kubeapi.ParseRoute(r.URL.EscapedPath())
+	i := slices.IndexFunc(actions, func(a action) bool {
+		return ok && a.method == r.Method && t.Group == "" && a.plural == t.Plural && a.subresource == t.Subresource
+	})
+	if i < 0 {
+		return false
+	}
+	body, err := readJSON(w, r)
+	var response any
+	if err == nil {
+		key := listwatch.Key{Namespace: t.Namespace, Name: t.Name}
+		response, err = actions[i].do(r.Context(), a.named(t.Plural).Collection, key, body)
+	}
+	if err != nil {
+		apihttp.WriteError(w, r, err)
+		return true
+	}
+	apihttp.WriteJSON(w, r, http.StatusCreated, response)
+	return true
+}
+
+// readJSON reads the body of r, which is JSON or Protocol Buffers.
+func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, kubeapi.DefaultMaxBodyBytes))
+	if err != nil {
+		return nil, err
+	}
+	if mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); mediaType == protobody.MediaType {
+		return protobody.ToJSON(body, kubeapi.DefaultMaxBodyBytes)
+	}
+	return rawjson.Compact(body)
+}
+
+var success = metav1.Status{
+	TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated,
+}
+
+// bind assigns a pod to a node.
+func bind(ctx context.Context, pods *store.Collection, key listwatch.Key, body []byte) (any, error) {
+	var b corev1.Binding
+	if err := json.Unmarshal(body, &b); err != nil {
+		return nil, err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"nodeName": b.Target.Name}})
+	if err != nil {
+		return nil, err
+	}
+	_, err = pods.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+		return rawjson.Merge(old.Data, patch)
+	})
+	return success, err
+}
+
+// evict deletes a pod. Disruption budgets have no effect, because no controller computes them.
+func evict(ctx context.Context, pods *store.Collection, key listwatch.Key, _ []byte) (any, error) {
+	_, err := pods.Delete(ctx, key, listwatch.Preconditions{})
+	return success, err
+}
+
+// issueToken returns a token that authenticates nobody, because every request is allowed.
+func issueToken(ctx context.Context, accounts *store.Collection, key listwatch.Key, body []byte) (any, error) {
+	if _, err := accounts.Get(ctx, key); err != nil {
+		return nil, err
+	}
+	var request authenticationv1.TokenRequest
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, err
+	}
+	if request.Spec.ExpirationSeconds == nil {
+		hour := int64(time.Hour / time.Second)
+		request.Spec.ExpirationSeconds = &hour
+	}
+	lifetime := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
+	request.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}
+	request.Status = authenticationv1.TokenRequestStatus{
+		Token:               "token-of-" + key.Namespace + "-" + key.Name,
+		ExpirationTimestamp: metav1.NewTime(time.Now().Add(lifetime)),
+	}
+	return request, nil
+}
+
+// finalize replaces the finalizers in the spec of a namespace. If none remain, the namespace no
+// longer waits until it is empty.
+func finalize(ctx context.Context, namespaces *store.Collection, key listwatch.Key, body []byte) (any, error) {
+	var ns corev1.Namespace
+	if err := json.Unmarshal(body, &ns); err != nil {
+		return nil, err
+	}
+	// Not nil, because null would remove the member.
+	finalizers := append([]corev1.FinalizerName{}, ns.Spec.Finalizers...)
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"finalizers": finalizers}})
+	if err != nil {
+		return nil, err
+	}
+	o, err := namespaces.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+		next, err := rawjson.Merge(old.Data, patch)
+		if err != nil || len(ns.Spec.Finalizers) > 0 {
+			return next, err
+		}
+		m, err := rules.Metadata(next)
+		if err != nil {
+			return nil, err
+		}
+		remaining := slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == rules.NamespaceFinalizer })
+		value, err := json.Marshal(remaining)
+		return jsonvalue.SetMetadata(next, "finalizers", value), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(o.Data), nil
+}

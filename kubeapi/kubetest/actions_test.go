@@ -1,0 +1,63 @@
+package kubetest_test
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/listwatch/listwatch/kubeapi/kubetest"
+)
+
+func TestPodsAreBoundAndEvicted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		pods := c.CoreV1().Pods("default")
+		pod := &corev1.Pod{ObjectMeta: named("a"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+		must(pods.Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+		binding := &corev1.Binding{ObjectMeta: named("a"), Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+		if err := pods.Bind(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := must(pods.Get(t.Context(), "a", metav1.GetOptions{}))(t); got.Spec.NodeName != "n" {
+			t.Errorf("got the node %q", got.Spec.NodeName)
+		}
+		if err := pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: named("a")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pods.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v after the eviction", err)
+		}
+		if err := pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: named("a")}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v from a second eviction", err)
+		}
+	})
+}
+
+func TestServiceAccountsGetTokens(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		accounts := c.CoreV1().ServiceAccounts("default")
+		must(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		r := must(accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
+		if r.Status.Token == "" || r.Status.ExpirationTimestamp.IsZero() {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func TestFinalizeReleasesNamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		namespaces := c.CoreV1().Namespaces()
+		if err := namespaces.Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		ns := must(namespaces.Get(t.Context(), "default", metav1.GetOptions{}))(t)
+		ns.Spec.Finalizers = nil
+		must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
+		if _, err := namespaces.Get(t.Context(), "default", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v, want the namespace to be gone", err)
+		}
+	}, kubetest.Without(kubetest.NamespaceDeletion))
+}
