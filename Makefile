@@ -176,6 +176,12 @@ long-cluster:
 long-storage:
 	@cd interop && go test $(LEAN) -vet=off ./storage -count=1 -timed
 
+## long-suites: nightly: the test suites of interop/suites also on a kube-apiserver, which is built first
+.PHONY: long-suites
+long-suites:
+	@tools/kube-apiserver .bin/kube-apiserver
+	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/.bin/kube-apiserver go test $(LEAN) -vet=off ./suites -v -count=1 -bench=FirstList -benchtime=3x
+
 ## long-rolling: nightly: a rolling restart, with limits for the delays that watchers see, and another one under 500 writes a second
 .PHONY: long-rolling
 long-rolling:

@@ -8,6 +8,7 @@ replace (
 	github.com/listwatch/listwatch/conformance => ../conformance
 	github.com/listwatch/listwatch/examples/postgres => ../examples/postgres
 	github.com/listwatch/listwatch/kubeapi => ../kubeapi
+	github.com/listwatch/listwatch/kubeapi/kubetest => ../kubeapi/kubetest
 	github.com/listwatch/listwatch/store/etcd => ../store/etcd
 )
 
@@ -23,6 +24,7 @@ require (
 	github.com/listwatch/listwatch/conformance v0.0.0
 	github.com/listwatch/listwatch/examples/postgres v0.0.0
 	github.com/listwatch/listwatch/kubeapi v0.0.0
+	github.com/listwatch/listwatch/kubeapi/kubetest v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
 	github.com/summerwind/h2spec v2.2.1+incompatible
 	go.etcd.io/bbolt v1.5.0
@@ -46,6 +48,7 @@ require (
 	nhooyr.io/websocket v1.8.17
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/controller-runtime v0.25.2
+	sigs.k8s.io/gateway-api v1.6.3
 	sigs.k8s.io/randfill v1.0.0
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
@@ -93,7 +96,7 @@ require (
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/btree v1.1.3 // indirect
 	github.com/google/cel-go v0.29.2 // indirect
-	github.com/google/gnostic-models v0.7.0 // indirect
+	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect

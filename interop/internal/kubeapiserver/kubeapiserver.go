@@ -1,0 +1,114 @@
+//go:build !race
+
+// Package kubeapiserver runs a kube-apiserver, which is a program that tests do not build.
+package kubeapiserver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	token        = "the-token-of-a-test"
+	startTimeout = 5 * time.Minute // the time until the server is ready
+)
+
+// Start starts the kube-apiserver at path, with an etcd of its own, and returns the path of a
+// kubeconfig file for its administrator. The server is stopped at the end of the test. As in
+// envtest, no controllers run.
+func Start(t testing.TB, path string) (kubeconfig string) {
+	t.Helper()
+	etcd, dir, address := etcdtest.Start(t, nil).URL, t.TempDir(), ports.Address(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, tokens := filepath.Join(dir, "key.pem"), filepath.Join(dir, "tokens.csv")
+	write(t, key, newKey(t))
+	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
+	cmd := exec.Command(path,
+		"--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
+		// The address of the service kubernetes, which must not be a loopback address.
+		"--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
+		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+		"--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://127.0.0.1/",
+		"--service-account-key-file="+key, "--service-account-signing-key-file="+key, "--allow-privileged=true")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = log.Close()
+	})
+	awaitReady(t, &rest.Config{
+		Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	}, log.Name())
+	c := clientcmdapi.NewConfig()
+	c.Clusters["test"] = &clientcmdapi.Cluster{Server: "https://" + address, InsecureSkipTLSVerify: true}
+	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token}
+	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "default"}
+	c.CurrentContext = "test"
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// awaitReady waits until the server reports that it is ready.
+func awaitReady(t testing.TB, c *rest.Config, log string) {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	ready := func(ctx context.Context) (bool, error) {
+		last = clients.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return last == nil, nil
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, startTimeout, true, ready)
+	if err != nil {
+		text, _ := os.ReadFile(log)
+		t.Fatalf("kube-apiserver is not ready: %v: %v\n%s", err, last, text)
+	}
+}
+
+func newKey(t testing.TB) []byte {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+}
+
+func write(t testing.TB, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
