@@ -49,7 +49,18 @@ interop: tools
 	@cd interop && $(LINT_INTEROP)
 	@cd benchmarks/rivals && GOWORK=off $(LINT_INTEROP)
 	@cd interop && $(INTEROP)
+	@$(MAKE) --no-print-directory relayed
 	@cd benchmarks/rivals && GOWORK=off $(INTEROP)
+
+# The tests whose clients do not look into the server.
+RELAYED := TestKubectl(Get|Discovers|Apply|Describe|Creates|Patches|WatchPrints|Edit|Reads|Scales|Reports)
+RELAYED := $(RELAYED)|TestReconciler|TestFinalizer|TestClientReads|TestPython|TestNodeClients|TestInformersAgree
+
+## relayed: kubectl, client-go, controller-runtime, Python and Node.js through listwatch relay --cluster; takes a minute
+.PHONY: relayed
+relayed:
+	@mkdir -p .bin && cd cmd/listwatch && go build -o ../../.bin/listwatch-relayed .
+	@cd interop && LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed go test -count=1 -timeout=$(TIMEOUT) -run '$(RELAYED)' ./clients
 
 ## quick: the short unit tests without the race detector, for use between two edits: takes about a minute
 .PHONY: quick

@@ -68,8 +68,9 @@ func StartWith(t testing.TB, o memory.Options, resources ...string) *Server {
 	s.open(memory.Open(o))
 	certificate := borrowCertificate()
 	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
-	s.clear = newEndpoint(ports.Address(t), s.API, nil)
-	s.tls = newEndpoint(ports.Address(t), s.API, &tls.Config{Certificates: []tls.Certificate{certificate}})
+	handler := s.relayed()
+	s.clear = newEndpoint(ports.Address(t), handler, nil)
+	s.tls = newEndpoint(ports.Address(t), handler, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	s.listen()
 	t.Cleanup(s.stop)
 	return s
@@ -169,7 +170,6 @@ func IsLostConnection(err error) bool {
 func (s *Server) Swap(db *memory.DB) {
 	s.t.Helper()
 	s.open(db)
-	s.clear.handler, s.tls.handler = s.API, s.API
 }
 
 func (s *Server) listen() {

@@ -26,9 +26,10 @@ type cache struct {
 	// refusedSince is the time of the first of the refusals in a row; guarded by caches.mu.
 	refusedSince time.Time
 
-	// written is the number of writes that were passed on, and shown the number of those that every
-	// state of the cache includes.
-	written, shown atomic.Uint64
+	// newest is the newest version that a write has returned. written is the number of the writes
+	// that have returned none, and shown the number of those that every state of the cache
+	// includes.
+	newest, written, shown atomic.Uint64
 }
 
 // settle records that the cache has a state, or that the API server refuses it for the given
@@ -67,7 +68,7 @@ const loadTimeout = 20 * time.Second
 
 // isQuiet reports whether there is no open watch and no request for the given time.
 func (c *cache) isQuiet(idle time.Duration) bool {
-	return c.Stats().Watchers == 0 && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
+	return c.Health().Watchers == 0 && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
 }
 
 // List implements [listwatch.Source]. A list of any state includes the writes that were passed on
@@ -87,24 +88,53 @@ func (c *cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	return c.Relay.Watch(ctx, q)
 }
 
-// showWrites makes a query of any state one of the newest state if the cache may lack a write that
-// was passed on. It returns the number of the writes so far.
-//
-// The version of the write need not be known, which a deletion does not even report: the newest
-// version of the upstream covers every write that was acknowledged before.
+// wrote records a write that was passed on. version is the version in its response, or zero if
+// there is none.
+func (c *cache) wrote(version listwatch.Version) {
+	if version == 0 {
+		c.written.Add(1)
+		return
+	}
+	raise(&c.newest, uint64(version))
+}
+
+// replaced records that the relay has received a whole state. If it doubts the one that it had, the
+// versions of the upstream may have gone back, so that the versions of writes mean nothing.
+func (c *cache) replaced(why string) {
+	if why == "doubted" {
+		c.written.Add(1)
+		c.newest.Store(0)
+	}
+	c.settle(nil)
+}
+
+// showWrites makes a query of any state one of a newer state if the cache may lack a write that was
+// passed on. The version of the write suffices if it is known. Otherwise, as after a deletion, the
+// newest version of the upstream covers every write that was acknowledged before. showWrites
+// returns the number of these writes so far.
 func (c *cache) showWrites(q *listwatch.Query) uint64 {
-	written := c.written.Load()
-	if q.Start == listwatch.StartAny && c.shown.Load() < written {
+	written, newest := c.written.Load(), listwatch.Version(c.newest.Load())
+	switch {
+	case q.Start != listwatch.StartAny:
+	case c.shown.Load() < written:
 		q.Start = listwatch.StartNewest
+	case newest != 0:
+		if q.SendsInitialEvents() {
+			q.InitialEvents = listwatch.InitialEventsYes
+		}
+		q.Start, q.Version = listwatch.StartAt, newest
 	}
 	return written
 }
 
 // show records that the cache has reached a version that covers the given number of writes.
-func (c *cache) show(written uint64) {
+func (c *cache) show(written uint64) { raise(&c.shown, written) }
+
+// raise sets a to v unless it is greater.
+func raise(a *atomic.Uint64, v uint64) {
 	for {
-		shown := c.shown.Load()
-		if shown >= written || c.shown.CompareAndSwap(shown, written) {
+		old := a.Load()
+		if old >= v || a.CompareAndSwap(old, v) {
 			return
 		}
 	}

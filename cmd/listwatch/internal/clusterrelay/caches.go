@@ -130,7 +130,7 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 	if k == nil {
 		k = &cache{resource: r, settled: make(chan struct{})}
 		k.Relay, k.close = c.open(r, &relay.Trace{
-			Replaced: func(listwatch.Version, int, string) { k.settle(nil) },
+			Replaced: func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
 			UpstreamLost: func(err error, _ time.Duration, _ bool) {
 				c.lost(id, k, err)
 			},
@@ -232,14 +232,14 @@ func (c *caches) dropQuiet() {
 	}
 }
 
-// wrote records a write to the resource with the given plural, which is in whatever group and
-// version: a resource may be served in several.
-func (c *caches) wrote(plural string) {
+// wrote records a write to the resource with the given plural, in whatever group and version,
+// because a resource may be served in several. version is the version in the response, or zero.
+func (c *caches) wrote(plural string, version listwatch.Version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, k := range c.running {
 		if id.plural == plural {
-			k.written.Add(1)
+			k.wrote(version)
 		}
 	}
 }

@@ -55,6 +55,14 @@ func (c *caller) call(ctx context.Context, method, path, accept string, body io.
 	return json.NewDecoder(io.LimitReader(response.Body, maxResponseBytes)).Decode(result)
 }
 
+// unreachable returns the error for a client if the API server does not respond. err may be nil.
+func unreachable(err error) error {
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the relay cannot reach the API server", Err: err,
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}
+
 const jsonType = "application/json"
 
 // aggregated is the media type of aggregated discovery (Kubernetes, "The Kubernetes API",

@@ -14,7 +14,7 @@ func TestReadsComeFromOneCache(t *testing.T) {
 			if body := c.get("of-ann", podsPath); !strings.Contains(body, `"name":"one"`) || !strings.Contains(body, `"kind":"PodList"`) {
 				c.Errorf("got %s, want the pod", body)
 			}
-			c.get("of-bob", podsPath+"/one")
+			c.get("of-bob", podsPath+"/one?resourceVersion=0")
 			c.get("of-bob", "/api/v1/pods?fieldSelector=status.phase%3DRunning")
 		}
 		events := c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=1&resourceVersion=0")
@@ -50,7 +50,8 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 			podsPath + "?fieldSelector=spec.subdomain%3Da": nil,
 			podsPath + "?continue=e30":                     nil,
 			podsPath + "/one/status":                       nil,
-			podsPath + "/two":                              nil,
+			podsPath + "/one":                              nil,
+			podsPath + "/two?resourceVersion=0":            nil,
 			"/api/v1":                                      nil,
 			"/openapi/v3":                                  nil,
 			"/nowhere":                                     nil,
@@ -80,7 +81,7 @@ func TestWritesAreVisibleToTheNextRead(t *testing.T) {
 			if r := c.send("of-ann", "POST", c.relayed+podsPath, named(name)); r.code != http.StatusCreated {
 				c.Fatalf("create: got %d %s, want 201", r.code, r.body)
 			}
-			for _, query := range []string{"?resourceVersion=0", "", "?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3D" + name}[:2+1/(i+1)] {
+			for _, query := range []string{"?resourceVersion=0", "", "/" + name + "?resourceVersion=0", "?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3D" + name}[:3+1/(i+1)] {
 				if body := c.get("of-ann", podsPath+query); !strings.Contains(body, `"name":"`+name+`"`) {
 					c.Fatalf("%s: got %s, want the written pod %s", query, body, name)
 				}

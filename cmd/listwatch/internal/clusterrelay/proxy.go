@@ -1,11 +1,16 @@
 package clusterrelay
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -18,12 +23,14 @@ import (
 // resource.
 type writeKey struct{}
 
-// newProxy returns a proxy for the API server at base. wrote is called with the plural of the
-// resource before the response to a write is sent.
-func newProxy(base *url.URL, carrier *carrier, wrote func(plural string), errors *log.Logger) http.Handler {
-	report := func(ctx context.Context) {
+// newProxy returns a proxy for the API server at base. wrote is called before the response to a
+// write is sent, with the plural of the resource, and the version in the response or zero.
+func newProxy(
+	base *url.URL, carrier *carrier, wrote func(plural string, version listwatch.Version), errors *log.Logger,
+) http.Handler {
+	report := func(ctx context.Context, response *http.Response) {
 		if plural, ok := ctx.Value(writeKey{}).(string); ok {
-			wrote(plural)
+			wrote(plural, versionOf(response))
 		}
 	}
 	proxy := &httputil.ReverseProxy{
@@ -34,11 +41,11 @@ func newProxy(base *url.URL, carrier *carrier, wrote func(plural string), errors
 		},
 		Transport: carrier, FlushInterval: -1, ErrorLog: errors,
 		ModifyResponse: func(r *http.Response) error {
-			report(r.Request.Context())
+			report(r.Request.Context(), r)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			report(r.Context()) // the API server may have executed the write
+			report(r.Context(), nil) // the API server may have executed the write
 			if r.Context().Err() != nil {
 				panic(http.ErrAbortHandler) // the client has disconnected
 			}
@@ -46,7 +53,8 @@ func newProxy(base *url.URL, carrier *carrier, wrote func(plural string), errors
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok && !isRead(r.Method) {
+		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok && !isRead(r.Method) &&
+			!slices.Contains(connections, route.Subresource) {
 			r = r.WithContext(context.WithValue(r.Context(), writeKey{}, route.Plural))
 		}
 		// The body of a request that is passed on, such as an upload to a pod, may take any time.
@@ -56,16 +64,41 @@ func newProxy(base *url.URL, carrier *carrier, wrote func(plural string), errors
 	})
 }
 
+// maxWriteResponse is the maximum size of the response to a write whose version is read.
+const maxWriteResponse = 1 << 20
+
+// versionOf returns the version of the object in r, which may be nil. It returns zero if there is
+// none, or if r is not JSON. It replaces the body that it reads.
+func versionOf(r *http.Response) listwatch.Version {
+	if r == nil || r.StatusCode/100 != 2 || r.Header.Get("Content-Encoding") != "" ||
+		!strings.HasPrefix(r.Header.Get("Content-Type"), jsonType) {
+		return 0
+	}
+	// After an error, the next read of the body returns it again.
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxWriteResponse))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(data), r.Body), r.Body}
+	if err != nil {
+		return 0
+	}
+	var object struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	if json.Unmarshal(data, &object) != nil {
+		return 0
+	}
+	version, _ := listwatch.ParseVersion(object.Metadata.ResourceVersion) // zero after an error
+	return version
+}
+
+// connections are the subresources whose requests write no resource, and may last for hours.
+var connections = []string{"attach", "exec", "portforward", "proxy"}
+
 func isRead(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions ||
 		method == transport.MethodQuery
-}
-
-func unreachable(err error) error {
-	return &listwatch.Error{
-		Code: listwatch.Unavailable, Message: "the relay cannot reach the API server", Err: err,
-		Details: &listwatch.Details{RetryAfter: time.Second},
-	}
 }
 
 // A carrier sends requests over HTTP/2 if the server offers it. Requests for another protocol, such

@@ -59,6 +59,10 @@ func parse(r *http.Request) (q request, ok bool) {
 	if token := query.Get("continue"); token != "" && !isOwnToken(token) || !accepts(r, q.verb == "watch") {
 		return q, false
 	}
+	// The API server reads one object faster than the relay learns its newest version.
+	if q.verb == "get" && query.Get("resourceVersion") == "" {
+		return q, false
+	}
 	q.labels, q.fields = query.Get("labelSelector"), query.Get("fieldSelector")
 	q.selected, err = parsed.Fields()
 	return q, err == nil

@@ -53,8 +53,7 @@ func (s *cacheServer) recheckRead(ctx context.Context, read *read) error {
 // get responds with one object. If the cache has none, the API server responds.
 func (s *cacheServer) get(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, read *read) error {
 	query, _ := a.Query() // parse has checked it
-	text := query.Get("resourceVersion")
-	version, err := listwatch.ParseVersion(text)
+	version, err := listwatch.ParseVersion(query.Get("resourceVersion"))
 	if err != nil {
 		s.proxy.ServeHTTP(w, r)
 		return nil
@@ -66,12 +65,9 @@ func (s *cacheServer) get(w http.ResponseWriter, r *http.Request, a *apihttp.Adm
 	if err != nil {
 		return err
 	}
-	q := listwatch.Query{Namespace: read.Namespace, Name: read.Name}
-	switch {
-	case version != 0:
+	q := listwatch.Query{Namespace: read.Namespace, Name: read.Name, Start: listwatch.StartAny}
+	if version != 0 {
 		q.Start, q.Version = listwatch.StartAt, version
-	case text != "":
-		q.Start = listwatch.StartAny
 	}
 	page, err := read.cache.List(r.Context(), q)
 	if err != nil {
