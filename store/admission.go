@@ -11,7 +11,7 @@ import (
 // in the result, which obeys the rules, too. old is nil for a create. The caller must not hold a
 // turn, because Admit may wait.
 func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
-	if err := c.spec.checkRules(sub); err != nil || c.spec.Admit == nil {
+	if err := c.spec.checkRules(sub, old == nil); err != nil || c.spec.Admit == nil {
 		return sub, err
 	}
 	sub.setKey()
@@ -24,7 +24,7 @@ func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *subm
 	if sub, err = c.parse(ctx, data, sub.key); err != nil {
 		return nil, err
 	}
-	return sub, c.spec.checkRules(sub)
+	return sub, c.spec.checkRules(sub, old == nil)
 }
 
 // refused converts an error of Admit to the error for the writer.

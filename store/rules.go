@@ -16,9 +16,11 @@ const maxAnnotationBytes = 256 << 10
 // causeTooLong is Kubernetes' reason for a value that is too large (metav1.CauseType).
 const causeTooLong = "FieldValueTooLong"
 
-// checkRules returns an error of status 422 with a cause for each rule that sub breaks.
-func (s CollectionSpec) checkRules(sub *submission) error {
+// checkRules returns an error of status 422 with a cause for each rule that sub breaks. If isCreate
+// is false, sub replaces an object.
+func (s CollectionSpec) checkRules(sub *submission, isCreate bool) error {
 	var c causes
+	s.checkGenerateName(sub.generateName, isCreate, &c)
 	s.checkNames(sub, &c)
 	if err := listwatch.CheckLabels(sub.labels); err != nil {
 		for _, cause := range listwatch.AsError(err).Details.Causes {
@@ -40,12 +42,22 @@ func (s CollectionSpec) checkRules(sub *submission) error {
 	return s.invalid(sub.key.Name, c)
 }
 
-func (s CollectionSpec) checkNames(sub *submission, c *causes) {
-	if sub.generateName != "" {
-		if err := s.checkName(maskHyphen(sub.generateName)); err != nil {
-			c.add(listwatch.CauseInvalid, "metadata.generateName", "Invalid value: %s", messageOf(err))
-		}
+// checkGenerateName checks prefix, a generateName. An update makes no name of it, so that any prefix
+// of a segment of a path is valid, as in Kubernetes for custom resources.
+func (s CollectionSpec) checkGenerateName(prefix string, isCreate bool, c *causes) {
+	check := checkSegment
+	if isCreate {
+		check = s.checkName
 	}
+	if prefix == "" {
+		return
+	}
+	if err := check(maskHyphen(prefix)); err != nil {
+		c.add(listwatch.CauseInvalid, "metadata.generateName", "Invalid value: %s", messageOf(err))
+	}
+}
+
+func (s CollectionSpec) checkNames(sub *submission, c *causes) {
 	switch {
 	case sub.key.Name == "":
 		c.add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
@@ -76,10 +88,17 @@ func maskHyphen(prefix string) string {
 
 // checkName checks that name can be one segment of a URL path, and then calls s.CheckName.
 func (s CollectionSpec) checkName(name string) error {
+	if err := checkSegment(name); err != nil {
+		return err
+	}
+	return s.CheckName(name)
+}
+
+func checkSegment(name string) error {
 	if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
 		return badRequest("name %q: must be one segment of a path: not '.' or '..', and without '/' and '%%'", name)
 	}
-	return s.CheckName(name)
+	return nil
 }
 
 // messageOf returns the text of err without its code.

@@ -52,6 +52,18 @@ func TestUpdateKeepsServerSetMetadata(t *testing.T) {
 	})
 }
 
+// As in Kubernetes, an update checks generateName only as a part of a path.
+func TestUpdateMayHaveAnyGenerateName(t *testing.T) {
+	pods, _ := newPods()
+	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
+	for prefix, want := range map[string]error{"X_": nil, "a/b": listwatch.Invalid} {
+		_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","generateName":"`+prefix+`"}}`))
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", prefix, err, want)
+		}
+	}
+}
+
 func TestGenerationIgnoresMetadataAndStatus(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
 		"spec":           {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":2},"status":{"y":1}}`, "2"},
