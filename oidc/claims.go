@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+
+	"github.com/listwatch/listwatch"
 )
 
 // issuerOf returns the claim iss of a token that has not been verified, or "" if the token is not a
@@ -78,4 +80,8 @@ func checkName(name string) error {
 		return unauthorized("the name " + name + " of the token is reserved")
 	}
 	return nil
+}
+
+func unauthorized(message string) error {
+	return &listwatch.Error{Code: listwatch.Unauthorized, Message: message}
 }

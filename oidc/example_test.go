@@ -1,7 +1,6 @@
 package oidc_test
 
 import (
-	"context"
 	"fmt"
 	"log"
 
@@ -14,7 +13,7 @@ func ExampleNew() {
 	provider := startIssuer() // in a program, for example https://id.example.com
 	defer provider.Close()
 
-	users, err := oidc.New(context.Background(), oidc.Options{Issuer: provider.URL, Audience: "flags"})
+	users, err := oidc.New(oidc.Options{Issuer: provider.URL, Audience: "flags"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func withToken(token string) *http.Request {
 
 func mustNew(t *testing.T, o oidc.Options) watchserver.Authenticator {
 	t.Helper()
-	a, err := oidc.New(t.Context(), o)
+	a, err := oidc.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 		t.Errorf("an address that was not verified: got %v, want Unauthorized", err)
 	}
 	for _, o := range []oidc.Options{{Issuer: i.URL}, {Audience: "flags"}} {
-		if _, err := oidc.New(t.Context(), o); !errors.Is(err, listwatch.Invalid) {
+		if _, err := oidc.New(o); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("got %v, want Invalid", err)
 		}
 	}
@@ -227,10 +227,17 @@ func TestKeysAreReplaced(t *testing.T) {
 	if _, err := a(withToken(i.token(nil))); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("without the provider: got %v, want Unavailable", err)
 	}
-	if _, err := oidc.New(t.Context(), oidc.Options{Issuer: i.URL, Audience: "flags"}); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("New without the provider: got %v, want Unavailable", err)
+	late := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags"})
+	if _, err := late(withToken(i.token(nil))); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a start without the provider: got %v, want Unavailable", err)
+	}
+	if u, err := late(withToken("a token of another authenticator")); err != nil || u.Name != "" {
+		t.Errorf("another token without the provider: got %+v, %v, want no user", u, err)
 	}
 	i.down.Store(false)
+	if u, err := late(withToken(i.token(nil))); err != nil || u.Name != "ada-1" {
+		t.Errorf("after a start without the provider: got %+v, %v", u, err)
+	}
 	if _, err := a(withToken(i.token(nil))); err != nil {
 		t.Errorf("a token with the new key: got %v", err)
 	}

@@ -7,6 +7,7 @@ replace (
 	github.com/listwatch/listwatch/conformance => ../../conformance
 	github.com/listwatch/listwatch/kubeapi => ../../kubeapi
 	github.com/listwatch/listwatch/observe => ../../observe
+	github.com/listwatch/listwatch/oidc => ../../oidc
 	github.com/listwatch/listwatch/store/etcd => ../../store/etcd
 )
 
@@ -15,6 +16,7 @@ require (
 	github.com/listwatch/listwatch/conformance v0.0.0
 	github.com/listwatch/listwatch/kubeapi v0.0.0
 	github.com/listwatch/listwatch/observe v0.0.0
+	github.com/listwatch/listwatch/oidc v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
 )
 
@@ -30,9 +32,11 @@ require (
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
@@ -75,6 +79,7 @@ require (
 	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect

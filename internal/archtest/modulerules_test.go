@@ -77,7 +77,7 @@ var moduleRules = []moduleRule{
 	},
 	{
 		dir:    "cmd/listwatch",
-		ours:   []string{".", "conformance", "kubeapi", "observe", "store/etcd"},
+		ours:   []string{".", "conformance", "kubeapi", "observe", "oidc", "store/etcd"},
 		others: []string{"github.com/coreos/go-systemd/v22", "go.yaml.in/yaml", "golang.org/x/term", "golang.org/x/time"},
 		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},

@@ -22,6 +22,7 @@ type Auth struct {
 	insecure bool
 	foreign  bool // another server identifies the users
 	tls      tlsOptions
+	oidc     watchserver.Authenticator        // of ID tokens; nil if there is no provider
 	tokens   *tokenfile.Tokens                // nil if there are no tokens
 	cas      *atomic.Pointer[trustedCAs]      // nil if TLS endpoints request no client certificates
 	policy   *atomic.Pointer[abac.Policy]     // nil if every user may do everything
@@ -32,6 +33,10 @@ type Auth struct {
 // them to files.
 func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	a := &Auth{insecure: o.insecure, tls: o.tls, pair: new(atomic.Pointer[tls.Certificate])}
+	var err error
+	if a.oidc, err = o.oidc.authenticator(); err != nil {
+		return nil, err
+	}
 	if o.tokenFile != "" {
 		a.tokens = new(tokenfile.Tokens)
 		err := files.Add(func(contents [][]byte) error {
@@ -73,15 +78,16 @@ func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 // UseForeignUsers makes the endpoints of a require tokens, which another server checks. It returns
 // an error if a flag has users or rights of this server's own.
 func (o *Options) UseForeignUsers(a *Auth) error {
-	if o.tokenFile != "" || o.policyFile != "" || o.tls.clientCA != "" {
-		return cli.Usagef("the upstream identifies the users: --token-file, --client-ca and --authorization-policy have no effect")
+	if o.tokenFile != "" || o.policyFile != "" || o.tls.clientCA != "" || a.oidc != nil {
+		return cli.Usagef("the upstream identifies the users: --token-file, --oidc-issuer, --client-ca and " +
+			"--authorization-policy have no effect")
 	}
 	a.foreign = true
 	return nil
 }
 
 // acceptsTokens reports whether the endpoints accept tokens.
-func (a *Auth) acceptsTokens() bool { return a.tokens != nil || a.foreign }
+func (a *Auth) acceptsTokens() bool { return a.tokens != nil || a.oidc != nil || a.foreign }
 
 // RequiresCredentials reports whether an endpoint requires credentials. secure is true if the
 // endpoint uses TLS, without which clients cannot send certificates.
@@ -94,6 +100,10 @@ func (a *Auth) Authenticator() watchserver.Authenticator {
 	var all []watchserver.Authenticator
 	if a.cas != nil {
 		all = append(all, a.clientCertificate)
+	}
+	if a.oidc != nil {
+		// It leaves other tokens alone. The token file refuses the tokens that it does not contain.
+		all = append(all, a.oidc)
 	}
 	if a.tokens != nil {
 		all = append(all, a.tokens.Authenticate)
@@ -156,11 +166,11 @@ func (a *Auth) checkAddress(flag, addr string, asks bool) error {
 func remedy(flag string) string {
 	switch flag {
 	case "--tls-addr":
-		return "set --token-file or --client-ca"
+		return "set --token-file, --oidc-issuer or --client-ca"
 	case "--debug-addr":
 		return "use a loopback address"
 	}
-	return "set --token-file"
+	return "set --token-file or --oidc-issuer"
 }
 
 // isLoopback reports whether host can only be reached from this machine. An empty host

@@ -18,6 +18,7 @@ type Options struct {
 	metricsAddr, auditLog    string
 	tls                      tlsOptions
 	tokenFile, policyFile    string
+	oidc                     oidcOptions
 	insecure, noCompression  bool
 	webSocketOverHTTP2       bool
 	allowedOrigins           []string
@@ -43,6 +44,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, addr, debug string) {
 		"PEM `file` with the CAs of client certificates; CN is the user, O the groups; applies to https only")
 	f.StringVar(&o.tokenFile, "token-file", "",
 		"`file` with one bearer token per line: token,user,uid,\"group1,group2\"")
+	o.oidc.addFlags(f)
 	f.StringVar(&o.policyFile, "authorization-policy", "",
 		"`file` with a policy in Kubernetes' ABAC format, which must allow every request; if empty, all users may do everything")
 	f.BoolVar(&o.insecure, "insecure", false, "allow addresses beyond loopback without credentials")

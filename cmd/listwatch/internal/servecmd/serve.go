@@ -27,8 +27,8 @@ resume where they were. With --etcd URL they are in etcd, which several servers
 can share.
 
 On a loopback address, anonymous clients have full access unless --token-file
-is set. --client-ca applies to https only. On other addresses the server
-refuses to start without credentials, unless --insecure is set.
+or --oidc-issuer is set. --client-ca applies to https only. On other addresses
+the server refuses to start without credentials, unless --insecure is set.
 
 --config reads all flags from a YAML file, and --print-config prints one.
 Certificates, tokens and the policy are read again when they change, and on
