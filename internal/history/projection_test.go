@@ -1,8 +1,11 @@
 package history
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
 	"testing"
 	"unique"
 
@@ -264,5 +267,50 @@ func TestUnionWaitsForReplayWithProjection(t *testing.T) {
 	}
 	if p := c.Position(); p != writes+1 || c.IsCatchingUp() {
 		t.Errorf("got position %d, catching up %t; want %d and false", p, c.IsCatchingUp(), writes+1)
+	}
+}
+
+// Readers build the reduced objects while retention drops their nodes.
+func TestConcurrentReadersGetReducedObjects(t *testing.T) {
+	const writes, readers = 2000, 8
+	l := New(Options{Retention: listwatch.Retention{Bytes: 20 << 10}})
+	l.feeds.limits.nodesPerFeed = 4
+	key := listwatch.Key{Name: "a"}
+	q := listwatch.Query{Projection: projection(t, "spec"), InitialEvents: listwatch.InitialEventsNo}
+	var group sync.WaitGroup
+	for i := range readers {
+		c := watch(t, l, q)
+		group.Go(func() {
+			batch := make([]listwatch.Event, 1+i)
+			for {
+				n, err := c.Next(t.Context(), batch)
+				if errors.Is(err, listwatch.Expired) { // retention was faster
+					c = watch(t, l, q)
+					continue
+				}
+				if err != nil {
+					if !errors.Is(err, io.EOF) {
+						t.Error(err)
+					}
+					return
+				}
+				for _, e := range batch[:n] {
+					want := fmt.Sprintf(`{"metadata":{"name":"a","resourceVersion":"%d"},"spec":"%[1]d"}`, e.Version)
+					if string(e.Object.Data) != want {
+						t.Errorf("got %s, want %s", e.Object.Data, want)
+						return
+					}
+				}
+			}
+		})
+	}
+	for v := listwatch.Version(2); v < 2+writes; v++ {
+		l.Append(Record{Version: v, Old: l.Get(key), New: specObject("a", v, v.String(), strings.Repeat("s", int(v%100)))})
+	}
+	l.CloseWithError(io.EOF)
+	group.Wait()
+	l.Compact()
+	if got := l.feeds.size.reduced.Load(); got != 0 {
+		t.Errorf("%d bytes of reduced objects are counted without records", got)
 	}
 }
