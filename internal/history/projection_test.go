@@ -314,3 +314,27 @@ func TestConcurrentReadersGetReducedObjects(t *testing.T) {
 		t.Errorf("%d bytes of reduced objects are counted without records", got)
 	}
 }
+
+func TestReplayHasNoFramesOfWholeObjects(t *testing.T) {
+	l := New(Options{})
+	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")})
+	for _, q := range []listwatch.Query{{Start: listwatch.StartAt, Version: 1}, {}} { // in the log, and the initial events
+		q.Projection = projection(t, "spec")
+		var events [1]listwatch.Event
+		refs := [1]frames.Ref{{Frames: frames.New(nil)}}
+		if n, err := watch(t, l, q).PollFrames(events[:], refs[:]); n != 1 || err != nil || refs[0] != (frames.Ref{}) {
+			t.Errorf("got %d events, %v, with the frames %v, want one without frames", n, err, refs[0])
+		}
+	}
+}
+
+func TestReducedFeedStaysReducedAfterReset(t *testing.T) {
+	l := New(Options{})
+	q := listwatch.Query{Projection: projection(t, "spec")}
+	watch(t, l, q) // keeps the feed
+	l.Reset([]*listwatch.Object{specObject("a", 5, "x", "1")}, 5)
+	q.InitialEvents = listwatch.InitialEventsNo
+	c := watch(t, l, q)
+	l.Append(Record{Version: 6, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 6, "y", "1")})
+	wantEvent(t, c, "MODIFIED", 6, `"spec":"y"}`)
+}
