@@ -315,10 +315,11 @@ func TestConcurrentReadersGetReducedObjects(t *testing.T) {
 	}
 }
 
+// A record has the frames of whole objects, and so has an object of the state.
 func TestReplayHasNoFramesOfWholeObjects(t *testing.T) {
 	l := New(Options{})
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")})
-	for _, q := range []listwatch.Query{{Start: listwatch.StartAt, Version: 1}, {}} { // in the log, and the initial events
+	for _, q := range []listwatch.Query{{Start: listwatch.StartAt, Version: 1}, {}} {
 		q.Projection = projection(t, "spec")
 		var events [1]listwatch.Event
 		refs := [1]frames.Ref{{Frames: frames.New(nil)}}
