@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,14 @@ func fleets() []*fleet {
 		},
 		{kind: "leases", objects: 100, render: renderLease, change: changeLease, fields: "spec.holderIdentity"},
 	}
+}
+
+// fleetOf returns a fleet of the given kind and number of objects.
+func fleetOf(kind string, objects int) *fleet {
+	all := fleets()
+	f := all[slices.IndexFunc(all, func(f *fleet) bool { return f.kind == kind })]
+	f.objects = objects
+	return f
 }
 
 // start appends all objects to w.

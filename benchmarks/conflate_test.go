@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -39,11 +38,8 @@ func BenchmarkConflate(b *testing.B) {
 func benchmarkConflate(b *testing.B, c clients, over transport.Server) {
 	const watchers, leases, perSecond, seconds = 500, 200, 400, 20
 	s := startServer(b, listen(b, false), over, false)
-	random := rand.New(rand.NewPCG(1, 2))
-	renew := func(n int) { s.renew(n, random) }
-	for n := range leases {
-		renew(n)
-	}
+	f := fleetOf("leases", leases)
+	f.start(&s.writer)
 	startLoad(b, c, s.addr, watchers)
 	sent := func() (events, bytes float64) {
 		for _, w := range s.watch.Watches() {
@@ -58,7 +54,7 @@ func benchmarkConflate(b *testing.B, c clients, over transport.Server) {
 		for written := 0; time.Now().Before(end); <-tick.C {
 			// After a tick that was late, catch up.
 			for due := int((d - time.Until(end)).Seconds() * perSecond); written < due; written++ {
-				renew(random.IntN(leases))
+				s.append(f.next(&s.writer))
 			}
 		}
 	}
@@ -72,28 +68,6 @@ func benchmarkConflate(b *testing.B, c clients, over transport.Server) {
 	b.ReportMetric((nowEvents-events)/watchers/seconds, "events/s/watcher")
 	b.ReportMetric((nowBytes-bytes)/watchers/seconds, "B/s/watcher")
 	b.ReportMetric(100*used.cpu.Seconds()/seconds, "cpu-%")
-}
-
-// renew writes the lease with the given number.
-func (s *server) renew(n int, random *rand.Rand) {
-	s.version++
-	key := listwatch.Key{Namespace: "kube-node-lease", Name: fmt.Sprintf("node-%03d", n)}
-	s.log.Append(history.Record{Version: s.version, Old: s.log.Get(key), New: leaseOf(random, key, s.version)})
-}
-
-// leaseOf returns a lease as kubelets write it, of about 0.9 KiB.
-func leaseOf(random *rand.Rand, key listwatch.Key, v listwatch.Version) *listwatch.Object {
-	at := time.Unix(1.8e9, 0).Add(time.Duration(v) * 2500 * time.Microsecond).UTC()
-	renewed := at.Add(time.Duration(random.IntN(1e6))).Format("2006-01-02T15:04:05.000000Z")
-	data := fmt.Appendf(nil, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q,`+
-		`"uid":"4a1e5f1c-2b8e-4d5f-9a37-1c6f0e%06x","resourceVersion":"%d","creationTimestamp":"2026-11-02T08:15:30Z",`+
-		`"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":%q,"uid":"8d9cc1b7-6c1d-4c55-8a0b-5f2d31%06x"}],`+
-		`"managedFields":[{"manager":"kubelet","operation":"Update","apiVersion":"coordination.k8s.io/v1","time":%q,`+
-		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"8d9cc1b7-6c1d-4c55-8a0b-5f2d31%06x\"}":{}}},`+
-		`"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}}]},`+
-		`"spec":{"holderIdentity":"%s!","leaseDurationSeconds":40,"renewTime":%q}}`,
-		key.Name, key.Namespace, len(key.Name), v, key.Name, len(key.Name), at.Format(time.RFC3339), len(key.Name), key.Name, renewed)
-	return &listwatch.Object{Key: key, Version: v, Data: data}
 }
 
 // BenchmarkConflatedAppend measures the duration of an append to a feed of 200 objects, whose
