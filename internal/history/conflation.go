@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A conflating cursor reads in passes. A pass ends at the horizon, a version that is fixed when the
-// pass begins. Within a pass the cursor skips a MODIFIED event if a later event of the same object
-// follows in the same feed, at or before the horizon. So a pass returns each object that keeps
+// A conflating cursor reads in passes. A pass ends at a version that is fixed when the pass begins.
+// Within a pass the cursor skips a MODIFIED event if a later event of the same object follows in
+// the same feed, at or before the end of the pass. So a pass returns each object that keeps
 // changing once, however slow the reader is. Added and deleted objects are never skipped, so the
 // reader can resume after any event: it has every object that exists at that version, and the newer
 // state of a stale object is still to come.
@@ -22,21 +22,21 @@ func (c *Cursor) IsConflating() bool { return c.conflates }
 
 // IsInPass reports whether a conflating cursor may have more events of the current pass. If not,
 // the next Poll that returns an event begins a pass.
-func (c *Cursor) IsInPass() bool { return c.horizon != 0 || c.phase != readingFeed }
+func (c *Cursor) IsInPass() bool { return c.passEnd != 0 || c.phase != readingFeed }
 
-// beginPass begins a pass that ends at horizon. position is the version up to which c has returned
-// all events. If a pass has begun already, it is extended.
-func (c *Cursor) beginPass(position, horizon listwatch.Version) {
-	if c.horizon == 0 {
+// beginPass begins a pass that ends at end. position is the version up to which c has returned all
+// events. If a pass has begun already, it is extended.
+func (c *Cursor) beginPass(position, end listwatch.Version) {
+	if c.passEnd == 0 {
 		c.after = max(c.after, position)
 	}
-	c.horizon = max(c.horizon, horizon)
+	c.passEnd = max(c.passEnd, end)
 }
 
-// endPass ends the pass if c has read everything up to v and v has reached the horizon.
+// endPass ends the pass if c, which has read everything up to v, has reached its end.
 func (c *Cursor) endPass(v listwatch.Version) {
-	if v >= c.horizon {
-		c.horizon = 0
+	if v >= c.passEnd {
+		c.passEnd = 0
 	}
 }
 
@@ -44,13 +44,13 @@ func (c *Cursor) endPass(v listwatch.Version) {
 // isInPass begins one, unless the caller's batch already has the events of another one.
 func (c *Cursor) isInPass(n *node, hasEvents bool) bool {
 	v := n.handle.version
-	if c.horizon == 0 && !hasEvents {
+	if c.passEnd == 0 && !hasEvents {
 		// The nodes of a record become visible before the Revision reaches its version.
 		c.beginPass(v-1, max(v, c.feed.log.revision.Version()))
-		c.feed.catchUp() // marks the nodes up to the horizon
+		c.feed.catchUp() // marks the nodes up to the end of the pass
 	}
 	c.endPass(v - 1)
-	return c.horizon != 0
+	return c.passEnd != 0
 }
 
 // skips reports whether c skips the event of n.
@@ -59,7 +59,7 @@ func (c *Cursor) skips(n *node) bool {
 		return false
 	}
 	by := listwatch.Version(n.superseded.Load())
-	return by != 0 && by <= c.horizon
+	return by != 0 && by <= c.passEnd
 }
 
 // conflate makes f mark the nodes that are superseded. Log.mu must be held.

@@ -65,7 +65,7 @@ func changeNodes(c *Cursor, change func(n *node)) {
 }
 
 var conflationMutants = []conflationMutant{
-	{name: "the position moves within a pass", after: func(c *Cursor) { c.horizon = 0 }},
+	{name: "the position moves within a pass", after: func(c *Cursor) { c.passEnd = 0 }},
 	{name: "an ADDED event is skipped", before: func(c *Cursor) {
 		changeNodes(c, func(n *node) {
 			if n.transition == enter && n.superseded.Load() != 0 {
@@ -73,7 +73,7 @@ var conflationMutants = []conflationMutant{
 			}
 		})
 	}},
-	{name: "there is no horizon", before: func(c *Cursor) {
+	{name: "a pass has no end", before: func(c *Cursor) {
 		changeNodes(c, func(n *node) {
 			if n.superseded.Load() != 0 {
 				n.superseded.Store(1)
@@ -285,7 +285,7 @@ func (w *conflationWalk) read(r *conflationReader) error {
 	cut := w.IntN(6) == 0
 	if cut && n > 0 {
 		all := n
-		r.exactFrom = max(r.exactFrom, r.cursor.horizon, events[n-1].Version)
+		r.exactFrom = max(r.exactFrom, r.cursor.passEnd, events[n-1].Version)
 		for n = w.IntN(n + 1); n > 0 && n < all && events[n].Version == events[n-1].Version; n-- {
 		}
 	}

@@ -27,9 +27,9 @@ type Cursor struct {
 	phase  phase
 	// conflates is true if the cursor skips superseded events; immutable.
 	conflates bool
-	// horizon is the version at which the pass of a conflating cursor ends. It is zero between two
+	// passEnd is the version at which the pass of a conflating cursor ends. It is zero between two
 	// passes.
-	horizon listwatch.Version
+	passEnd listwatch.Version
 
 	closed atomic.Bool
 

@@ -217,7 +217,7 @@ func (c *Cursor) pollFeed(dst batch, hasEvents bool) (n int) {
 		c.feed.catchUp()
 		next := c.node.next.Load()
 		if next == nil {
-			c.err, c.horizon = closed, 0
+			c.err, c.passEnd = closed, 0
 			break
 		}
 		if next == cutLink {

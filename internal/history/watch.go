@@ -84,7 +84,7 @@ func (c *Cursor) rejoin() {
 		return
 	}
 	defer c.feed.lock()()
-	if c.horizon == 0 {
+	if c.passEnd == 0 {
 		c.after = max(c.after, l.records.get(unread).Version-1)
 	}
 	c.node = c.feed.chain.newest
@@ -188,7 +188,7 @@ func (c *Cursor) isReady() bool {
 
 // Position implements [listwatch.Poller].
 func (c *Cursor) Position() listwatch.Version {
-	if c.horizon != 0 {
+	if c.passEnd != 0 {
 		return c.after
 	}
 	switch c.phase {
