@@ -49,7 +49,8 @@
 //     started with. The nodes after it are exactly the records after the floor that concern the
 //     selection and were offered to the feed. All of them are retained, or become unreadable when
 //     retention drops their records.
-//   - A cursor has returned every event up to its node and none after it. When the floor
+//   - A cursor has returned every event up to its node and none after it, except for those that a
+//     conflating cursor has skipped. When the floor
 //     moves past a node, the link of that node is cut. A cursor that follows a cut link continues
 //     with the records, and expires if retention has dropped one that it has not read.
 //   - The nodes of a record become visible in all indexed feeds before the [Revision] reaches its
