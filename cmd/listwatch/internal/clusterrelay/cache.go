@@ -18,6 +18,7 @@ type cache struct {
 	resource kubeapi.Resource
 	*relay.Relay
 	close   func()
+	own     int           // the number of watches of the relay itself
 	settled chan struct{} // closed when the cache has a state, or cannot get one
 
 	once     sync.Once
@@ -68,7 +69,7 @@ const loadTimeout = 20 * time.Second
 
 // isQuiet reports whether there is no open watch and no request for the given time.
 func (c *cache) isQuiet(idle time.Duration) bool {
-	return c.Health().Watchers == 0 && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
+	return c.Health().Watchers <= c.own && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
 }
 
 // List implements [listwatch.Source]. A list of any state includes the writes that were passed on

@@ -25,6 +25,7 @@ type caches struct {
 	idle             time.Duration
 	memory           int64 // for all caches; no limit if zero or negative
 	log              *slog.Logger
+	audit            *audit // nil if nothing is counted
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -136,6 +137,10 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 			},
 		})
 		c.running[id] = k
+		if c.audit != nil {
+			k.own = 1
+			go c.audit.follow(k) // ends when k is closed
+		}
 	}
 	k.lastRead.Store(time.Now().UnixNano())
 	return k

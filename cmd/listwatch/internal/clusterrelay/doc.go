@@ -12,5 +12,6 @@
 // handler.go decides between a cache and the API server. request.go says which requests a cache can
 // answer, proxy.go passes the others on, and serve.go answers from a cache. caches.go starts and
 // drops the caches, cache.go is one of them, and discovery.go finds the resources. reviews.go asks
-// the API server about users and their rights.
+// the API server about users and their rights. audit.go counts what clients read, and
+// auditchanges.go what changes.
 package clusterrelay

@@ -39,6 +39,8 @@ type Options struct {
 	// Memory limits the memory of all caches together. A resource that does not fit passes through.
 	// If zero or negative, there is no limit.
 	Memory int64
+	// Audit makes the Handler count what clients read, and what changes; see [Handler.Audit].
+	Audit bool
 	// Log receives what happens to the caches.
 	Log *slog.Logger
 }
@@ -72,10 +74,33 @@ func New(o Options) (*Handler, error) {
 			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
 		},
 	}
-	h.proxy = newProxy(o.URL, h.carrier, h.caches.wrote, slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug))
+	if o.Audit {
+		h.caches.audit = newAudit()
+		o.Server.Trace = watchserver.JoinTraces(o.Server.Trace, h.caches.audit.trace())
+	}
+	h.proxy = newProxy(o.URL, h.carrier, h.answered, slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug))
 	h.cached = o.Server.Gate(apihttp.HandlerFunc(h.serve))
 	o.Server.Limits.Stored = append(o.Server.Limits.Stored, h.caches)
 	return h, nil
+}
+
+// answered is called before the response to a request that was passed on is sent.
+func (h *Handler) answered(p passed, response *http.Response) {
+	if p.writes {
+		h.caches.wrote(p.Plural, versionOf(response))
+	}
+	if h.caches.audit != nil && response != nil {
+		h.caches.audit.passed(p, response)
+	}
+}
+
+// Audit returns a handler that shows which client reads what, and what changes in the caches, as
+// tables or, with the parameter format=json, as JSON. It returns nil without Options.Audit.
+func (h *Handler) Audit() http.HandlerFunc {
+	if h.caches.audit == nil {
+		return nil
+	}
+	return h.caches.audit.serveReport
 }
 
 // ServeHTTP serves r from a cache, or passes r on to the API server.

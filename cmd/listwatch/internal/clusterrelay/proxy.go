@@ -19,18 +19,23 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// writeKey is the key of the context of a write that is passed on. Its value is the plural of the
-// resource.
-type writeKey struct{}
+// A passed is a request for a resource that is passed on.
+type passed struct {
+	kubeapi.Route
+	verb   string
+	writes bool
+}
 
-// newProxy returns a proxy for the API server at base. wrote is called before the response to a
-// write is sent, with the plural of the resource, and the version in the response or zero.
-func newProxy(
-	base *url.URL, carrier *carrier, wrote func(plural string, version listwatch.Version), errors *log.Logger,
-) http.Handler {
+// passedKey is the key of the context of a request that is passed on. Its value is a passed, if the
+// request is for a resource.
+type passedKey struct{}
+
+// newProxy returns a proxy for the API server at base. answered is called before the response to a
+// request for a resource is sent. The response is nil if there is none.
+func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Response), errors *log.Logger) http.Handler {
 	report := func(ctx context.Context, response *http.Response) {
-		if plural, ok := ctx.Value(writeKey{}).(string); ok {
-			wrote(plural, versionOf(response))
+		if p, ok := ctx.Value(passedKey{}).(passed); ok {
+			answered(p, response)
 		}
 	}
 	proxy := &httputil.ReverseProxy{
@@ -53,9 +58,9 @@ func newProxy(
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok && !isRead(r.Method) &&
-			!slices.Contains(connections, route.Subresource) {
-			r = r.WithContext(context.WithValue(r.Context(), writeKey{}, route.Plural))
+		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok {
+			writes := !isRead(r.Method) && !slices.Contains(connections, route.Subresource)
+			r = r.WithContext(context.WithValue(r.Context(), passedKey{}, passed{route, verbOf(r, route), writes}))
 		}
 		// The body of a request that is passed on, such as an upload to a pod, may take any time.
 		// An error means that w has no deadlines.

@@ -48,14 +48,7 @@ func parse(r *http.Request) (q request, ok bool) {
 			return q, false
 		}
 	}
-	switch {
-	case q.Watch || q.Name == "" && parsed.WantsWatch():
-		q.verb = "watch"
-	case q.Name != "":
-		q.verb = "get"
-	default:
-		q.verb = "list"
-	}
+	q.verb = verbOf(r, q.Route)
 	if token := query.Get("continue"); token != "" && !isOwnToken(token) || !accepts(r, q.verb == "watch") {
 		return q, false
 	}
@@ -66,6 +59,19 @@ func parse(r *http.Request) (q request, ok bool) {
 	q.labels, q.fields = query.Get("labelSelector"), query.Get("fieldSelector")
 	q.selected, err = parsed.Fields()
 	return q, err == nil
+}
+
+// verbOf returns Kubernetes' verb for a GET, and otherwise the method in lower case.
+func verbOf(r *http.Request, route kubeapi.Route) string {
+	switch {
+	case r.Method != http.MethodGet:
+		return strings.ToLower(r.Method)
+	case route.Watch || route.Name == "" && apihttp.Parse(r).WantsWatch():
+		return "watch"
+	case route.Name != "":
+		return "get"
+	}
+	return "list"
 }
 
 // isOwnToken reports whether a continue token comes from a cache. The API server's tokens have no

@@ -28,11 +28,12 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	h, err := clusterrelay.New(clusterrelay.Options{
 		URL: s.upstream.base, Passed: s.upstream.withoutCredentials(), Own: s.upstream.client(),
 		Open: s.openCache, Server: server, Cache: o.cluster.cache, NoCache: o.cluster.noCache,
-		Idle: o.cluster.idle, Memory: server.Limits.Memory / 4 * 3, Log: s.Log,
+		Idle: o.cluster.idle, Memory: server.Limits.Memory / 4 * 3, Audit: o.cluster.audit, Log: s.Log,
 	})
 	if err != nil {
 		return err
 	}
+	s.audit = h.Audit()
 	s.paths = []string{"/api/v1/pods"}
 	s.WatchServer, s.Drain, s.Handler, s.background = server, server.Drain, h, h.Run
 	s.Ungated = true

@@ -122,6 +122,9 @@ func (s *relayServer) prepare(ctx context.Context) error {
 	}
 	debug := s.NewDebugMux()
 	debug.HandleFunc("GET /debug/relays", s.serveStatus)
+	if s.audit != nil {
+		debug.HandleFunc("GET /debug/audit", s.audit)
+	}
 	s.Debug = debug
 	return o.Listen(access, &s.Listeners)
 }

@@ -2,6 +2,7 @@ package relaycmd
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ type relayOptions struct {
 
 // clusterOptions contains the flags about a relay of a whole cluster.
 type clusterOptions struct {
-	enabled        bool
+	enabled, audit bool
 	cache, noCache []string
 	idle           time.Duration
 }
@@ -38,6 +39,8 @@ func (o *clusterOptions) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.cache, "cache", nil,
 		"`patterns` of the resources to cache with --cluster, such as pods,*.apps; if empty, all except Secrets and Leases, which must be named")
 	f.StringSliceVar(&o.noCache, "no-cache", nil, "`patterns` of the resources not to cache with --cluster, such as events,*.example.com")
+	f.BoolVar(&o.audit, "audit", false,
+		"count which client reads what through --cluster, and what changes: GET /debug/audit at --debug-addr")
 	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
 }
 
@@ -47,7 +50,8 @@ type relayServer struct {
 	options  *relayOptions
 	upstream *upstream
 	relays   relaySet
-	paths    []string // paths for the quickstart
+	paths    []string         // paths for the quickstart
+	audit    http.HandlerFunc // of --audit, or nil
 	// background runs while the server serves. If nil, there is nothing to run.
 	background func(context.Context)
 }

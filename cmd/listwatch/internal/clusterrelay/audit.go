@@ -1,0 +1,161 @@
+package clusterrelay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// An audit counts what clients read, and what changes in the caches. It is safe for concurrent use.
+type audit struct {
+	since time.Time
+
+	mu sync.Mutex
+	// Guarded by mu.
+	reads   map[reader]*readsOf
+	changes map[string]*changesOf // by the full name of the resource
+}
+
+func newAudit() *audit {
+	return &audit{since: time.Now(), reads: make(map[reader]*readsOf), changes: make(map[string]*changesOf)}
+}
+
+// A reader is a client with what it reads. The client of requests that pass through is not known,
+// because the API server identifies it.
+type reader struct {
+	Client   string `json:"client"`
+	Resource string `json:"resource"`
+	Verb     string `json:"verb"`
+}
+
+// passedOn is the client of requests that pass through.
+const passedOn = "(passed through)"
+
+// readsOf counts the requests of a reader, and the events and bytes of their responses.
+type readsOf struct {
+	reader
+	Requests int   `json:"requests"`
+	Events   int64 `json:"events"`
+	Bytes    int64 `json:"bytes"`
+}
+
+func (a *audit) count(r reader, requests, events int, bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.reads[r]
+	if c == nil {
+		c = &readsOf{reader: r}
+		a.reads[r] = c
+	}
+	c.Requests += requests
+	c.Events += int64(events)
+	c.Bytes += bytes
+}
+
+// trace returns hooks that count the reads that caches answer.
+func (a *audit) trace() *watchserver.Trace {
+	of := func(r watchserver.Request, verb string) reader {
+		return reader{r.Client, fullName(r.Resource.Name, r.Resource.Version, r.Resource.Group), verb}
+	}
+	return &watchserver.Trace{
+		Listed: func(_ context.Context, l watchserver.List) { a.count(of(l.Request, "list"), 1, 0, l.Bytes) },
+		Opened: func(_ context.Context, w watchserver.Watch) { a.count(of(w.Request, "watch"), 1, 0, 0) },
+		Sent: func(_ context.Context, w watchserver.Watch, sent watchserver.Write) {
+			a.count(of(w.Request, "watch"), 0, sent.Events, int64(sent.Bytes))
+		},
+	}
+}
+
+func fullName(plural, version, group string) string {
+	return strings.TrimSuffix(plural+"."+version+"."+group, ".")
+}
+
+// passed counts the response to a request that passed through, while its body is sent.
+func (a *audit) passed(p passed, r *http.Response) {
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		return // the body is a connection
+	}
+	by := reader{passedOn, fullName(p.Plural, p.Version, p.Group), p.verb}
+	a.count(by, 1, 0, 0)
+	r.Body = &countedBody{r.Body, func(n int) { a.count(by, 0, 0, int64(n)) }}
+}
+
+// A countedBody calls count with the number of bytes of each read.
+type countedBody struct {
+	io.ReadCloser
+	count func(n int)
+}
+
+// Read implements [io.Reader].
+func (c *countedBody) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.count(n)
+	return n, err
+}
+
+// A report is the result of an audit.
+type report struct {
+	Since   time.Time   `json:"since"`
+	Reads   []readsOf   `json:"reads"`   // most bytes first
+	Changes []changesOf `json:"changes"` // most bytes first
+}
+
+func (a *audit) report() report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := report{Since: a.since, Reads: []readsOf{}, Changes: []changesOf{}}
+	for c := range maps.Values(a.reads) {
+		r.Reads = append(r.Reads, *c)
+	}
+	for c := range maps.Values(a.changes) {
+		r.Changes = append(r.Changes, *c)
+	}
+	slices.SortFunc(r.Reads, func(a, b readsOf) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Client, b.Client),
+			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+	})
+	slices.SortFunc(r.Changes, func(a, b changesOf) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Resource, b.Resource))
+	})
+	return r
+}
+
+// serveReport responds with two tables, or with JSON if the query has format=json.
+func (a *audit) serveReport(w http.ResponseWriter, r *http.Request) {
+	report := a.report()
+	if r.URL.Query().Get("format") == "json" {
+		apihttp.WriteJSON(w, r, http.StatusOK, report)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	report.writeTables(w)
+}
+
+// writeTables writes r for people. Errors mean that the client has disconnected.
+func (r *report) writeTables(w io.Writer) {
+	fmt.Fprintf(w, "Since %s\n\n", r.Since.UTC().Format(time.RFC3339))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CLIENT\tVERB\tRESOURCE\tREQUESTS\tEVENTS\tBYTES")
+	for _, c := range r.Reads {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\n", c.Client, c.Verb, c.Resource, c.Requests, c.Events, c.Bytes)
+	}
+	_ = t.Flush()
+	fmt.Fprint(w, "\nChanges of objects, and how many changed nothing but …\n\n")
+	fmt.Fprintln(t, "RESOURCE\tCHANGES\tBYTES\tMANAGEDFIELDS\tHEARTBEATS\tSTATUS\tWITHOUT MANAGEDFIELDS\tMETADATA ONLY")
+	for _, c := range r.Changes {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Resource, c.Changes, c.Bytes, c.Nothing, c.Heartbeats,
+			c.Status, c.Bytes-c.ManagedFields, c.Metadata)
+	}
+	_ = t.Flush()
+}

@@ -1,0 +1,96 @@
+package clusterrelay
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAuditCountsReadsAndChanges(t *testing.T) {
+	withCluster(t, Options{Audit: true}, func(c *cluster) {
+		c.create(podsPath, named("one"))
+		list := c.get("of-ann", podsPath)
+		c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=1")
+		c.get("of-bob", podsPath+"/one")
+		synctest.Wait()
+		for _, spec := range []string{
+			`"status":{"conditions":[{"lastHeartbeatTime":"now"}]}`,
+			`"status":{"conditions":[{"lastHeartbeatTime":"later"}]}`, `"status":{"phase":"Running"}`, `"spec":{"nodeName":"n"}`,
+		} {
+			path := podsPath + "/one"
+			if strings.Contains(spec, "status") {
+				path += "/status"
+			}
+			if r := c.send("of-ann", "PATCH", c.relayed+path, "{"+spec+"}", "Content-Type", "application/merge-patch+json"); r.code != 200 {
+				c.Fatalf("%s: got %d %s", spec, r.code, r.body)
+			}
+		}
+		time.Sleep(time.Second)
+		var got report
+		shown := func(query string) string {
+			w := httptest.NewRecorder()
+			c.handler.Audit()(w, httptest.NewRequest("GET", "/debug/audit"+query, nil))
+			return w.Body.String()
+		}
+		if err := json.Unmarshal([]byte(shown("?format=json")), &got); err != nil {
+			c.Fatal(err)
+		}
+		reads := make(map[string]string)
+		for _, r := range got.Reads {
+			reads[r.Client+" "+r.Verb+" "+r.Resource] = fmt.Sprint(r.Requests, r.Events, r.Bytes > 0)
+			if r.Verb == "list" && r.Bytes != int64(len(list)) {
+				c.Errorf("the audit counts %d bytes of the list, want %d", r.Bytes, len(list))
+			}
+		}
+		want := map[string]string{
+			"ann list pods.v1": "1 0 true", "ann watch pods.v1": "1 1 true", passedOn + " get pods.v1": "1 0 true", passedOn + " patch pods.v1": "4 0 true",
+		}
+		if fmt.Sprint(reads) != fmt.Sprint(want) {
+			c.Errorf("got reads %v, want %v", reads, want)
+		}
+		if n := len(got.Changes); n != 1 {
+			c.Fatalf("got changes of %d resources, want 1: %+v", n, got.Changes)
+		}
+		if g := got.Changes[0]; g.Resource != "pods.v1" || g.Changes != 4 || g.Heartbeats != 1 || g.Status != 2 ||
+			g.Metadata <= 0 || g.Metadata >= g.Bytes {
+			c.Errorf("got %+v, want 4 changes: 1 of a heartbeat, 2 of the status", g)
+		}
+		if text := shown(""); !strings.Contains(text, "CLIENT") || !strings.Contains(text, "ann") {
+			c.Errorf("got %s, want tables", text)
+		}
+		time.Sleep(2 * time.Hour)
+		if n := len(c.handler.caches.all()); n != 0 {
+			c.Errorf("%d caches are open after an hour, want none: the audit is no reader", n)
+		}
+	})
+}
+
+func TestChangesAreClassified(t *testing.T) {
+	object := func(managed, beat, phase, spec string) []byte {
+		return []byte(`{"metadata":{"name":"a","resourceVersion":"` + managed + beat + phase + spec + `","managedFields":[{"manager":"` + managed +
+			`"}]},"spec":"` + spec + `","status":{"conditions":[{"lastHeartbeatTime":"` + beat + `"}],"phase":"` + phase + `"}}`)
+	}
+	before := object("a", "a", "a", "a")
+	for _, test := range []struct {
+		after []byte
+		want  changesOf
+	}{
+		{object("b", "a", "a", "a"), changesOf{Nothing: 1}},
+		{object("b", "b", "a", "a"), changesOf{Heartbeats: 1}},
+		{object("b", "b", "b", "a"), changesOf{Status: 1}},
+		{object("b", "b", "b", "b"), changesOf{}},
+	} {
+		var got changesOf
+		got.add(before, test.after)
+		test.want.Changes, test.want.Bytes = 1, int64(len(test.after))
+		test.want.ManagedFields = int64(len(`[{"manager":"b"}]`))
+		test.want.Metadata = got.Metadata
+		if got != test.want || got.Metadata <= got.ManagedFields {
+			t.Errorf("%s: got %+v, want %+v", test.after, got, test.want)
+		}
+	}
+}
