@@ -132,7 +132,12 @@ func (w *unionWalk) someParts() (parts []Part) {
 	return parts
 }
 
+// union returns the union of parts. If retention has dropped records that are newer than the
+// revision, it advances the revision first: a store does so soon, and a watch waits for it.
 func (w *unionWalk) union(parts []Part) *Union {
+	if slices.ContainsFunc(parts, func(p Part) bool { return p.Log.Stats().Oldest > w.revision.Version() }) {
+		w.revision.Advance(w.last)
+	}
 	u, err := NewUnion("", parts)
 	if err != nil {
 		w.Fatal(err)
