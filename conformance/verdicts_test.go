@@ -1,0 +1,127 @@
+package conformance_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch/conformance"
+)
+
+// A verdict is a folder of verdicts: an unmodified report, and a text about it.
+type verdict struct {
+	name, target, command string
+	levels                *conformance.Levels
+	// failures explains each failed must: a sentence, and the smallest request that shows it.
+	failures map[string][2]string
+}
+
+func readVerdict(t *testing.T, dir string) verdict {
+	t.Helper()
+	v := verdict{name: filepath.Base(dir), failures: map[string][2]string{}}
+	f, err := os.Open(filepath.Join(dir, "report.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	plain, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r conformance.Report
+	if err := json.NewDecoder(plain).Decode(&r); err != nil {
+		t.Fatalf("%s: %v", dir, err)
+	}
+	if v.levels = r.Levels; v.levels == nil {
+		t.Fatalf("%s: the report has no levels", dir)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "verdict.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch name {
+		case "target":
+			v.target = value
+		case "command":
+			v.command = value
+		default:
+			sentence, request, ok := strings.Cut(value, " | ")
+			if !ok {
+				t.Errorf("%s: %q: want CASE: SENTENCE | REQUEST", dir, line)
+			}
+			v.failures[name] = [2]string{sentence, request}
+		}
+	}
+	return v
+}
+
+// verdictTable matches the generated part of docs/conformance-verdicts.md.
+var verdictTable = regexp.MustCompile(`(?s)(<!-- verdicts: [^\n]*-->\n).*(<!-- /verdicts -->)`)
+
+// With the flag -update, this test writes the verdicts to the page.
+func TestDocsShowEveryVerdict(t *testing.T) {
+	dirs, err := filepath.Glob("verdicts/*/verdict.txt")
+	if err != nil || len(dirs) < 8 {
+		t.Fatalf("got the verdicts %q, %v, want at least 8", dirs, err)
+	}
+	table, details := "", ""
+	for _, file := range dirs {
+		v := readVerdict(t, filepath.Dir(file))
+		level, row := "none", ""
+		if v.levels.Passed > 0 {
+			level = fmt.Sprintf("Watch %d", v.levels.Passed)
+		}
+		var failed, explained []string
+		for _, l := range v.levels.Levels {
+			row += fmt.Sprintf(" %d of %d", l.Musts.Passed, l.Musts.Of)
+			if n := len(l.Untested); n > 0 {
+				row += fmt.Sprintf(", %d not tested", n)
+			}
+			row += " |"
+			failed = append(failed, l.Failed...)
+		}
+		for id := range v.failures {
+			explained = append(explained, id)
+		}
+		slices.Sort(failed)
+		slices.Sort(explained)
+		if diff := cmp.Diff(failed, explained); diff != "" {
+			t.Errorf("%s: failed musts (-report +verdict.txt):\n%s", v.name, diff)
+		}
+		table += fmt.Sprintf("| [%s](../conformance/verdicts/%[1]s) | %s | %s |%s\n", v.name, v.levels.Subject, level, row)
+		details += fmt.Sprintf("\n## %s\n\nThis is %s. Set %s. To repeat it:\n\n    %s\n", v.name, v.target, v.levels.Set,
+			strings.ReplaceAll(v.command, " && ", "\n    "))
+		if len(failed) > 0 {
+			details += "\n| failed must | what happens | smallest request |\n|---|---|---|\n"
+		}
+		for _, id := range failed {
+			e := v.failures[id]
+			details += fmt.Sprintf("| `%s` | %s | `%s` |\n", id, e[0], e[1])
+		}
+	}
+	file := filepath.Join(docs, "conformance-verdicts.md")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "${1}\n| verdict | subject | level | Watch 1 | Watch 2 | Watch 3 |\n|---|---|---|---|---|---|\n" +
+		strings.ReplaceAll(table+details, "$", "$$") + "\n${2}"
+	want := verdictTable.ReplaceAllString(string(data), text)
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Errorf("%s is out of date; run go test ./conformance -run Docs -update (-want +got):\n%s", file, diff)
+	}
+}
