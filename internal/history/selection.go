@@ -92,11 +92,18 @@ func (s *selection) scan(t tree, after listwatch.Key, f func(o *listwatch.Object
 	if first.Compare(after) < 0 {
 		first = after
 	}
+	isFirst := true // no later object can have the key after, so do not compare it
 	t.Ascend(&listwatch.Object{Key: first}, func(o *listwatch.Object) bool {
 		if s.namespace != "" && (o.Key.Namespace != s.namespace || s.name != "" && o.Key.Name != s.name) {
 			return false
 		}
-		return o.Key == after || f(o)
+		if isFirst {
+			isFirst = false
+			if o.Key == after {
+				return true
+			}
+		}
+		return f(o)
 	})
 }
 
