@@ -60,9 +60,10 @@ func TestLiveEventsPrecedeInitialEvents(t *testing.T) {
 		f.endpoint = func(*http.Request) watchserver.Endpoint { return watchserver.Endpoint{Source: source} }
 		f.put("a", nil)
 		live := f.watch(c, "sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
-		var storm []*openWatch
-		for range 2 * runtime.GOMAXPROCS(0) {
-			storm = append(storm, f.watch(c, initial))
+		storm := 2 * runtime.GOMAXPROCS(0)
+		opened := make(chan *openWatch, storm)
+		for range storm {
+			go func() { opened <- f.watch(c, initial) }() // opens in its turn
 		}
 		synctest.Wait()
 		if n, want := source.count(0), max(1, runtime.GOMAXPROCS(0)-1); n != want {
@@ -71,7 +72,8 @@ func TestLiveEventsPrecedeInitialEvents(t *testing.T) {
 		f.put("b", nil)
 		live.want("ADDED b")
 		close(source.finish)
-		for _, w := range storm {
+		for range storm {
+			w := <-opened
 			w.want("ADDED a")
 		}
 	})

@@ -35,6 +35,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 			s.watches.release(from.claim())
 		}
 	}()
+	if q.SendsInitialEvents() {
+		// The runtime runs goroutines in the order in which they become ready. If many clients
+		// return at once, any other request would wait until all their watches are open.
+		if s.entrance().Turns().Await(r.Context(), from.request.Client) != nil {
+			return apihttp.ContextError(r.Context())
+		}
+	}
 	st, out, err := s.open(w, r, a, e, q, from)
 	if err != nil {
 		return err

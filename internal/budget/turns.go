@@ -67,6 +67,17 @@ func (t *Turns) Go(client string, f func()) {
 	}
 }
 
+// Await returns when the client gets a turn, which Await ends at once, or when ctx ends. Callers
+// thus continue one after another, and other goroutines run in between. The error is always the
+// error of ctx.
+func (t *Turns) Await(ctx context.Context, client string) error {
+	err := t.begin(ctx, client, limit())
+	if err == nil {
+		t.End()
+	}
+	return err
+}
+
 // begin waits until the client gets a turn, or until ctx ends. limit is the number of turns that
 // can be taken at the same time. The caller must call End unless there is an error, which is always
 // the error of ctx.
