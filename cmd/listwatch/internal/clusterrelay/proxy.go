@@ -44,6 +44,7 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy has dropped what it cannot parse
 			p.SetXForwarded()
 		},
+		// FlushInterval passes each part of a response on at once, as Incremental (RFC 10036) asks.
 		Transport: carrier, FlushInterval: -1, ErrorLog: errors,
 		ModifyResponse: func(r *http.Response) error {
 			report(r.Request.Context(), r)
