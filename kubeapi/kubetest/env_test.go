@@ -186,12 +186,13 @@ func TestKubeconfigReachesTheSameObjects(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	c.createConfigMap(t, named("a"))
-	config := must(clientcmd.BuildConfigFromFlags("", c.KubeconfigFile()))(t)
+	file := c.KubeconfigFile()
+	config := must(clientcmd.BuildConfigFromFlags("", file))(t)
 	clients := must(kubernetes.NewForConfig(config))(t)
 	if _, err := clients.CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if c.KubeconfigFile() != c.KubeconfigFile() {
+	if c.KubeconfigFile() != file {
 		t.Error("the second call wrote another file")
 	}
 }
