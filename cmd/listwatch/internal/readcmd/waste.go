@@ -1,6 +1,7 @@
 package readcmd
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,8 +38,10 @@ func (a *amount) add(bytes int) {
 }
 
 // A member is a member of the objects, at the first or second level. The amounts are what a watch
-// without it would have saved.
+// without it would have saved. If objects have managedFields, the watch is also without these: they
+// change with each write, so no other member changes alone.
 type member struct {
+	parameter        string
 	without          listwatch.Projection
 	initial, changes amount
 }
@@ -134,8 +137,9 @@ func (w *waste) addMembers(object []byte) {
 	if json.Unmarshal(object, &top) != nil {
 		return
 	}
+	managed := bytes.Contains(top["metadata"], []byte(`"managedFields":`))
 	for _, name := range slices.Sorted(maps.Keys(top)) {
-		w.addMember(name)
+		w.addMember(name, managed && name != "metadata")
 		var second map[string]json.RawMessage
 		if json.Unmarshal(top[name], &second) != nil {
 			continue
@@ -145,18 +149,25 @@ func (w *waste) addMembers(object []byte) {
 			if !plainName.MatchString(n) {
 				path = "['" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(n) + "']"
 			}
-			w.addMember(name + path)
+			w.addMember(name+path, managed && name+path != managedFields)
 		}
 	}
 }
 
-func (w *waste) addMember(path string) {
+const managedFields = "metadata.managedFields"
+
+// addMember adds the member at path, unless there are too many. managed adds managedFields to it.
+func (w *waste) addMember(path string, managed bool) {
 	if w.members[path] != nil || len(w.members) == maxMembers {
 		return
 	}
 	// A member that is always shown is an error.
-	if p, err := listwatch.ParseProjection("-" + path); err == nil {
-		w.members[path] = &member{without: p}
+	text := "-" + path
+	if managed {
+		text = "-" + managedFields + "," + text
+	}
+	if p, err := listwatch.ParseProjection(text); err == nil {
+		w.members[path] = &member{parameter: "fields=" + text, without: p}
 	}
 }
 
@@ -195,15 +206,15 @@ func (w *waste) print(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "\nSAVES EVENTS\tBYTES\tINITIAL BYTES\tPARAMETER\n")
 	row := func(initial, changes amount, parameter string) {
-		events, bytes := share(changes.events, w.changes.events), share(changes.bytes, w.changes.bytes)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", events, bytes, share(initial.bytes, w.initial.bytes), parameter)
+		events, volume := share(changes.events, w.changes.events), share(changes.bytes, w.changes.bytes)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", events, volume, share(initial.bytes, w.initial.bytes), parameter)
 	}
 	paths := slices.SortedFunc(maps.Keys(w.members), func(a, b string) int {
 		x, y := w.members[a], w.members[b]
 		return cmp.Or(y.changes.bytes+y.initial.bytes-x.changes.bytes-x.initial.bytes, strings.Compare(a, b))
 	})
 	for _, path := range paths[:min(len(paths), 15)] {
-		row(w.members[path].initial, w.members[path].changes, "fields=-"+path)
+		row(w.members[path].initial, w.members[path].changes, w.members[path].parameter)
 	}
 	for _, p := range w.paces {
 		row(amount{}, p.saved, "conflate="+listwatch.FormatConflation(p.interval))
