@@ -94,8 +94,13 @@ func appendComma(dst []byte, first *bool) []byte {
 // An object is a JSON object under construction. Its members keep their order.
 type object struct {
 	members []member
-	index   map[string]int
+	// index holds the indexes of the members by name. It is nil while there are few members: most
+	// objects of a long list are small, and a map takes more memory than their members.
+	index map[string]int
 }
+
+// fewMembers is the maximum number of members of an object without an index.
+const fewMembers = 8
 
 type member struct {
 	name    string
@@ -105,16 +110,26 @@ type member struct {
 }
 
 func newObject(size int) *object {
-	return &object{members: make([]member, 0, size), index: make(map[string]int, size)}
+	return &object{members: make([]member, 0, size)}
+}
+
+// position returns the index of a member, or -1 if there is none.
+func (o *object) position(name string) int {
+	if o.index == nil {
+		return slices.IndexFunc(o.members, func(m member) bool { return m.name == name && !m.removed })
+	}
+	if i, ok := o.index[name]; ok && !o.members[i].removed {
+		return i
+	}
+	return -1
 }
 
 // find returns the value of a member, or nil if there is none.
 func (o *object) find(name string) *node {
-	i, ok := o.index[name]
-	if !ok || o.members[i].removed {
-		return nil
+	if i := o.position(name); i >= 0 {
+		return &o.members[i].value
 	}
-	return &o.members[i].value
+	return nil
 }
 
 // set replaces the value of a member or appends a new member.
@@ -123,12 +138,24 @@ func (o *object) set(name string, key []byte, value node) {
 		*n = value
 		return
 	}
-	o.index[name] = len(o.members)
 	o.members = append(o.members, member{name: name, key: key, value: value})
+	switch {
+	case o.index != nil:
+		o.index[name] = len(o.members) - 1
+	case len(o.members) > fewMembers:
+		o.buildIndex()
+	}
+}
+
+func (o *object) buildIndex() {
+	o.index = make(map[string]int, len(o.members))
+	for i := range o.members {
+		o.index[o.members[i].name] = i
+	}
 }
 
 func (o *object) remove(name string) {
-	if i, ok := o.index[name]; ok {
+	if i := o.position(name); i >= 0 {
 		o.members[i].removed = true
 	}
 }
@@ -137,9 +164,8 @@ func (o *object) remove(name string) {
 // that repeated calls take little time.
 func (o *object) retain(names map[string]bool) {
 	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.removed || !names[m.name] })
-	clear(o.index)
-	for i, m := range o.members {
-		o.index[m.name] = i
+	if o.index != nil {
+		o.buildIndex()
 	}
 }
 
