@@ -34,7 +34,7 @@ func Projection[T any]() listwatch.Projection {
 	texts := make([]string, len(paths))
 	for i, p := range paths {
 		for _, name := range p {
-			texts[i] += "['" + pathEscaper.Replace(name) + "']"
+			texts[i] += "['" + name + "']"
 		}
 	}
 	// A struct of more than 64 members without structs cannot be expressed. Whole objects are
@@ -48,8 +48,6 @@ const (
 	maxPaths = 64
 	maxDepth = 16
 )
-
-var pathEscaper = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 
 var decoders = []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
 
@@ -66,6 +64,9 @@ func memberPaths(t reflect.Type, path []string, above []reflect.Type) (paths [][
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if strings.ContainsAny(name, "\"'\\`") {
+				name = "" // as in encoding/json
+			}
 			switch {
 			case f.Tag.Get("json") == "-" || !f.IsExported() && !f.Anonymous:
 			case f.Anonymous && name == "":

@@ -28,10 +28,9 @@ func TestProjectionShowsWhatATypeHolds(t *testing.T) {
 			} `json:"taints,omitempty"`
 			Since   time.Time         `json:"since"`
 			Raw     json.RawMessage   `json:"raw"`
-			Labels  map[string]string `json:"it's"`
+			Labels  map[string]string `json:"a b"`
 			hidden  int
 			Dropped int `json:"-"`
-			Minus   int `json:"-,"`
 			Plain   *int
 		} `json:"spec"`
 		Tree *tree `json:"tree"`
@@ -40,7 +39,7 @@ func TestProjectionShowsWhatATypeHolds(t *testing.T) {
 		"metadata.finalizers,metadata.generateName,metadata.generation,metadata.labels,metadata.name," +
 		"metadata.namespace,metadata.ownerReferences.apiVersion,metadata.ownerReferences.blockOwnerDeletion," +
 		"metadata.ownerReferences.controller,metadata.ownerReferences.kind,metadata.ownerReferences.name," +
-		"metadata.ownerReferences.uid,metadata.resourceVersion,metadata.uid,spec.-,spec.Plain,spec['it\\'s']," +
+		"metadata.ownerReferences.uid,metadata.resourceVersion,metadata.uid,spec.Plain,spec['a b']," +
 		"spec.raw,spec.since,spec.taints.key,tree.children"
 	if got := Projection[node]().String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
