@@ -367,7 +367,8 @@ func TestSharedCompressionFlag(t *testing.T) {
 		text += fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i)}))
 	}
 	for i := range 20 {
-		object := fmt.Sprintf(`{"metadata":{"name":"object-%d"},"data":{"n":"%d","text":%q}}`, i, i, text)
+		// The values are valid base64, as those of a Secret must be.
+		object := fmt.Sprintf(`{"metadata":{"name":"object-%d"},"data":{"n":"%04d","text":%q}}`, i, i, text)
 		for _, path := range []string{namespace, secrets} {
 			if status, _, body := request(t, "POST", s.http+path, object); status != http.StatusCreated {
 				t.Fatalf("got status %d: %s", status, body)
