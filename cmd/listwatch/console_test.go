@@ -139,6 +139,110 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	})
 }
 
+// wasteProbe is a script that runs in the console's page. In a frame of a telephone's width, it
+// presses the button of a watch that measures it, and posts the contents of the frame to the test
+// when the table is filled.
+const wasteProbe = `<script type="module">
+  if (self === top) {
+    const frame = document.createElement("iframe");
+    frame.style.cssText = "width:390px; height:800px; border:0";
+    frame.src = "/console/";
+    document.body.append(frame);
+    let pressed = "";
+    const poll = setInterval(() => {
+      const page = frame.contentDocument, at = (id) => page.getElementById(id);
+      const button = page?.querySelector('#watches button[aria-label^="measure what watch"]');
+      if (!pressed && button && at("api").value) {
+        at("seconds").append(new Option("2", 2, true, true));
+        button.click();
+        pressed = page.activeElement.id;
+      }
+      const rows = [...at("waste")?.querySelectorAll("tbody tr") ?? []].map((e) => e.innerText.replaceAll("\t", " "));
+      if (rows.length === 0) return;
+      clearInterval(poll);
+      fetch("/shown", { method: "POST", body: JSON.stringify({
+        rows, status: at("waste-status").innerText, focus: pressed, width: page.documentElement.scrollWidth,
+      })});
+    }, 200);
+  }
+</script>`
+
+func TestConsoleShowsWhatAWatchReceivesInVain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
+	browsertest.Path(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	debug := new(url.URL)
+	proxy, shown := browsertest.Probe(t, debug, "/console/", wasteProbe)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL)
+	u, err := url.Parse(s.debug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*debug = *u
+	watch, err := http.Get(s.http + "/api/v1/pods?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Body.Close()
+	browsertest.Open(ctx, t, proxy.URL)
+	var got struct {
+		Rows          []string
+		Status, Focus string
+		Width         int
+	}
+	select {
+	case text := <-shown:
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+	case <-ctx.Done():
+		t.Fatal("the console shows no savings")
+	}
+	rows := strings.Join(got.Rows, "\n")
+	for _, want := range []string{"fields=-status", "conflate=5s", " %"} {
+		if !strings.Contains(rows, want) {
+			t.Errorf("the table lacks %q:\n%s", want, rows)
+		}
+	}
+	if !strings.HasPrefix(got.Status, "/api/v1/pods: changes in 2 s: ") || got.Focus != "measure" || got.Width > 390 {
+		t.Errorf("the status is %q, the focus is on %q, and the page is %d pixels wide on 390; want the changes, the button, and at most 390",
+			got.Status, got.Focus, got.Width)
+	}
+}
+
+func TestConsoleMeasuresWithTheUsersRights(t *testing.T) {
+	s := startServer(t, "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file", writeFile(t, accessTokens), "--debug-addr", "127.0.0.1:0")
+	measure := func(collection, seconds, token string) (int, string) {
+		query := url.Values{"url": {collection}, "seconds": {seconds}}
+		code, _, body := request(t, "GET", s.debug+"/console/waste?"+query.Encode(), "", "Authorization", token)
+		return code, body
+	}
+	pods, ada := s.https+"/api/v1/pods", "Bearer ada-token"
+	for _, c := range []struct {
+		collection, seconds, token string
+		code                       int
+		body                       string
+	}{
+		{pods, "1", ada, 200, `{"initial":{"events":0,"bytes":0},"changes":{"events":0,"bytes":0},"savings":[{"parameter":"conflate=1s",`},
+		{pods, "1", "Bearer unknown", 401, "Unauthorized"},
+		{pods, "0", ada, 400, "seconds: must be an integer from 1 to 600"},
+		{pods, "601", ada, 400, "seconds: must be"},
+		{s.https + "/api/v1/unknown", "1", ada, 404, "NotFound"},
+		{"https://127.0.0.1:1/api/v1/pods", "1", ada, 400, "the API of this server"},
+		{strings.Replace(pods, "https://", "https://user@", 1), "1", ada, 400, "the API of this server"},
+		{pods + "?fields=metadata", "1", ada, 400, "must not have the parameter fields"},
+		{pods + "?conflate=1s", "1", ada, 400, "must not have the parameter conflate"},
+		{s.https + "/watch?of=/api/v1/pods", "1", ada, 400, "must not have the parameter of"},
+	} {
+		if code, body := measure(c.collection, c.seconds, c.token); code != c.code || !strings.Contains(body, c.body) {
+			t.Errorf("%s for %s s with %s: got %d %s, want %d with %q", c.collection, c.seconds, c.token, code, body, c.code, c.body)
+		}
+	}
+}
+
 func TestConsoleMayReadTheAPI(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--allow-origin", "https://app.example.com")
 	for origin, allowed := range map[string]bool{s.debug: true, "https://app.example.com": true, "http://127.0.0.1:1": false} {

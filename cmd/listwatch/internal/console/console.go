@@ -1,7 +1,8 @@
 // Package console serves a page for operators on the debug address: the open watches, the rate and
 // the lag of events, limits, stores and relays. The page reads GET /metrics and GET /debug/watches
 // of its own address, which never serves objects. It requests objects from the API, with
-// credentials that the user enters.
+// credentials that the user enters. With the same credentials, it measures what a watch receives in
+// vain.
 package console
 
 import (
@@ -29,6 +30,7 @@ func AddTo(mux *http.ServeMux, api func() []string) {
 	mux.HandleFunc("GET /console/api", func(w http.ResponseWriter, r *http.Request) {
 		apihttp.WriteJSON(w, r, http.StatusOK, api())
 	})
+	mux.Handle("GET /console/waste", &wasteHandler{api: api})
 	serve := http.StripPrefix("/console", http.FileServerFS(page))
 	mux.HandleFunc("GET /console/", func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

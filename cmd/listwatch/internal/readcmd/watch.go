@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/waste"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -160,11 +161,11 @@ func (o *watchOptions) watchWaste(ctx context.Context, t *collection, source lis
 		return remote.WithAdvice(err)
 	}
 	defer w.Close()
-	waste := newWaste()
-	if err := waste.measure(ctx, w, o.waste); err != nil {
+	meter := waste.New()
+	if err := meter.Measure(ctx, w, o.waste); err != nil {
 		return remote.WithAdvice(err)
 	}
-	return waste.print(out)
+	return meter.Report().Print(out)
 }
 
 // printLoss reports a lost connection. It prints nothing if the server has ended the watch because

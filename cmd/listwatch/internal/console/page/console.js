@@ -2,6 +2,7 @@ import { collection } from "./js/listwatch.js";
 import { parse } from "./metrics.js";
 import { Plot } from "./plot.js";
 import { bytes, fill, number, seconds, sortable } from "./table.js";
+import { measure } from "./waste.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -96,6 +97,7 @@ const watchColumns = [
   ["version", (w) => w.resourceVersion, (w) => BigInt(w.resourceVersion)],
   ["state", stateOf, stateOf],
   ["action", () => "end", undefined],
+  ["received in vain", () => "measure", undefined],
 ];
 
 function stateOf(w) {
@@ -120,12 +122,20 @@ function confirm(question) {
 
 const ending = new Set(); // the ids of the watches that are being ended
 
-// press is the button that ends a watch.
-const press = {
-  key: (w) => w.id,
-  label: (w) => `end watch ${w.id} of ${w.client}, ${w.path}`,
-  disabled: (w) => ending.has(w.id),
-  press: end,
+// buttons holds the buttons of a watch, by their text.
+const buttons = {
+  end: {
+    key: (w) => w.id,
+    label: (w) => `end watch ${w.id} of ${w.client}, ${w.path}`,
+    disabled: (w) => ending.has(w.id),
+    press: end,
+  },
+  measure: {
+    key: (w) => `measure ${w.id}`,
+    label: (w) => `measure what watch ${w.id} of ${w.client}, ${w.path}, receives in vain`,
+    disabled: () => false,
+    press: (w) => (at("path").value = w.path, at("source").requestSubmit(at("measure")), at("measure").focus()),
+  },
 };
 
 async function end(watch) {
@@ -142,7 +152,7 @@ function showWatches() {
   const wanted = at("filter").value.toLowerCase();
   const found = order(watches.filter((w) => [w.client, w.user, w.path, w.transport, w.mediaType].join(" ").toLowerCase().includes(wanted)));
   at("count").textContent = `${number(found.length)} of ${number(watches.length)}` + (found.length > most ? `, the first ${most}` : "");
-  const columns = watchColumns.map(([title, text, value]) => (value ? [title, text] : [title, text, press]));
+  const columns = watchColumns.map(([title, text, value]) => (value ? [title, text] : [title, text, buttons[text()]]));
   fill(at("watches"), columns, found.slice(0, most));
 }
 
@@ -181,11 +191,16 @@ async function poll() {
 
 let followed;
 
-function follow(event) {
+function submit(event) {
   event.preventDefault();
+  const url = new URL(at("path").value, at("api").value), token = at("token").value;
+  if (event.submitter !== at("measure")) return follow(url, token);
+  measure({ url, token, seconds: at("seconds").value, table: at("waste"), status: at("waste-status") });
+}
+
+function follow(url, token) {
   followed?.close();
-  const token = at("token").value;
-  followed = collection(new URL(at("path").value, at("api").value), {
+  followed = collection(url, {
     headers: () => (token ? { Authorization: `Bearer ${token}` } : {}),
     transports: ["fetch"],
   });
@@ -198,6 +213,6 @@ function follow(event) {
 }
 
 at("filter").oninput = showWatches;
-at("source").onsubmit = follow;
+at("source").onsubmit = submit;
 for (const url of await (await get("api")).json()) at("api").append(new Option(url));
 poll();

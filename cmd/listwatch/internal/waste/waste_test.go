@@ -1,4 +1,4 @@
-package readcmd
+package waste
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 
 // receive returns a function that returns the amount of the changes that a watch with q has
 // received so far.
-func receive(t *testing.T, source listwatch.Source, q listwatch.Query) (changes func() amount) {
+func receive(t *testing.T, source listwatch.Source, q listwatch.Query) (changes func() Amount) {
 	t.Helper()
 	q.Bookmarks = true
 	w, err := source.Watch(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got amount
+	var got Amount
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { // ends with ctx
@@ -37,7 +37,7 @@ func receive(t *testing.T, source listwatch.Source, q listwatch.Query) (changes 
 			}
 		}
 	}()
-	return func() amount {
+	return func() Amount {
 		cancel()
 		<-done
 		_ = w.Close() // its error does not concern the events
@@ -75,7 +75,7 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		real := map[string]func() amount{
+		real := map[string]func() Amount{
 			"conflate=1s":          receive(t, source, listwatch.Query{Conflate: time.Second}),
 			"conflate=5s":          receive(t, source, listwatch.Query{Conflate: 5 * time.Second}),
 			"labelSelector=app=a1": receive(t, source, listwatch.Query{Labels: labels}),
@@ -92,8 +92,8 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		waste, measured := newWaste(), make(chan error)
-		go func() { measured <- waste.measure(t.Context(), w, time.Minute) }() // ends by itself
+		meter, measured := New(), make(chan error)
+		go func() { measured <- meter.Measure(t.Context(), w, time.Minute) }() // ends by itself
 		time.Sleep(10 * time.Second)
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range 500 {
@@ -109,13 +109,13 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 		}
 		for parameter, received := range real {
 			got := received()
-			saved := amount{waste.changes.events - got.events, waste.changes.bytes - got.bytes}
-			if claimed := waste.saved(parameter); claimed != saved {
-				t.Errorf("%s: waste claims %+v, but it saved %+v of %+v", parameter, claimed, saved, waste.changes)
+			saved := Amount{meter.changes.Events - got.Events, meter.changes.Bytes - got.Bytes}
+			if claimed := meter.saved(parameter); claimed != saved {
+				t.Errorf("%s: the meter claims %+v, but it saved %+v of %+v", parameter, claimed, saved, meter.changes)
 			}
 		}
 		var out strings.Builder
-		if err := waste.print(&out); err != nil {
+		if err := meter.Report().Print(&out); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"initial events: 10, ", "changes: 501, ", "fields=-metadata.managedFields,-status.beat\n", " fields=-metadata.managedFields\n", "conflate=5s\n", "labelSelector=app=a0\n"} {
@@ -126,16 +126,16 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 	})
 }
 
-// saved returns what w claims that parameter saves.
-func (w *waste) saved(parameter string) amount {
+// saved returns what m claims that parameter saves.
+func (m *Meter) saved(parameter string) Amount {
 	if path, ok := strings.CutPrefix(parameter, "fields=-metadata.managedFields,-"); ok {
-		return w.members[path].changes
+		return m.members[path].changes
 	}
-	for _, p := range w.paces {
+	for _, p := range m.paces {
 		if parameter == "conflate="+listwatch.FormatConflation(p.interval) {
 			return p.saved
 		}
 	}
-	got := w.labels[parameter]
-	return amount{w.changes.events - got.events, w.changes.bytes - got.bytes}
+	got := m.labels[parameter]
+	return Amount{m.changes.Events - got.Events, m.changes.Bytes - got.Bytes}
 }
