@@ -191,6 +191,7 @@ func (s *stream) describe() Watch {
 	o := s.origin.Value()
 	w := Watch{
 		Request: o.request, ID: s.id, Transport: o.transport, MediaType: o.mediaType, Compression: o.compression,
+		Fields: o.projection,
 		// Compute Opened from the current time, because the clock may have been set since the watch
 		// was opened.
 		Opened: time.Now().Add(-time.Duration(s.server.timers.Now() - s.opened)),

@@ -149,8 +149,12 @@ type Watch struct {
 	MediaType string `json:"mediaType"`
 	// Compression is the compression of the stream: "gzip", "zstd" or "permessage-deflate". It
 	// is empty if the stream is not compressed.
-	Compression string    `json:"compression,omitempty"`
-	Opened      time.Time `json:"opened"`
+	Compression string `json:"compression,omitempty"`
+	// Fields is the projection of the watch, see [listwatch.Projection.String]. It is empty if the
+	// watch has whole objects. In a union, it has a line with the kind and the projection for each
+	// part that has one.
+	Fields string    `json:"fields,omitempty"`
+	Opened time.Time `json:"opened"`
 	// Events is the number of events written.
 	Events int64 `json:"events"`
 	// Bytes is the number of bytes written, after compression.

@@ -172,6 +172,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 			`listwatch_frames_built_total` + of:         2,
 			`listwatch_watch_wakeups_total` + of:        2,
 			`listwatch_watches_behind` + of:             0,
+			`listwatch_watch_projections` + of:          0,
 			`listwatch_watch_lag_versions` + of:         0,
 			`listwatch_store_commit_writes_count`:       0,
 			`listwatch_list_duration_seconds_count`:     1,
@@ -181,6 +182,19 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 			if got := value(t, text, series); got != want {
 				t.Errorf("%s: got %v, want %v", series, got, want)
 			}
+		}
+	})
+}
+
+func TestMetricsCountDifferentProjections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for _, fields := range []string{"", "&fields=metadata", "&fields=metadata", "&fields=spec"} {
+			f.watch(f.request(t.Context(), "/?watch=true"+fields, f.resource))
+		}
+		await(t, f, `listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 4)
+		if got := value(t, scrapeText(f.Metrics), `listwatch_watch_projections{group="demo",resource="notes",version="v1"}`); got != 2 {
+			t.Errorf("got %v projections, want 2", got)
 		}
 	})
 }

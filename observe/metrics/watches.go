@@ -20,6 +20,8 @@ var (
 	lagVersions = newMaximum("watch_lag_versions",
 		"Greatest number of versions between a watch with pending events and the newest version. "+
 			"Versions count the writes of the whole database.", resourceLabels...)
+	projections = newGauge("watch_projections",
+		"Different projections of the open watches. Each costs time in each write.", resourceLabels...)
 	draining     = newGauge("draining", "1 while the server ends its watches and refuses new ones, otherwise 0.")
 	requestSeats = newGauge("request_seats", "Seats that reads and writes have taken.")
 	seatLimit    = newGauge("request_seats_limit", "Maximum number of seats; missing if there is no limit.")
@@ -160,6 +162,11 @@ func (m *Metrics) collectWatches(s *scrape) {
 		setLimit(s, watchLimit, int64(server.Limits.Watches))
 		s.set(draining, boolean(server.Draining()))
 		collectUsage(s, server)
+		type projection struct {
+			of     watchserver.Resource
+			fields string
+		}
+		seen := make(map[projection]bool)
 		for _, w := range server.Watches() {
 			labels := valuesOf(m.labels.of(w.Resource))
 			s.set(openWatches, 1, append(labels, w.Transport, w.MediaType)...)
@@ -170,6 +177,9 @@ func (m *Metrics) collectWatches(s *scrape) {
 				lag = float64(v - w.Version)
 			}
 			s.set(lagVersions, lag, labels...)
+			p := projection{w.Resource, w.Fields}
+			s.set(projections, boolean(p.fields != "" && !seen[p]), labels...)
+			seen[p] = true
 		}
 	}
 }
