@@ -166,11 +166,12 @@ long-robustness:
 	@go run ./cmd/listwatch conformance self --faults 10m
 	@go test $(RACE) -vet=off -count=20 -timeout 1h ./conformance/robustness -run TestWatchersSurvive -v -for 30s -simulated 10m
 
-## long-variants: nightly: the conformance cases in the variants and over the sources that make test leaves out, and the whole matrix of transports
+## long-variants: nightly: the conformance cases in the variants and over the sources that make test leaves out, the whole matrix of transports, and 3,000 random histories of informers for each way to receive less
 .PHONY: long-variants
 long-variants:
 	@go test $(RACE) -vet=off -count=1 -timeout 1h ./conformance/internal/cases ./conformance/internal/sources -all
 	@go test -vet=off -count=1 -timeout 1h ./conformance
+	@go test -vet=off -count=1 -timeout 1h ./informer -run TestReducedInformersConverge -histories 3000
 
 ## long-crash: nightly: ten minutes of SIGKILL for a server that writes to a file
 .PHONY: long-crash
