@@ -1,3 +1,4 @@
 // Package javascript contains only tests. They run the conformance suite's cases for clients
-// against the JavaScript client, in Node.js and in headless Chromium, and measure its size.
+// against the JavaScript client, in Node.js and in headless Chromium, measure its size, and
+// run its adapter for TanStack DB.
 package javascript
