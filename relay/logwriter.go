@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/watchcache"
 )
@@ -249,7 +248,7 @@ func (r *Relay) awaitBackfill(ctx context.Context, ep *epochCache, v listwatch.V
 // bookmark advances the version of the epoch.
 func (l *logWriter) bookmark(e listwatch.Event) error {
 	ep := l.relay.epochs.filling()
-	if err := ep.check(e); err != nil {
+	if err := ep.check(reflector.EpochOf(e)); err != nil {
 		return err
 	}
 	if id := listwatch.StateOf(e).ID; id != "" {
@@ -338,28 +337,19 @@ func change(ep *epochCache, e listwatch.Event) (watchcache.Change, error) {
 	return watchcache.Change{Version: e.Version, Object: e.Object}, nil
 }
 
-// check returns an error if bookmark has an annotation with another epoch.
-func (e *epochCache) check(bookmark listwatch.Event) error {
-	was, is := e.name, annotatedEpoch(bookmark)
-	if was == "" || is == "" || was == is {
+// check returns an error if is, the epoch of a probe, is known and not the epoch of e.
+func (e *epochCache) check(is string) error {
+	if e.name == "" || is == "" || e.name == is {
 		return nil
 	}
-	return epochChanged(was, is)
+	return epochChanged(e.name, is)
 }
 
 // epochOf returns the epoch in the annotation of the bookmark e, or the epoch of source if
 // e has none.
 func epochOf(e listwatch.Event, source listwatch.Source) string {
-	if epoch := annotatedEpoch(e); epoch != "" {
+	if epoch := reflector.EpochOf(e); epoch != "" {
 		return epoch
 	}
 	return listwatch.Describe(source).Epoch
-}
-
-func annotatedEpoch(e listwatch.Event) string {
-	epoch, err := rawjson.String(rawjson.Lookup(e.Object.Data, "metadata", "annotations", listwatch.AnnotationEpoch))
-	if err != nil {
-		return ""
-	}
-	return epoch
 }

@@ -2,19 +2,17 @@ package relay
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
 // A prober advances an epoch to a version that no event of the collection has, because the
-// write was made to another collection of the upstream's database. It opens a second, short
-// watch at the version that the relay has reached. The first bookmark of that watch proves
-// that the watch has delivered all events up to the version of the bookmark, and the relay's
-// own watch delivers the same events. It is safe for concurrent use.
+// write was made to another collection of the upstream's database; see [reflector.Probe]. It is
+// safe for concurrent use.
 type prober struct {
 	// Immutable after construction.
 	tasks    *tasks
@@ -34,19 +32,16 @@ type probeRequest struct {
 	deadline time.Time // the time at which the last reader stops waiting
 }
 
-const (
-	// probeDelay is the time to wait for an event before a probe starts.
-	probeDelay = 50 * time.Millisecond
-	// probeTimeout is the timeout of the watches of a probe. Servers send a bookmark two
-	// seconds before the timeout, as kube-apiserver does.
-	probeTimeout = 3 * time.Second
-)
+// probeDelay is the time to wait for an event before a probe starts.
+const probeDelay = 50 * time.Millisecond
 
 // probeSource returns the source to probe, or nil if there is none. source is
 // [Options.ProbeSource].
 func probeSource(upstream, source listwatch.Source) listwatch.Source {
-	if remote, ok := upstream.(*client.Remote); ok && source == nil {
-		return remote.Connect(probeTimeout)
+	if source == nil {
+		if probed, isRemote := reflector.ProbeSource(upstream); isRemote {
+			return probed
+		}
 	}
 	return source
 }
@@ -99,52 +94,28 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// probe watches until r.version is reached or the watch ends. It does not report errors,
+// probe advances the epoch of r to the version that a probe reaches. It does not report errors,
 // because the readers that wait for the version time out anyway.
 func (p *prober) probe(ctx context.Context, r probeRequest) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout+readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reflector.ProbeTimeout+readTimeout)
 	defer cancel()
 	defer context.AfterFunc(r.epoch.ctx, cancel)()
-	start := r.epoch.Version()
-	q := listwatch.Query{
-		Start: listwatch.StartAt, Version: start, InitialEvents: listwatch.InitialEventsNo, Bookmarks: true,
-	}
-	watcher, err := p.source.Watch(ctx, q)
+	progress, err := reflector.Probe(ctx, p.source, listwatch.Query{}, r.epoch.Version())
 	if err == nil {
-		defer watcher.Close()
-		err = advance(ctx, r, watcher, start)
+		err = r.epoch.check(progress.Epoch)
 	}
-	switch { // limit the rate of retries
-	case err != nil:
-		reflector.Sleep(ctx, readTimeout)
-	case r.epoch.Version() < r.version: // the server has ended the watch
-		reflector.Sleep(ctx, listwatch.Backoff{}.Delay(0))
-	}
-}
-
-// advance advances the epoch of r to the versions of the watcher's bookmarks. seen is the version
-// at which the watch started.
-func advance(ctx context.Context, r probeRequest, watcher listwatch.Watcher, seen listwatch.Version) error {
-	for e, err := range listwatch.All(ctx, watcher) {
-		if err != nil {
-			return err
-		}
-		if e.Type != listwatch.Bookmark {
-			seen = e.Version
-			continue
-		}
-		if err := r.epoch.check(e); err != nil {
-			return err
-		}
+	if err == nil {
 		// Before the epoch can advance, the relay's own watch must have delivered the events that
 		// the probe has seen.
-		if err := r.epoch.Wait(ctx, seen); err != nil {
-			return err
-		}
-		r.epoch.Advance(e.Version)
-		if e.Version >= r.version {
-			return nil
-		}
+		err = r.epoch.Wait(ctx, progress.Seen)
 	}
-	return ctx.Err()
+	if err == nil {
+		r.epoch.Advance(progress.Version)
+	}
+	switch { // limit the rate of retries
+	case err != nil && err != io.EOF:
+		reflector.Sleep(ctx, readTimeout)
+	case r.epoch.Version() < r.version: // the server has ended the watch, or lags
+		reflector.Sleep(ctx, listwatch.Backoff{}.Delay(0))
+	}
 }
