@@ -73,6 +73,8 @@ type queueVersions struct {
 	complete listwatch.Version
 	// handled is the result of the last call of handledVersion.
 	handled listwatch.Version
+	// restarts is the number of Replaces at a version lower than a version received before.
+	restarts uint32
 }
 
 var _ Patcher[int] = (*DeltaFIFO[int])(nil)
@@ -293,4 +295,34 @@ func (d *DeltaFIFO[T]) handledVersion() listwatch.Version {
 		d.versions.handled = max(d.versions.handled, e.oldest-1)
 	}
 	return d.versions.handled
+}
+
+// received returns the newest version that the queue has received, and the number of states and
+// differences so far.
+func (d *DeltaFIFO[T]) received() (v listwatch.Version, replaces uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.versions.received, d.replaces
+}
+
+// advance reports that no event up to v is missing. Every entry that is still queued must be newer.
+// advance has no effect if the queue has received another state or difference since received
+// returned replaces.
+//
+// Later events are not compared with v, because a foreign transaction may have several events of
+// one version.
+func (d *DeltaFIFO[T]) advance(v listwatch.Version, replaces uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.replaces == replaces {
+		d.versions.handled = max(d.handledVersion(), v)
+	}
+}
+
+// progress returns the result of Version, and the number of times that the versions may have
+// started over.
+func (d *DeltaFIFO[T]) progress() (v listwatch.Version, restarts uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.handledVersion(), d.versions.restarts
 }

@@ -63,14 +63,12 @@ type informerState[T any] struct {
 	// mutations is nil unless DetectMutations is set. Owned by Run.
 	mutations *mutationDetector[T]
 	handlers  sync.WaitGroup // the goroutines of all handlers
+	probing   chan struct{}  // capacity 1; holds a token while a call of probeFor probes
 
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of the store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
-	// isSynced is true once the initial state is stored. The handlers may sync later.
-	isSynced bool
-	// waiters are the callers of WaitForVersion.
-	waiters []*waiter
+	waitList
 }
 
 // init prepares the zero value.
@@ -78,7 +76,7 @@ func (i *Informer[T]) init() {
 	i.state.once.Do(func() {
 		i.state.registrations = make(map[*Registration[T]]struct{})
 		i.state.fifo.KnownObjects = &i.localStore
-		i.state.done = make(chan struct{})
+		i.state.done, i.state.probing = make(chan struct{}), make(chan struct{}, 1)
 	})
 }
 
@@ -104,7 +102,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	work.Go(func() {
 		r := &Reflector[T]{
 			Source: i.Source, Sink: (*informerSink[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform,
-			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace, persist: i.state.persist,
+			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace, persist: i.state.persist, adopted: i.setEpoch,
 		}
 		_ = r.Run(ctx)
 	})
@@ -186,8 +184,9 @@ func (i *informerSink[T]) Bookmark(version listwatch.Version) error {
 func (i *Informer[T]) publishProgress() {
 	i.state.mu.Lock()
 	defer i.state.mu.Unlock()
-	version := i.state.fifo.Version()
+	version, restarts := i.state.fifo.progress()
 	i.setVersion(version)
+	i.state.restarts = restarts
 	if i.state.fifo.Len() == 0 {
 		i.state.persist.drained()
 	}
@@ -198,9 +197,8 @@ func (i *Informer[T]) publishProgress() {
 			r.markSynced()
 		}
 	}
-	i.state.waiters = slices.DeleteFunc(i.state.waiters, func(w *waiter) bool {
-		return w.notify(version, i.state.isSynced)
-	})
+	reached := i.progress()
+	i.state.waiters = slices.DeleteFunc(i.state.waiters, func(w *waiter) bool { return w.notify(reached) })
 }
 
 // handleDeltas stores the changes of one key and queues them for the handlers. It always

@@ -74,6 +74,8 @@ type Reflector[T any] struct {
 	Trace *Trace
 
 	persist *persister[T] // nil if there is no saved copy
+	// adopted is called with the epoch of each new state. It is nil unless an Informer follows.
+	adopted func(epoch string)
 }
 
 // Run feeds the Sink until ctx ends and returns ctx.Err().
@@ -202,6 +204,9 @@ func (r *reflectorSink[T]) synced(e listwatch.Event) error {
 	}
 	if err == nil {
 		r.persist.complete(listwatch.StateOf(e).ID)
+		if r.adopted != nil {
+			r.adopted(reflector.EpochOf(e))
+		}
 		change.Took = time.Since(i.started)
 		r.Trace.received(change)
 	}

@@ -103,6 +103,7 @@ func (d *DeltaFIFO[T]) beginReplace(version listwatch.Version) {
 	d.handledVersion()
 	if d.versions.received > version {
 		d.versions.handled = 0
+		d.versions.restarts++
 	}
 	d.versions.received, d.versions.complete = version, version
 	d.replaces++

@@ -9,15 +9,49 @@ import (
 
 // A waiter waits for the store to reach a version and, if condition is not nil, to fulfill it.
 type waiter struct {
-	version   listwatch.Version
+	version listwatch.Version
+	// restarts is the number of times that the versions had started over when the Source
+	// had version. If they have started over since, any version of the new state suffices.
+	restarts  uint32
 	condition func() bool
 	reached   chan struct{}
 }
 
-// notify reports whether the store has synced and has reached the state that w waits for. If so, it
-// closes w.reached. version is the version of the store.
-func (w *waiter) notify(version listwatch.Version, synced bool) bool {
-	if !synced || version < w.version || w.condition != nil && !w.condition() {
+// A waitList holds the waiters of an informer. It is guarded by the mutex of the informer.
+type waitList struct {
+	// isSynced is true once the initial state is stored. The handlers may sync later.
+	isSynced bool
+	// restarts is the number of times that the versions had started over when the store reached its
+	// version. epoch is the epoch of the newest state, or empty if it is not known.
+	restarts uint32
+	epoch    string
+	waiters  []*waiter
+}
+
+// newWaiter returns a waiter for a version that the Source has now.
+func (i *Informer[T]) newWaiter(v listwatch.Version) *waiter {
+	_, restarts := i.state.fifo.progress()
+	return &waiter{version: v, restarts: restarts, reached: make(chan struct{})}
+}
+
+// A progress is what an informer has reached.
+type progress struct {
+	version  listwatch.Version // of the local store
+	restarts uint32
+	synced   bool
+}
+
+// notify reports whether the informer has reached the state that w waits for. If so, it closes
+// w.reached.
+func (w *waiter) notify(p progress) bool {
+	if !p.synced || p.restarts < w.restarts {
+		return false
+	}
+	hasRestarted := p.restarts > w.restarts && w.version != 0
+	if hasRestarted && p.version == 0 { // the new state is not stored yet
+		return false
+	}
+	if !hasRestarted && (p.version < w.version || w.condition != nil && !w.condition()) {
 		return false
 	}
 	close(w.reached)
@@ -92,19 +126,20 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 // version of its own write then reads that write or a newer state. If v is zero, WaitForVersion
 // waits for the initial state. It returns ctx.Err() if ctx ends first, an error of code Unavailable
 // if Run returns first, and an error of code Invalid if there is no Source. If the versions of the
-// source start over (a new epoch), an old version counts as reached when the new versions exceed
-// it.
+// source start over during the call (a new epoch), the version counts as reached when the new state
+// is stored.
 //
-// A write outside the selection produces no event. Its version is reached at the next event
-// or bookmark; servers send bookmarks about once a minute. If another program writes
-// several objects in one transaction, they share a version. That version is reached with
-// the first batch of these objects; if the network splits the batch, the remaining objects
-// may follow.
+// A write outside the selection produces no event. If the version is not reached within a moment,
+// the informer therefore opens a second, short watch, which ends with a bookmark after about a
+// second. If another program writes several objects in one transaction, they share a version. That
+// version is reached with the first batch of these objects; if the network splits the batch, the
+// remaining objects may follow.
 //
 // With [listwatch.Query.Conflate], v may be reached while a newer state of an object, which
 // supersedes the state at v, has not arrived yet. Any bookmark shows that everything has arrived.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
-	return i.waitFor(ctx, "wait for version "+v.String(), &waiter{version: v, reached: make(chan struct{})})
+	i.init()
+	return i.waitFor(ctx, "wait for version "+v.String(), i.newWaiter(v))
 }
 
 // WaitFor blocks until the local store holds the initial state and condition returns true for the
@@ -116,23 +151,51 @@ func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) e
 func (i *Informer[T]) WaitFor(
 	ctx context.Context, key listwatch.Key, condition func(value T, ok bool) bool,
 ) error {
-	w := &waiter{reached: make(chan struct{}), condition: func() bool { return condition(i.Get(key)) }}
+	i.init()
+	w := i.newWaiter(0)
+	w.condition = func() bool { return condition(i.Get(key)) }
 	return i.waitFor(ctx, "wait for "+key.String(), w)
 }
 
 // waitFor blocks until w is notified.
 func (i *Informer[T]) waitFor(ctx context.Context, op string, w *waiter) error {
-	i.init()
-	i.state.mu.Lock()
-	if !w.notify(i.Version(), i.state.isSynced) {
-		i.state.waiters = append(i.state.waiters, w)
-	}
-	i.state.mu.Unlock()
-	if isClosed(w.reached) {
+	if i.enlist(w); isClosed(w.reached) {
 		return nil
 	}
 	defer i.removeWaiter(w)
+	if w.version != 0 {
+		defer i.startProbes(ctx, w)()
+	}
 	return i.await(ctx, op, w.reached, nil)
+}
+
+// enlist notifies w now or when the informer reaches the state that w waits for.
+func (i *Informer[T]) enlist(w *waiter) {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	if !w.notify(i.progress()) {
+		i.state.waiters = append(i.state.waiters, w)
+	}
+}
+
+// progress returns what i has reached. The caller must hold i.state.mu.
+func (i *Informer[T]) progress() progress {
+	return progress{version: i.Version(), restarts: i.state.restarts, synced: i.state.isSynced}
+}
+
+// setEpoch records the epoch of a new state.
+func (i *Informer[T]) setEpoch(epoch string) {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	i.state.epoch = epoch
+}
+
+// isSameEpoch reports whether a version of the given epoch can be compared with the informer's
+// versions.
+func (i *Informer[T]) isSameEpoch(epoch string) bool {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	return epoch == "" || i.state.epoch == "" || epoch == i.state.epoch
 }
 
 // removeWaiter removes w from i.state.waiters, unless publishProgress has already removed it.
