@@ -44,6 +44,12 @@ type Options[T any] struct {
 // A Call is a finished call of the function of [Reconcile].
 type Call struct {
 	Key listwatch.Key
+	// Waited is the time for which the call has waited until the informers had the writes of the
+	// previous call with this key.
+	Waited time.Duration
+	// Skipped is true if they do not have them, so that the function was not called. Err is the
+	// reason.
+	Skipped bool
 	// Took is the duration of the call.
 	Took time.Duration
 	// Err is the error that the function returned, or nil.
@@ -63,6 +69,9 @@ type Call struct {
 //   - f is also called for deleted objects. It then finds no object under this key.
 //   - If f returns an error, f is called again after a delay. The delay grows with each failure of
 //     this key. If the error is a [*listwatch.Error], the delay is at least its Retry-After.
+//   - f sees its own writes: a call starts when each informer has the writes that earlier calls
+//     with this key have made with their contexts through [informer.Informer.Track]. If an informer
+//     does not have them within [informer.OwnWriteTimeout], this counts as a failure of the key.
 //
 // When ctx ends, no further call starts. Reconcile waits for the calls in progress and returns
 // ctx.Err(). It returns an error of code Unavailable if the Run of i returns first, and an error of
@@ -84,8 +93,9 @@ func Reconcile[T any](
 	calls, endCalls := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endCalls(nil)
 	var workers sync.WaitGroup
+	w := &worker[T]{Options: o, reconcile: f}
 	for range max(o.Concurrency, 1) {
-		workers.Go(func() { o.work(starts, calls, f) }) // returns when starts ends
+		workers.Go(func() { w.work(starts, calls) }) // returns when starts ends
 	}
 	for _, i := range all {
 		// Returns when ctx or the Run of an informer ends.
@@ -109,29 +119,6 @@ func (o *Options[T]) enqueue(ctx context.Context, i *informer.Informer[T]) {
 		if !isUpdate || o.Ignore == nil || !o.Ignore(c.Old, c.New) {
 			o.Queue.Add(c.Key)
 		}
-	}
-}
-
-// work calls f for one key after another until starts has ended. It passes calls as the context.
-func (o *Options[T]) work(starts, calls context.Context, f func(context.Context, listwatch.Key) error) {
-	for {
-		key, err := o.Queue.Get(starts)
-		if err != nil {
-			return
-		}
-		c := Call{Key: key}
-		started := time.Now()
-		c.Err = f(calls, key)
-		c.Took = time.Since(started)
-		if c.Err == nil {
-			o.Queue.Forget(key)
-		} else {
-			c.Retry = o.Queue.AddRateLimited(key, listwatch.AsError(c.Err).RetryAfter())
-		}
-		if o.Called != nil {
-			o.Called(c)
-		}
-		o.Queue.Done(key)
 	}
 }
 

@@ -46,8 +46,9 @@ func newScaler(apps listwatch.Source, instances listwatch.Store) (*scaler, error
 	s := &scaler{
 		apps:      &informer.Informer[App]{Source: apps},
 		instances: &informer.Informer[Instance]{Source: instances},
-		writes:    typed.Collection[Instance]{Store: instances},
 	}
+	// A call sees the instances that earlier calls for its app have created and deleted.
+	s.writes = typed.Collection[Instance]{Store: s.instances.Track(instances)}
 	err := s.instances.AddIndex(byApp, func(i *informer.Item[Instance]) []string { return []string{i.Value.App} })
 	if err != nil {
 		return nil, err
@@ -91,15 +92,12 @@ func (s *scaler) reconcile(ctx context.Context, key listwatch.Key) error {
 		return err
 	}
 	found := map[string]bool{}
-	var written listwatch.Version
 	for _, i := range existing {
 		found[i.Name] = true
 		if n := number(key.Name, i.Name); n < 0 || n >= app.Replicas {
-			deleted, err := s.writes.Delete(ctx, i.Key(), 0)
-			if err != nil && !errors.Is(err, listwatch.NotFound) {
+			if _, err := s.writes.Delete(ctx, i.Key(), i.Version()); err != nil && !errors.Is(err, listwatch.NotFound) {
 				return err
 			}
-			written = max(written, deleted.Version())
 		}
 	}
 	for n := range app.Replicas {
@@ -107,15 +105,12 @@ func (s *scaler) reconcile(ctx context.Context, key listwatch.Key) error {
 		if found[name] {
 			continue
 		}
-		created, err := s.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
+		_, err := s.writes.Create(ctx, Instance{Metadata: listwatch.Metadata{Name: name}, App: key.Name})
 		if err != nil && !errors.Is(err, listwatch.AlreadyExists) {
 			return err
 		}
-		written = max(written, created.Version())
 	}
-	// Wait until the informer has these writes, so that the next call for this app sees
-	// them.
-	return s.instances.WaitForVersion(ctx, written)
+	return nil
 }
 
 // number returns n if name is app followed by "-n", and -1 otherwise.
