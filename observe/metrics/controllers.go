@@ -21,8 +21,12 @@ var (
 )
 
 func (c *controllerCounters) create(m *Metrics) {
-	c.calls = m.counter("controller_calls_total", "Calls of the reconcile function.", controllerLabel, "result")
+	c.calls = m.counter("controller_calls_total",
+		"Calls of the reconcile function, and calls that were skipped because an informer lags.",
+		controllerLabel, "result")
 	c.took = m.histogram("controller_call_duration_seconds", "Duration of a call of the reconcile function.", seconds)
+	c.waited = m.histogram("controller_own_writes_wait_seconds",
+		"Time for which a call has waited until informers had the writes of the previous one.", seconds)
 }
 
 // AddController measures a controller, whose name becomes a label. q is the queue of its
@@ -32,7 +36,13 @@ func (m *Metrics) AddController(name string, q *workqueue.Queue[listwatch.Key]) 
 	defer m.mu.Unlock()
 	m.controllers = append(m.controllers, controlled{name, q})
 	success, failure := m.calls.calls.WithLabelValues(name, "success"), m.calls.calls.WithLabelValues(name, "error")
+	skipped := m.calls.calls.WithLabelValues(name, "skipped")
 	return func(c controller.Call) {
+		m.calls.waited.Observe(c.Waited.Seconds())
+		if c.Skipped {
+			skipped.Inc()
+			return
+		}
 		m.calls.took.Observe(c.Took.Seconds())
 		if c.Err == nil {
 			success.Inc()

@@ -99,8 +99,8 @@ type informed struct {
 
 // controllerCounters are the metrics that the hook of a controller updates.
 type controllerCounters struct {
-	calls *prometheus.CounterVec
-	took  prometheus.Histogram
+	calls        *prometheus.CounterVec
+	took, waited prometheus.Histogram
 }
 
 type controlled struct {
