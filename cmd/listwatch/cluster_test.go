@@ -24,6 +24,7 @@ func TestClusterRelayPassesWritesOn(t *testing.T) {
 func TestClusterRelayRefusesContradictions(t *testing.T) {
 	for _, args := range [][]string{
 		{"--resource", "pods"}, {"--token-file", writeFile(t, "secret,ada,1")}, {"--no-cache", "[a"},
+		{"--persist", t.TempDir()},
 	} {
 		p := start(t, append([]string{"relay", "--cluster", "--upstream", "http://127.0.0.1:1"}, args...)...)
 		if code := p.exit(t); code != cli.ExitUsage {

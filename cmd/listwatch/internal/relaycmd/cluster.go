@@ -56,6 +56,10 @@ func (o *relayOptions) checkCluster() error {
 	if len(o.resources) > 0 {
 		return cli.Usagef("set either --cluster or --resource, not both")
 	}
+	if o.persist != "" {
+		return cli.Usagef("--persist has no effect with --cluster: API servers of Kubernetes do not identify their " +
+			"states, so a relay cannot use a copy of one")
+	}
 	for flag, patterns := range map[string][]string{"--cache": o.cluster.cache, "--no-cache": o.cluster.noCache} {
 		if err := clusterrelay.CheckPatterns(patterns); err != nil {
 			return cli.Usagef("%s %w", flag, err)
