@@ -3,17 +3,14 @@ package clusterrelay
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
-	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -119,7 +116,9 @@ func (a *audit) report() report {
 		r.Reads = append(r.Reads, *c)
 	}
 	for c := range maps.Values(a.changes) {
-		r.Changes = append(r.Changes, *c)
+		shown := *c
+		shown.Selectors = c.selectors()
+		r.Changes = append(r.Changes, shown)
 	}
 	slices.SortFunc(r.Reads, func(a, b readsOf) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Client, b.Client),
@@ -129,33 +128,4 @@ func (a *audit) report() report {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Resource, b.Resource))
 	})
 	return r
-}
-
-// serveReport responds with two tables, or with JSON if the query has format=json.
-func (a *audit) serveReport(w http.ResponseWriter, r *http.Request) {
-	report := a.report()
-	if r.URL.Query().Get("format") == "json" {
-		apihttp.WriteJSON(w, r, http.StatusOK, report)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	report.writeTables(w)
-}
-
-// writeTables writes r for people. Errors mean that the client has disconnected.
-func (r *report) writeTables(w io.Writer) {
-	fmt.Fprintf(w, "Since %s\n\n", r.Since.UTC().Format(time.RFC3339))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CLIENT\tVERB\tRESOURCE\tREQUESTS\tEVENTS\tBYTES")
-	for _, c := range r.Reads {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\n", c.Client, c.Verb, c.Resource, c.Requests, c.Events, c.Bytes)
-	}
-	_ = t.Flush()
-	fmt.Fprint(w, "\nChanges of objects, and how many changed nothing but …\n\n")
-	fmt.Fprintln(t, "RESOURCE\tCHANGES\tBYTES\tMANAGEDFIELDS\tHEARTBEATS\tSTATUS\tWITHOUT MANAGEDFIELDS\tMETADATA ONLY")
-	for _, c := range r.Changes {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Resource, c.Changes, c.Bytes, c.Nothing, c.Heartbeats,
-			c.Status, c.Bytes-c.ManagedFields, c.Metadata)
-	}
-	_ = t.Flush()
 }

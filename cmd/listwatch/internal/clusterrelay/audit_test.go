@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 func TestAuditCountsReadsAndChanges(t *testing.T) {
 	withCluster(t, Options{Audit: true}, func(c *cluster) {
+		c.change(func() { c.users["of-ann"] = "<b>ann" })
 		c.create(podsPath, named("one"))
 		list := c.get("of-ann", podsPath)
 		c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=1")
@@ -31,12 +33,13 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		var got report
-		shown := func(query string) string {
-			w := httptest.NewRecorder()
-			c.handler.Audit()(w, httptest.NewRequest("GET", "/debug/audit"+query, nil))
+		shown := func(query, accept string) string {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/debug/audit"+query, nil)
+			r.Header.Set("Accept", accept)
+			c.handler.Audit()(w, r)
 			return w.Body.String()
 		}
-		if err := json.Unmarshal([]byte(shown("?format=json")), &got); err != nil {
+		if err := json.Unmarshal([]byte(shown("?format=json", "text/html")), &got); err != nil {
 			c.Fatal(err)
 		}
 		reads := make(map[string]string)
@@ -47,7 +50,7 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 			}
 		}
 		want := map[string]string{
-			"ann list pods.v1": "1 0 true", "ann watch pods.v1": "1 1 true", passedOn + " get pods.v1": "1 0 true", passedOn + " patch pods.v1": "4 0 true",
+			"<b>ann list pods.v1": "1 0 true", "<b>ann watch pods.v1": "1 1 true", passedOn + " get pods.v1": "1 0 true", passedOn + " patch pods.v1": "4 0 true",
 		}
 		if fmt.Sprint(reads) != fmt.Sprint(want) {
 			c.Errorf("got reads %v, want %v", reads, want)
@@ -59,8 +62,14 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 			g.Metadata <= 0 || g.Metadata >= g.Bytes {
 			c.Errorf("got %+v, want 4 changes: 1 of a heartbeat, 2 of the status", g)
 		}
-		if text := shown(""); !strings.Contains(text, "CLIENT") || !strings.Contains(text, "ann") {
+		if text := shown("", "*/*"); !strings.Contains(text, "CLIENT") || !strings.Contains(text, "ann") {
 			c.Errorf("got %s, want tables", text)
+		}
+		page := shown("", "text/html,*/*;q=0.8")
+		for _, want := range []string{"<!doctype html>", "<td>&lt;b&gt;ann</td>", "<td>status.phase</td><td>2</td>", "<h2>Reads</h2>"} {
+			if !strings.Contains(page, want) {
+				c.Errorf("got %s, want a page with %s", page, want)
+			}
 		}
 		time.Sleep(2 * time.Hour)
 		if n := len(c.handler.caches.all()); n != 0 {
@@ -89,7 +98,7 @@ func TestChangesAreClassified(t *testing.T) {
 		test.want.Changes, test.want.Bytes = 1, int64(len(test.after))
 		test.want.ManagedFields = int64(len(`[{"manager":"b"}]`))
 		test.want.Metadata = got.Metadata
-		if got != test.want || got.Metadata <= got.ManagedFields {
+		if !reflect.DeepEqual(got, test.want) || got.Metadata <= got.ManagedFields {
 			t.Errorf("%s: got %+v, want %+v", test.after, got, test.want)
 		}
 	}

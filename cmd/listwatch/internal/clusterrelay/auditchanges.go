@@ -1,12 +1,15 @@
 package clusterrelay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
 )
 
 // changesOf says what the changes of a resource were, since the cache was started.
@@ -24,6 +27,49 @@ type changesOf struct {
 	// drop=metadata.managedFields, and Metadata the part that remains for PartialObjectMetadata.
 	ManagedFields int64 `json:"managedFieldsBytes"`
 	Metadata      int64 `json:"metadataBytes"`
+	// Selectors are the fields by which a watch could select objects. They are set in reports.
+	Selectors []selectorOf `json:"selectors"`
+
+	values map[string]map[string]bool // of the fields of the changed objects
+}
+
+// A selectorOf is a field with the number of its different values. A watch with a selector for one
+// value receives, on average, that part of the changes.
+type selectorOf struct {
+	Field  string `json:"field"`
+	Values int    `json:"values"`
+}
+
+// maxValues limits the number of the values of a field that are counted.
+const maxValues = 10_000
+
+// addFields counts the values of the named fields of a changed object.
+func (c *changesOf) addFields(names []string, o *listwatch.Object) {
+	if c.values == nil {
+		c.values = make(map[string]map[string]bool)
+	}
+	for _, name := range names {
+		if c.values[name] == nil {
+			c.values[name] = make(map[string]bool)
+		}
+		if len(c.values[name]) < maxValues {
+			c.values[name][o.Fields[name]] = true
+		}
+	}
+}
+
+// selectors returns the fields with several values, the most selective one first.
+func (c *changesOf) selectors() []selectorOf {
+	all := []selectorOf{}
+	for field, values := range c.values {
+		if len(values) > 1 {
+			all = append(all, selectorOf{field, len(values)})
+		}
+	}
+	slices.SortFunc(all, func(a, b selectorOf) int {
+		return cmp.Or(cmp.Compare(b.Values, a.Values), cmp.Compare(a.Field, b.Field))
+	})
+	return all
 }
 
 // heartbeats are the members whose names say that something is still alive.
@@ -94,7 +140,6 @@ func dropHeartbeats(v any) {
 
 // follow counts the changes in a cache until the cache is closed.
 func (a *audit) follow(k *cache) {
-	name := fullName(k.resource.Plural, k.resource.Version, k.resource.Group)
 	if <-k.settled; k.refusal != nil {
 		return
 	}
@@ -108,7 +153,7 @@ func (a *audit) follow(k *cache) {
 			if err = failure; err != nil {
 				break
 			}
-			a.observe(name, objects, e)
+			a.observe(k.resource, objects, e)
 		}
 		_ = w.Close() // the watch has ended
 		if !errors.Is(err, listwatch.Expired) {
@@ -117,8 +162,8 @@ func (a *audit) follow(k *cache) {
 	}
 }
 
-// observe counts e, and records it in objects, the state before e.
-func (a *audit) observe(name string, objects map[listwatch.Key]*listwatch.Object, e listwatch.Event) {
+// observe counts e, an event of r, and records it in objects, the state before e.
+func (a *audit) observe(r kubeapi.Resource, objects map[listwatch.Key]*listwatch.Object, e listwatch.Event) {
 	if e.Object == nil || e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
 		return
 	}
@@ -131,6 +176,7 @@ func (a *audit) observe(name string, objects map[listwatch.Key]*listwatch.Object
 	if before == nil {
 		return
 	}
+	name := fullName(r.Plural, r.Version, r.Group)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.changes[name]
@@ -139,4 +185,5 @@ func (a *audit) observe(name string, objects map[listwatch.Key]*listwatch.Object
 		a.changes[name] = c
 	}
 	c.add(before.Data, e.Object.Data)
+	c.addFields(r.Fields, e.Object)
 }
