@@ -23,8 +23,12 @@ func TestClusterRelayPassesWritesOn(t *testing.T) {
 
 func TestClusterRelayRefusesContradictions(t *testing.T) {
 	for _, args := range [][]string{
-		{"--resource", "pods"}, {"--token-file", writeFile(t, "secret,ada,1")}, {"--no-cache", "[a"},
+		{"--resource", "pods"},
+		{"--token-file", writeFile(t, "secret,ada,1")},
+		{"--no-cache", "[a"},
 		{"--persist", t.TempDir()},
+		{"--front-proxy-cert", "a", "--front-proxy-key", "b"},
+		{"--front-proxy-cert", "a"},
 	} {
 		p := start(t, append([]string{"relay", "--cluster", "--upstream", "http://127.0.0.1:1"}, args...)...)
 		if code := p.exit(t); code != cli.ExitUsage {

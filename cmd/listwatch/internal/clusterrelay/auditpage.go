@@ -29,10 +29,11 @@ func (a *audit) serveReport(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	_ = page.Execute(w, map[string]any{"Since": report.since(), "Tables": report.tables()}) // the client has disconnected
+	shown := map[string]any{"Since": report.started(), "Tables": report.tables()}
+	_ = page.Execute(w, shown) // an error means that the client has disconnected
 }
 
-func (r *report) since() string { return r.Since.UTC().Format(time.RFC3339) }
+func (r *report) started() string { return r.Since.UTC().Format(time.RFC3339) }
 
 // A reportTable is a part of a report for people.
 type reportTable struct {
@@ -52,7 +53,8 @@ func (r *report) tables() []reportTable {
 	changes := reportTable{
 		Title: "Changes of objects, and how many changed nothing but …",
 		Columns: []string{
-			"resource", "changes", "bytes", "managedFields", "heartbeats", "status", "without managedFields", "metadata only",
+			"resource", "changes", "bytes", "managedFields", "heartbeats", "status", "without managedFields",
+			"metadata only",
 		},
 	}
 	selectors := reportTable{
@@ -72,7 +74,7 @@ func (r *report) tables() []reportTable {
 
 // writeText writes r as text. Errors mean that the client has disconnected.
 func (r *report) writeText(w io.Writer) {
-	fmt.Fprintln(w, "Since", r.since())
+	fmt.Fprintln(w, "Since", r.started())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, table := range r.tables() {
 		fmt.Fprintf(w, "\n%s\n\n", table.Title)

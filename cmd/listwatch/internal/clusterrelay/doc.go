@@ -5,13 +5,16 @@
 // A client never sees more than it could see without the relay. Before the relay answers from a
 // cache, the API server itself says who the client is (TokenReview) and whether the client may make
 // this request (SubjectAccessReview). If the client may not, the request is passed on too, so that
-// the API server refuses it in its own words.
+// the API server refuses it in its own words. The relay itself verifies client certificates, and
+// can pass the requests of their users on only if it has the certificate of an authenticating
+// proxy.
 //
 // # Source files
 //
 // handler.go decides between a cache and the API server. request.go says which requests a cache can
 // answer, proxy.go passes the others on, and serve.go answers from a cache. caches.go starts and
 // drops the caches, cache.go is one of them, and discovery.go finds the resources. reviews.go asks
-// the API server about users and their rights. audit.go counts what clients read, and
-// auditchanges.go what changes.
+// the API server about users and their rights, and certificates.go identifies users by client
+// certificates. audit.go counts what clients read, auditchanges.go what changes, and auditpage.go
+// shows both.
 package clusterrelay

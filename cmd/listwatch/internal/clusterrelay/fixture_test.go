@@ -3,6 +3,7 @@ package clusterrelay
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -46,6 +47,7 @@ type cluster struct {
 	handler *Handler
 	servers map[string]*testhttp.Server // by address
 	client  http.RoundTripper
+	tls     *tls.Config // of clients; nil for clear text
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -55,6 +57,7 @@ type cluster struct {
 	requests map[string]int          // the number of requests, by user, method and path
 	refuse   string                  // a resource that the relay must not read
 	others   http.Handler            // serves upgrades
+	seen     http.Header             // the header of the last request
 }
 
 // withCluster calls f with a cluster that has pods, secrets, widgets and leases, in a bubble of
@@ -79,12 +82,18 @@ func startCluster(t *testing.T, o Options) *cluster {
 		resources = append(resources, r)
 	}
 	c.api = newAPI(c, resources...)
-	c.direct = c.serve(c)
+	if o.Certificates.Verify != nil {
+		c.tls = new(tls.Config)
+	}
+	c.direct = c.serve(c, frontCA)
 	base, err := url.Parse(c.direct)
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := transport.Network{Dial: c.dial}
+	network := transport.Network{Dial: c.dial, TLS: c.tls}
+	if front := o.Certificates.FrontProxy; front != nil {
+		front.Dial, front.TLS.RootCAs = c.dial, c.tls.RootCAs
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	own := network.HTTPTransport(protocols)
@@ -97,7 +106,7 @@ func startCluster(t *testing.T, o Options) *cluster {
 	if c.handler, err = New(o); err != nil {
 		t.Fatal(err)
 	}
-	c.relayed = c.serve(c.handler)
+	c.relayed = c.serve(c.handler, clientCA)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -127,7 +136,7 @@ func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
 	}
 	api.Server.Access.Authenticator = c.authenticate
 	api.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
-		if !c.allows(user{Name: u.Name}, access{
+		if !c.allows(user{Name: u.Name, Groups: u.Groups}, access{
 			verb: a.Verb, group: a.Resource.Group, version: a.Resource.Version, resource: a.Resource.Plural,
 			namespace: a.Namespace, name: a.Name,
 		}) {
@@ -138,11 +147,19 @@ func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
 	return api
 }
 
-// serve serves h until the test ends, and returns the URL.
-func (c *cluster) serve(h http.Handler) string {
-	s := testhttp.Start(c, h, testhttp.Options{})
+// serve serves h until the test ends, and returns the URL. Over TLS, it verifies client
+// certificates by ca.
+func (c *cluster) serve(h http.Handler, ca func() *authority) string {
+	o := testhttp.Options{TLS: c.tls != nil, ConfigureTLS: func(config *tls.Config) {
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, ca().pool
+	}}
+	s := testhttp.Start(c, h, o)
+	if c.tls != nil {
+		c.tls.RootCAs = s.ClientTLS.RootCAs
+	}
 	at := s.URL("")
-	c.servers[strings.TrimPrefix(at, "http://")] = s
+	_, address, _ := strings.Cut(at, "://")
+	c.servers[address] = s
 	return at
 }
 
@@ -153,7 +170,7 @@ func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, 
 // open implements [OpenFunc].
 func (c *cluster) open(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
 	remote := &client.Remote{
-		URL: c.direct + r.Path(""), Network: transport.Network{Dial: c.dial},
+		URL: c.direct + r.Path(""), Network: transport.Network{Dial: c.dial, TLS: c.tls},
 		Header: func(context.Context, bool) (http.Header, error) {
 			return http.Header{"Authorization": {"Bearer " + relayToken}}, nil
 		},
@@ -179,6 +196,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u, err := c.authenticate(r)
 	c.mu.Lock()
 	c.requests[u.Name+" "+r.Method+" "+r.URL.Path]++
+	c.seen = r.Header
 	others, outage, api := c.others, c.outage, c.api
 	c.mu.Unlock()
 	switch {
@@ -197,6 +215,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // authenticate is a [watchserver.Authenticator].
 func (c *cluster) authenticate(r *http.Request) (u watchserver.User, err error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 { // the front proxy
+		return watchserver.User{Name: r.Header.Get("X-Remote-User"), Groups: r.Header["X-Remote-Group"]}, nil
+	}
 	token, err := watchserver.BearerToken(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,6 +243,7 @@ func (c *cluster) review(w http.ResponseWriter, r *http.Request) {
 		Spec struct {
 			Token              string `json:"token"`
 			User               string `json:"user"`
+			Groups             []string
 			ResourceAttributes struct {
 				Verb, Group, Version, Resource, Namespace, Name string
 			} `json:"resourceAttributes"`
@@ -239,7 +261,7 @@ func (c *cluster) review(w http.ResponseWriter, r *http.Request) {
 		status = map[string]any{"authenticated": name != "", "user": map[string]any{"username": name, "extra": map[string]any{"k": []string{"v"}}}}
 	} else {
 		a := review.Spec.ResourceAttributes
-		status["allowed"] = c.allows(user{Name: review.Spec.User}, access{
+		status["allowed"] = c.allows(user{Name: review.Spec.User, Groups: review.Spec.Groups}, access{
 			verb: a.Verb, group: a.Group, version: a.Version, resource: a.Resource, namespace: a.Namespace, name: a.Name,
 		})
 	}

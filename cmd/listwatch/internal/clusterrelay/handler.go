@@ -39,6 +39,8 @@ type Options struct {
 	// Memory limits the memory of all caches together. A resource that does not fit passes through.
 	// If zero or negative, there is no limit.
 	Memory int64
+	// Certificates say how clients with certificates are served.
+	Certificates Certificates
 	// Audit makes the Handler count what clients read, and what changes; see [Handler.Audit].
 	Audit bool
 	// Log receives what happens to the caches.
@@ -49,10 +51,11 @@ type Options struct {
 type Handler struct {
 	// Immutable after construction.
 	cacheServer
-	caches  *caches
-	sizes   memo[resourceID, int64]
-	carrier *carrier
-	cached  http.Handler // serves the requests that admit has admitted
+	caches       *caches
+	certificates Certificates
+	sizes        memo[resourceID, int64]
+	carrier      *carrier
+	cached       http.Handler // serves the requests that admit has admitted
 
 	tried chan struct{} // closed after the first attempt to find the resources
 	ready atomic.Bool   // the resources have been found
@@ -68,7 +71,8 @@ func New(o Options) (*Handler, error) {
 		cacheServer: cacheServer{
 			server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
 		},
-		carrier: newCarrier(o.Passed), tried: make(chan struct{}),
+		carrier: newCarrier(o.Passed, o.Certificates.FrontProxy), certificates: o.Certificates,
+		tried: make(chan struct{}),
 		caches: &caches{
 			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, memory: o.Memory, log: o.Log,
 			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
@@ -94,8 +98,8 @@ func (h *Handler) answered(p passed, response *http.Response) {
 	}
 }
 
-// Audit returns a handler that shows which client reads what, and what changes in the caches, as
-// tables or, with the parameter format=json, as JSON. It returns nil without Options.Audit.
+// Audit returns a handler that shows which client reads what, and what changes in the caches, as a
+// page, as text or, with the parameter format=json, as JSON. It returns nil without Options.Audit.
 func (h *Handler) Audit() http.HandlerFunc {
 	if h.caches.audit == nil {
 		return nil
@@ -105,6 +109,12 @@ func (h *Handler) Audit() http.HandlerFunc {
 
 // ServeHTTP serves r from a cache, or passes r on to the API server.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	identified, err := h.certificates.withCertificate(r)
+	if err != nil {
+		watchserver.WriteError(w, r, err)
+		return
+	}
+	r = identified
 	read, err := h.admit(r)
 	switch {
 	case err != nil:
@@ -126,16 +136,19 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 	if !ok {
 		return nil, nil
 	}
-	token, err := watchserver.BearerToken(r)
-	if err != nil || token == "" {
-		return nil, nil
+	from := sender{certified: certifiedIn(r.Context())}
+	if from.certified == nil {
+		var err error
+		if from.token, err = watchserver.BearerToken(r); err != nil || from.token == "" {
+			return nil, nil
+		}
 	}
 	h.awaitDiscovery(r.Context())
 	resource, ok := h.caches.find(&q)
 	if !ok {
 		return nil, nil
 	}
-	read := &read{request: q, token: token}
+	read := &read{request: q, sender: from}
 	switch denial, err := h.reviewer.check(r.Context(), read); {
 	case err != nil:
 		return nil, reviewFailed(err)

@@ -43,6 +43,9 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 			p.SetURL(base)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy has dropped what it cannot parse
 			p.SetXForwarded()
+			if c := certifiedIn(p.In.Context()); c != nil {
+				c.assert(p.Out.Header)
+			}
 		},
 		// FlushInterval passes each part of a response on at once, as Incremental (RFC 10036) asks.
 		Transport: carrier, FlushInterval: -1, ErrorLog: errors,
@@ -62,6 +65,10 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok {
 			writes := !isRead(r.Method) && !slices.Contains(connections, route.Subresource)
 			r = r.WithContext(context.WithValue(r.Context(), passedKey{}, passed{route, verbOf(r, route), writes}))
+		}
+		if certifiedIn(r.Context()) != nil && carrier.front == nil {
+			watchserver.WriteError(w, r, errCannotPassOn())
+			return
 		}
 		// The body of a request that is passed on, such as an upload to a pod, may take any time.
 		// An error means that w has no deadlines.
@@ -109,10 +116,13 @@ func isRead(method string) bool {
 
 // A carrier sends requests over HTTP/2 if the server offers it. Requests for another protocol, such
 // as those of kubectl exec, are sent over HTTP/1.1, because HTTP/2 has no upgrades.
-type carrier struct{ plain, upgrades *http.Transport }
+type carrier struct {
+	plain, upgrades *http.Transport
+	front           *carrier // for clients with certificates; nil if their requests cannot be sent
+}
 
-// newCarrier returns a carrier over network, which must not add credentials.
-func newCarrier(network transport.Network) *carrier {
+// newCarrier returns a carrier over network, which must not add credentials. front may be nil.
+func newCarrier(network transport.Network, front *transport.Network) *carrier {
 	patient := func(http2 bool) *http.Transport {
 		protocols := new(http.Protocols)
 		protocols.SetHTTP1(true)
@@ -121,18 +131,20 @@ func newCarrier(network transport.Network) *carrier {
 		t.ResponseHeaderTimeout = 0 // the logs of a pod may be silent for hours
 		return t
 	}
-	return &carrier{plain: patient(true), upgrades: patient(false)}
+	c := &carrier{plain: patient(true), upgrades: patient(false)}
+	if front != nil {
+		c.front = newCarrier(*front, nil)
+	}
+	return c
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.front != nil && certifiedIn(r.Context()) != nil {
+		return c.front.RoundTrip(r)
+	}
 	if r.Header.Get("Upgrade") != "" {
 		return c.upgrades.RoundTrip(r)
 	}
 	return c.plain.RoundTrip(r)
-}
-
-func (c *carrier) closeIdle() {
-	c.plain.CloseIdleConnections()
-	c.upgrades.CloseIdleConnections()
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
 // reviewLifetime is the time for which the API server's decision about a user or a right is used
@@ -22,20 +21,6 @@ type reviewer struct {
 	*caller
 	users  memo[[sha256.Size]byte, user] // by token
 	rights memo[access, bool]
-}
-
-// A user is the sender of a request, as the API server knows them.
-type user struct {
-	Name   string              `json:"username"`
-	UID    string              `json:"uid"`
-	Groups []string            `json:"groups"`
-	Extra  map[string][]string `json:"extra"`
-
-	key string // all of it as JSON; empty if the user is unknown
-}
-
-func (u user) forServer() watchserver.User {
-	return watchserver.User{Name: u.Name, UID: u.UID, Groups: u.Groups}
 }
 
 // An access is a user with a request.
@@ -95,23 +80,44 @@ func (r *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
 	})
 }
 
+// A sender proves who sends a request: by a certificate or, if certified is nil, by a token. As at
+// an API server, the certificate counts if there are both.
+type sender struct {
+	certified *certified
+	token     string
+}
+
+// identify returns the user with the credentials of s. If they are not accepted, the user is
+// unknown.
+func (r *reviewer) identify(ctx context.Context, s sender) (user, error) {
+	switch {
+	case s.certified == nil:
+		return r.userOf(ctx, s.token)
+	case s.certified.recheck() != nil:
+		return user{}, nil
+	}
+	return s.certified.user, nil
+}
+
 // A read is a request that a cache answers.
 type read struct {
 	request
-	token string
-	user  user
-	cache *cache
+	sender sender
+	user   user
+	cache  *cache
 }
 
-// check identifies the user of read by its token. denial is Unauthorized or Forbidden if they may
-// not make the request, and nil if they may. err is the error of a review.
+// check identifies the user of read. denial is Unauthorized or Forbidden if they may not make the
+// request, and nil if they may. err is the error of a review.
 func (r *reviewer) check(ctx context.Context, read *read) (denial, err error) {
-	u, err := r.userOf(ctx, read.token)
+	u, err := r.identify(ctx, read.sender)
 	if err != nil {
 		return nil, err
 	}
 	if u.key == "" {
-		return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the API server does not accept the token"}, nil
+		return &listwatch.Error{
+			Code: listwatch.Unauthorized, Message: "the token or certificate is no longer accepted",
+		}, nil
 	}
 	allowed, err := r.allows(ctx, u, access{
 		verb: read.verb, group: read.Group, version: read.Version, resource: read.Plural, namespace: read.Namespace,

@@ -75,11 +75,11 @@ func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	}, reload.File{Flag: "--client-ca", Name: o.tls.clientCA})
 }
 
-// UseForeignUsers makes the endpoints of a require tokens, which another server checks. It returns
-// an error if a flag has users or rights of this server's own.
+// UseForeignUsers makes the endpoints of a require tokens, which another server checks, or client
+// certificates. It returns an error if a flag has other users, or rights, of this server's own.
 func (o *Options) UseForeignUsers(a *Auth) error {
-	if o.tokenFile != "" || o.policyFile != "" || o.tls.clientCA != "" || a.oidc != nil {
-		return cli.Usagef("the upstream identifies the users: --token-file, --oidc-issuer, --client-ca and " +
+	if o.tokenFile != "" || o.policyFile != "" || a.oidc != nil {
+		return cli.Usagef("the upstream identifies the users: --token-file, --oidc-issuer and " +
 			"--authorization-policy have no effect")
 	}
 	a.foreign = true
@@ -98,8 +98,8 @@ func (a *Auth) RequiresCredentials(secure bool) bool {
 // Authenticator returns the authenticator of requests, or nil if no endpoint requires credentials.
 func (a *Auth) Authenticator() watchserver.Authenticator {
 	var all []watchserver.Authenticator
-	if a.cas != nil {
-		all = append(all, a.clientCertificate)
+	if certificates := a.ClientCertificates(); certificates != nil {
+		all = append(all, certificates)
 	}
 	if a.oidc != nil {
 		// It leaves other tokens alone. The token file refuses the tokens that it does not contain.

@@ -1,7 +1,9 @@
 package listen
 
 import (
+	"crypto/x509"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch/internal/leaktest"
 )
@@ -39,6 +41,17 @@ func TestIsLocalHost(t *testing.T) {
 	} {
 		if got := isLocalHost(host); got != want {
 			t.Errorf("%q: got %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestExpiredCertificatesAreNotTrusted(t *testing.T) {
+	ca := &x509.Certificate{Raw: []byte("a CA"), NotAfter: time.Now().Add(time.Hour)}
+	trusted := &trustedCAs{pool: x509.NewCertPool(), raw: map[string]bool{"a CA": true}}
+	for left, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
+		leaf := &x509.Certificate{Raw: []byte("a client"), NotAfter: time.Now().Add(left)}
+		if got := trusted.trust([][]*x509.Certificate{{leaf, ca}}); got != want {
+			t.Errorf("a certificate that is valid for %v: got %v, want %v", left, got, want)
 		}
 	}
 }

@@ -14,11 +14,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // tlsOptions contains the flags about certificates.
@@ -123,10 +125,10 @@ func (a *Auth) parseCAs(data []byte) (*trustedCAs, error) {
 }
 
 // trust reports whether one of the chains, which were verified when the connection began, still
-// leads to a trusted CA.
+// leads to a trusted CA, and has not expired.
 func (c *trustedCAs) trust(chains [][]*x509.Certificate) bool {
 	for _, chain := range chains {
-		if c.raw[string(chain[len(chain)-1].Raw)] {
+		if c.raw[string(chain[len(chain)-1].Raw)] && !expired(chain) {
 			return true
 		}
 	}
@@ -143,6 +145,19 @@ func (c *trustedCAs) trust(chains [][]*x509.Certificate) bool {
 	return err == nil
 }
 
+func expired(chain []*x509.Certificate) bool {
+	now := time.Now()
+	return slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
+}
+
+// ClientCertificates returns an authenticator of client certificates, or nil without --client-ca.
+func (a *Auth) ClientCertificates() watchserver.Authenticator {
+	if a.cas == nil {
+		return nil
+	}
+	return a.clientCertificate
+}
+
 // clientCertificate is like [kubeapi.ClientCertificate], but supports CAs that change while
 // connections are open.
 func (a *Auth) clientCertificate(r *http.Request) (kubeapi.User, error) {
@@ -153,7 +168,7 @@ func (a *Auth) clientCertificate(r *http.Request) (kubeapi.User, error) {
 	same, chains := user, r.TLS.VerifiedChains
 	user.Recheck = func() (kubeapi.User, error) {
 		if !a.cas.Load().trust(chains) {
-			return kubeapi.User{}, errors.New("the CA of the client certificate is no longer trusted")
+			return kubeapi.User{}, errors.New("the client certificate has expired, or its CA is no longer trusted")
 		}
 		return same, nil
 	}
@@ -195,9 +210,9 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 
 func loopbackIPs() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
 
-// closeDistrusted closes connections whose client certificate was signed by a CA that is no longer
-// trusted, so that clients with a new certificate open a new connection. It passes the current
-// request to next, which refuses it.
+// closeDistrusted closes connections whose client certificate has expired, or was signed by a CA
+// that is no longer trusted, so that clients with a new certificate open a new connection. It
+// passes the current request to next, which refuses it.
 func (a *Auth) closeDistrusted(next http.Handler) http.Handler {
 	if a.cas == nil {
 		return next

@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/clusterrelay"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
@@ -21,6 +22,10 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	if err := errors.Join(o.checkCluster(), o.UseForeignUsers(a)); err != nil {
 		return err
 	}
+	certificates, err := s.certificates(a)
+	if err != nil {
+		return err
+	}
 	server := new(watchserver.Server)
 	if err := o.Configure(server, &s.Listeners); err != nil {
 		return err
@@ -28,7 +33,8 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	h, err := clusterrelay.New(clusterrelay.Options{
 		URL: s.upstream.base, Passed: s.upstream.withoutCredentials(), Own: s.upstream.client(),
 		Open: s.openCache, Server: server, Cache: o.cluster.cache, NoCache: o.cluster.noCache,
-		Idle: o.cluster.idle, Memory: server.Limits.Memory / 4 * 3, Audit: o.cluster.audit, Log: s.Log,
+		Certificates: certificates, Idle: o.cluster.idle, Memory: server.Limits.Memory / 4 * 3, Audit: o.cluster.audit,
+		Log: s.Log,
 	})
 	if err != nil {
 		return err
@@ -66,6 +72,36 @@ func (o *relayOptions) checkCluster() error {
 		}
 	}
 	return nil
+}
+
+// certificates returns how clients with certificates are served.
+func (s *relayServer) certificates(a *listen.Auth) (c clusterrelay.Certificates, err error) {
+	c.Verify = a.ClientCertificates()
+	cert, key := s.options.cluster.frontCert, s.options.cluster.frontKey
+	switch {
+	case (cert == "") != (key == ""):
+		return c, cli.Usagef("--front-proxy-cert and --front-proxy-key must be set together")
+	case cert == "":
+		return c, nil
+	case c.Verify == nil:
+		return c, cli.Usagef("--front-proxy-cert requires --client-ca: it is for clients with certificates")
+	case s.upstream.base.Scheme != "https":
+		return c, cli.Usagef("--front-proxy-cert requires an https URL of the API server, which must see the certificate")
+	}
+	pair, err := s.Files.AddTLS(new(tls.Config), reload.File{}, reload.File{Flag: "--front-proxy-cert", Name: cert},
+		reload.File{Flag: "--front-proxy-key", Name: key})
+	if err != nil {
+		return c, err
+	}
+	network := s.upstream.withoutCredentials()
+	anonymous := network.TLSConfig
+	network.TLSConfig = func() *tls.Config {
+		c := anonymous()
+		c.Certificates = pair().Certificates
+		return c
+	}
+	c.FrontProxy = &network
+	return c, nil
 }
 
 // historyShare is the part of --memory that the history of one cache may fill.

@@ -42,6 +42,7 @@ see docs/relay.md.
 With --cluster, the relay stands in front of a whole Kubernetes API server. It
 answers lists, gets and watches from caches and passes all other requests on.
 Clients use their own tokens, and see what the API server allows them to see.
+With --client-ca, clients with certificates can read what is cached.
 
 /readyz fails until the relay has the complete state, and while it lags behind
 the upstream by more than --max-behind. Clients are authenticated as by serve.

@@ -31,6 +31,8 @@ type clusterOptions struct {
 	enabled, audit bool
 	cache, noCache []string
 	idle           time.Duration
+	// frontCert and frontKey are files with the certificate of an authenticating proxy.
+	frontCert, frontKey string
 }
 
 func (o *clusterOptions) register(f *pflag.FlagSet) {
@@ -41,6 +43,9 @@ func (o *clusterOptions) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.noCache, "no-cache", nil, "`patterns` of the resources not to cache with --cluster, such as events,*.example.com")
 	f.BoolVar(&o.audit, "audit", false,
 		"count which client reads what through --cluster, and what changes: GET /debug/audit at --debug-addr")
+	f.StringVar(&o.frontCert, "front-proxy-cert", "",
+		"PEM `file` with a certificate of the front proxy of the API server (--requestheader-client-ca-file), for requests of clients with certificates that --cluster passes on")
+	f.StringVar(&o.frontKey, "front-proxy-key", "", "PEM `file` with the key of --front-proxy-cert")
 	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
 }
 
