@@ -87,7 +87,13 @@ func TestDashboardShowsTheFlags(t *testing.T) {
 	server.CloseClientConnections()
 	await("the connections broke", "reconnecting", "|dark-mode\tyes")
 	await("the page has reconnected", "live", "|dark-mode\tyes")
-	resp, err := http.Post(server.URL+"/flags/invoices/toggle", "", nil)
+	patch := strings.NewReader(`{"enabled":true}`)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, server.URL+"/flags/invoices", patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package javascript
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,31 +88,35 @@ func checkSize(t *testing.T, entry string, limit int) {
 // codeBlock matches the TypeScript in a page of the documentation.
 var codeBlock = regexp.MustCompile("(?s)```tsx\n(.*?)```")
 
-// The compiler checks the example of docs/browsers.md against the declarations, and the bundler
-// finds every value that it imports.
-func TestReactExampleCompiles(t *testing.T) {
+// The compiler checks the examples of docs/browsers.md against the declarations, and the bundler
+// finds every value that they import.
+func TestReactExamplesCompile(t *testing.T) {
 	installPackages(t)
 	docs, err := os.ReadFile("../../docs/browsers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := codeBlock.FindAllStringSubmatch(string(docs), -1)
-	if len(blocks) != 1 {
-		t.Fatalf("docs/browsers.md has %d blocks of tsx, want 1", len(blocks))
+	if len(blocks) != 2 {
+		t.Fatalf("docs/browsers.md has %d blocks of tsx, want 2", len(blocks))
 	}
-	client, err := filepath.Abs(clientDir)
+	page, err := os.ReadFile(reactDir + "/flags.tsx")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if string(page) != blocks[1][1] {
+		t.Errorf("docs/browsers.md has another component than %s/flags.tsx, which a test runs", reactDir)
 	}
 	dir, err := os.MkdirTemp(packageDir, "react") // below node_modules, so that imports are found
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	config := fmt.Sprintf(`{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": false, "jsx": "react-jsx",
+	const config = `{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": false, "jsx": "react-jsx",
 		"target": "es2022", "module": "preserve", "lib": ["es2023", "dom", "dom.iterable"], "types": [],
-		"paths": {"listwatch": [%q]}}, "files": ["flags.tsx"]}`, filepath.Join(client, "listwatch.d.ts"))
-	for name, text := range map[string]string{"flags.tsx": blocks[0][1], "tsconfig.json": config} {
+		"preserveSymlinks": true}, "files": ["tokens.tsx", "flags.tsx"]}`
+	files := map[string]string{"tokens.tsx": blocks[0][1], "flags.tsx": blocks[1][1], "tsconfig.json": config}
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -121,6 +124,7 @@ func TestReactExampleCompiles(t *testing.T) {
 	if out, err := exec.Command(filepath.Join(packageDir, "node_modules/.bin/tsc"), "--project", dir).CombinedOutput(); err != nil {
 		t.Errorf("tsc: %v\n%s", err, out)
 	}
-	esbuild(t, "", filepath.Join(dir, "flags.tsx"), "--bundle", "--format=esm",
-		"--alias:listwatch="+filepath.Join(client, "listwatch.js"))
+	for _, name := range []string{"tokens.tsx", "flags.tsx"} {
+		esbuild(t, "", filepath.Join(dir, name), "--bundle", "--format=esm", "--preserve-symlinks")
+	}
 }
