@@ -3,12 +3,10 @@ const compare = (a, b) => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 
 /** How far a collection has followed its server. */
 export class Position {
-  /** What the option `since` of `watch` needs. */
-  since;
   #newest = ""; // the version of the newest event, of which more may follow
 
   constructor({ version, state } = {}) {
-    this.since = { version, state };
+    this.since = { version, state }; // what the option `since` of `watch` needs
   }
 
   /** Records that the collection has an event. */

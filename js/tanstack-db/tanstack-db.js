@@ -4,7 +4,6 @@ import { Writer } from "./writer.js";
 
 const metadataKey = "listwatch"; // in the metadata of the collection: the position to resume from
 
-/** Returns the key of an object. */
 const keyOf = ({ metadata: { namespace, name } }) => (namespace ? `${namespace}/${name}` : name);
 
 /** Returns the options of a collection that follows a URL; see tanstack-db.d.ts. */
@@ -28,6 +27,7 @@ class Follower {
   #timeout;
   #of; // identifies what is followed
   #position = new Position();
+  #keys; // the keys of the rows that the server has sent; undefined until they are known
   #waiting = new Set(); // functions that are called after each commit with the keys of deleted objects
   #status = { status: "connecting", error: undefined };
   #listeners = new Set();
@@ -70,25 +70,20 @@ class Follower {
   /** Starts following, and returns a function that ends it. TanStack DB calls it for the first reader. */
   start = (target) => {
     const controller = new AbortController();
-    const { signal } = this.#options;
-    const end = () => controller.abort();
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
-    this.#run(target, controller.signal).finally(() => signal?.removeEventListener("abort", end));
-    return end;
+    const { signal = controller.signal } = this.#options;
+    const saved = target.metadata?.collection.get(metadataKey);
+    this.#run(target, AbortSignal.any([signal, controller.signal]), saved, saved?.of === this.#of);
+    return () => controller.abort();
   };
 
-  async #run(target, signal) {
-    const saved = target.metadata?.collection.get(metadataKey);
-    const mayResume = saved?.of === this.#of;
-    const position = (this.#position = new Position(mayResume ? saved : {}));
-    let batch = []; // the events since the last commit
+  async #run(target, signal, saved, mayResume) {
+    const position = new Position(mayResume ? saved : {});
+    [this.#position, this.#keys] = [position, undefined];
+    let batch = [], timer; // the events since the last commit, and the timer of the next one
     let isTruncated = saved !== undefined && !mayResume; // the objects before the batch are not those of the server
     let isWhole = false; // the batch completes a state of the server
-    let timer;
     const commit = () => {
-      clearTimeout(timer);
-      timer = undefined;
+      timer = clearTimeout(timer); // undefined
       if (signal.aborted) return;
       this.#commit(target, position, batch, isTruncated);
       [batch, isTruncated] = [[], false];
@@ -105,6 +100,8 @@ class Follower {
         if (event.type === "RESET") [batch, isTruncated, isWhole] = [[], true, false];
         else batch.push(event);
         if (event.type === "SYNCED") {
+          const needsRows = mayResume && !isTruncated && !this.#keys;
+          if (needsRows && !(await this.#hasRows(target, saved.count))) return this.#run(target, signal, saved, false);
           isWhole = true;
           commit();
           target.markReady();
@@ -119,24 +116,31 @@ class Follower {
     }
   }
 
+  /** Whether the collection has the saved rows. A new schema version removes them, but not the position. */
+  async #hasRows({ begin, commit, collection }, count) {
+    begin();
+    await commit(); // persistence applies it after the saved rows
+    this.#keys = new Set(collection.keys());
+    return this.#keys.size === count;
+  }
+
   /** Writes events as one transaction. The position is part of it, so it never claims more than the objects have. */
   #commit({ begin, write, truncate, commit, metadata }, position, events, isTruncated) {
     const deleted = new Set();
     begin();
     if (isTruncated) truncate();
+    if (isTruncated || !this.#keys) this.#keys = new Set();
     for (const event of events) {
       const { type, object } = event;
       position.advance(event);
       if (type === "SYNCED" || type === "BOOKMARK") continue;
-      if (type === "DELETED") {
-        const key = keyOf(object);
-        deleted.add(key);
-        write({ type: "delete", key });
-      } else {
-        write({ type: "update", value: object }); // it also inserts; with a key, persistence would take it for a deletion
-      }
+      const key = keyOf(object);
+      if (type === "DELETED") deleted.add(key) && this.#keys.delete(key);
+      else this.#keys.add(key);
+      // An update also inserts. Only deletions have a key: persistence takes any message with one for a deletion.
+      write(type === "DELETED" ? { type: "delete", key } : { type: "update", value: object });
     }
-    metadata?.collection.set(metadataKey, { of: this.#of, ...position.since });
+    metadata?.collection.set(metadataKey, { of: this.#of, count: this.#keys.size, ...position.since });
     commit();
     for (const look of this.#waiting) look(deleted);
   }

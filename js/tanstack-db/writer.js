@@ -59,12 +59,10 @@ function mergePatch(from, to) {
   for (const name of new Set([...Object.keys(from), ...Object.keys(to)])) {
     const [a, b] = [from[name], to[name]];
     if (b === undefined) patch[name] = null;
-    else if (isMap(a) && isMap(b)) {
+    else if ([a, b].every((value) => typeof value === "object" && value && !Array.isArray(value))) {
       const inner = mergePatch(a, b);
       if (Object.keys(inner).length) patch[name] = inner;
     } else if (JSON.stringify(a) !== JSON.stringify(b)) patch[name] = b;
   }
   return patch;
 }
-
-const isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);

@@ -40,7 +40,8 @@ test("a persisted collection continues with what has changed", async (t) => {
   t.after(() => site.close());
   const others = objects(site.direct);
   for (const name of ["a", "b", "c"]) await others.create({ metadata: { name } });
-  const adapter = createSQLiteCorePersistenceAdapter({ driver: openDatabase() });
+  const driver = openDatabase();
+  let adapter = createSQLiteCorePersistenceAdapter({ driver, schemaVersion: 1 });
   const received = [];
   const parse = (text) => {
     const { type, object } = JSON.parse(text);
@@ -49,7 +50,7 @@ test("a persisted collection continues with what has changed", async (t) => {
   };
   /** Follows as a page that is loaded again. */
   const follow = (options) => createCollection(persistedCollectionOptions({
-    ...listwatchCollectionOptions(site.url, { parse, ...options }), id: "flags", persistence: { adapter, coordinator: new SingleProcessCoordinator() }, schemaVersion: 1,
+    ...listwatchCollectionOptions(site.url, { parse, ...options }), id: "flags", persistence: { adapter, coordinator: new SingleProcessCoordinator() },
   }));
   const saved = async () => (await adapter.loadSubset("flags", {})).map(({ key }) => key).sort().join(" ");
   const isSaved = async (want) => {
@@ -72,6 +73,15 @@ test("a persisted collection continues with what has changed", async (t) => {
   assert.deepEqual(received, ["ADDED d", "DELETED a", "BOOKMARK "]);
   await isSaved("b c d");
   await second.cleanup();
+
+  received.length = 0;
+  adapter = createSQLiteCorePersistenceAdapter({ driver, schemaVersion: 2 }); // removes the rows, but not the position
+  const third = follow();
+  await third.preload();
+  assert.equal(names(third), "b c d");
+  assert.deepEqual(received, ["BOOKMARK ", "ADDED b", "ADDED c", "ADDED d", "BOOKMARK "]);
+  await isSaved("b c d");
+  await third.cleanup();
 
   const selected = follow({ selector: "app=web" }); // the copy is not one of this selection
   const other = record(selected);
