@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
@@ -45,6 +46,9 @@ func main() {
 	server := &http.Server{Handler: newHandler(flags, *react)}
 	h2.Configure(server, h2.Config{})
 	log.Print("open http://", listener.Addr())
+	if _, err := os.Stat(*react); err != nil {
+		log.Printf("the page /react/ is not built: %v; docs/browsers.md has the commands", err)
+	}
 	log.Fatal(server.Serve(listener))
 }
 
