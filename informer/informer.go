@@ -44,6 +44,13 @@ type Informer[T any] struct {
 	// Persist keeps a copy of the objects in a file for the next start. The informer does not show
 	// the copy before it has received the changes since.
 	Persist listwatch.Persist
+	// MaxLag makes List, ByIndex and CheckLag fail while the local store may lack a write that was
+	// acknowledged longer than MaxLag ago. Every MaxLag/4 the informer requests the newest version
+	// from the Source with a list of at most one object. If only other collections of the database
+	// change, it also opens a short watch. Over HTTP the values should be 5 seconds or more. If
+	// negative, the informer measures [Informer.Lag] every 10 seconds, and nothing fails. If zero,
+	// the lag is not measured.
+	MaxLag time.Duration
 	// DetectMutations makes Run compare every stored value with its original once a second
 	// and at the end, and panic if a value was modified. It is meant for tests: each
 	// comparison encodes all values.
@@ -64,6 +71,7 @@ type informerState[T any] struct {
 	mutations *mutationDetector[T]
 	handlers  sync.WaitGroup // the goroutines of all handlers
 	probing   chan struct{}  // capacity 1; holds a token while a call of probeFor probes
+	lag       lagMeter
 
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of the store, fifo and the handler queues.
@@ -77,6 +85,7 @@ func (i *Informer[T]) init() {
 		i.state.registrations = make(map[*Registration[T]]struct{})
 		i.state.fifo.KnownObjects = &i.localStore
 		i.state.done, i.state.probing = make(chan struct{}), make(chan struct{}, 1)
+		i.state.lag.known = make(chan struct{})
 	})
 }
 
@@ -107,6 +116,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		_ = r.Run(ctx)
 	})
 	work.Go(func() { i.state.persist.run(ctx) })
+	work.Go(func() { i.checkLag(ctx) })
 	if i.DetectMutations {
 		work.Go(func() { i.state.mutations.run(ctx) })
 	}
@@ -264,14 +274,15 @@ type Stats struct {
 	Queued int
 	// Pending is the number of notifications that the handlers have not received yet.
 	Pending int
-	// Synced is the result of [Informer.HasSynced].
+	// Synced is the result of [Informer.HasSynced], and Lag the result of [Informer.Lag].
 	Synced bool
+	Lag    Lag
 }
 
 // Stats returns the current sizes of i.
 func (i *Informer[T]) Stats() Stats {
 	i.init()
-	s := Stats{Objects: i.Len(), Version: i.Version(), Queued: i.state.fifo.Len(), Synced: i.HasSynced()}
+	s := Stats{Objects: i.Len(), Version: i.Version(), Queued: i.state.fifo.Len(), Synced: i.HasSynced(), Lag: i.Lag()}
 	i.state.mu.Lock()
 	defer i.state.mu.Unlock()
 	for r := range i.state.registrations {

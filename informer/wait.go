@@ -81,7 +81,8 @@ func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced boo
 }
 
 // WaitForSync blocks until the store holds the initial state, and [Registration.HasSynced]
-// returns true for every handler that was registered before the call. It returns ctx.Err()
+// returns true for every handler that was registered before the call. With [Informer.MaxLag], it
+// also waits until the lag is known. It returns ctx.Err()
 // if ctx ends first, an error of code Unavailable if Run returns first, and an error of code
 // Invalid if there is no Source. A handler must not wait for its own sync.
 //
@@ -90,6 +91,11 @@ func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced boo
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	if err := i.WaitForVersion(ctx, 0); err != nil {
 		return err
+	}
+	if i.MaxLag > 0 {
+		if err := i.await(ctx, "wait for the lag", i.state.lag.known, nil); err != nil {
+			return err
+		}
 	}
 	registrations, _ := i.currentRegistrations()
 	for _, r := range registrations {
@@ -176,6 +182,12 @@ func (i *Informer[T]) enlist(w *waiter) {
 	if !w.notify(i.progress()) {
 		i.state.waiters = append(i.state.waiters, w)
 	}
+}
+
+func (i *Informer[T]) currentProgress() progress {
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	return i.progress()
 }
 
 // progress returns what i has reached. The caller must hold i.state.mu.

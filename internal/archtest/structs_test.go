@@ -18,6 +18,7 @@ const maxFields = 12
 var largeStructs = map[string]bool{
 	"..Query":                                     true,
 	"client.Remote":                               true,
+	"informer.Informer":                           true,
 	"store/etcd.Options":                          true,
 	"observe/metrics.Metrics":                     true,
 	"conformance/checker.Summary":                 true,
