@@ -236,3 +236,32 @@ func TestCallIsSkippedUntilItsWritesArrive(t *testing.T) {
 		_ = stop()
 	})
 }
+
+func TestCallsAreSkippedWhileTheInformerLags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &fixture{T: t, store: memory.New[App](), start: time.Now()}
+		source := listwatchtest.New(x.store)
+		x.apps = &informer.Informer[App]{Source: source, Backoff: quick, MaxLag: 10 * time.Second}
+		x.put("a", "")
+		var queue workqueue.Queue[listwatch.Key]
+		stop := x.run(func(_ context.Context, key listwatch.Key) error {
+			app, _ := x.apps.Get(key)
+			x.log("%s %s", key, app.Team)
+			return nil
+		}, controller.Options[App]{Queue: &queue, Called: func(c controller.Call) {
+			if c.Skipped {
+				x.log("skipped: %v, again after %v", listwatch.CodeOf(c.Err), c.Retry)
+			}
+		}})
+		x.expect("at the start", "a ")
+		source.Fail(errors.New("the server is down"))
+		source.Cut(nil)
+		time.Sleep(11 * time.Second)
+		queue.Add(keyOf("a"))
+		x.expect("while the informer lags", "skipped: unavailable, again after 5s")
+		source.Fail(nil)
+		time.Sleep(6 * time.Second)
+		x.expect("when it has caught up", "a ")
+		_ = stop()
+	})
+}

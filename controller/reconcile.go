@@ -47,8 +47,8 @@ type Call struct {
 	// Waited is the time for which the call has waited until the informers had the writes of the
 	// previous call with this key.
 	Waited time.Duration
-	// Skipped is true if they do not have them, so that the function was not called. Err is the
-	// reason.
+	// Skipped is true if they do not have them, or if an informer lags by more than its MaxLag.
+	// Then the function was not called. Err is the reason.
 	Skipped bool
 	// Took is the duration of the call.
 	Took time.Duration
@@ -72,6 +72,7 @@ type Call struct {
 //   - f sees its own writes: a call starts when each informer has the writes that earlier calls
 //     with this key have made with their contexts through [informer.Informer.Track]. If an informer
 //     does not have them within [informer.OwnWriteTimeout], this counts as a failure of the key.
+//   - While i or an informer of Options.Also lags by more than its MaxLag, f is not called.
 //
 // When ctx ends, no further call starts. Reconcile waits for the calls in progress and returns
 // ctx.Err(). It returns an error of code Unavailable if the Run of i returns first, and an error of
@@ -93,7 +94,7 @@ func Reconcile[T any](
 	calls, endCalls := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endCalls(nil)
 	var workers sync.WaitGroup
-	w := &worker[T]{Options: o, reconcile: f}
+	w := &worker[T]{Options: o, reconcile: f, informers: all}
 	for range max(o.Concurrency, 1) {
 		workers.Go(func() { w.work(starts, calls) }) // returns when starts ends
 	}

@@ -13,8 +13,13 @@ import (
 type worker[T any] struct {
 	Options[T]
 	reconcile func(context.Context, listwatch.Key) error
+	informers []*informer.Informer[T]
 	own       ownWrites
 }
+
+// lagRetry is the delay of a call that was skipped because an informer lags by more than its
+// MaxLag. It does not grow, because no event causes another call when the informer has caught up.
+const lagRetry = 5 * time.Second
 
 // work calls the function for one key after another until starts has ended. It passes calls as the
 // context.
@@ -40,6 +45,13 @@ func (w *worker[T]) call(starts, calls context.Context, key listwatch.Key) (c Ca
 	c.Waited = time.Since(started)
 	if starts.Err() != nil {
 		return c, false
+	}
+	for _, i := range w.informers {
+		if err := i.CheckLag(); err != nil {
+			c.Err, c.Skipped, c.Retry = err, true, lagRetry
+			w.Queue.AddAfter(key, lagRetry)
+			return c, true
+		}
 	}
 	if c.Skipped = c.Err != nil; !c.Skipped {
 		ctx, log := informer.WithWriteLog(calls)
