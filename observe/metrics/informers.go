@@ -20,6 +20,10 @@ var (
 		resourceLabels...)
 	informerSynced = newGauge("informer_synced", "Informers whose handlers have received the initial state.",
 		resourceLabels...)
+	informerLag = newMaximum("informer_lag_seconds",
+		"Upper bound on the age of the local store; missing if unknown or not measured.", resourceLabels...)
+	informerBehind = newMaximum("informer_lag_versions",
+		"Versions between the local store and the newest version that the source has reported.", resourceLabels...)
 )
 
 func (c *informerCounters) create(m *Metrics) {
@@ -72,5 +76,9 @@ func (m *Metrics) collectInformers(s *scrape) {
 		s.set(informerQueued, float64(stats.Queued), labels...)
 		s.set(informerPending, float64(stats.Pending), labels...)
 		s.set(informerSynced, boolean(stats.Synced), labels...)
+		if stats.Lag.Time >= 0 {
+			s.set(informerLag, stats.Lag.Time.Seconds(), labels...)
+			s.set(informerBehind, float64(stats.Lag.Versions), labels...)
+		}
 	}
 }

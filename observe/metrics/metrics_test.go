@@ -259,7 +259,7 @@ func everything(t *testing.T) string {
 	f.RelayTrace(f.resource, nil).UpstreamLost(nil, 0, false)
 	f.RelayTrace(f.resource, nil).Patched(1, 2)
 
-	i := &informer.Informer[note]{Source: f.notes, Trace: f.InformerTrace(f.resource)}
+	i := &informer.Informer[note]{Source: f.notes, Trace: f.InformerTrace(f.resource), MaxLag: time.Minute}
 	f.AddInformer(f.resource, i)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
