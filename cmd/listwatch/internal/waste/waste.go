@@ -9,9 +9,7 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -130,46 +128,36 @@ func selectorsOf(o *listwatch.Object) (all []string) {
 	return all
 }
 
-// plainName matches the names that a path contains without quotes.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_$/-]+$`)
-
 // addMembers adds the members of an object that may be left out.
 func (m *Meter) addMembers(object []byte) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(object, &top) != nil {
 		return
 	}
-	managed := bytes.Contains(top["metadata"], []byte(`"managedFields":`))
+	managed := ""
+	if bytes.Contains(top["metadata"], []byte(`"managedFields":`)) {
+		managed = ",-metadata.managedFields"
+	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
-		m.addMember(name, managed && name != "metadata")
+		m.addMember("['"+name+"']", managed)
 		var second map[string]json.RawMessage
 		if json.Unmarshal(top[name], &second) != nil {
 			continue
 		}
 		for _, n := range slices.Sorted(maps.Keys(second)) {
-			path := "." + n
-			if !plainName.MatchString(n) {
-				path = "['" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(n) + "']"
-			}
-			m.addMember(name+path, managed && name+path != managedFields)
+			m.addMember("['"+name+"']['"+n+"']", managed)
 		}
 	}
 }
 
-const managedFields = "metadata.managedFields"
-
-// addMember adds the member at path, unless there are too many. managed adds managedFields to it.
-func (m *Meter) addMember(path string, managed bool) {
+// addMember adds the member at path, unless there are too many. The watch is also without managed.
+func (m *Meter) addMember(path, managed string) {
 	if m.members[path] != nil || len(m.members) == maxMembers {
 		return
 	}
-	// A member that is always shown is an error.
-	text := "-" + path
-	if managed {
-		text = "-" + managedFields + "," + text
-	}
-	if p, err := listwatch.ParseProjection(text); err == nil {
-		m.members[path] = &member{parameter: "fields=" + text, without: p}
+	// A member that is always shown is an error, and so is a name with a quote.
+	if p, err := listwatch.ParseProjection("-" + path + managed); err == nil {
+		m.members[path] = &member{parameter: "fields=" + p.String(), without: p}
 	}
 }
 
