@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // Differences are the paths at which two documents differ, for asking many masks about them. A path
@@ -170,23 +171,11 @@ func (d *differ) note() {
 		return
 	}
 	for _, path := range d.found.paths {
-		if equalNames(path, d.names) {
+		if slices.EqualFunc(path, d.names, bytes.Equal) {
 			return
 		}
 	}
 	d.found.paths = append(d.found.paths, append([][]byte(nil), d.names...))
-}
-
-func equalNames(a, b [][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // HidesDifferences is like [Mask.Hides], with the differences of a and b. It compares a and b only
