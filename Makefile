@@ -11,8 +11,8 @@ WATCHERS  ?= 1000
 ROUNDS    ?= 5
 OUT       ?= $(CURDIR)/.bin/rivals-results
 
-# All modules of the workspace (go.work). interop has a workspace of its own, and benchmarks/rivals has none, because both would raise
-# everybody's dependencies.
+# All modules of the workspace (go.work). interop has a workspace of its own, and interop/http3 and benchmarks/rivals have none, because
+# they would raise everybody's dependencies.
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
 
@@ -47,8 +47,10 @@ test:
 .PHONY: interop
 interop: tools
 	@cd interop && $(LINT_INTEROP)
+	@cd interop/http3 && GOWORK=off $(LINT_INTEROP)
 	@cd benchmarks/rivals && GOWORK=off $(LINT_INTEROP)
 	@cd interop && $(INTEROP)
+	@cd interop/http3 && GOWORK=off $(INTEROP)
 	@$(MAKE) --no-print-directory relayed
 	@cd benchmarks/rivals && GOWORK=off $(INTEROP)
 

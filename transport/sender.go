@@ -153,7 +153,7 @@ func (g *connGuard) abort() error {
 	return nil
 }
 
-// A streamGuard is for HTTP/2. It uses a timer that runs only during writes. The write
+// A streamGuard is for HTTP/2 and later. It uses a timer that runs only during writes. The write
 // deadline of net/http cannot be used: when it expires, net/http resets the stream even if
 // no write is in progress. Moving the deadline before each write would prevent that, but
 // costs more than the write.
@@ -204,6 +204,6 @@ func (g *streamGuard) expire() {
 	_ = g.rc.SetWriteDeadline(connio.LongAgo)
 }
 
-// abort does nothing: net/http has already sent RST_STREAM, because the deadline is in the
-// past.
+// abort does nothing: net/http has already reset the stream, because the deadline is in the
+// past. quic-go resets it when the handler returns.
 func (g *streamGuard) abort() error { return nil }

@@ -4,6 +4,7 @@ import "slices"
 
 const (
 	interopModule = "interop"
+	http3Module   = "interop/http3"
 	rivalsModule  = "benchmarks/rivals"
 	toolsModule   = "tools"
 )
@@ -112,6 +113,7 @@ var moduleRules = []moduleRule{
 		others: []string{"github.com/jackc/pgx"},
 	},
 	{dir: interopModule, anything: true},
+	{dir: http3Module, anything: true},
 	{dir: rivalsModule, anything: true},
 	{dir: toolsModule, anything: true},
 }
@@ -136,6 +138,7 @@ var internalImports = map[string][]string{
 	"examples/postgres":   nil,
 	"examples/sqlite":     nil,
 	"interop":             {"internal/ports"},
+	"interop/http3":       nil,
 	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
-// A Server serves watches over HTTP/2. The zero value is ready to use. It is safe for
-// concurrent use. It ignores [transport.Options.PingInterval], because pings belong to
-// connections; see [Configure].
+// A Server serves watches over HTTP/2, and over HTTP/3 if another server passes such requests to
+// the handler. The zero value is ready to use. It is safe for concurrent use. It ignores
+// [transport.Options.PingInterval], because pings belong to connections; see [Configure].
 type Server struct{}
 
 var _ transport.Server = Server{}
@@ -23,9 +23,10 @@ var plainEnvelope = &transport.Envelope{}
 // Name returns "h2".
 func (Server) Name() string { return "h2" }
 
-// Claims reports whether r is an HTTP/2 request that neither opens a WebSocket nor is a CONNECT.
+// Claims reports whether r is a request over HTTP/2 or HTTP/3 that neither opens a WebSocket nor is
+// a CONNECT.
 func (Server) Claims(r *http.Request) bool {
-	return r.ProtoMajor == 2 && r.Method != http.MethodConnect && !httpheader.RequestsWebSocket(r)
+	return r.ProtoMajor >= 2 && r.Method != http.MethodConnect && !httpheader.RequestsWebSocket(r)
 }
 
 // Accept implements [transport.Server]. It removes headers that HTTP/2 forbids

@@ -325,6 +325,7 @@ func TestConfigureSetsOnlyZeroFields(t *testing.T) {
 func TestClaims(t *testing.T) {
 	for r, want := range map[*http.Request]bool{
 		{ProtoMajor: 2, Method: http.MethodGet}:     true,
+		{ProtoMajor: 3, Method: http.MethodGet}:     true,
 		{ProtoMajor: 1, Method: http.MethodGet}:     false,
 		{ProtoMajor: 2, Method: http.MethodConnect}: false,
 	} {
