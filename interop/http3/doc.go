@@ -2,7 +2,7 @@
 // quic-go. The toolkit has no HTTP/3 of its own. This module shows that nothing in a handler must
 // change, and what it costs:
 //
-//	go test -run xxx -bench . -benchtime 1x -timeout 1h .
+//	GOWORK=off go test -run xxx -bench . -benchtime 1x -timeout 1h .
 //
 // It is a module of its own, in no workspace, so that no other module depends on quic-go.
 package http3

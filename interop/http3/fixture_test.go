@@ -107,7 +107,11 @@ func (s *server) overHTTP2(t testing.TB) *client.Remote {
 // put creates or replaces the thing called name.
 func (s *server) put(t testing.TB, name string, n int) listwatch.Version {
 	t.Helper()
-	data := fmt.Appendf(nil, `{"metadata":{"name":%q},"n":%d}`, name, n)
+	return s.putObject(t, name, fmt.Appendf(nil, `{"metadata":{"name":%q},"n":%d}`, name, n))
+}
+
+func (s *server) putObject(t testing.TB, name string, data []byte) listwatch.Version {
+	t.Helper()
 	o, err := s.things.Create(context.Background(), data)
 	if errors.Is(err, listwatch.AlreadyExists) {
 		o, err = s.things.Replace(context.Background(), listwatch.Key{Name: name}, data)
