@@ -24,16 +24,20 @@ export class Backoff {
   }
 }
 
+/** Calls f when the signal is aborted, at once if it was before. It returns a function that ends this. */
+export function onAbort(signal, f) {
+  if (signal?.aborted) f();
+  signal?.addEventListener("abort", f);
+  return () => signal?.removeEventListener("abort", f);
+}
+
 /** Waits for a time, or until the signal is aborted. */
-export function sleep(milliseconds, signal) {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, milliseconds);
-    signal?.addEventListener("abort", done);
-    if (signal?.aborted) done();
+export async function sleep(milliseconds, signal) {
+  let timer, forget;
+  await new Promise((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+    forget = onAbort(signal, resolve);
   });
+  clearTimeout(timer);
+  forget();
 }

@@ -1,3 +1,4 @@
+import { onAbort } from "./backoff.js";
 import { keyOf } from "./resume.js";
 import { SavedCopy } from "./savedcopy.js";
 import { stateOf, watch } from "./watch.js";
@@ -38,8 +39,7 @@ export class Collection extends Snapshot {
     this.#key = key;
     this.ready = new Promise((resolve, reject) => (this.#setReady = { resolve, reject }));
     this.ready.catch(() => {}); // the error is also in this.error
-    signal?.addEventListener("abort", this.close);
-    if (signal?.aborted) this.close();
+    onAbort(signal, this.close);
     const own = {
       ...options, signal: this.#controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined,
       onState: (state) => {

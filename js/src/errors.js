@@ -18,8 +18,8 @@ export class WatchError extends Error {
 }
 
 const codes = {
-  400: "Invalid", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "Unsupported", 406: "Unsupported",
-  409: "Conflict", 410: "Expired", 412: "Conflict", 415: "Unsupported", 422: "Invalid", 426: "Unsupported",
+  401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "Unsupported", 406: "Unsupported",
+  409: "Conflict", 410: "Expired", 412: "Conflict", 415: "Unsupported", 426: "Unsupported",
   501: "Unsupported", 505: "Unsupported",
   429: "Unavailable", 502: "Unavailable", 503: "Unavailable", 504: "Unavailable",
 };

@@ -9,28 +9,19 @@ const types = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "message"];
  */
 export function openEventSource({ url, headers, signal, maxEventSize, credentials }) {
   if (Object.keys(headers).length) throw new WatchError("Unsupported", "an EventSource cannot send headers");
-  const source = new EventSource(url, { withCredentials: credentials === "include" });
-  const queue = new Queue();
-  const finish = (error) => {
-    queue.end(error);
-    signal.removeEventListener("abort", abort);
-    source.close();
-  };
-  const abort = () => finish(signal.reason);
-  signal.addEventListener("abort", abort);
-  for (const type of types) {
-    source.addEventListener(type, ({ data }) => {
-      if (data.length > maxEventSize) finish(new WatchError("Corrupt", `an event is larger than the limit of ${maxEventSize} characters`));
-      else if (!queue.push(data)) finish();
-    });
-  }
   return new Promise((resolve, reject) => {
-    source.onopen = () => resolve({ headers: new Headers(), read: () => queue.read(), close: finish });
-    source.onerror = () => {
-      const error = new WatchError("Unavailable", "the EventSource lost its connection or was refused");
-      finish(error);
+    const source = new EventSource(url, { withCredentials: credentials === "include" });
+    const queue = new Queue(signal, (error) => {
+      source.close();
       reject(error); // has no effect if it was open
-    };
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    for (const type of types) {
+      source.addEventListener(type, ({ data }) => {
+        if (data.length > maxEventSize) queue.close(new WatchError("Corrupt", `an event is larger than the limit of ${maxEventSize} characters`));
+        else queue.push(data);
+      });
+    }
+    source.onopen = () => resolve(queue);
+    source.onerror = () => queue.close(new WatchError("Unavailable", "the EventSource lost its connection or was refused"));
   });
 }

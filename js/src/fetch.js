@@ -4,11 +4,13 @@ import { Splitter } from "./splitter.js";
 
 const maxErrorBody = 64 << 10;
 const maxRedirects = 10;
+const maxQuery = 4 << 10; // characters; many servers and proxies limit a URL to 8 KiB
+const queryRetryInterval = 3_600_000; // milliseconds
 
 /** The fetch that is used unless the options have one, or undefined. */
 export const defaultFetch = () => (globalThis.process?.getBuiltinModule ? nodeFetch : globalThis.fetch);
 
-const isRedirect = (status) => [301, 302, 303, 307, 308].includes(status);
+const isRedirect = ({ type, status }) => type === "opaqueredirect" || [301, 302, 303, 307, 308].includes(status);
 
 /**
  * Sends a request, and returns its response if that is a success and JSON. A DELETE needs no JSON:
@@ -24,17 +26,16 @@ async function send({ url, headers, signal, fetch = defaultFetch(), credentials,
     try {
       return await fetch(at, { method, body, headers: { Accept: "application/json", ...own }, signal, redirect, credentials, cache: "no-store" });
     } catch (cause) {
-      throw signal.aborted ? signal.reason : connectionError("the request failed", cause);
+      throw connectionError("the request failed", cause, signal);
     }
   };
-  const reads = method === "GET";
-  let response = await request(url, headers, Object.keys(headers).length || !reads ? "manual" : "follow");
-  if (!reads && (response.type === "opaqueredirect" || isRedirect(response.status))) {
-    throw new WatchError("Unsupported", `the server redirected the ${method}; nothing was sent to the other URL`, { status: response.status });
+  let response = await request(url, headers, Object.keys(headers).length || method !== "GET" ? "manual" : "follow");
+  if (method !== "GET" && isRedirect(response)) {
+    throw new WatchError("Unsupported", `the server redirected the ${method}`, { status: response.status });
   }
   if (response.type === "opaqueredirect") response = await request(url, headers, "follow");
-  for (let at = new URL(url), hops = 1; isRedirect(response.status); hops++) {
-    if (hops > maxRedirects) throw new WatchError("Unavailable", `the server redirected the request more than ${maxRedirects} times`);
+  for (let at = new URL(url), hops = 1; isRedirect(response); hops++) {
+    if (hops > maxRedirects) throw new WatchError("Unavailable", `received more than ${maxRedirects} redirects`);
     const target = new URL(response.headers.get("location") ?? "", at);
     if (target.origin !== at.origin) headers = {};
     at = target;
@@ -45,9 +46,32 @@ async function send({ url, headers, signal, fetch = defaultFetch(), credentials,
   return response;
 }
 
+/**
+ * Requests a list or a watch. Parameters that may be too long for a URL are sent in the body of a QUERY
+ * (RFC 10008). If the server refuses that, it gets a GET, and for an hour only GETs.
+ */
+async function get(request) {
+  const { url, headers, signal, server } = request;
+  if (url.search.length <= maxQuery || Date.now() < server.refusesQueryUntil) return send(request);
+  const first = await send({
+    ...request, method: "QUERY", url: Object.assign(new URL(url), { search: "" }), body: url.search.slice(1),
+    headers: { ...headers, "Content-Type": "application/x-www-form-urlencoded" },
+  }).catch((error) => error);
+  if (first.headers?.has("accept-query")) return first;
+  // With status 200 the server may have ignored the method and the body. Without a status, CORS may not permit the method.
+  signal.throwIfAborted();
+  if (first.code !== "Unsupported" && ![0, 200, 400, 403].includes(first.status)) throw first;
+  first.body?.cancel?.();
+  const response = await send(request).catch((error) => {
+    throw first.status ? error : first;
+  });
+  server.refusesQueryUntil = Date.now() + queryRetryInterval;
+  return response;
+}
+
 async function check(response, method) {
   const type = response.headers.get("content-type") ?? "";
-  if (method === "GET" ? response.status !== 200 : !response.ok) {
+  if (["GET", "QUERY"].includes(method) ? response.status !== 200 : !response.ok) {
     throw statusError(response.status, parseBody(await readSome(response)), parseRetryAfter(response.headers.get("retry-after")));
   }
   if (method === "DELETE" || /^application\/json\s*(;|$)/i.test(type)) return;
@@ -82,10 +106,11 @@ function parseBody(text) {
   }
 }
 
-/** Returns the error of a broken connection. */
-function connectionError(what, cause) {
+/** Returns the error of a broken connection, or the reason for which the request was aborted. */
+function connectionError(what, cause, signal, within = false) {
+  if (signal.aborted) return signal.reason;
   const reason = cause?.cause?.message || cause?.message || String(cause);
-  return new WatchError("Unavailable", `${what}: ${reason}`, { cause, refused: (cause?.cause ?? cause)?.code === "ECONNREFUSED" });
+  return new WatchError("Unavailable", `${what}: ${reason}`, { cause, within, refused: (cause?.cause ?? cause)?.code === "ECONNREFUSED" });
 }
 
 /** Sends a request for one object, and returns the text of the response. */
@@ -94,13 +119,13 @@ export async function exchange(request) {
   try {
     return await response.text();
   } catch (cause) {
-    throw request.signal.aborted ? request.signal.reason : connectionError("the connection broke", cause);
+    throw connectionError("the connection broke", cause, request.signal);
   }
 }
 
 /** Opens a stream of JSON objects over fetch. The other transports return the same type. */
 export async function openFetch(request) {
-  const response = await send(request);
+  const response = await get(request);
   if (!response.body) throw new WatchError("Unsupported", "this fetch cannot stream responses");
   const reader = response.body.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -110,8 +135,7 @@ export async function openFetch(request) {
     try {
       ({ done, value } = await reader.read());
     } catch (cause) {
-      if (request.signal.aborted) throw request.signal.reason;
-      throw Object.assign(connectionError("the connection broke", cause), { within: !splitter.isEmpty });
+      throw connectionError("the connection broke", cause, request.signal, !splitter.isEmpty);
     }
     request.onActivity();
     try {

@@ -1,24 +1,21 @@
-import { maxTimeout } from "./backoff.js";
+import { maxTimeout, onAbort } from "./backoff.js";
 import { WatchError } from "./errors.js";
 
 /** Aborts a request when its caller does, or when the server is silent for longer than the idle timeout. */
 export class Guard {
   #controller = new AbortController();
-  #parent;
   #idleTimeout;
   #timer;
   #waiting = false;
-  #abort = () => this.#controller.abort(this.#parent.reason);
+  #forget;
 
   /**
    * @param {AbortSignal} parent
    * @param {number} idleTimeout milliseconds; a negative value disables the timeout
    */
   constructor(parent, idleTimeout) {
-    this.#parent = parent;
     this.#idleTimeout = Math.min(idleTimeout, maxTimeout);
-    parent.addEventListener("abort", this.#abort);
-    if (parent.aborted) this.#abort();
+    this.#forget = onAbort(parent, () => this.#controller.abort(parent.reason));
   }
 
   /** The signal of the request. */
@@ -42,13 +39,13 @@ export class Guard {
   alive = () => {
     clearTimeout(this.#timer);
     if (!this.#waiting || this.#idleTimeout < 0) return;
-    const silent = () => this.#controller.abort(new WatchError("Unavailable", "the server was silent for longer than the idle timeout", { idle: true }));
+    const silent = () => this.#controller.abort(new WatchError("Unavailable", "the server was silent for the idle timeout", { idle: true }));
     this.#timer = setTimeout(silent, this.#idleTimeout);
   };
 
   /** Ends the request. */
   close() {
-    this.#parent.removeEventListener("abort", this.#abort);
+    this.#forget();
     clearTimeout(this.#timer);
     this.#controller.abort();
   }

@@ -1,6 +1,6 @@
 import { sleep } from "./backoff.js";
 import { WatchError } from "./errors.js";
-import { Requests } from "./requests.js";
+import { Requests, withDefaults } from "./requests.js";
 
 const defaults = { idleTimeout: 150_000, parse: JSON.parse, stringify: JSON.stringify };
 const owned = ["labelSelector", "fieldSelector", "fields", "timeoutSeconds"]; // parameters of lists and watches
@@ -18,8 +18,7 @@ class Objects {
   #options;
 
   constructor(url, options) {
-    const given = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined));
-    this.#options = { ...defaults, signal: new AbortController().signal, ...given };
+    this.#options = withDefaults(options, defaults);
     this.#requests = new Requests(url, this.#options);
   }
 
@@ -31,7 +30,7 @@ class Objects {
     for (let tries = 1; ; tries++) {
       const old = await this.get(key);
       const version = old.metadata?.resourceVersion;
-      if (!version) throw new WatchError("Unsupported", "the object has no resourceVersion, so an update could undo that of another writer");
+      if (!version) throw new WatchError("Unsupported", "the object has no resourceVersion, which an update needs");
       const before = this.#options.stringify(old);
       const object = (await change(old)) ?? old;
       object.metadata = { ...object.metadata, resourceVersion: version };

@@ -1,33 +1,46 @@
+import { onAbort } from "./backoff.js";
 import { WatchError } from "./errors.js";
 
 // Neither WebSocket nor EventSource lets its reader slow down the server. If this many characters
 // are waiting, the connection is closed, and the watch resumes when they have been read.
 const maxWaiting = 16 << 20;
 
-/** The events that a WebSocket or EventSource has delivered and the reader has not taken yet. */
+/** The stream of a WebSocket or EventSource: the events that it has delivered and the reader has not taken yet. */
 export class Queue {
+  headers = new Headers(); // a page cannot see them
   #texts = [];
   #size = 0;
   #ended = false;
   #error;
   #wake = () => {};
+  #release;
+  #forget;
 
-  /** Adds an event. It returns false if the queue is full, and takes no more events. */
+  /**
+   * @param {AbortSignal} signal ends the stream; it must not be aborted yet
+   * @param {(error?: Error) => void} release is called at the end of the stream
+   */
+  constructor(signal, release) {
+    this.#release = release;
+    this.#forget = onAbort(signal, () => this.close(signal.reason));
+  }
+
+  /** Adds an event. If too many are waiting, the stream ends. */
   push(text) {
-    if (this.#ended) return false;
+    if (this.#ended) return;
     this.#texts.push(text);
     this.#size += text.length;
     this.#wake();
-    if (this.#size <= maxWaiting) return true;
-    this.end(new WatchError("TooSlow", "events arrived faster than they were read"));
-    return false;
+    if (this.#size > maxWaiting) this.close(new WatchError("TooSlow", "events arrived faster than they were read"));
   }
 
   /** Ends the stream after the queued events. Without an error the end is clean. Only the first call has an effect. */
-  end(error) {
+  close(error) {
     if (this.#ended) return;
     this.#ended = true;
     this.#error = error;
+    this.#forget();
+    this.#release(error);
     this.#wake();
   }
 

@@ -9,12 +9,19 @@ const owned = ["watch", "resourceVersion", "resourceVersionMatch", "sendInitialE
 
 const maxListSize = 256 << 20; // characters; V8 has no longer strings than 512 Mi
 
+/** Returns the options of a caller. An option that is undefined has its default. */
+export function withDefaults(options = {}, defaults) {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...defaults, signal: new AbortController().signal, ...Object.fromEntries(given) };
+}
+
 /** Sends the lists and watches of one collection. */
 export class Requests {
   #url;
   #options;
   #transports;
   #epoch = "";
+  #server = { refusesQueryUntil: 0 }; // what was learned about it
   /** Whether the next request needs fresh credentials. */
   refresh = false;
 
@@ -26,17 +33,12 @@ export class Requests {
   }
 
   /** Returns all objects and the version of the list. */
-  async list() {
-    const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
-    try {
-      return await guard.wait(this.#authorized(async (headers) => {
-        const stream = await openFetch(this.#request(guard, this.url({}), headers, maxListSize));
-        this.#learnEpoch(stream.headers);
-        return parseList(await stream.read(), this.#options.parse);
-      }));
-    } finally {
-      guard.close();
-    }
+  list() {
+    return this.#guarded(async (guard, headers) => {
+      const stream = await openFetch(this.#request(guard, this.url({}), headers, maxListSize));
+      this.#learnEpoch(stream.headers);
+      return parseList(await stream.read(), this.#options.parse);
+    });
   }
 
   /**
@@ -71,12 +73,16 @@ export class Requests {
    * @param {string} [type] the type of the body
    * @returns {Promise<string>} the text of the response
    */
-  async exchange(method, url, body, type = "application/json") {
+  exchange(method, url, body, type = "application/json") {
+    return this.#guarded((guard, headers) => exchange({
+      ...this.#request(guard, url, body ? { "Content-Type": type, ...headers } : headers), method, body,
+    }));
+  }
+
+  async #guarded(send) {
     const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
     try {
-      return await guard.wait(this.#authorized((headers) => exchange({
-        ...this.#request(guard, url, body ? { "Content-Type": type, ...headers } : headers), method, body,
-      })));
+      return await guard.wait(this.#authorized((headers) => send(guard, headers)));
     } finally {
       guard.close();
     }
@@ -84,7 +90,7 @@ export class Requests {
 
   #request(guard, url, headers, maxEventSize) {
     const { fetch, credentials } = this.#options;
-    return { url, headers, maxEventSize, fetch, credentials, signal: guard.signal, onActivity: guard.alive };
+    return { url, headers, maxEventSize, fetch, credentials, signal: guard.signal, onActivity: guard.alive, server: this.#server };
   }
 
   /** Returns the URL with params in place of its own parameters, and with the selectors of the options. */

@@ -26,7 +26,7 @@ export class SavedCopy {
    */
   constructor(persist, of, entries, signal) {
     const { name, secrets = false } = typeof persist === "string" ? { name: persist } : persist;
-    if (typeof name !== "string" || !name) throw new TypeError("persist: the name of the copy must be a string that is not empty");
+    if (typeof name !== "string" || !name) throw new TypeError("persist: the name must be a string that is not empty");
     [this.#name, this.#secrets, this.#of, this.#entries, this.#signal] = [name, secrets, JSON.stringify(of), entries, signal];
     const hold = () => new Promise((release) => {
       this.#mayWrite = true;

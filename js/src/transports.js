@@ -36,13 +36,13 @@ export class Transports {
    */
   async open(request) {
     const failed = [];
-    let error = new WatchError("Unsupported", "none of the transports exists here");
+    let error = new WatchError("Unsupported", "no transport exists here");
     for (const candidate of this.#ordered()) {
       request.signal.throwIfAborted(); // a WebSocket and an EventSource do not check the signal
       try {
         const stream = await candidate.open(request);
         failed.forEach((c) => this.#demote(c));
-        return { ...stream, candidate };
+        return Object.assign(stream, { candidate });
       } catch (e) {
         if (failed.length === 0 || e.status || (e.code === "Unavailable" && error.code !== "Unavailable" && !error.status)) error = e;
         if (e?.idle) this.#demote(candidate);

@@ -1,3 +1,4 @@
+import { onAbort } from "./backoff.js";
 import { Collection } from "./collection.js";
 import { WatchError } from "./errors.js";
 import { watch } from "./watch.js";
@@ -8,8 +9,7 @@ const partsOf = "listwatch.dev/parts"; // in the SYNCED event of a union: the ty
 export function union(url, parts, { signal, onState, ...options } = {}) {
   const controller = new AbortController();
   const end = () => controller.abort();
-  signal?.addEventListener("abort", end);
-  if (signal?.aborted) end();
+  onAbort(signal, end);
   const members = parts.map((part) => new Member(part.url ? part : { url: part }, () => members.every((m) => m.signal.aborted) && end()));
   follow(withParams(url, members.map(({ of }) => ["of", of])), members, {
     ...options, signal: controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined, since: undefined,

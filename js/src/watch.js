@@ -1,6 +1,6 @@
 import { Backoff, sleep } from "./backoff.js";
 import { WatchError } from "./errors.js";
-import { Requests } from "./requests.js";
+import { Requests, withDefaults } from "./requests.js";
 import { ResumePoint } from "./resume.js";
 
 const defaults = { idleTimeout: 150_000, maxEventSize: 16 << 20, parse: JSON.parse, relist: true, reconnect: true, bookmarks: false, onState: () => {} };
@@ -16,8 +16,7 @@ const retryable = ["Unavailable", "Unknown", "TooSlow"];
 
 /** Follows a collection; see listwatch.d.ts. */
 export function watch(url, options = {}) {
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const merged = { ...defaults, signal: new AbortController().signal, ...given };
+  const merged = withDefaults(options, defaults);
   const watcher = new Watcher(new Requests(url, merged), merged);
   return merged.reconnect ? watcher.follow() : watcher.single();
 }

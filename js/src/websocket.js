@@ -12,29 +12,21 @@ export function openWebSocket({ url, headers, signal, maxEventSize }) {
   const at = new URL(url);
   at.protocol = at.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(at, protocolsFor(headers));
-  socket.binaryType = "arraybuffer";
-  const queue = new Queue();
+  const queue = new Queue(signal, () => socket.close());
   const splitter = new Splitter(maxEventSize);
-  const finish = (error) => {
-    queue.end(error);
-    signal.removeEventListener("abort", abort);
-    socket.close();
-  };
-  const abort = () => finish(signal.reason);
-  signal.addEventListener("abort", abort);
   socket.onmessage = ({ data }) => {
     try {
-      if (!queue.push(parseMessage(splitter, data))) finish();
+      queue.push(parseMessage(splitter, data));
     } catch (error) {
-      finish(error);
+      queue.close(error);
     }
   };
   return new Promise((resolve, reject) => {
-    socket.onopen = () => resolve({ headers: new Headers(), read: () => queue.read(), close: finish });
+    socket.onopen = () => resolve(queue);
     socket.onclose = ({ code, reason }) => {
       const clean = code === 1000 || code === 1001;
       const error = signal.aborted ? signal.reason : new WatchError("Unavailable", `the WebSocket was closed with code ${code}${reason && `: ${reason}`}`);
-      finish(clean ? undefined : error);
+      queue.close(clean ? undefined : error);
       reject(error); // has no effect if the socket was open
     };
   });
@@ -53,9 +45,8 @@ function protocolsFor(headers) {
 
 /** Returns the text of a message, which must be one event. */
 function parseMessage(splitter, data) {
-  if (typeof data !== "string") throw new WatchError("Corrupt", "the server sent a binary message, want text");
-  splitter.push(data);
+  if (typeof data === "string") splitter.push(data);
   const text = splitter.next();
-  if (text === undefined || !splitter.isEmpty) throw new WatchError("Corrupt", "a message does not contain exactly one event");
+  if (text === undefined || !splitter.isEmpty) throw new WatchError("Corrupt", "a message is not the text of exactly one event");
   return text;
 }

@@ -37,7 +37,8 @@ function abortable(response, signal) {
 function script(...responses) {
   const requests = [];
   const fetch = async (url, init) => {
-    requests.push({ params: Object.fromEntries(new URL(url).searchParams), headers: init.headers, signal: init.signal });
+    const { method, body, headers, signal } = init;
+    requests.push({ method, body, params: Object.fromEntries(new URL(url).searchParams), headers, signal });
     const next = responses.shift() ?? stream([]);
     if (next instanceof Error) throw next;
     return abortable(next, init.signal);
@@ -96,6 +97,48 @@ test("passing failures are retried, others end the loop", async () => {
     await assert.rejects(take(1, script(json(status(code), { status: code })), { resourceVersion: "7" }), { status: code, message: /status/ });
   }
   assert.deepEqual(await take(1, script(new Response(null, { status: 204 })), { resourceVersion: "7" }), [], "204 ends the watch for good");
+});
+
+const long = { selector: `app in (${"web,".repeat(2000)}web)`, resourceVersion: "7" };
+const methods = (server) => server.requests.map(({ method }) => method).join(" ");
+
+test("a long selector is sent in the body of a QUERY", async () => {
+  const response = stream([event("ADDED", "a", "8")]);
+  response.headers.set("Accept-Query", "application/x-www-form-urlencoded");
+  const server = script(response);
+  assert.deepEqual(await take(1, server, long), ["ADDED a 8"]);
+  const [{ method, body, params, headers }] = server.requests;
+  assert.deepEqual([method, params, headers["Content-Type"]], ["QUERY", {}, "application/x-www-form-urlencoded"]);
+  assert.equal(new URLSearchParams(body).get("labelSelector"), long.selector);
+  assert.equal(new URLSearchParams(body).get("resourceVersion"), "7");
+});
+
+test("a server that refuses QUERY gets GETs from then on", async () => {
+  const redirect = new Response(null, { status: 303, headers: { Location: "/other" } });
+  const ignored = json({ metadata: {}, items: [] });
+  const refusals = [405, 501, 400, 403, 415].map((code) => json(status(code), { status: code }));
+  for (const refusal of [...refusals, redirect, ignored, new TypeError("Failed to fetch")]) {
+    const server = script(refusal, stream([event("ADDED", "a", "8")], "end"), stream([event("ADDED", "b", "9")]));
+    assert.deepEqual(await take(2, server, long), ["ADDED a 8", "ADDED b 9"]);
+    assert.equal(methods(server), "QUERY GET GET");
+    assert.equal(server.requests[1].params.labelSelector, long.selector);
+  }
+});
+
+test("a QUERY that fails for another reason is not repeated as a GET", async () => {
+  const answers = stream([event("ADDED", "a", "8")]);
+  answers.headers.set("Accept-Query", "application/json");
+  const server = script(json(status(503), { status: 503 }), answers);
+  assert.deepEqual(await take(1, server, long), ["ADDED a 8"]);
+  assert.equal(methods(server), "QUERY QUERY");
+});
+
+test("a URL that is too long hides no broken connection", async () => {
+  const answers = stream([event("ADDED", "a", "8")]);
+  answers.headers.set("Accept-Query", "application/json");
+  const server = script(new TypeError("Failed to fetch"), json(status(414), { status: 414 }), answers);
+  assert.deepEqual(await take(1, server, long), ["ADDED a 8"]);
+  assert.equal(methods(server), "QUERY GET QUERY");
 });
 
 test("a 401 requests fresh credentials once", async () => {
