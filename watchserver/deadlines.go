@@ -3,6 +3,7 @@ package watchserver
 import (
 	"cmp"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/timers"
@@ -15,6 +16,18 @@ const maxDuration = 365 * 24 * time.Hour
 // orDefault returns d, or byDefault if d is zero, but at most maxDuration.
 func (t Timing) orDefault(d, byDefault time.Duration) time.Duration {
 	return min(cmp.Or(d, byDefault), maxDuration)
+}
+
+// watchDuration returns the time after which the watch ends, or zero if it has no end.
+func (s *Server) watchDuration(q request, isQuery bool, h http.Header) time.Duration {
+	d := q.timeout
+	if d == 0 && isQuery {
+		d = wantedDuration(h)
+	}
+	if least := s.Timing.orDefault(s.Timing.Timeout, DefaultTimeout); d == 0 && least > 0 {
+		d = randomBetween(least, 2*least)
+	}
+	return d
 }
 
 func (s *Server) heartbeat() time.Duration {

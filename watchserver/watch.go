@@ -82,6 +82,10 @@ func (s *Server) open(
 		watcher = failedPoller{err}
 	}
 	apihttp.SetFields(w.Header(), q.Projection)
+	q.timeout = s.watchDuration(q, a.IsQuery(), r.Header)
+	if a.IsQuery() {
+		announceDuration(w.Header(), q.timeout, e.Until)
+	}
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	if q.Conflate != 0 {
@@ -176,11 +180,8 @@ func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watche
 		st.driveFunc = st.drive
 	}
 	st.poller = asFramePoller(w, s.logger())
-	switch least := s.Timing.orDefault(s.Timing.Timeout, DefaultTimeout); {
-	case q.timeout > 0:
+	if q.timeout > 0 {
 		st.endAt = now.Add(q.timeout)
-	case least > 0:
-		st.endAt = now.Add(randomBetween(least, 2*least))
 	}
 	st.bookmarkAt, st.conflation = st.nextBookmark(now), newConflation(q.Query, st.poller)
 	if s.heartbeat() > 0 {

@@ -12,7 +12,7 @@ import (
 
 // exposedHeaders are the headers of responses that pages may read.
 const exposedHeaders = transport.EpochHeader + ", " + transport.FieldsHeader + ", " + transport.ConflateHeader +
-	", Accept-Query, ETag, Location, Retry-After, Warning"
+	", Accept-Query, ETag, Events, Location, Retry-After, Warning"
 
 // CORS is documented at watchserver.CORS.
 func CORS(next http.Handler, origins []string) http.Handler {
