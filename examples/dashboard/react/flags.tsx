@@ -16,9 +16,9 @@ export function Flags() {
   const { status } = useSyncExternalStore(flags.utils.subscribeStatus, flags.utils.getStatus);
   const [problem, setProblem] = useState("");
   const write = async (change: () => Transaction<any>) => {
+    setProblem("");
     try {
       await change().when("settled");
-      setProblem("");
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
     }
