@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -30,6 +31,19 @@ func (c countingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.read.Add(int64(n))
 	return n, err
+}
+
+// countedRemote returns a client of the server "origin". The bytes that it reads are added to read.
+func countedRemote(t *testing.T, network *servertest.Network, read *atomic.Int64) *client.Remote {
+	r := &client.Remote{
+		URL: "http://origin/things", Backoff: listwatch.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond},
+		Network: transport.Network{Dial: func(ctx context.Context, kind, addr string) (net.Conn, error) {
+			conn, err := network.Transport().Dial(ctx, kind, addr)
+			return countingConn{conn, read}, err
+		}},
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
 }
 
 // A server is killed, and its objects change while its clients are away. After its restart it has
@@ -68,23 +82,12 @@ func TestRestartCostsWhatChanged(t *testing.T) {
 	network := servertest.NewNetwork(t)
 	network.Start("origin", things, servertest.Options{})
 	var read atomic.Int64
-	remote := func() *client.Remote {
-		r := &client.Remote{
-			URL: "http://origin/things", Backoff: listwatch.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond},
-			Network: transport.Network{Dial: func(ctx context.Context, kind, addr string) (net.Conn, error) {
-				conn, err := network.Transport().Dial(ctx, kind, addr)
-				return countingConn{conn, &read}, err
-			}},
-		}
-		t.Cleanup(func() { r.Close() })
-		return r
-	}
-	relayed := relay.Open(remote(), relay.Options{BackfillVersions: -1})
+	relayed := relay.Open(countedRemote(t, network, &read), relay.Options{BackfillVersions: -1})
 	defer relayed.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var informers []*informer.Informer[*listwatch.Object]
-	for _, source := range []listwatch.Source{remote(), relayed} {
+	for _, source := range []listwatch.Source{countedRemote(t, network, &read), relayed} {
 		i := &informer.Informer[*listwatch.Object]{Source: source}
 		informers = append(informers, i)
 		go func() { _ = i.Run(ctx) }() // until cancel
@@ -121,4 +124,33 @@ func TestRestartCostsWhatChanged(t *testing.T) {
 			t.Errorf("an informer has %d objects, want %d", n, objects-1)
 		}
 	}
+}
+
+// An informer with a copy and its server end, and objects change. Both start again, and the server
+// has no history.
+func TestRestartedInformerReceivesOnlyChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, network := newPersistFixture(t), servertest.NewNetwork(t)
+		for n := range 1000 {
+			f.put(fmt.Sprint("o", n), 1)
+		}
+		var read atomic.Int64
+		start := func() (objects int, bytes int64) {
+			network.Start("origin", f.things, servertest.Options{})
+			remote := countedRemote(t, network, &read)
+			objects = len(run[persisted](f, remote, nothing))
+			remote.Close()
+			network.Kill("origin")
+			return objects, read.Swap(0)
+		}
+		_, whole := start()
+		f.put("a", 2)
+		f.remove("b")
+		f.db.Compact()
+		objects, difference := start()
+		if objects != 1002 || difference > 4000 || whole < 50*difference {
+			t.Errorf("got %d objects by %d bytes, and before the restart %d bytes; want only what changed", objects, difference, whole)
+		}
+		t.Logf("%d bytes for the whole state, %d for the difference", whole, difference)
+	})
 }
