@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -24,6 +25,7 @@ type options struct {
 	dataDir   string
 	clientURL string
 	members   int
+	retention time.Duration
 
 	url *url.URL // the parsed clientURL; set by check
 }
@@ -34,6 +36,9 @@ func (o *options) check() error {
 	if o.members < 1 || o.members > 7 || o.members%2 == 0 {
 		return fmt.Errorf("--members %d: must be 1, 3, 5 or 7; an even number survives no more failures than the odd "+
 			"number below it", o.members)
+	}
+	if o.retention < time.Second {
+		return fmt.Errorf("--retention %v: must be at least a second, for example 1h", o.retention)
 	}
 	u, err := url.Parse(o.clientURL)
 	if err == nil && (u.Scheme != "http" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil) {
@@ -132,7 +137,7 @@ func (o *options) configs(dir string) ([]*embed.Config, error) {
 		c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 		c.ListenClientUrls, c.AdvertiseClientUrls = clients[i:i+1], clients[i:i+1]
 		c.ListenPeerUrls, c.AdvertisePeerUrls = peers[i:i+1], peers[i:i+1]
-		c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", "5m" // like kube-apiserver
+		c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", o.retention.String()
 		cluster = append(cluster, c.InitialClusterFromName(c.Name))
 		configs[i] = c
 	}

@@ -1,7 +1,7 @@
 // Command tryetcd runs an etcd with one or more members in one process, for a trial of
 // `listwatch serve --etcd` without an installed etcd:
 //
-//	cd interop && go run ./tryetcd [--data DIR] [--client URL] [--members 3]
+//	cd interop && go run ./tryetcd [--data DIR] [--client URL] [--members 3] [--retention 1h]
 //
 // It prints the command that serves from this etcd, and exits on SIGINT or SIGTERM. It is in this
 // module so that users of the library do not get etcd's server as a dependency.
@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -34,6 +35,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&o.clientURL, "client", defaultClient,
 		"the `URL` for clients, with http and a loopback address; each of several members uses the next two ports")
 	f.IntVar(&o.members, "members", 1, "the `number` of members: 1, 3, 5 or 7")
+	f.DurationVar(&o.retention, "retention", 5*time.Minute,
+		"the `time` for which etcd keeps old revisions; kube-apiserver keeps them for 5m")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -193,6 +193,7 @@ func TestInvalidFlagsAreReported(t *testing.T) {
 		"--client http://0.0.0.0:0":                  {2, "loopback"},
 		"--client :":                                 {2, "--client :"},
 		"--members 2":                                {2, "must be 1, 3, 5 or 7"},
+		"--retention 1ms":                            {2, "must be at least a second"},
 		"--members 3 --client http://127.0.0.1:0":    {2, "need a fixed port"},
 		"--clients x":                                {2, "-clients"},
 		"more":                                       {2, `"more"`},
