@@ -9,6 +9,7 @@ RIVALS    ?=
 ATTACKTIME ?= 8s
 WATCHERS  ?= 1000
 ROUNDS    ?= 5
+STORMFLAGS ?=
 OUT       ?= $(CURDIR)/.bin/rivals-results
 
 # All modules of the workspace (go.work). interop has a workspace of its own, and interop/http3 and benchmarks/rivals have none, because
@@ -94,10 +95,14 @@ fuzz:
 bench:
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem $(PACKAGES)
 
-## storm: 1,000 clients that return at once to a server that has restarted, whole state next to difference; takes some two minutes
+## storm: 1,000 watches, informers and pages that return at once to a server that was killed, whole state next to difference; takes five minutes
 .PHONY: storm
 storm:
-	@go test -run='^$$' -bench='^BenchmarkRestart$$' -benchtime=1x ./benchmarks
+	@mkdir -p .bin && cd cmd/listwatch && go build -o ../../.bin/listwatch-storm .
+	@cd interop && go build -o ../.bin/tryetcd ./tryetcd
+	@[ -z "$$(command -v npm)" ] || npm --prefix benchmarks/pages ci --ignore-scripts --no-audit --no-fund
+	@go test -run='^$$' -bench='^BenchmarkRestart$$' -benchtime=1x -timeout=1h ./benchmarks \
+		-listwatch=$(CURDIR)/.bin/listwatch-storm -tryetcd=$(CURDIR)/.bin/tryetcd $(STORMFLAGS)
 
 # The attacks that need a server of their own, such as one with a data file.
 ATTACKS := TestAttacks|TestUnfinishedBodiesDoNotDelayShutdown|TestServerSurvivesTheEndOfItsOutput|TestDeletedDataFileIsNoticed

@@ -40,7 +40,8 @@ type loadSpec struct {
 type clients struct {
 	// Kind is a key of requests, "h2" for the HTTP/2 client of net/http, "frames" for a
 	// frameReader, "list" for lists over HTTP/1.1, "bystander", "informer", or "own-" and the name
-	// of a transport for our client. A suffix such as "+gzip" requests a compression.
+	// of a transport for our client. A suffix such as "+gzip" requests a compression. "pages" are
+	// collections of the JavaScript client in Node.js, which can be opened again after stop.
 	Kind string
 	TLS  bool
 	// Streams is the number of HTTP/2 watches on one connection.
@@ -59,22 +60,24 @@ type clients struct {
 	Initial bool
 	// Conflate is the parameter conflate of every watch, if it is not empty.
 	Conflate string
-	// Namespace selects a namespace, if it is not empty.
-	Namespace string
+	// Path is the path of the collection without its first slash.
+	Path string
 	// Collections is the number of collections, whose paths end with 0, 1 and so on. Each watch is
 	// of the next one. If zero, all watches are of the same collection.
 	Collections int
 	// Since is the state that the clients of kind "state" have. If zero, they have none.
 	Since listwatch.State
-	// Copies is the directory of the copies of clients of kind "informer".
+	// Copies is the directory of the copies of clients of kind "informer". With kind "pages", any
+	// text makes the pages keep copies in the memory of their process.
 	Copies string
-	// PerNode makes every informer select the objects of a node of its own.
+	// PerNode makes every informer or page select the objects of a node of its own. Otherwise the
+	// informers share the objects, so that many fit into the memory.
 	PerNode bool
 }
 
 // target returns the target of the request for the watch with the given number.
 func (c clients) target(number int) string {
-	path := "/" + c.Namespace
+	path := "/" + c.Path
 	if c.Collections > 0 {
 		path += strconv.Itoa(number % c.Collections)
 	}
@@ -147,6 +150,9 @@ func prepareLoad(tb testing.TB, kind clients, addr string, watchers int) *load {
 		tb.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
+	if kind.Kind == "pages" {
+		cmd = exec.Command("node", "pages/storm.mjs")
+	}
 	cmd.Env = append(os.Environ(), loadEnv+"="+string(spec))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -296,8 +302,8 @@ func (c *counter) drain(r io.Reader) {
 // all other kinds use HTTP/2.
 var requests = map[string]string{
 	"tcp":       "", // not HTTP
-	"chunked":   "Host: bench\r\n",
-	"websocket": "Host: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+	"chunked":   "Host: localhost\r\n",
+	"websocket": "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
 }
 
 const (
@@ -348,7 +354,7 @@ func (l loadSpec) openAll(c *counter) error {
 	case "state":
 		atOnce = l.Watchers
 		open = func(int) error {
-			return l.openRaw("GET "+l.Clients.target(0)+" HTTP/1.1\r\nHost: bench\r\n\r\n", c, c.readState)
+			return l.openRaw("GET "+l.Clients.target(0)+" HTTP/1.1\r\nHost: localhost\r\n\r\n", c, c.readState)
 		}
 	case "informer":
 		atOnce = l.Watchers
@@ -398,14 +404,15 @@ func (l loadSpec) openRaw(request string, c *counter, read func(io.Reader)) erro
 		return err
 	}
 	r := bufio.NewReader(conn)
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		if line == "\r\n" {
-			break
-		}
+	status, err := r.ReadString('\n')
+	if strings.HasPrefix(status, "HTTP/1.1 4") || strings.HasPrefix(status, "HTTP/1.1 5") {
+		return fmt.Errorf("got %q", status)
+	}
+	for line := status; line != "\r\n" && err == nil; {
+		line, err = r.ReadString('\n')
+	}
+	if err != nil {
+		return err
 	}
 	go read(r) // r may have buffered events; it reads large pieces directly from conn
 	return nil
@@ -413,7 +420,7 @@ func (l loadSpec) openRaw(request string, c *counter, read func(io.Reader)) erro
 
 // openList requests a list over a connection of its own, and counts it when it is complete.
 func (l loadSpec) openList(name, value string, c *counter) error {
-	req, err := http.NewRequest(http.MethodGet, "http://"+l.Addr+"/"+l.Clients.Namespace, nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+l.Addr+"/"+l.Clients.Path, nil)
 	if err != nil {
 		return err
 	}

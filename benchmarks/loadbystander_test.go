@@ -26,7 +26,8 @@ type observation struct {
 // objects in a namespace, and watches that namespace, until a line arrives on its standard input.
 // Then it prints an observation.
 func (l loadSpec) serveBystander() error {
-	resp, err := http.Get("http://" + l.Addr + "/quiet?" + benchQuery)
+	url := "http://" + l.Addr + "/" + l.Clients.Path
+	resp, err := http.Get(url + "?" + benchQuery)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (l loadSpec) serveBystander() error {
 	fmt.Scanln()
 	stop := make(chan struct{})
 	var writing sync.WaitGroup
-	writing.Go(func() { b.writeUntil(stop, "http://"+l.Addr+"/quiet") })
+	writing.Go(func() { b.writeUntil(stop, url) })
 	fmt.Println("ready")
 	bufio.NewReader(os.Stdin).ReadString('\n')
 	close(stop)
@@ -97,7 +98,7 @@ func (b *bystander) writeUntil(stop <-chan struct{}, url string) {
 			return
 		}
 		start := time.Now()
-		body := fmt.Sprintf(`{"metadata":{"name":"%d-%d"},"at":%d}`, start.UnixNano(), i, start.UnixNano())
+		body := fmt.Sprintf(stormHeader+`"metadata":{"name":"%d-%d"},"at":%d}`, start.UnixNano(), i, start.UnixNano())
 		resp, err := http.Post(url, "application/json", bytes.NewReader([]byte(body)))
 		if err != nil {
 			b.fail(err)

@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,15 +65,20 @@ func (c *counter) stop() {
 }
 
 // readState reads a watch, each event on a line of its own, and counts it when the bookmark that
-// ends its initial events arrives.
+// ends its initial events arrives. If the connection breaks before that, the process ends.
 func (c *counter) readState(r io.Reader) {
 	lines := bufio.NewReaderSize(r, 64<<10)
-	for {
+	for isComplete := false; ; {
 		line, err := lines.ReadSlice('\n')
+		if err != nil && !isComplete {
+			fmt.Fprintln(os.Stderr, "load: a client lost its connection before it had the state:", err)
+			os.Exit(1)
+		}
 		if err != nil {
 			return
 		}
 		if bytes.HasPrefix(line, []byte(`{"type":"BOOKMARK"`)) && bytes.Contains(line, []byte(listwatch.AnnotationSynced)) {
+			isComplete = true
 			c.addComplete()
 		}
 	}
@@ -84,11 +93,42 @@ type stormThing struct {
 	Data string `json:"data"`
 }
 
-// openInformer starts an informer with a copy, and counts it when it is synced.
+// A sharedThing is an object that all informers of a process share.
+type sharedThing struct{ *stormThing }
+
+var (
+	sharedSeed   = maphash.MakeSeed()
+	sharedThings sync.Map // *stormThing by the hash of its JSON
+)
+
+// UnmarshalJSON decodes JSON that was decoded before into the same value.
+func (s *sharedThing) UnmarshalJSON(data []byte) error {
+	key := maphash.Bytes(sharedSeed, data)
+	if known, ok := sharedThings.Load(key); ok {
+		s.stormThing = known.(*stormThing)
+		return nil
+	}
+	var t stormThing
+	if err := json.Unmarshal(data, &t); err != nil {
+		return err
+	}
+	known, _ := sharedThings.LoadOrStore(key, &t)
+	s.stormThing = known.(*stormThing)
+	return nil
+}
+
+// openInformer starts an informer, and counts it when it is synced.
 func (l loadSpec) openInformer(number int, c *counter) error {
-	i := &informer.Informer[stormThing]{
+	if l.Clients.PerNode {
+		return runInformer[stormThing](l, number, c)
+	}
+	return runInformer[sharedThing](l, number, c)
+}
+
+func runInformer[T any](l loadSpec, number int, c *counter) error {
+	i := &informer.Informer[T]{
 		Source: &client.Remote{
-			URL:        "http://" + l.Addr + "/" + l.Clients.Namespace,
+			URL:        "http://" + l.Addr + "/" + l.Clients.Path,
 			HTTPClient: &http.Client{Transport: &http.Transport{DialContext: c.dial}},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -115,45 +116,75 @@ func BenchmarkStorm(b *testing.B) {
 
 func benchmarkStorm(b *testing.B, v stormVariant, addr string) {
 	count := max(1, *stormClients/v.share)
-	bystander := startLoad(b, clients{Kind: "bystander"}, addr, 1)
+	bystander := startLoad(b, bystanderOf("quiet"), addr, 1)
 	l := prepareLoad(b, v.clients, addr, count)
-	before, start := readUsage(b), time.Now()
-	l.open()
-	l.wait(v.deliveries)
-	took, used := time.Since(start), readUsage(b).minus(before)
-	seen := bystander.observed()
+	o := runStorm(b, l, bystander, v.deliveries, func() time.Duration { return readUsage(b).cpu })
 	objects := float64(count * stormObjects)
-	b.ReportMetric(took.Seconds(), "s/storm")
-	b.ReportMetric(float64(l.bytes)/1e6, "MB/storm")
-	if l.last > 0 {
-		b.ReportMetric(l.median.Seconds(), "median-s")
-		b.ReportMetric(l.last.Seconds(), "last-s")
-	}
-	b.ReportMetric(used.cpu.Seconds(), "cpu-s/storm")
-	b.ReportMetric(float64(used.cpu.Nanoseconds())/objects, "cpu-ns/object")
-	b.ReportMetric(ms(seen.WatchP50), "watch-p50-ms")
-	b.ReportMetric(ms(seen.WatchP99), "watch-p99-ms")
-	b.ReportMetric(ms(seen.WriteP99), "write-p99-ms")
-	b.ReportMetric(float64(seen.Refused), "refused-writes")
-	b.ReportMetric(float64(seen.Events), "events")
+	b.ReportMetric(float64(o.cpu.Nanoseconds())/objects, "cpu-ns/object")
 	b.ReportMetric(residentBytes()/(1<<20), "rss-MiB")
+}
+
+// bystanderOf returns a bystander that uses the collection at path.
+func bystanderOf(path string) clients { return clients{Kind: "bystander", Path: path} }
+
+// A stormResult is what a storm has cost, and what a bystander has seen.
+type stormResult struct {
+	bytes        int64
+	cpu          time.Duration // of the server
+	median, last time.Duration // until a client had its state
+	seen         observation
+}
+
+// runStorm opens the clients of l, waits until each has received the given number of marks, and
+// reports the result. cpu returns the processor time of the server.
+func runStorm(b *testing.B, l, bystander *load, deliveries int, cpu func() time.Duration) (o stormResult) {
+	before, start := cpu(), time.Now()
+	l.open()
+	l.wait(deliveries)
+	took := time.Since(start)
+	o = stormResult{cpu: cpu() - before, bytes: l.bytes, median: l.median, last: l.last, seen: bystander.observed()}
+	b.ReportMetric(took.Seconds(), "s/storm")
+	b.ReportMetric(float64(o.bytes)/1e6, "MB/storm")
+	if o.last > 0 {
+		b.ReportMetric(o.median.Seconds(), "median-s")
+		b.ReportMetric(o.last.Seconds(), "last-s")
+	}
+	b.ReportMetric(o.cpu.Seconds(), "cpu-s/storm")
+	b.ReportMetric(ms(o.seen.WatchP50), "watch-p50-ms")
+	b.ReportMetric(ms(o.seen.WatchP99), "watch-p99-ms")
+	b.ReportMetric(ms(o.seen.WriteP99), "write-p99-ms")
+	b.ReportMetric(float64(o.seen.Refused), "refused-writes")
+	b.ReportMetric(float64(o.seen.Events), "events")
+	return o
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // startStormServer returns the address of a server with the objects of a storm.
 func startStormServer(b *testing.B, config h2.Config, transports ...transport.Server) (addr string) {
-	c, err := memory.Open(memory.Options{}).Collection(stormSpec)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := openThings(b)
 	createThings(b, c, stormObjects)
 	return serveStorm(b, thingHandler(c, transports...), config)
 }
 
-var stormSpec = store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}
+// stormSpec is what stormDefinition declares.
+var stormSpec = store.CollectionSpec{
+	APIVersion: "storm.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.node"},
+}
 
-func createThings(b *testing.B, c *store.Collection, n int) {
+// stormHeader begins each object of a storm.
+const stormHeader = `{"apiVersion":"storm.example.com/v1","kind":"Thing",`
+
+func openThings(b *testing.B) *store.Collection {
+	b.Helper()
+	c, err := memory.Open(memory.Options{}).Collection(stormSpec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+func createThings(b *testing.B, c listwatch.Writer, n int) {
 	b.Helper()
 	each(n, func(i int) error {
 		_, err := c.Create(b.Context(), stormObject(thingName(i), i))
@@ -182,7 +213,7 @@ func serveStorm(b *testing.B, h http.Handler, config h2.Config) (addr string) {
 func stormObject(name string, i int) []byte {
 	words := []string{"container", "image", "resources", "limits", "memory", "volume", "mount", "status", "condition", "probe"}
 	from := rand.New(rand.NewPCG(uint64(i), 1))
-	data := fmt.Appendf(nil, `{"metadata":{"namespace":"storm","name":%q},"spec":{"node":"node-%d"},"data":"%c`,
+	data := fmt.Appendf(nil, stormHeader+`"metadata":{"namespace":"storm","name":%q},"spec":{"node":"node-%d"},"data":"%c`,
 		name, i%stormNodes, mark)
 	for len(data) < stormSize-220 {
 		data = fmt.Appendf(data, " %s-%d", words[from.IntN(len(words))], from.IntN(10_000))
