@@ -47,6 +47,7 @@ var defaultWork = runner.Work{
 	Watchers: 1000, Singles: 30, Bursts: 10, Burst: 16,
 	Paced: 1000, StallEvents: 8000, PacedInterval: 200 * time.Microsecond,
 	Objects: 10_000, StateReads: 5,
+	Returning: 20, Missed: 100,
 }
 
 func compare(args []string) error {
@@ -55,6 +56,7 @@ func compare(args []string) error {
 	names := flags.String("rivals", "", "comma-separated `names`; if empty, all rivals")
 	flags.IntVar(&o.Watchers, "watchers", o.Watchers, "`number` of watchers")
 	flags.IntVar(&o.Objects, "objects", o.Objects, "`number` of objects in the initial state")
+	flags.IntVar(&o.Returning, "returning", o.Returning, "`number` of watchers that return at the same time")
 	flags.IntVar(&o.StallEvents, "stall-events", o.StallEvents, "`number` of events next to a stalled reader")
 	flags.IntVar(&o.Rounds, "rounds", 5, "`number` of rounds, whose medians are reported")
 	flags.StringVar(&o.Kubernetes, "kubernetes", "",
@@ -66,16 +68,18 @@ func compare(args []string) error {
 	if err != nil {
 		return err
 	}
-	if min(o.Watchers, o.Rounds, o.Objects, o.StallEvents) < 1 {
-		return fmt.Errorf("-watchers %d -rounds %d -objects %d -stall-events %d: all must be positive", o.Watchers,
-			o.Rounds, o.Objects, o.StallEvents)
+	if min(o.Watchers, o.Rounds, o.Objects, o.StallEvents, o.Returning) < 1 {
+		return fmt.Errorf("-watchers %d -rounds %d -objects %d -stall-events %d -returning %d: all must be positive", o.Watchers,
+			o.Rounds, o.Objects, o.StallEvents, o.Returning)
 	}
+	// Only so many objects have changed.
+	o.Missed = min(o.Missed, o.Objects)
 	results, err := runner.Run(selected, o)
 	if err != nil {
 		return err
 	}
 	r := report.Report{Rivals: selected, Work: o.Work, Rounds: o.Rounds, Results: results}
-	fmt.Print(r.Table())
+	fmt.Print(r.Table(), "\n", r.Storm())
 	if *dir != "" {
 		if err := r.Write(*dir); err != nil {
 			return err

@@ -28,6 +28,7 @@ var smoke = runner.Work{
 	Watchers: 5, Singles: 3, Bursts: 2, Burst: 4,
 	Paced: 16, StallEvents: 16, PacedInterval: time.Millisecond,
 	Objects: 200, StateReads: 2,
+	Returning: 3, Missed: 5,
 }
 
 // smokeRivals returns all rivals that need no other program. interop/rivals tests the Kubernetes
@@ -56,6 +57,12 @@ func TestEveryRivalDeliversEveryEvent(t *testing.T) {
 					t.Errorf("%s: got %v, want a positive value", m, r[m])
 				}
 			}
+			if whole := r[runner.WholeBytes]; whole < 3*200*1000/1e6 || r[runner.DifferenceBytes] > whole/20 {
+				t.Errorf("returning watchers received %v MB, or %v MB of differences", whole, r[runner.DifferenceBytes])
+			}
+			if _, ok := r[runner.DifferenceTime]; ok != strings.HasPrefix(rival.Name, "listwatch") {
+				t.Errorf("a difference was measured: %v, want that only of listwatch", ok)
+			}
 			if r[runner.StallEvents] != float64(smoke.StallEvents+1) {
 				t.Errorf("the stalled reader received %v events, want all %d changes and the initial object", r[runner.StallEvents], smoke.StallEvents)
 			}
@@ -69,10 +76,12 @@ func TestReportHasTableAndPlots(t *testing.T) {
 		results[rival.Name] = runner.Result{runner.SingleCPU: float64(10 + i), runner.BurstCPU: 1, runner.IdleMemory: 2, runner.StateCPU: 3}
 	}
 	results["sse"][runner.StalledP99] = 1
+	results["listwatch-h2"][runner.DifferenceCPU] = 2
 	r := report.Report{Rivals: runner.Rivals, Work: defaultWork, Rounds: 1, Results: results}
 	dir := t.TempDir()
 	docs := filepath.Join(dir, "docs.md")
-	if err := os.WriteFile(docs, []byte("before\n<!-- make rivals: begin -->\nold\n<!-- make rivals: end -->\nafter\n"), 0o600); err != nil {
+	if err := os.WriteFile(docs, []byte("before\n<!-- make rivals: begin -->\nold\n<!-- make rivals: end -->\nafter\n"+
+		"<!-- make rivals, storm: begin -->\nold\n<!-- make rivals, storm: end -->\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Write(dir); err != nil {
@@ -90,7 +99,7 @@ func TestReportHasTableAndPlots(t *testing.T) {
 		return string(data)
 	}
 	text := read("docs.md")
-	for _, want := range []string{"before\n", "\nafter\n", "| tmaxmax/go-sse | 12 µs | 1.20 |", "blocks all readers", read("table.md")} {
+	for _, want := range []string{"before\n", "\nafter\n", "| tmaxmax/go-sse | 12 µs | 1.20 |", "blocks all readers", read("table.md"), read("storm.md")} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s\nwant %q", text, want)
 		}

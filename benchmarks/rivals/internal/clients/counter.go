@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/event"
@@ -17,6 +18,8 @@ type counter struct {
 	total     int
 	latencies []time.Duration
 	changed   chan struct{} // closed by the next event
+
+	bytes atomic.Int64 // the bytes of all events, without HTTP's headers and TLS
 }
 
 func newCounter() *counter { return &counter{changed: make(chan struct{})} }
@@ -32,6 +35,19 @@ func (c *counter) add(latencies []time.Duration) {
 
 // patience is the time without any event after which await gives up.
 const patience = 15 * time.Second
+
+// A countingReader adds the bytes that it reads to bytes.
+type countingReader struct {
+	io.Reader
+	bytes *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (r countingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.bytes.Add(int64(n))
+	return n, err
+}
 
 // await waits until the counter has reached total, and returns the latencies since the last call.
 // If no event arrives within patience, it reports false.

@@ -20,6 +20,8 @@ type Received struct {
 	P50, P99, Max time.Duration
 	// SinceOpen is the time since the last watches were opened.
 	SinceOpen time.Duration
+	// Bytes is the number of bytes that all reading watches have received in total.
+	Bytes int64
 }
 
 // Stalled describes the result of a watcher that did not read for a while.
@@ -35,6 +37,8 @@ type Stalled struct {
 //
 //	open N     open N watches that read, and answer true
 //	wait N     wait until these watches have received N events in total, and answer Received
+//	since      open a watch and read its initial state; all later watches request the difference
+//	           to that state; answer true
 //	stall      open a watch, read its initial state, stop reading, and answer true
 //	resume N   read from the stalled watch until no more events arrive, and answer Stalled;
 //	           N is the number of events if none are missing
@@ -43,7 +47,7 @@ func Load(t Target, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	l := &load{opener: o, counter: newCounter()}
+	l := &load{opener: o, target: t, counter: newCounter()}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		answer, err := l.execute(lines.Text())
 		if err != nil {
@@ -58,6 +62,7 @@ func Load(t Target, in io.Reader, out io.Writer) error {
 
 type load struct {
 	opener
+	target  Target
 	counter *counter
 	opened  time.Time
 	stalled *stalledWatch
@@ -83,6 +88,8 @@ func (l *load) execute(line string) (answer any, err error) {
 		return true, l.openAll(n)
 	case "wait":
 		return l.wait(n), nil
+	case "since":
+		return true, l.since()
 	case "stall":
 		return true, l.stall()
 	case "resume":
@@ -104,7 +111,7 @@ func (l *load) openAll(n int) error {
 				errs <- err
 				return
 			}
-			go read(r, l.counter.add)
+			go read(countingReader{r, &l.counter.bytes}, l.counter.add)
 		})
 	}
 	group.Wait()
@@ -120,10 +127,10 @@ func (l *load) wait(total int) Received {
 	s, ok := l.counter.await(total)
 	since := time.Since(l.opened)
 	if len(s) == 0 {
-		return Received{OK: ok, SinceOpen: since}
+		return Received{OK: ok, SinceOpen: since, Bytes: l.counter.bytes.Load()}
 	}
 	slices.Sort(s)
-	return Received{ok, s[len(s)/2], s[len(s)*99/100], s[len(s)-1], since}
+	return Received{ok, s[len(s)/2], s[len(s)*99/100], s[len(s)-1], since, l.counter.bytes.Load()}
 }
 
 // stall opens the stalled watch. It awaits the initial state, because some servers respond before

@@ -39,6 +39,26 @@ func (r Report) Table() string {
 	return b.String()
 }
 
+// Storm returns the costs of returning watchers in Markdown.
+func (r Report) Storm() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `| %d clients return, %d objects of 1 KiB, %d changes | whole state: bytes | CPU | last client | difference: bytes | CPU | last client |
+|---|---|---|---|---|---|---|
+`, r.Work.Returning, r.Work.Objects, r.Work.Missed)
+	for _, rival := range r.Rivals {
+		result := r.Results[rival.Name]
+		fmt.Fprintf(&b, "| %s | %s MB | %s ms | %s ms |", rival.Label, number(result, runner.WholeBytes),
+			number(result, runner.WholeCPU), number(result, runner.WholeTime))
+		if _, ok := result[runner.DifferenceCPU]; !ok {
+			fmt.Fprintln(&b, " not available | | |")
+			continue
+		}
+		fmt.Fprintf(&b, " %s MB | %s ms | %s ms |\n", number(result, runner.DifferenceBytes),
+			number(result, runner.DifferenceCPU), number(result, runner.DifferenceTime))
+	}
+	return b.String()
+}
+
 // number formats a value. It uses no decimals if the value is at least 10, one decimal if the value
 // is at least 1, and otherwise two.
 func number(result runner.Result, m runner.Metric) string {
@@ -83,7 +103,7 @@ func (r Report) stalled(result runner.Result) string {
 	return fmt.Sprintf("%.0f events, not the others%s", events-1, memory)
 }
 
-// Write writes table.md, results.json and the plots to dir.
+// Write writes table.md, storm.md, results.json and the plots to dir.
 func (r Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -92,7 +112,9 @@ func (r Report) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"table.md": []byte(r.Table()), "results.json": append(data, '\n')} {
+	for name, text := range map[string][]byte{
+		"table.md": []byte(r.Table()), "storm.md": []byte(r.Storm()), "results.json": append(data, '\n'),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return err
 		}
@@ -100,22 +122,20 @@ func (r Report) Write(dir string) error {
 	return r.plots(dir)
 }
 
-// Update writes the table between these marks in a Markdown file.
-const (
-	beginMark = "<!-- make rivals: begin -->\n"
-	endMark   = "<!-- make rivals: end -->\n"
-)
-
-// Update replaces the text between the marks of a Markdown file with the table.
+// Update replaces the text between the marks of a Markdown file with the tables.
 func (r Report) Update(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, ok := bytes.Cut(text, []byte(beginMark))
-	_, after, ended := bytes.Cut(rest, []byte(endMark))
-	if !ok || !ended {
-		return fmt.Errorf("%s: must contain the lines %q and %q", file, beginMark, endMark)
+	for name, table := range map[string]string{"rivals": r.Table(), "rivals, storm": r.Storm()} {
+		begin, end := fmt.Sprintf("<!-- make %s: begin -->\n", name), fmt.Sprintf("<!-- make %s: end -->\n", name)
+		before, rest, ok := bytes.Cut(text, []byte(begin))
+		_, after, ended := bytes.Cut(rest, []byte(end))
+		if !ok || !ended {
+			return fmt.Errorf("%s: must contain the lines %q and %q", file, begin, end)
+		}
+		text = fmt.Appendf(nil, "%s%s%s%s%s", before, begin, table, end, after)
 	}
-	return os.WriteFile(file, fmt.Appendf(nil, "%s%s%s%s%s", before, beginMark, r.Table(), endMark, after), 0o644)
+	return os.WriteFile(file, text, 0o644)
 }

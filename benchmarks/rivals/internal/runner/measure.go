@@ -2,7 +2,6 @@ package runner
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/listwatch/listwatch/benchmarks/rivals/internal/clients"
@@ -21,6 +20,8 @@ type Work struct {
 	// Objects is the number of objects in the initial state. StateReads is the number of times that
 	// a watcher receives this state.
 	Objects, StateReads int
+	// Returning is the number of watchers that return at the same time after Missed changes.
+	Returning, Missed int
 }
 
 // A Result holds the measurements of a rival in one round. A value that could not be measured is
@@ -54,6 +55,15 @@ const (
 	// the time until a watcher has all of it.
 	StateCPU  Metric = "state-cpu-us"
 	StateTime Metric = "state-ms"
+	// WholeBytes are the bytes that all returning watchers receive together if they request the
+	// whole state, WholeCPU is the CPU time of the server, and WholeTime the time until the last
+	// watcher has everything. The metrics of differences have the same meaning.
+	WholeBytes      Metric = "whole-mb"
+	WholeCPU        Metric = "whole-cpu-ms"
+	WholeTime       Metric = "whole-ms"
+	DifferenceBytes Metric = "difference-mb"
+	DifferenceCPU   Metric = "difference-cpu-ms"
+	DifferenceTime  Metric = "difference-ms"
 )
 
 // A run measures one rival.
@@ -125,19 +135,6 @@ func (p *pair) send(n int, interval time.Duration) (clients.Received, error) {
 		return clients.Received{}, err
 	}
 	return p.wait(n)
-}
-
-// measure runs all the work. On an error, the result holds the measurements before the error.
-func (r *run) measure() error {
-	for _, phase := range []struct {
-		name string
-		run  func() error
-	}{{"fan-out", r.fanOut}, {"stalled reader", r.stalledReader}, {"initial state", r.initialState}} {
-		if err := phase.run(); err != nil {
-			return fmt.Errorf("%s: %w", phase.name, err)
-		}
-	}
-	return nil
 }
 
 // fanOut measures the memory of idle watchers, single events, and bursts.

@@ -15,23 +15,25 @@ type Rival struct {
 
 	server string // a name in servers.All, or in kubernetesServers
 	client string // see clients.Target
+	// isResumable is true if watchers can request the difference to the state that they have.
+	isResumable bool
 }
 
 // Rivals are all rivals, in the order of the table.
 var Rivals = []Rival{
-	{"floor", "floor: bare TCP", "floor", "tcp"},
-	{"sse", "net/http, SSE by hand", "sse", "http1"},
-	{"go-sse", "tmaxmax/go-sse", "go-sse", "http1"},
-	{"gorilla", "gorilla/websocket, prepared messages", "gorilla", "websocket"},
-	{"coder", "coder/websocket", "coder", "websocket"},
-	{"centrifuge", "centrifuge, WebSocket", "centrifuge", "centrifuge"},
-	{"grpc", "grpc-go, prepared messages", "grpc", "grpc"},
-	{"kubernetes", "Kubernetes API server, HTTP/2, TLS", "kubernetes", "h2-tls"},
-	{"kubernetes-h2", "Kubernetes API server on our HTTP/2, TLS", "kubernetes-h2", "h2-tls"},
-	{"listwatch-chunked", "listwatch, HTTP/1.1", "listwatch", "http1"},
-	{"listwatch-websocket", "listwatch, WebSocket", "listwatch", "websocket"},
-	{"listwatch-h2", "listwatch, HTTP/2", "listwatch", "h2"},
-	{"listwatch-h2-tls", "listwatch, HTTP/2, TLS", "listwatch-tls", "h2-tls"},
+	{"floor", "floor: bare TCP", "floor", "tcp", false},
+	{"sse", "net/http, SSE by hand", "sse", "http1", false},
+	{"go-sse", "tmaxmax/go-sse", "go-sse", "http1", false},
+	{"gorilla", "gorilla/websocket, prepared messages", "gorilla", "websocket", false},
+	{"coder", "coder/websocket", "coder", "websocket", false},
+	{"centrifuge", "centrifuge, WebSocket", "centrifuge", "centrifuge", false},
+	{"grpc", "grpc-go, prepared messages", "grpc", "grpc", false},
+	{"kubernetes", "Kubernetes API server, HTTP/2, TLS", "kubernetes", "h2-tls", false},
+	{"kubernetes-h2", "Kubernetes API server on our HTTP/2, TLS", "kubernetes-h2", "h2-tls", false},
+	{"listwatch-chunked", "listwatch, HTTP/1.1", "listwatch", "http1", true},
+	{"listwatch-websocket", "listwatch, WebSocket", "listwatch", "websocket", true},
+	{"listwatch-h2", "listwatch, HTTP/2", "listwatch", "h2", true},
+	{"listwatch-h2-tls", "listwatch, HTTP/2, TLS", "listwatch-tls", "h2-tls", true},
 }
 
 // Select returns the rivals with the given names, separated by commas. If names is empty, it

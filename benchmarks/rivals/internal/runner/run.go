@@ -42,6 +42,24 @@ func Run(rivals []Rival, o Options) (map[string]Result, error) {
 	return medians, nil
 }
 
+// measure runs all the work. On an error, the result holds the measurements before the error.
+func (r *run) measure() error {
+	for _, phase := range []struct {
+		name string
+		run  func() error
+	}{
+		{"fan-out", r.fanOut},
+		{"stalled reader", r.stalledReader},
+		{"initial state", r.initialState},
+		{"storm", r.storm},
+	} {
+		if err := phase.run(); err != nil {
+			return fmt.Errorf("%s: %w", phase.name, err)
+		}
+	}
+	return nil
+}
+
 // medianOf returns the medians of the metrics that more than half of the results have.
 func medianOf(results []Result) Result {
 	values := map[Metric][]float64{}
