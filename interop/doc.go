@@ -10,6 +10,7 @@
 //   - h2spec: conformance to HTTP/2;
 //   - http2: our HTTP/2 server and net/http's, compared by real clients of real handlers;
 //   - deploy: the commands of docs/operations.md and the files of the folder deploy;
+//   - http3: our handlers over HTTP/3, a module of its own;
 //   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
 //   - postgres: examples/postgres over a real PostgreSQL;

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/browsertest"
+	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
@@ -84,11 +85,17 @@ func TestQueryPassesProxies(t *testing.T) {
 	}
 }
 
-// A page of another origin watches with QUERY, which needs a preflight request.
+// A page of another origin watches with QUERY, which needs a preflight request: with fetch, and
+// with the JavaScript client.
 func TestChromiumSendsQuery(t *testing.T) {
 	reports := make(chan string, 1)
 	var api string
+	scripts := http.StripPrefix("/js", js.Handler())
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/js/") {
+			scripts.ServeHTTP(w, r)
+			return
+		}
 		if r.Method == http.MethodPost {
 			text, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -98,15 +105,20 @@ func TestChromiumSendsQuery(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprintf(w, `<!doctype html><script>
+		fmt.Fprintf(w, `<!doctype html><script type="module">
+import { watch } from "/js/listwatch.js";
+const url = "http://%s/things", selector = %q;
 const report = (text) => fetch("/", {method: "POST", body: text});
 (async () => {
-  const response = await fetch("http://%s/things", {
+  const response = await fetch(url, {
     method: "QUERY", headers: {"Content-Type": "application/json"},
-    body: JSON.stringify({watch: true, labelSelector: %q}),
+    body: JSON.stringify({watch: true, labelSelector: selector}),
   });
   const {value} = await response.body.pipeThrough(new TextDecoderStream()).getReader().read();
-  await report(response.headers.get("Accept-Query") + " " + value);
+  let transport;
+  const events = watch(url, {selector, onState: (state) => transport = state.transport});
+  const {value: {type, object}} = await events.next();
+  await report([response.headers.get("Accept-Query"), value, transport, type, object.metadata.name].join(" "));
 })().catch((e) => report(e.message));
 </script>`, api, longSelector())
 	}))
@@ -118,8 +130,8 @@ const report = (text) => fetch("/", {method: "POST", body: text});
 	select {
 	case got := <-reports:
 		if !strings.HasPrefix(got, "application/x-www-form-urlencoded") || !strings.Contains(got, `{"type":"ADDED"`) ||
-			!strings.Contains(got, `"web"`) {
-			t.Errorf("the page reports %s, want Accept-Query and an ADDED event of the object web", got)
+			!strings.Contains(got, `"web"`) || !strings.HasSuffix(got, " fetch ADDED web") {
+			t.Errorf("the page reports %s, want Accept-Query, an ADDED event of the object web, and the same from the client", got)
 		}
 	case <-time.After(startTimeout):
 		t.Error("the page has reported nothing")
