@@ -29,8 +29,8 @@ type Persist struct {
 
 // Saved describes what happened to the file of a [Persist].
 type Saved struct {
-	// Objects and Version are those of the copy. They are zero if the copy was removed, or was
-	// found unusable at the start.
+	// Objects is the number of objects in the copy, and Version is the version of the copy. Both
+	// are zero if the copy was removed, or could not be used at the start.
 	Objects int
 	Version Version
 	// Took is the time that was needed to save the copy.

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// An observation is what a bystander has seen during a storm.
+// An observation has the measurements of a bystander during a storm.
 type observation struct {
 	WatchP50, WatchP99, WriteP99 time.Duration
 	Events, Refused              int

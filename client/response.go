@@ -42,7 +42,7 @@ type reading struct {
 	initial bool
 	// difference is true if the initial events may be a difference.
 	difference bool
-	// projection is what the server has not applied itself.
+	// projection is the projection of the query, unless the server applies it.
 	projection listwatch.Projection
 	// received is the number of frames received.
 	received int

@@ -14,9 +14,9 @@ import (
 )
 
 // MaxLevel is the highest level. A server or a client has the level N, called Watch N, if it passes
-// every must of the levels 1 to N. Level 1 is about lists, watches, resuming and expired versions;
-// level 2 about bookmarks, initial events, selectors, pages and negotiation; level 3 about drains,
-// slow readers, hostile peers and faults.
+// every must of the levels 1 to N. Level 1 has the cases of lists, watches, resuming and expired
+// versions; level 2 of bookmarks, initial events, selectors, pages and negotiation; level 3 of
+// drains, slow readers, hostile peers and faults.
 const MaxLevel = 3
 
 // extensions are this module's additions to Kubernetes' protocol, which no level requires. The
@@ -37,8 +37,8 @@ var extensions = []struct {
 //go:embed sets
 var sets embed.FS
 
-// A Set assigns cases to levels. A published set never changes, so that a new case does not fail
-// the builds that judge by an older set.
+// A Set assigns cases to levels. A published set never changes, so a new case does not fail the
+// builds that use an older set.
 type Set struct {
 	// Name is the month of publication, such as 2026-12.
 	Name     string

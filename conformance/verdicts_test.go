@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 )
 
-// A verdict is a folder of verdicts: an unmodified report, and a text about it.
+// A verdict is the content of a folder below verdicts: an unmodified report, and a text about it.
 type verdict struct {
 	name, target, command string
 	levels                *conformance.Levels

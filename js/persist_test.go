@@ -49,7 +49,7 @@ const copyPage = `<!doctype html><script type="module">
   location.reload();
 </script>`
 
-// A copyReport is what copyPage shows.
+// A copyReport is the report that copyPage sends.
 type copyReport struct {
 	Load     int // how often the page was loaded
 	Status   string

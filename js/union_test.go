@@ -43,7 +43,7 @@ const unionPage = `<!doctype html><script type="module">
   for (const c of all) c.subscribe(report);
 </script>`
 
-// A unionReport is what unionPage shows.
+// A unionReport is the report that unionPage sends.
 type unionReport struct {
 	Status []string
 	Names  [][]string

@@ -17,9 +17,10 @@ import (
 //		Source: source, Query: listwatch.Query{Projection: typed.Projection[Node]()},
 //	}
 //
-// A member whose type decodes itself, a map, an interface and a [json.RawMessage] are shown whole,
-// and so is a type within itself. If T has more than 64 members, the deepest are replaced by the
-// member that contains them. If T is not a struct, the projection shows whole objects.
+// Some members are shown whole: maps, interfaces, a [json.RawMessage], types that decode
+// themselves, and the inner values of a recursive type. If T has more than 64 members, the deepest
+// ones are replaced by the members that contain them. If T is not a struct, the projection shows
+// whole objects.
 //
 // Names must be spelled as in the objects, although encoding/json also accepts another case.
 func Projection[T any]() listwatch.Projection {

@@ -56,7 +56,7 @@ type origin struct {
 	weight                            int // of the watch; see weightOf
 }
 
-// claim returns what the watch counts against.
+// claim names the limits that the watch counts against.
 func (o *origin) claim() claim {
 	return claim{o.request.Client, o.weight, o.request.Resource, o.projection}
 }

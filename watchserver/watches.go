@@ -44,7 +44,7 @@ func (w *watchSet) drainContextLocked() context.Context {
 	return w.drain
 }
 
-// A claim is what a watch counts against. projection is empty if the watch has none.
+// A claim names the limits that a watch counts against. projection is empty if the watch has none.
 type claim struct {
 	client     string
 	weight     int // the number of watches that the watch counts as

@@ -99,9 +99,8 @@ func (c *Connections) Last() *Connection {
 	return c.open[len(c.open)-1]
 }
 
-// MaxBytesRead returns the largest number of bytes that were read from one connection. Cases do not
-// count the bytes of the connection that Last returns, because that connection may be idle; see
-// ResetAllAfter.
+// MaxBytesRead returns the largest number of bytes that were read from one connection. It considers
+// all connections, because the newest one may be idle; see ResetAllAfter.
 func (c *Connections) MaxBytesRead() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -262,7 +262,7 @@ func admittedOf(r *http.Request) *Admitted {
 
 type entryKey struct{}
 
-// An entry is what a handler in front of a gate says of a request.
+// An entry has the properties of a request that a handler in front of a gate has set.
 type entry struct {
 	open     bool     // the next gate requires no credentials
 	resource Resource // set by WithResource

@@ -30,7 +30,7 @@ type projected struct {
 	err        error
 }
 
-// A source is what a Parsed depends on.
+// A source has the parts of a request that determine a Parsed.
 type source struct {
 	method, query string
 	accept        []string

@@ -25,7 +25,7 @@ func pieces(n, size int) (all [][]byte) {
 	return all
 }
 
-// compressWith returns the member that a BlockWriter makes of the pieces.
+// compressWith returns the gzip member that a BlockWriter writes for the pieces.
 func compressWith(t *testing.T, c *BlockCache, pieces [][]byte) []byte {
 	t.Helper()
 	var out bytes.Buffer

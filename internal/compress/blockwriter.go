@@ -20,9 +20,9 @@ const (
 // A BlockWriter compresses a text into one gzip member. It cuts the text into blocks and takes the
 // compressed blocks from a cache.
 //
-// A block ends after a piece of text, which is the argument of one call of Write. The content of
-// the pieces determines after which of them, so texts that have many pieces in common also have
-// most blocks in common, such as two lists between which one object has changed.
+// A block always ends at the end of a piece of text, which is the argument of one call of Write.
+// The content of a piece determines whether a block ends after it. So texts with many common
+// pieces, such as two lists that differ in one object, have most blocks in common.
 //
 // A BlockWriter is not safe for concurrent use.
 type BlockWriter struct {

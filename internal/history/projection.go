@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// reductions is what the reductions of a feed share. It is immutable.
+// reductions has the values that all reductions of a feed share. It is immutable.
 type reductions struct {
 	budget *frames.Budget // limits the frames
 	memory *atomic.Int64  // counts the objects

@@ -70,7 +70,7 @@ type Reflector struct {
 	failures failures
 }
 
-// failures counts what went wrong since the last progress.
+// failures describes the failures since the last progress.
 type failures struct {
 	backoff backoff
 	// repeats is the number of failures with the action RetryOnce since the last progress.

@@ -79,7 +79,7 @@ func requestOf(r *http.Request) (q request, isResource bool) {
 	return q, true
 }
 
-// A decision is what happens to one request.
+// A decision says which faults affect a request.
 type decision struct {
 	status        int // zero if the request is served
 	delay         time.Duration

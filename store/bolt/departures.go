@@ -13,13 +13,15 @@ import (
 )
 
 // The file keeps the departures of a collection longer than its records, so that a client can
-// receive a difference after a restart. They are stored like the records of a collection of
-// another name, which has a record count of its own, and whose floor is the horizon. A departure is
-// a record whose data is a departed object.
+// receive a difference after a restart. Departures have a bucket of their own with the format of a
+// collection: each is a record with a departed as its data. The bucket has a record count, and its
+// floor is the horizon.
 
+// departuresOf returns the name under which the departures of a collection are stored.
 func departuresOf(collection string) string { return collection + "/departures" }
 
-// A departed holds what selectors see of an object before a write, except its key.
+// A departed has the attributes of an object before a write that selectors can match, without its
+// key.
 type departed struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`

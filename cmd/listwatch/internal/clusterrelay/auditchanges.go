@@ -12,7 +12,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
-// changesOf says what the changes of a resource were, since the cache was started.
+// changesOf counts the changes of a resource since its cache was started, by their kind.
 type changesOf struct {
 	Resource string `json:"resource"`
 	// Changes is the number of changes of existing objects, and Bytes the size of their events.

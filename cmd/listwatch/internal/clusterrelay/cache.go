@@ -109,10 +109,10 @@ func (c *cache) replaced(why string) {
 	c.settle(nil)
 }
 
-// showWrites makes a query of any state one of a newer state if the cache may lack a write that was
-// passed on. The version of the write suffices if it is known. Otherwise, as after a deletion, the
-// newest version of the upstream covers every write that was acknowledged before. showWrites
-// returns the number of these writes so far.
+// showWrites ensures that q shows all writes that the relay has passed on. If q permits any state,
+// and the cache may lack such a write, q becomes a query of a state that has the write. This is the
+// state at the version of the write, or the newest state of the upstream if that version is not
+// known, as after a deletion. showWrites returns the number of writes passed on so far.
 func (c *cache) showWrites(q *listwatch.Query) uint64 {
 	written, newest := c.written.Load(), listwatch.Version(c.newest.Load())
 	switch {

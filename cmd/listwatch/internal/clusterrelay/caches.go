@@ -29,8 +29,8 @@ type caches struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	resources map[resourceID]kubeapi.Resource // those that may be cached
-	// missing are those of resources that the last discovery did not find.
+	resources map[resourceID]kubeapi.Resource // the resources that may be cached
+	// missing holds the IDs in resources that the last discovery did not find.
 	missing map[resourceID]bool
 	running map[resourceID]*cache
 	refused map[resourceID]time.Time // until when the API server answers for a resource

@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// oidcOptions are the flags about the identity provider.
+// oidcOptions holds the flags that configure the identity provider.
 type oidcOptions struct {
 	provider oidc.Options
 	caFile   string

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A watched is an Env whose URL is that of unions.
+// A watched is an Env whose URL is the URL of unions.
 type watched struct {
 	*harness.Env
 	of string // the parameters that name both collections

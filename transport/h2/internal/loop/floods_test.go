@@ -79,8 +79,9 @@ func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Fra
 	return read, held, <-ended
 }
 
-// memoryInUse returns the bytes of reachable objects and of stacks, without what a sync.Pool holds:
-// the first collection of the garbage only moves that to the victim cache of the pool.
+// memoryInUse returns the bytes of reachable objects and of stacks, without the values in a
+// sync.Pool. It takes two garbage collections to free these, because the first one only moves them
+// to the victim cache of the pool.
 func memoryInUse() int64 {
 	runtime.GC()
 	runtime.GC()
