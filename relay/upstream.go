@@ -203,7 +203,7 @@ func (u *upstream) checkEpoch() error {
 	return err
 }
 
-// joinsEvents reports whether the open watch returns events together that have arrived together.
+// joinsEvents reports whether the open watch returns all events of one arrival in one batch.
 func (u *upstream) joinsEvents() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

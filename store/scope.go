@@ -46,12 +46,12 @@ func (s Scope) epoch(epoch string) string {
 	return epoch + "." + hex.EncodeToString(sum[:8])
 }
 
-// Within returns a view of c that has only the objects of s, and only those that c has, if c is
-// such a view, too. A list or a watch returns an object that leaves s as deleted. To writes and
-// reads of one object, an object outside of s does not exist. A create or an update whose result
-// would be outside of s is refused with code Forbidden, and so is any request that names another
-// namespace than s. A create still fails with AlreadyExists if an object outside of s has the same
-// name.
+// Within returns a view of c that has only the objects of s. If c is itself a view, the new view
+// has only the objects that both permit. A watch reports an object that leaves s as deleted. Reads
+// and writes of a single object behave as if the objects outside of s did not exist, except that a
+// create fails with AlreadyExists if an object outside of s has the same name. A create or an
+// update whose result would be outside of s is refused with code Forbidden, and so is any request
+// for a namespace other than the namespace of s.
 //
 // The view has an epoch of its own. Stats and Quota describe the whole collection.
 func (c *Collection) Within(s Scope) *Collection {

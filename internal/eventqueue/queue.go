@@ -173,8 +173,8 @@ func (q *Queue) Wake(f func()) {
 	}
 }
 
-// Position returns a version up to which the reader has received all events, as the events and
-// bookmarks that it has received show. It may lag behind the source.
+// Position returns a version up to which the reader has received all events: the version of the
+// last bookmark, or the version before the last event. It may lag behind the source.
 func (q *Queue) Position() listwatch.Version { return q.position }
 
 func isBookmark(e listwatch.Event) bool {
