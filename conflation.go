@@ -11,7 +11,7 @@ const MaxConflation = time.Minute
 
 // ParseConflation parses the parameter conflate of a watch, a duration from zero to [MaxConflation]
 // such as 500ms or 5s, to a value of [Query.Conflate]. An empty text means zero, and the duration
-// zero becomes a negative value. Otherwise the error has code Invalid.
+// zero becomes a negative value. The error for any other text has code Invalid.
 func ParseConflation(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
