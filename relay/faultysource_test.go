@@ -73,7 +73,7 @@ func (s *faultySource) failAt(v listwatch.Version, err error) {
 	s.badVersion, s.badErr = v, err
 }
 
-// failLate makes the next n watches that fail because of failAt fail only after errDelay.
+// failLate delays the failures that failAt causes by errDelay, for the next n watches.
 func (s *faultySource) failLate(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

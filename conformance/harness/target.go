@@ -18,9 +18,9 @@ type External struct {
 	// AdapterError, if not nil, returns the errors of the adapter itself since the last call, such
 	// as a line that is not JSON. A run during which an error occurs fails.
 	AdapterError func() error
-	// OwnClock is true if the target is a client, which then has a clock of its own. Cases of mode EitherTime then
-	// run in real time, with shorter delays. Errors of such a client have only the codes of the
-	// control hook.
+	// OwnClock is true if the target is a client, which then has a clock of its own. Cases of mode
+	// EitherTime then run in real time, with shorter delays. Errors of such a client have only the
+	// codes of the control hook.
 	OwnClock bool
 }
 

@@ -13,8 +13,8 @@ type selection struct {
 	labels          listwatch.LabelSelector
 	fields          listwatch.FieldSelector
 	projection      listwatch.Projection
-	// mask is the projection of a feed, for asking about the differences of a record. It is nil if
-	// the feed has no projection.
+	// mask is the projection of a feed. The differences of a record are compared with it. It is
+	// nil if the feed has no projection.
 	mask *rawjson.Mask
 }
 

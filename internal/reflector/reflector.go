@@ -13,9 +13,9 @@ import (
 // A Sink receives the state and the changes of a Source. All methods are called from the
 // goroutine of the Reflector.
 type Sink interface {
-	// Begin announces initial events, and the reason for which they will be the whole state,
-	// unless they are a difference. If the initial events since the last Begin were not followed
-	// by Synced, the Sink discards them.
+	// Begin announces initial events. why is the reason if they will be the whole state. It has
+	// no meaning if they will be a difference. If the initial events since the last Begin were
+	// not followed by Synced, the Sink discards them.
 	Begin(why string)
 	// Take receives events in order: the objects of the state as initial events in key
 	// order, then Synced, then changes and bookmarks. The slice is valid until Take
