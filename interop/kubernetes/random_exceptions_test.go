@@ -171,8 +171,8 @@ func (c *comparison) explain(r request, kubernetes, ours answer, all []differenc
 	if all == nil && !diverges {
 		return true, nil
 	}
-	if i := slices.IndexFunc(exceptions, func(e *exception) bool { return e.explains(r, kubernetes, ours, all) }); i >= 0 {
-		c.used[exceptions[i]]++
+	if i := slices.IndexFunc(c.exceptions, func(e *exception) bool { return e.explains(r, kubernetes, ours, all) }); i >= 0 {
+		c.used[c.exceptions[i]]++
 		return kubernetes.code >= 300, nil // the objects are the same if nothing was written
 	}
 	if !*allDifferences {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/crd"
@@ -53,7 +55,26 @@ func startOurs(t *testing.T) *comparedServer {
 // startKubernetes starts a Kubernetes API server with the definitions.
 func startKubernetes(t *testing.T) *comparedServer {
 	t.Helper()
+	return serveDefinitions(t, apiserver.Start(t))
+}
+
+// startRelayed starts a Kubernetes API server with the definitions, and a relay of it. The requests
+// go to the relay.
+func startRelayed(t *testing.T) *comparedServer {
+	t.Helper()
 	s := apiserver.Start(t)
+	serveDefinitions(t, s)
+	relay := startRelay(t, testbuild.Program(t, "../../cmd/listwatch"), ports.Address(t), writeKubeconfig(t, s), "--cluster")
+	transport, err := rest.TransportFor(relay.userConfig(s.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &comparedServer{name: "relayed", url: relay.url, client: &http.Client{Transport: transport}}
+}
+
+// serveDefinitions adds the definitions to s.
+func serveDefinitions(t *testing.T, s *apiserver.Server) *comparedServer {
+	t.Helper()
 	transport, err := rest.TransportFor(s.Config())
 	if err != nil {
 		t.Fatal(err)
