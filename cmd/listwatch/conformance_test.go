@@ -142,7 +142,7 @@ func TestConformanceListAsJSON(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
-	var all []struct{ ID, Level, Rule string }
+	var all []struct{ ID, Strength, Rule string }
 	if err := json.Unmarshal([]byte(out), &all); err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +150,8 @@ func TestConformanceListAsJSON(t *testing.T) {
 		t.Errorf("got %d cases, want %d", got, want)
 	}
 	for _, c := range all {
-		if c.ID == "" || c.Level == "" || c.Rule == "" {
-			t.Errorf("got %+v, want an ID, a level and a rule", c)
+		if c.ID == "" || c.Strength == "" || c.Rule == "" {
+			t.Errorf("got %+v, want an ID, a strength and a rule", c)
 		}
 	}
 }
