@@ -30,8 +30,7 @@ var Cases = []harness.Case{
 	}),
 	harness.Rule("slow/coalesce-honest",
 		"if a client requests conflated delivery, only superseded MODIFIED events may be missing", harness.Case{
-			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection,
-			Setup: harness.Setup{SmallBuffers: true}, Run: coalesceHonest,
+			Strength: harness.Promise, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: coalesceHonest,
 		}),
 	harness.Rule("slow/h2-window-zero",
 		"a stream with an exhausted window waits without holding up others on its connection (RFC 9113 5.2, 6.9)",
