@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // fieldsMutants are servers with one defect each, which the cases about projections must detect.
@@ -17,7 +18,7 @@ var fieldsMutants = []mutant{
 	},
 	{
 		Name: "lists-whole-objects", Breaks: []string{"fields/list"},
-		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return wholeListSource{s} }},
+		Defect: defect{Handler: listsWholeObjects},
 	},
 	{
 		Name: "hides-the-kind", Breaks: []string{"fields/identity"},
@@ -68,12 +69,17 @@ func (u unfilteredSource) Watch(ctx context.Context, q listwatch.Query) (listwat
 	return reduce(u.Source).Watch(ctx, q)
 }
 
-// wholeListSource lists whole objects.
-type wholeListSource struct{ listwatch.Source }
-
-func (w wholeListSource) Describe() listwatch.Description { return listwatch.Describe(w.Source) }
-
-func (w wholeListSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	q.Projection = listwatch.Projection{}
-	return w.Source.List(ctx, q)
+// listsWholeObjects makes lists show the whole spec, with the header of the reduced objects.
+func listsWholeObjects(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		paths := q.Get("fields")
+		if q.Has("watch") || !strings.HasPrefix(paths, "spec.") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		q.Set("fields", "spec")
+		r.URL.RawQuery = q.Encode()
+		onHeader(func(h http.Header) { h.Set(transport.FieldsHeader, paths) })(next).ServeHTTP(w, r)
+	})
 }
