@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -139,7 +140,7 @@ func (e *Env) WantCopy(c Cache) {
 		if err != nil {
 			e.Fatal(err)
 		}
-		diff := compareCopy(page, c)
+		diff := e.compareCopy(page, c)
 		if diff != "" && time.Now().Before(deadline) {
 			continue
 		}
@@ -150,9 +151,16 @@ func (e *Env) WantCopy(c Cache) {
 	}
 }
 
-// compareCopy returns the differences between a list and a cache.
-func compareCopy(page listwatch.Page, c Cache) string {
-	line := func(o *listwatch.Object) string { return fmt.Sprintf("%s@%d %s", o.Key, o.Version, o.Data) }
+// compareCopy returns the differences between a list and a cache. A client in another language may
+// decode an object and encode it again.
+func (e *Env) compareCopy(page listwatch.Page, c Cache) string {
+	line := func(o *listwatch.Object) string {
+		data := o.Data
+		if e.Target.OwnClock {
+			data, _ = json.Marshal(DecodeJSON(data)) // decoded from JSON
+		}
+		return fmt.Sprintf("%s@%d %s", o.Key, o.Version, data)
+	}
 	var want, got []string
 	for _, o := range page.Items {
 		want = append(want, line(o))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,9 +151,12 @@ func RecordVersion(versions chan<- string) http.HandlerFunc {
 }
 
 // Respond returns a handler that sends a plain response. header consists of pairs of a name and a
-// value.
+// value. If none of them is Content-Type, a JSON object has type application/json.
 func Respond(code int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
+		if strings.HasPrefix(body, "{") {
+			w.Header().Set("Content-Type", JSONMediaType)
+		}
 		for i := 0; i < len(header); i += 2 {
 			w.Header().Set(header[i], header[i+1])
 		}

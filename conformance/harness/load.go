@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,17 +24,25 @@ func Scaled(n int) int {
 }
 
 // Concurrently calls do(0) to do(n-1) in parallel and fails the case if any call returns an error.
+// A call may skip the case.
 func (e *Env) Concurrently(n int, do func(i int) error) {
 	e.Helper()
 	errs := make([]error, n)
+	var returned atomic.Int64
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() { errs[i] = do(i) })
+		all.Go(func() {
+			errs[i] = do(i)
+			returned.Add(1)
+		})
 	}
 	all.Wait()
 	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(failed) > 0 {
 		e.Fatalf("%d of %d calls failed; one of the errors: %v", len(failed), n, failed[0])
+	}
+	if returned.Load() < int64(n) {
+		runtime.Goexit() // a call has skipped or failed the case, and has thereby ended its goroutine only
 	}
 }
 

@@ -82,3 +82,17 @@ func (e *Env) NextOf(w listwatch.Watcher) (listwatch.Event, error) {
 	_, err := w.Next(ctx, one[:])
 	return one[0], err
 }
+
+// Await returns the next value of c. The case fails if there is none in time. what names the value.
+func (e *Env) Await(c <-chan string, what string) string {
+	e.Helper()
+	timeout := time.NewTimer(e.Patience())
+	defer timeout.Stop()
+	select {
+	case v := <-c:
+		return v
+	case <-timeout.C:
+		e.Fatalf("got nothing within %v, want %s", e.Patience(), what)
+		return ""
+	}
+}

@@ -15,7 +15,7 @@ func EventJSON(kind, name, version string) string {
 
 // ObjectJSON returns a small object as JSON.
 func ObjectJSON(name, version string) string {
-	return `{"metadata":{"name":"` + name + `","resourceVersion":"` + version + `"}}`
+	return `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"` + name + `","resourceVersion":"` + version + `"}}`
 }
 
 // EventLineFromJSON returns a JSON event in the form of EventLine, such as "ADDED a". If event

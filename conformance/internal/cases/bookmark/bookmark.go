@@ -157,13 +157,16 @@ func bookmarkNotToHandlers(e *harness.Env) {
 	for _, want := range []string{"a", "b"} {
 		got, err := e.NextOf(w)
 		for ; err == nil && got.Type == listwatch.Bookmark; got, err = e.NextOf(w) {
+			if e.Target.OwnClock {
+				continue // a client may pass on bookmarks as such
+			}
 			e.Errorf("the client returned a bookmark at version %d that the watcher did not request", got.Version)
 		}
 		if err != nil || got.Object.Key.Name != want {
 			e.Fatalf("got %s, want %s", harness.Got(got, err), want)
 		}
 	}
-	if got := <-versions; got != "9" {
+	if got := e.Await(versions, "a request that resumes"); got != "9" {
 		e.Errorf("the client resumed from version %s, want 9, the version of the last bookmark", got)
 	}
 }

@@ -61,7 +61,7 @@ func fieldOrderFree(e *harness.Env) {
 	for _, event := range []string{
 		`{"object":` + o + `,"type":"ADDED"}`,
 		`{"x":[{"type":"DELETED","object":{}}],"type":"ADDED","y":null,"object":` + o + `,"z":{"type":"ERROR"}}`,
-		`{"object":{"type":"DELETED","object":{},` + o[1:] + `,"kind":"x","type":"ADDED"}`,
+		`{"object":{"type":"DELETED","object":{},` + o[1:] + `,"x":"kind","type":"ADDED"}`,
 	} {
 		s := e.StartScript(harness.JSONMediaType, harness.SendEvents(event), harness.EndCleanly).Dial("")
 		s.Want("ADDED a")
@@ -87,7 +87,8 @@ func tinyEvents() []listwatch.Event {
 	var events []listwatch.Event
 	for i, letter := range []string{"é", "€", "𝄞"} {
 		v := listwatch.Version(5 + i)
-		data := fmt.Sprintf(`{"metadata":{"name":"%c","resourceVersion":"%d"},"n":-12.5e7,"x":"%s"}`, 'a'+i, v, letter)
+		object := harness.ObjectJSON(string(rune('a'+i)), v.String())
+		data := fmt.Sprintf(`%s,"n":-12.5e7,"x":"%s"}`, strings.TrimSuffix(object, "}"), letter)
 		events = append(events, listwatch.Event{
 			Type: listwatch.Added, Version: v, Object: &listwatch.Object{Version: v, Data: []byte(data)},
 		})
@@ -160,8 +161,8 @@ func coalesced(e *harness.Env) {
 }
 
 func chunkBoundariesFree(e *harness.Env) {
-	const text = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞",` +
-		`"n":-12345.678e90}}` + "\n"
+	const text = `{"type":"ADDED","object":{"kind":"Thing","apiVersion":"v1",` +
+		`"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞","n":-12345.678e90}}` + "\n"
 	var chunks []string
 	for i := 1; i < len(text); i++ {
 		chunks = append(chunks, text[:i], text[i:])
@@ -171,7 +172,7 @@ func chunkBoundariesFree(e *harness.Env) {
 		chunks = append(chunks, text[i:i+1])
 	}
 	s := e.StartScript(harness.JSONMediaType, harness.SendPieces(chunks...), harness.EndCleanly).Dial("")
-	object := text[strings.Index(text, `{"metadata`) : len(text)-len("}\n")]
+	object := text[strings.Index(text, `{"kind`) : len(text)-len("}\n")]
 	for i := range len(text) + 1 {
 		if got := string(s.Next().Object.Data); !sameObject(e, []byte(got), []byte(object)) {
 			e.Fatalf("event %d: got %s, want %s", i, got, object)

@@ -56,7 +56,8 @@ func wsOpcode(e *harness.Env) {
 }
 
 func wsFragmentedIn(e *harness.Env) {
-	const event = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞"}}`
+	const event = `{"type":"ADDED","object":{"kind":"Thing","apiVersion":"v1",` +
+		`"metadata":{"name":"a","resourceVersion":"5"},"text":"é€𝄞"}}`
 	split := strings.Index(event, "€") + 1 // inside the bytes of €
 	pong := make(chan string, 1)
 	serve := func(p *harness.ScriptedServer) {
@@ -185,7 +186,9 @@ func wsControlRules(e *harness.Env) {
 var badUTF8 = []string{"\xce\xba\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\xaf", "\xff", "\xe2\x82"}
 
 func wsBadUTF8(e *harness.Env) {
-	const before, after = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`, `"}}`
+	const before = `{"type":"ADDED","object":{"kind":"Thing","apiVersion":"v1",` +
+		`"metadata":{"name":"a","resourceVersion":"5"},"text":"`
+	const after = `"}}`
 	for _, bad := range badUTF8 {
 		e.Use(harness.InProcess)
 		wantClientClose(e, "text that is not UTF-8", wsframe.CloseInvalidData,

@@ -32,7 +32,8 @@ const (
 )
 
 // eventStart is the start of an event, up to the text of its object.
-const eventStart = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"},"text":"`
+const eventStart = `{"type":"ADDED","object":{"kind":"Thing","apiVersion":"v1",` +
+	`"metadata":{"name":"a","resourceVersion":"5"},"text":"`
 
 func eventTooBigClient(e *harness.Env) {
 	block := strings.Repeat("0123456789abcdef", 4<<10)
@@ -129,7 +130,7 @@ func nestedValues() map[string]string {
 
 func jsonDepth(e *harness.Env) {
 	for name, value := range nestedValues() {
-		object := `{"metadata":{"name":"a","resourceVersion":"5"},"deep":` + value + `}`
+		object := `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},"deep":` + value + `}`
 		scripted := e.StartScript(harness.JSONMediaType,
 			harness.SendPieces(`{"type":"ADDED","object":`+object+"}\n"), harness.EndCleanly)
 		wantEventRejected(e, name, scripted.Dial(""))

@@ -72,7 +72,7 @@ var Cases = []harness.Case{
 		"versions are decimal, without leading zeros, grow with each write and stay below 2^128 (KEP-5504)",
 		harness.Case{Strength: harness.Should, Needs: harness.OwnCollection, Run: rvComparable}),
 	harness.Rule("resume/rv-opaque-client",
-		"a client returns a decimal version unchanged; any other version is an error of code Unsupported, not a loop",
+		"a client returns a version unchanged, or reports one that is not decimal as an error of code Unsupported",
 		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: rvOpaqueClient}),
 	harness.Rule("resume/server-restart",
 		"a server that restarts with a store in memory reuses no version, and answers 410 to earlier ones",
