@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"sync"
 
 	"github.com/listwatch/listwatch/internal/h2websocket"
 	"github.com/listwatch/listwatch/transport"
@@ -85,15 +86,23 @@ func TransportOf(name string) string {
 // and the errors of the variants that do not.
 func ProbeVariants(ctx context.Context, s *Instance) (served []string, refused map[string]error) {
 	refused = map[string]error{}
-	for _, w := range AllVariants {
-		if w.serverOnly {
-			continue
+	// The probes run at the same time, so that a variant that never responds delays no other.
+	errs := make([]error, len(AllVariants))
+	var all sync.WaitGroup
+	for i, w := range AllVariants {
+		if !w.serverOnly {
+			all.Go(func() { errs[i] = w.probe(ctx, s) })
 		}
-		if err := w.probe(ctx, s); err != nil {
-			refused[w.Name] = err
-			continue
+	}
+	all.Wait()
+	for i, w := range AllVariants {
+		switch {
+		case w.serverOnly:
+		case errs[i] != nil:
+			refused[w.Name] = errs[i]
+		default:
+			served = append(served, w.Name)
 		}
-		served = append(served, w.Name)
 	}
 	return served, refused
 }
