@@ -42,7 +42,7 @@ func (e *Env) Concurrently(n int, do func(i int) error) {
 		e.Fatalf("%d of %d calls failed; one of the errors: %v", len(failed), n, failed[0])
 	}
 	if returned.Load() < int64(n) {
-		runtime.Goexit() // a call has skipped or failed the case, and has thereby ended its goroutine only
+		runtime.Goexit() // a call has skipped or failed the case, and so ended only its goroutine
 	}
 }
 

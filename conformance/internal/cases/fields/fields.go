@@ -55,8 +55,8 @@ func wantSpec(e *harness.Env, paths, want string) {
 	}
 }
 
-// putSpec writes an object whose members the case names. It skips the case if the server has changed
-// them, as the suite does for resources without a spec, such as ConfigMaps.
+// putSpec writes an object whose members the case names. It skips the case if they have changed,
+// because the suite writes them as data to resources without a spec, such as ConfigMaps.
 func putSpec(e *harness.Env, spec string) {
 	e.Helper()
 	e.PutJSON("a", spec)

@@ -20,8 +20,8 @@ func rvOpaqueClient(e *harness.Env) {
 	_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", version), harness.AddedEvent("b", newest)),
 		harness.RecordVersion(requested))
 	w := e.Follow(e.Remote(route), 7)
-	// More events of the newest version may follow, so this module's client resumes from the version
-	// before it. In Kubernetes each event has a version of its own.
+	// More events of the newest version may follow, so this module's client resumes from the
+	// version before it. In Kubernetes each event has a version of its own.
 	if got := e.Await(requested, "a request that resumes"); got != version && !(e.Target.OwnClock && got == newest) {
 		e.Errorf("the client resumed from version %s, want the unchanged version %s", got, version)
 	}
@@ -44,7 +44,7 @@ func rvOpaqueClient(e *harness.Env) {
 	e.Pause(time.Hour, 3*time.Second)
 	for rv, s := range servers {
 		switch n := len(s.requests.RequestTimes()); {
-		case n == 2 && e.Target.OwnClock: // Kubernetes also allows clients to treat a version as opaque
+		case n == 2 && e.Target.OwnClock: // Kubernetes lets clients treat a version as opaque
 			if got := <-s.resumed; got != rv {
 				e.Errorf("event with version %s: the client resumed from version %s, want it unchanged", rv, got)
 			}
