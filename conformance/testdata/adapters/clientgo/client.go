@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// newClient returns a client for the collection of r, and the options that the URL of r contains.
+func newClient(r request) (dynamic.ResourceInterface, metav1.ListOptions) {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		panic(err) // a URL of the suite
+	}
+	c := &rest.Config{Host: u.Scheme + "://" + u.Host, QPS: -1}
+	c.BearerToken = strings.TrimPrefix(r.Headers["Authorization"], "Bearer ")
+	c.CAData, c.NextProtos = []byte(r.CA), []string{"http/1.1"}
+	c.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return &rewriter{next, r, u} }
+	client, err := dynamic.NewForConfig(c)
+	if err != nil {
+		panic(err)
+	}
+	q := u.Query()
+	o := metav1.ListOptions{
+		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"), ResourceVersion: r.ResourceVersion,
+		AllowWatchBookmarks: q.Has("allowWatchBookmarks"),
+	}
+	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "things"}), o
+}
+
+// A rewriter sends requests to the path of the suite, and reports each opened watch.
+type rewriter struct {
+	next    http.RoundTripper
+	request request
+	url     *url.URL
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *rewriter) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.URL.Path == "/api/v1/things" { // and not the target of a redirect
+		r.URL.Path = w.url.Path
+		if !w.request.Resume {
+			r.URL.RawQuery = w.url.RawQuery
+		}
+		for name, value := range w.request.Headers {
+			if name != "Authorization" { // client-go adds it
+				r.Header.Set(name, value)
+			}
+		}
+	}
+	response, err := w.next.RoundTrip(r)
+	if err == nil && response.StatusCode/100 == 2 && r.URL.Query().Has("watch") {
+		headers := map[string]string{}
+		for name := range response.Header {
+			headers[name] = response.Header.Get(name)
+		}
+		send(reply{"id": w.request.ID, "status": response.StatusCode, "headers": headers, "transport": "h1"})
+	}
+	return response, err
+}
