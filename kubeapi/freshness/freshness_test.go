@@ -117,8 +117,7 @@ func TestReadsWithoutFreshnessAreStale(t *testing.T) {
 func TestReadsEndAtTheLimit(t *testing.T) {
 	newClient := freshness.Options{Limit: 5 * time.Second}.NewClient
 	inBubble(t, newClient, cache.Options{}, func(t *testing.T, env *kubetest.Env, c client.Client) {
-		env.Faults().Refuse(kubetest.Refusal{Status: 503, Verbs: []string{"list", "watch"}, Times: -1})
-		env.Faults().CutWatches()
+		env.Faults().DelayReads(time.Hour)
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 		if err := c.Create(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -140,9 +139,9 @@ func TestReadsEndAtTheLimit(t *testing.T) {
 			t.Errorf("the caller's own deadline: got %v", err)
 		}
 		env.Faults().Stop()
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Hour)
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
-			t.Error("after the outage: ", err)
+			t.Error("after the delay: ", err)
 		}
 	})
 }
