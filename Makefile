@@ -56,7 +56,7 @@ interop: tools
 	@cd benchmarks/rivals && GOWORK=off $(INTEROP)
 
 # The tests whose clients do not look into the server.
-RELAYED := TestKubectl(Get|Discovers|Apply|Describe|Creates|Patches|WatchPrints|Edit|Reads|Scales|Reports)
+RELAYED := TestKubectl(Get|Discovers|Apply|Describe|Creates|Patches|WatchPrints|Edit|Exec|Reads|Scales|Reports)
 RELAYED := $(RELAYED)|TestReconciler|TestFinalizer|TestClientReads|TestPython|TestNodeClients|TestInformersAgree
 
 ## relayed: kubectl, client-go, controller-runtime, Python and Node.js through listwatch relay --cluster; takes a minute

@@ -24,7 +24,13 @@ const relayedToken = "of-a-client"
 // relayed returns a handler that serves the API through a relay if relayedEnv is set, and
 // otherwise the API itself.
 func (s *Server) relayed() http.Handler {
-	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.API.ServeHTTP(w, r) })
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h, pattern := s.others.Handler(r); pattern != "" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		s.API.ServeHTTP(w, r)
+	})
 	if os.Getenv(relayedEnv) == "" {
 		return api
 	}

@@ -42,6 +42,7 @@ type Server struct {
 
 	t          testing.TB
 	resources  []kubeapi.Resource
+	others     http.ServeMux // see Handle
 	clear, tls *endpoint
 	ca         []byte // the self-signed certificate of tls, in PEM
 }
@@ -97,6 +98,9 @@ func borrowCertificate() tls.Certificate {
 	defer s.Close()
 	return s.TLS.Certificates[0]
 }
+
+// Handle makes h serve the requests that match a pattern of [http.ServeMux], instead of API.
+func (s *Server) Handle(pattern string, h http.Handler) { s.others.Handle(pattern, h) }
 
 // URL returns the URL of the server in clear text. [Server.Restart] does not change it.
 func (s *Server) URL() string { return "http://" + s.clear.addr }
