@@ -3,9 +3,6 @@
 package kubernetes
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -73,11 +70,20 @@ func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...s
 // openTarget creates a custom resource at s for the cases, and returns a target that uses it.
 func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(s.CA)
-	cluster, err := adapters.Kube(t.Context(), s.URL, "", adapters.Options{
-		TLS: &tls.Config{RootCAs: pool}, Header: http.Header{"Authorization": {"Bearer " + s.Token}},
-	})
+	target := openAt(t, s.URL, access(s))
+	// One of our three WebSocket clients is sufficient to test the server.
+	if all := target.Variants; !slices.Contains(all, "ws-native") {
+		t.Fatalf("got variants %q, want ws-native among them", all)
+	}
+	target.Variants = []string{"h1", "h2", "ws-native"}
+	return target
+}
+
+// openAt creates a custom resource at a server with Kubernetes' API for the cases, and returns a
+// target that uses it.
+func openAt(t *testing.T, url string, o adapters.Options) conformance.Target {
+	t.Helper()
+	cluster, err := adapters.Kube(t.Context(), url, "", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +95,7 @@ func openTarget(t *testing.T, s *apiserver.Server) conformance.Target {
 	target := cluster.Target
 	// No other program writes to the server's etcd, so versions have no gaps.
 	target.Abilities |= harness.ConsecutiveVersions
-	// One of our three WebSocket clients is sufficient to test the server.
-	if target.Variants = []string{"h1", "h2", "ws-native"}; !slices.Contains(cluster.Target.Variants, "ws-native") {
-		t.Fatalf("got variants %q, want ws-native among them", cluster.Target.Variants)
-	}
+	target.Variants = slices.DeleteFunc(target.Variants, func(v string) bool { return v == "ws-gorilla" || v == "ws-nhooyr" })
 	return target
 }
 
