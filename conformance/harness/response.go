@@ -2,7 +2,9 @@ package harness
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -141,15 +143,33 @@ func (r *Response) ReadBytes(n int) []byte {
 	return p
 }
 
-// ReadFirst reads the first bytes of a stream: the first message for WebSocket, otherwise
-// as many bytes as JSONEventPrefix has.
-func (r *Response) ReadFirst() []byte {
+// WantAdded reads the first event and reports an error if it is not an ADDED event in the JSON
+// framing. White space between the tokens is allowed.
+func (r *Response) WantAdded() {
+	r.Helper()
+	if got := EventLineFromJSON(r.readFirst()); !strings.HasPrefix(got, "ADDED ") {
+		r.Errorf("%sgot %s, want an ADDED event in JSON", r.Request, got)
+	}
+}
+
+// readFirst reads the first message for WebSocket, otherwise the first JSON value of the body or
+// the bytes that are not one.
+func (r *Response) readFirst() []byte {
 	r.Helper()
 	if r.Transport == "ws" {
 		_, payload := r.ReadMessage()
 		return payload
 	}
-	return r.ReadBytes(len(JSONEventPrefix))
+	var value json.RawMessage
+	var read bytes.Buffer
+	err := json.NewDecoder(io.TeeReader(r.Body, &read)).Decode(&value)
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return read.Next(100)
+	}
+	if err != nil {
+		r.Fatalf("%sgot %.100q, %v; want an event", r.Request, read.Bytes(), err)
+	}
+	return value
 }
 
 // WantVary reports an error if the Vary header does not contain name.

@@ -43,9 +43,6 @@ func DecodeJSON(data []byte) any {
 // SSEMediaType is the media type of server-sent events.
 const SSEMediaType = "text/event-stream"
 
-// JSONEventPrefix is the start of an ADDED event in the JSON framing.
-const JSONEventPrefix = `{"type":"ADDED","object":{`
-
 // SpecOf returns the spec of an object. For a ConfigMap, it returns the data.
 func SpecOf(object []byte) map[string]json.RawMessage {
 	var o struct{ Spec, Data map[string]json.RawMessage }

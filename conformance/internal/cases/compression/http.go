@@ -121,8 +121,8 @@ func notRequested(e *harness.Env) {
 		{"Accept-Encoding", "br"},
 		{"Accept-Encoding", "identity, gzip;q=0.5, zstd;q=0.5"},
 	} {
-		if got := decode(e.WatchRaw(harness.From(start), header...), "").event(); !strings.HasPrefix(got,
-			harness.JSONEventPrefix) || !strings.Contains(got, "listwatch listwatch") {
+		got := decode(e.WatchRaw(harness.From(start), header...), "").event()
+		if harness.EventLineFromJSON([]byte(got)) != "ADDED a" || !strings.Contains(got, "listwatch listwatch") {
 			e.Errorf("%q: got %.100q, want an uncompressed event", header, got)
 		}
 	}

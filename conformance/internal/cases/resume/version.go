@@ -1,9 +1,9 @@
 package resume
 
 import (
+	"encoding/json"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -85,8 +85,11 @@ func rvComparable(e *harness.Env) {
 		}
 		ev := s.Next()
 		rv := ev.Object.Version.String()
-		if !decimal.MatchString(rv) || ev.Version <= last ||
-			!strings.Contains(string(ev.Object.Data), `"resourceVersion":"`+rv+`"`) {
+		var object struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		if err := json.Unmarshal(ev.Object.Data, &object); err != nil || !decimal.MatchString(rv) ||
+			ev.Version <= last || object.Metadata.ResourceVersion != rv {
 			e.Fatalf("got %s after version %d, want a greater decimal version", ev.Object.Data, last)
 		}
 		last = ev.Version
