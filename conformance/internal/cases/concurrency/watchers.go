@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
@@ -93,7 +94,7 @@ func openLateWatch(e *harness.Env, i int) (*lateWatch, error) {
 		ev, err := s.ReceiveEvent()
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("wait for the bookmark that ends the initial events: %w", err)
 		case ev.Type == listwatch.Synced:
 			l.start = ev.Version
 			return l, nil
@@ -128,11 +129,17 @@ func subscribeRace(e *harness.Env) {
 	e.Put("start")
 	write, stop := writeOnRequest(e, e.Random(), atOnce)
 	watches, slots := make([]*lateWatch, watchers), make(chan struct{}, atOnce)
+	var failed atomic.Bool
 	e.Concurrently(watchers, func(i int) (err error) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
+		if failed.Load() {
+			return nil // otherwise all timeouts together exceed the timeout of the case
+		}
 		write() // a write that races with openLateWatch
-		watches[i], err = openLateWatch(e, i)
+		if watches[i], err = openLateWatch(e, i); err != nil {
+			failed.Store(true)
+		}
 		return err
 	})
 	stop()
