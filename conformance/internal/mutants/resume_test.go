@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // resumeMutants are servers and clients with one defect each, which the cases about versions, lists
@@ -59,6 +60,10 @@ var resumeMutants = []mutant{
 			"resume/server-restart",
 		},
 		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return &lenient{s} }},
+	},
+	{
+		Name: "keeps-the-epoch-in-a-restart", Breaks: []string{"resume/server-restart"},
+		Defect: defect{Handler: onHeader(func(h http.Header) { h.Set(transport.EpochHeader, "1") })},
 	},
 	{
 		Name: "hides-expiry-during-replay", Breaks: []string{"resume/expired-during-replay"},
