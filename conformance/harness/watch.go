@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,10 @@ func (e *Env) Dial(query string) *Watch {
 func (e *Env) DialRequest(query string, r transport.Request) *Watch {
 	e.Helper()
 	s, err := e.TryDial(query, r)
+	if refused := listwatch.AsError(err); errors.Is(err, listwatch.Expired) && refused.Status == http.StatusGone {
+		e.Fatalf("watch %q: got status 410 (%v); an expired version gets status 200 and one ERROR event with code 410",
+			query, err)
+	}
 	if err != nil {
 		e.Fatalf("watch %q: %v", query, err)
 	}
@@ -182,7 +187,7 @@ func (w *Watch) WantError(code listwatch.Code) *listwatch.Error {
 	w.Helper()
 	event, err := w.Receive()
 	if err != nil {
-		w.Fatalf("got %s, want an ERROR event", GotError(err))
+		w.Fatalf("got %s, want an ERROR event of code %v", GotError(err), code)
 	}
 	_, err = event.Event()
 	if e := listwatch.AsError(err); event.Type != framing.TypeError || !errors.Is(err, code) || !e.Remote {
