@@ -10,6 +10,10 @@ import (
 // freshnessTimeout limits the time that a read of the newest state waits.
 const freshnessTimeout = 3 * time.Second
 
+// startTimeout limits the time that the start of a collection waits without progress. It exceeds
+// freshnessTimeout because no client waits, and the server would start again anyway.
+const startTimeout = 30 * time.Second
+
 // catchUp waits until the log has every event that etcd had at the time of the call. It
 // returns an error of code NotYet if it cannot confirm this within freshnessTimeout.
 func (b *backend) catchUp(ctx context.Context) error {
@@ -19,26 +23,33 @@ func (b *backend) catchUp(ctx context.Context) error {
 	if err == nil {
 		err = b.reach(limited, listwatch.Version(revision))
 	}
-	return b.notReached(ctx, err)
+	return b.notReached(ctx, err, freshnessTimeout)
 }
 
 // catchUpAtStart is like catchUp, but it waits for as long as the log advances: etcd sends some
 // 10,000 revisions a second, and a busy cluster has many more that are not compacted. It returns an
-// error of code NotYet when the log has not advanced for freshnessTimeout.
+// error of code NotYet when the log has not advanced for startTimeout.
 func (b *backend) catchUpAtStart(ctx context.Context) error {
-	revision, err := b.db.revisions.Get(ctx)
+	revision, err := b.db.readRevision(ctx, startTimeout)
 	newest := listwatch.Version(revision)
-	for err == nil && b.applied.Version() < newest {
+	for advanced := time.Now(); err == nil && b.applied.Version() < newest; {
 		before := b.applied.Version()
 		limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
 		err = b.reach(limited, newest)
 		cancel()
-		if after := b.applied.Version(); err != nil && ctx.Err() == nil && after > before {
-			b.db.options.Trace.Replaying(b.name, int64(after), revision)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		after := b.applied.Version()
+		b.db.options.Trace.Replaying(b.name, int64(after), revision)
+		if after > before {
+			advanced = time.Now()
+		}
+		if time.Since(advanced) < startTimeout {
 			err = nil
 		}
 	}
-	return b.notReached(ctx, err)
+	return b.notReached(ctx, err, startTimeout)
 }
 
 // reach waits until the log has reached v.
@@ -47,8 +58,9 @@ func (b *backend) reach(ctx context.Context, v listwatch.Version) error {
 	return b.applied.Wait(ctx, v)
 }
 
-// notReached converts err, the result of a wait, to the error for a caller whose context is ctx.
-func (b *backend) notReached(ctx context.Context, err error) error {
+// notReached converts err, the result of a wait of at most timeout, to the error for a caller whose
+// context is ctx.
+func (b *backend) notReached(ctx context.Context, err error, timeout time.Duration) error {
 	switch {
 	case err == nil:
 		return nil
@@ -62,7 +74,7 @@ func (b *backend) notReached(ctx context.Context, err error) error {
 		code = codeOf(err)
 	}
 	if code == listwatch.Unavailable || code == listwatch.NotYet {
-		return notFresh(err)
+		return notFresh(err, timeout)
 	}
 	return requestError(ctx, "etcd", err)
 }
@@ -96,11 +108,11 @@ func (b *backend) isBehind() bool {
 }
 
 // notFresh returns the error for a request that needs the newest state, if this state could not be
-// read.
-func notFresh(cause error) error {
+// read within timeout.
+func notFresh(cause error, timeout time.Duration) error {
 	return &listwatch.Error{
 		Code:    listwatch.NotYet,
-		Message: "the newest state could not be read from etcd within " + freshnessTimeout.String(),
+		Message: "the newest state could not be read from etcd within " + timeout.String(),
 		Details: &listwatch.Details{RetryAfter: retryAfter},
 		Err:     cause,
 	}

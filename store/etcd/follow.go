@@ -164,7 +164,7 @@ func (b *backend) checkResumed(ctx context.Context, s *watchStream) error {
 	case is(err, rpctypes.ErrCompacted):
 		return gapf("etcd has compacted revision %d, the newest one applied", s.from-1)
 	case is(err, rpctypes.ErrFutureRev):
-		_, err := b.db.readRevision(ctx) // fails if etcd was replaced or restored
+		_, err := b.db.readRevision(ctx, freshnessTimeout) // fails if etcd was replaced or restored
 		return cmp.Or(err, rpctypes.ErrFutureRev)
 	}
 	return err

@@ -27,7 +27,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		collections: make(map[string]*backend),
 	}
 	db.lifetime, db.cancel = context.WithCancel(context.Background())
-	db.revisions.Read = func() (int64, error) { return db.readRevision(db.lifetime) }
+	db.revisions.Read = func() (int64, error) { return db.readRevision(db.lifetime, freshnessTimeout) }
 	err = db.identifyCluster(ctx)
 	if err == nil {
 		err = db.startHealthChecks()

@@ -76,6 +76,7 @@ type Trace struct {
 	// Replaying is called every few seconds after the objects of a collection have been read at
 	// an older revision, while the collection receives the events since then. revision is the
 	// revision that the collection has reached. The collection is loaded when it reaches newest.
+	// The load fails if the revision has not changed for 30 seconds.
 	Replaying func(collection string, revision, newest int64)
 	// Loaded is called when a collection can be served. version is the version of its state, and
 	// floor is the oldest version at which a watch can start.

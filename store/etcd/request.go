@@ -40,9 +40,10 @@ func (db *DB) get(ctx context.Context, limit time.Duration, key string,
 	}
 }
 
-// readRevision returns the newest revision of etcd.
-func (db *DB) readRevision(ctx context.Context) (revision int64, err error) {
-	got, err := db.get(ctx, freshnessTimeout, db.options.Prefix+"/", clientv3.WithCountOnly())
+// readRevision returns the newest revision of etcd. It retries for timeout while etcd is
+// unavailable.
+func (db *DB) readRevision(ctx context.Context, timeout time.Duration) (revision int64, err error) {
+	got, err := db.get(ctx, timeout, db.options.Prefix+"/", clientv3.WithCountOnly())
 	if err != nil {
 		return 0, err
 	}
