@@ -65,6 +65,16 @@ relayed:
 	@mkdir -p .bin && cd cmd/listwatch && go build -o ../../.bin/listwatch-relayed .
 	@cd interop && LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed go test -count=1 -timeout=$(TIMEOUT) -run '$(RELAYED)' ./clients
 
+## agents: what 2,000 node agents cost a kube-apiserver, directly and through two relays; builds kube-apiserver, then takes six minutes
+.PHONY: agents
+agents: .bin/kube-apiserver
+	@cd cmd/listwatch && go build -o ../../.bin/listwatch-relayed .
+	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/.bin/kube-apiserver LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed \
+		go test ./agents -run='^$$' -bench=NodeAgents -benchtime=1x -timeout=$(TIMEOUT)
+
+.bin/kube-apiserver:
+	@tools/kube-apiserver $@
+
 ## quick: the short unit tests without the race detector, for use between two edits: takes about a minute
 .PHONY: quick
 quick:
@@ -197,8 +207,7 @@ long-storage:
 
 ## long-suites: nightly: the test suites of interop/suites also on a kube-apiserver, which is built first
 .PHONY: long-suites
-long-suites:
-	@tools/kube-apiserver .bin/kube-apiserver
+long-suites: .bin/kube-apiserver
 	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/.bin/kube-apiserver go test $(LEAN) -vet=off ./suites -v -count=1 -bench=FirstList -benchtime=3x
 
 ## long-rolling: nightly: a rolling restart, with limits for the delays that watchers see, and another one under 500 writes a second

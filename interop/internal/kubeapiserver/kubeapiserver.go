@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,21 +31,45 @@ const (
 	startTimeout = 5 * time.Minute // the time until the server is ready
 )
 
-// Start starts the kube-apiserver at path, with an etcd of its own, and returns the path of a
-// kubeconfig file for its administrator. The server is stopped at the end of the test. As in
-// envtest, no controllers run.
+// A Server is a running kube-apiserver.
+type Server struct {
+	URL        string
+	Token      string // of the administrator
+	Kubeconfig string // the path of a kubeconfig file for the administrator
+	PID        int
+}
+
+// Options configure StartWith. The zero value is ready to use.
+type Options struct {
+	// Etcd is the URL of an etcd for the server's data. If empty, the server has one of its own.
+	Etcd string
+	// Users are further lines of the file with the tokens: token,user,uid,"group1,group2".
+	Users []string
+}
+
+// Start is like StartWith without options. It returns the path of the kubeconfig file.
 func Start(t testing.TB, path string) (kubeconfig string) {
 	t.Helper()
-	etcd, dir, address := etcdtest.Start(t, nil).URL, t.TempDir(), ports.Address(t)
+	return StartWith(t, path, Options{}).Kubeconfig
+}
+
+// StartWith starts the kube-apiserver at path. The server is stopped at the end of the test. As in
+// envtest, no controllers run.
+func StartWith(t testing.TB, path string, o Options) *Server {
+	t.Helper()
+	if o.Etcd == "" {
+		o.Etcd = etcdtest.Start(t, nil).URL
+	}
+	dir, address := t.TempDir(), ports.Address(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key, tokens := filepath.Join(dir, "key.pem"), filepath.Join(dir, "tokens.csv")
 	write(t, key, newKey(t))
-	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
+	write(t, tokens, []byte(strings.Join(append(o.Users, token+",admin,admin,system:masters"), "\n")+"\n"))
 	cmd := exec.Command(path,
-		"--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
+		"--etcd-servers="+o.Etcd, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
 		// The address of the service kubernetes, which must not be a loopback address.
 		"--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
@@ -71,11 +96,13 @@ func Start(t testing.TB, path string) (kubeconfig string) {
 	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token}
 	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "default"}
 	c.CurrentContext = "test"
-	kubeconfig = filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
+	s := &Server{
+		URL: "https://" + address, Token: token, Kubeconfig: filepath.Join(dir, "kubeconfig"), PID: cmd.Process.Pid,
+	}
+	if err := clientcmd.WriteToFile(*c, s.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return kubeconfig
+	return s
 }
 
 // awaitReady waits until the server reports that it is ready.
