@@ -23,9 +23,9 @@ type conflation struct {
 	sent     bool          // the current pass has sent something
 }
 
-// newConflation returns the conflation of a stream that reads p by q, or nil if it needs none.
-func newConflation(q listwatch.Query, p listwatch.Poller) *conflation {
-	if p, ok := p.(conflatingPoller); ok && p.IsConflating() {
+// newConflation returns the conflation of a stream that reads w by q, or nil if it needs none.
+func newConflation(q listwatch.Query, w listwatch.Watcher) *conflation {
+	if p, ok := w.(conflatingPoller); ok && p.IsConflating() {
 		return &conflation{interval: q.Conflate}
 	}
 	return nil

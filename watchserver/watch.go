@@ -88,7 +88,7 @@ func (s *Server) open(
 	}
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
-	if q.Conflate != 0 {
+	if newConflation(q.Query, watcher) != nil {
 		w.Header().Set(transport.ConflateHeader, listwatch.FormatConflation(q.Conflate))
 		o.Segments = false // streams that skip different events cannot share them
 	}
