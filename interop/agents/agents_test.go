@@ -4,6 +4,7 @@ package agents
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"flag"
 	"io"
@@ -82,7 +83,8 @@ func (m *measurement) startRelay(program string) {
 	m.Helper()
 	c := exec.Command(program, "relay", "--cluster", "--kubeconfig", m.server.Kubeconfig, "--addr", "",
 		"--tls-addr", "127.0.0.1:0", "--tls-self-signed")
-	c.Stderr = os.Stderr
+	var log bytes.Buffer // a line for each watch
+	c.Stderr = &log
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -102,7 +104,8 @@ func (m *measurement) startRelay(program string) {
 			return
 		}
 	}
-	m.Fatal("listwatch relay has not started")
+	_ = c.Wait()
+	m.Fatalf("listwatch relay has not started:\n%s", log.Bytes())
 }
 
 // run starts the agents, writes, and reports what that has cost.
@@ -116,7 +119,7 @@ func (m *measurement) run() {
 	begin, beforeRelays := m.api.cpu(m), m.relayCPU()
 	m.startAgents(ctx, &running, &counts)
 	started, startedRelays := m.api.cpu(m), m.relayCPU()
-	events, bytes := counts.events.Load(), counts.bytes.Load()
+	events, size := counts.events.Load(), counts.bytes.Load()
 	writes := newAdmin(m, m.server.URL, m.server.Token).write(*steady)
 	ended, endedRelays := m.api.cpu(m), m.relayCPU()
 	for unit, value := range map[string]float64{
@@ -128,7 +131,7 @@ func (m *measurement) run() {
 		"relay-steady-s": (endedRelays - startedRelays).Seconds(),
 		"relay-MiB":      m.relayMemory(),
 		"writes":         float64(writes),
-		"state-MiB":      float64(bytes) / (1 << 20),
+		"state-MiB":      float64(size) / (1 << 20),
 		"events":         float64(counts.events.Load() - events),
 	} {
 		m.ReportMetric(value, unit)
