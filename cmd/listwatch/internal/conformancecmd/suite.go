@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -70,6 +71,13 @@ func (s *suiteOptions) options(subject harness.Subject) (conformance.Options, er
 		if all.KnownFailures, err = conformance.ReadKnownFailures(s.knownFailures); err != nil {
 			return all, cli.Usagef("--known-failures %s: %w", s.knownFailures, err)
 		}
+	}
+	for _, name := range []string{s.json, s.junit, s.html} {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return all, err
+		}
+		s.reports = append(s.reports, path)
 	}
 	if err := all.Check(); err != nil {
 		return all, cli.UsageError(err)

@@ -2,6 +2,7 @@ package conformancecmd_test
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,16 +62,63 @@ func TestWatchRunsAgainWhatFailed(t *testing.T) {
 	if cases, text, last := round(); len(cases) < 2 || !strings.HasSuffix(last, "; 1 cases failed") {
 		t.Fatalf("first run: got %q and %q, want two cases and one failure\n%s", cases, last, text)
 	}
-	write(string(right))
+	write(string(right)) // the case that failed runs, then all cases
 	cases, text, last := round()
-	if len(cases) != 1 || cases[0] != "limit/redirect" || !strings.HasSuffix(last, "; 0 cases failed") {
-		t.Errorf("second run: got %q and %q, want limit/redirect and no failure\n%s", cases, last, text)
+	if len(cases) < 3 || cases[0] != "limit/redirect" || !strings.HasSuffix(last, "; 0 cases failed") {
+		t.Errorf("then: got %q and %q, want limit/redirect, all cases and no failure\n%s", cases, last, text)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	for lines.Scan() {
 	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after an interrupt: %v", err)
+	}
+}
+
+// The adapter changes its own file in its first run, as a user might.
+func TestWatchSeesAChangeDuringTheRun(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	dir := t.TempDir()
+	right, err := os.ReadFile("skeleton/client.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapter := filepath.Join(dir, "adapter.py")
+	saves := "text = open(__file__).read()\nopen(__file__, 'w').write(text.split('#' * 9)[1])\n#########\n"
+	if err := os.WriteFile(adapter, append([]byte(saves), right...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), testbuild.Program(t, "../.."), "conformance", "client",
+		"--exec", python+" "+adapter, "--watch", dir, "--run", "event/recreate", "--timeout", "1m")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text, again := "", false
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		line := lines.Text()
+		text += line + "\n"
+		again = again || strings.HasPrefix(line, "Running again, because "+adapter)
+		if strings.HasPrefix(line, "Waiting") {
+			break
+		}
+	}
+	if !again || !strings.HasSuffix(text, "; 0 cases failed\n") {
+		t.Errorf("want a second run in which no case fails, got:\n%s", text)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, stdout)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v", err)
 	}
