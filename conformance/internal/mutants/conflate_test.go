@@ -8,7 +8,8 @@ import (
 )
 
 // conflateMutants are servers with one defect each, which the cases about conflation must detect.
-// Their sources are no pollers, so their streams send each event at once.
+// Their sources are no pollers, so their streams send each event at once, and the server does not
+// announce conflation.
 var conflateMutants = []mutant{
 	{
 		Name: "announces-conflation-unasked", Breaks: []string{"conflate/header"},
@@ -16,7 +17,7 @@ var conflateMutants = []mutant{
 	},
 	{
 		Name: "conflates-added-objects", Breaks: []string{"conflate/types", "slow/coalesce-honest"},
-		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		Defect: defect{Handler: announceConflation, Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Added && !e.Initial {
 				e.Type = listwatch.Modified
 			}
@@ -25,7 +26,7 @@ var conflateMutants = []mutant{
 	},
 	{
 		Name: "conflates-the-last-state", Breaks: []string{"conflate/last-state", "conflate/resume-in-pass"},
-		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		Defect: defect{Handler: announceConflation, Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type == listwatch.Modified {
 				return nil
 			}
@@ -34,11 +35,11 @@ var conflateMutants = []mutant{
 	},
 	{
 		Name: "announces-conflation-in-vain", Breaks: []string{"conflate/last-state", "slow/coalesce-honest"},
-		Defect: defect{Source: onWatches(func(q *listwatch.Query) { q.Conflate = 0 })},
+		Defect: defect{Handler: announceConflation, Source: onWatches(func(q *listwatch.Query) { q.Conflate = 0 })},
 	},
 	{
 		Name: "sends-bookmarks-within-a-pass", Breaks: []string{"conflate/position"},
-		Defect: defect{Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+		Defect: defect{Handler: announceConflation, Source: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 			if e.Type != listwatch.Modified {
 				return []listwatch.Event{e}
 			}
@@ -55,4 +56,14 @@ var conflateMutants = []mutant{
 			}
 		})},
 	},
+}
+
+// announceConflation announces conflation in the response to each request for it.
+func announceConflation(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if interval := r.URL.Query().Get("conflate"); interval != "" {
+			w.Header().Set(transport.ConflateHeader, interval)
+		}
+		next.ServeHTTP(w, r)
+	})
 }
