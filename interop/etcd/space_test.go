@@ -90,9 +90,7 @@ func TestFullEtcdFailsOnlyWrites(t *testing.T) {
 	if n < 2 || n == 100 {
 		t.Fatalf("%d writes of 100 KiB succeeded with a quota of 2 MiB", n)
 	}
-	if !log.contains("etcd is out of space") {
-		t.Error("the log lacks the reason")
-	}
+	eventually(t, "the reason in the log", func() bool { return log.contains("etcd is out of space") })
 	if code, body := do(http.MethodGet, objects, ""); code != http.StatusOK || strings.Count(body, `"name":"o`) != n {
 		t.Errorf("list: got %d with %d objects, want %d", code, strings.Count(body, `"name":"o`), n)
 	}
