@@ -3,7 +3,6 @@ package informer_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -18,29 +17,13 @@ import (
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
-	"github.com/listwatch/listwatch/transport"
 )
-
-// countingConn counts the bytes that are read.
-type countingConn struct {
-	net.Conn
-	read *atomic.Int64
-}
-
-func (c countingConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read.Add(int64(n))
-	return n, err
-}
 
 // countedRemote returns a client of the server "origin". The bytes that it reads are added to read.
 func countedRemote(t *testing.T, network *servertest.Network, read *atomic.Int64) *client.Remote {
 	r := &client.Remote{
 		URL: "http://origin/things", Backoff: listwatch.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond},
-		Network: transport.Network{Dial: func(ctx context.Context, kind, addr string) (net.Conn, error) {
-			conn, err := network.Transport().Dial(ctx, kind, addr)
-			return countingConn{conn, read}, err
-		}},
+		Network: network.CountingTransport(read),
 	}
 	t.Cleanup(func() { r.Close() })
 	return r

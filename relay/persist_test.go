@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchcache"
 )
 
@@ -114,18 +112,6 @@ func TestRestartedRelayServesBeforeTheUpstream(t *testing.T) {
 	})
 }
 
-// A countingConn counts the bytes that are read.
-type countingConn struct {
-	net.Conn
-	read *atomic.Int64
-}
-
-func (c countingConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read.Add(int64(n))
-	return n, err
-}
-
 // TestRestartedRelayFetchesWhatChanged counts the bytes that a restart costs, with the history of
 // the upstream and after its end.
 func TestRestartedRelayFetchesWhatChanged(t *testing.T) {
@@ -138,12 +124,7 @@ func TestRestartedRelayFetchesWhatChanged(t *testing.T) {
 				}
 				n.Start("origin", o, servertest.Options{})
 				var bytes atomic.Int64
-				upstream := &client.Remote{URL: "http://origin/things", Network: transport.Network{
-					Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-						conn, err := n.Transport().Dial(ctx, network, address)
-						return countingConn{conn, &bytes}, err
-					},
-				}}
+				upstream := &client.Remote{URL: "http://origin/things", Network: n.CountingTransport(&bytes)}
 				defer upstream.Close()
 				s := newSavedRelay(t, upstream)
 				defer s.stop()

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -60,6 +61,26 @@ func (n *Network) SetAlias(alias string, names ...string) {
 
 // Transport returns the transport.Network with which clients reach the servers.
 func (n *Network) Transport() transport.Network { return transport.Network{Dial: n.dial} }
+
+// CountingTransport is like Transport, but adds the bytes that clients read to read.
+func (n *Network) CountingTransport(read *atomic.Int64) transport.Network {
+	return transport.Network{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := n.dial(ctx, network, address)
+		return countingConn{c, read}, err
+	}}
+}
+
+// A countingConn counts the bytes that are read.
+type countingConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
 
 func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
