@@ -3,13 +3,10 @@
 package js_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"net/http"
-	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -32,33 +29,6 @@ const probe = `<script type="module">
   look();
 </script>`
 
-// startDashboard builds and starts examples/dashboard, and returns its URL.
-func startDashboard(t *testing.T) *url.URL {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), testbuild.Program(t, "../examples/dashboard"), "-addr", "127.0.0.1:0")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // fails only if the program has exited already
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(stderr).ReadString('\n')
-	_, address, found := strings.Cut(strings.TrimSpace(line), "open ")
-	if err != nil || !found {
-		t.Fatalf("the program printed %q, %v; want its URL", line, err)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 func TestDashboardShowsTheFlags(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow; make test runs it")
@@ -70,7 +40,7 @@ func TestDashboardShowsTheFlags(t *testing.T) {
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	server, shown := browsertest.Probe(t, startDashboard(t), "/", probe)
+	server, shown := browsertest.Probe(t, testbuild.Serve(t, "../examples/dashboard", "-addr", "127.0.0.1:0"), "/", probe)
 	await := func(step, status, flags string) {
 		t.Helper()
 		for last := ""; !strings.HasPrefix(last, status) || !strings.Contains(last, flags); {

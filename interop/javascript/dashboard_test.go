@@ -3,10 +3,8 @@
 package javascript
 
 import (
-	"bufio"
 	"context"
 	"net/http"
-	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -66,40 +64,13 @@ func buildReactPage(t *testing.T) {
 	}
 }
 
-// startDashboard builds and starts examples/dashboard, and returns its URL.
-func startDashboard(t *testing.T) *url.URL {
-	t.Helper()
-	program := testbuild.Program(t, "../../examples/dashboard")
-	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0", "-react", reactDir+"/dist")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // fails only if the program has exited already
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(stderr).ReadString('\n')
-	_, address, found := strings.Cut(strings.TrimSpace(line), "open ")
-	if err != nil || !found {
-		t.Fatalf("the program printed %q, %v; want its URL", line, err)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 func TestReactPageShowsItsWritesAtOnce(t *testing.T) {
 	browsertest.Path(t)
 	buildReactPage(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	server, shown := browsertest.Probe(t, startDashboard(t), "/react/", reactProbe)
+	dashboard := testbuild.Serve(t, "../../examples/dashboard", "-addr", "127.0.0.1:0", "-react", reactDir+"/dist")
+	server, shown := browsertest.Probe(t, dashboard, "/react/", reactProbe)
 	var frames []string
 	await := func(step, prefix string) {
 		t.Helper()
