@@ -1,6 +1,7 @@
 package testhttp
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -22,19 +23,29 @@ func tlsConfigs() (server, client *tls.Config) {
 }
 
 // certificate returns the certificate for 127.0.0.1 that all servers of the process share.
-// It is already valid in the year 2000, because the clock of a synctest bubble starts then.
 var certificate = sync.OnceValue(func() tls.Certificate {
+	return Sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "testhttp"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}, nil)
+})
+
+// Sign returns a certificate with the subject, names and purposes of template, which it completes.
+// ca signs it, or it signs itself if ca is nil. It is already valid in the year 2000, because the
+// clock of a synctest bubble starts then.
+func Sign(template *x509.Certificate, ca *tls.Certificate) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "testhttp"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:   time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	template.SerialNumber = big.NewInt(1)
+	template.NotBefore = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	template.NotAfter = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
+	parent, signer := template, crypto.PrivateKey(key)
+	if ca != nil {
+		parent, signer = ca.Leaf, ca.PrivateKey
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
 	if err != nil {
 		panic(err)
 	}
@@ -43,4 +54,4 @@ var certificate = sync.OnceValue(func() tls.Certificate {
 		panic(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-})
+}

@@ -1,14 +1,10 @@
 package clusterrelay
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"math/big"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,19 +14,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// An authority signs certificates.
+// An authority signs certificates of clients.
 type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pool        *x509.CertPool
+	tls.Certificate
+	pool *x509.CertPool
 }
 
-// clientCA signs the certificates of clients, and frontCA those of front proxies.
+// The relay trusts clientCA, and the API server trusts frontCA for front proxies.
 var (
 	clientCA = sync.OnceValue(func() *authority { return newAuthority("CA of clients") })
 	frontCA  = sync.OnceValue(func() *authority { return newAuthority("CA of front proxies") })
@@ -38,37 +34,19 @@ var (
 
 func newAuthority(name string) *authority {
 	a := &authority{pool: x509.NewCertPool()}
-	c := a.sign(pkix.Name{CommonName: name})
-	a.certificate, a.key = c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)
-	a.pool.AddCert(c.Leaf)
+	a.Certificate = testhttp.Sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil)
+	a.pool.AddCert(a.Leaf)
 	return a
 }
 
-// sign returns a certificate that is signed by a, or by itself if a has no certificate. It is also
-// valid in the fake time of synctest.
+// sign returns a client certificate that is signed by a.
 func (a *authority) sign(subject pkix.Name) *tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: subject, BasicConstraintsValid: true, IsCA: a.certificate == nil,
-		NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	parent, signer := a.certificate, a.key
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+	c := testhttp.Sign(&x509.Certificate{
+		Subject: subject, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, &a.Certificate)
+	return &c
 }
 
 // A certifiedCluster is a cluster whose clients have certificates.
