@@ -75,27 +75,35 @@ type consoleView struct {
 	Width                         int      // of the contents in a frame of 390 pixels
 }
 
-func TestConsoleShowsAndEndsWatches(t *testing.T) {
+// openConsole opens the console of a server with --demo and an open watch of a path. It returns what
+// the page with the probe shows, and the body of the watch.
+func openConsole(ctx context.Context, t *testing.T, probe, path string) (shown <-chan []byte, watch io.Reader) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("slow; make test runs it")
 	}
 	browsertest.Path(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
 	debug := new(url.URL)
-	proxy, shown := browsertest.Probe(t, debug, "/console/", consoleProbe)
+	proxy, shown := browsertest.Probe(t, debug, "/console/", probe)
 	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL)
 	u, err := url.Parse(s.debug)
 	if err != nil {
 		t.Fatal(err)
 	}
 	*debug = *u
-	watch, err := http.Get(s.http + "/apis/apps/v1/deployments?watch=true")
+	response, err := http.Get(s.http + path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer watch.Body.Close()
+	t.Cleanup(func() { response.Body.Close() })
 	browsertest.Open(ctx, t, proxy.URL)
+	return shown, response.Body
+}
+
+func TestConsoleShowsAndEndsWatches(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	shown, watch := openConsole(ctx, t, consoleProbe, "/apis/apps/v1/deployments?watch=true")
 
 	var last consoleView
 	await := func(step string, ok func(consoleView) bool) {
@@ -115,7 +123,7 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	})
 	await("objects come from the API", func(v consoleView) bool { return len(v.Objects) > 0 && v.Ended })
 	await("the watch has ended", func(v consoleView) bool { return len(v.Watches) == 0 })
-	if _, err := io.Copy(io.Discard, watch.Body); err != nil {
+	if _, err := io.Copy(io.Discard, watch); err != nil {
 		t.Errorf("the watch ended with %v, want a clean end", err)
 	}
 	await("the page fits a telephone", func(v consoleView) bool { return v.Width > 0 })
@@ -168,26 +176,9 @@ const wasteProbe = `<script type="module">
 </script>`
 
 func TestConsoleShowsWhatAWatchReceivesInVain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
-	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	debug := new(url.URL)
-	proxy, shown := browsertest.Probe(t, debug, "/console/", wasteProbe)
-	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL)
-	u, err := url.Parse(s.debug)
-	if err != nil {
-		t.Fatal(err)
-	}
-	*debug = *u
-	watch, err := http.Get(s.http + "/api/v1/pods?watch=true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watch.Body.Close()
-	browsertest.Open(ctx, t, proxy.URL)
+	shown, _ := openConsole(ctx, t, wasteProbe, "/api/v1/pods?watch=true")
 	var got struct {
 		Rows          []string
 		Status, Focus string
