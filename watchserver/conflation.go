@@ -23,12 +23,18 @@ type conflation struct {
 	sent     bool          // the current pass has sent something
 }
 
+// isConflating reports whether w may skip superseded events.
+func isConflating(w listwatch.Watcher) bool {
+	p, ok := w.(conflatingPoller)
+	return ok && p.IsConflating()
+}
+
 // newConflation returns the conflation of a stream that reads w by q, or nil if it needs none.
 func newConflation(q listwatch.Query, w listwatch.Watcher) *conflation {
-	if p, ok := w.(conflatingPoller); ok && p.IsConflating() {
-		return &conflation{interval: q.Conflate}
+	if !isConflating(w) {
+		return nil
 	}
-	return nil
+	return &conflation{interval: q.Conflate}
 }
 
 // isPaused reports whether s sends no events yet.

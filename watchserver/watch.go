@@ -88,7 +88,7 @@ func (s *Server) open(
 	}
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
-	if newConflation(q.Query, watcher) != nil {
+	if isConflating(watcher) {
 		w.Header().Set(transport.ConflateHeader, listwatch.FormatConflation(q.Conflate))
 		o.Segments = false // streams that skip different events cannot share them
 	}
