@@ -14,7 +14,7 @@ type restartRow struct {
 	results []stormResult
 }
 
-// add adds a result. The name is that of a benchmark.
+// add adds a result of the benchmark with the given name.
 func (t *restartTable) add(name string, clients int, r stormResult) {
 	_, name, _ = strings.Cut(name, "/")
 	if n := len(t.rows); n == 0 || t.rows[n-1].name != name {

@@ -62,7 +62,7 @@ func benchmarkResume(b *testing.B, kind clients, addr string) {
 	b.ReportMetric(median(took), "synced-ms")
 }
 
-// stateOf returns the state of a namespace. If it is empty, the state is that of the whole source.
+// stateOf returns the state of a namespace, or of the whole source if namespace is empty.
 func stateOf(b *testing.B, source listwatch.Source, namespace string) (s listwatch.State) {
 	b.Helper()
 	q := listwatch.Query{Namespace: namespace, Bookmarks: true, InitialEvents: listwatch.InitialEventsYes}

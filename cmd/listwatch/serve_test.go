@@ -367,7 +367,7 @@ func TestSharedCompressionFlag(t *testing.T) {
 		text += fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i)}))
 	}
 	for i := range 20 {
-		// The values are valid base64, as those of a Secret must be.
+		// The values are valid base64, because one of the objects is a Secret.
 		object := fmt.Sprintf(`{"metadata":{"name":"object-%d"},"data":{"n":"%04d","text":%q}}`, i, i, text)
 		for _, path := range []string{namespace, secrets} {
 			if status, _, body := request(t, "POST", s.http+path, object); status != http.StatusCreated {

@@ -54,7 +54,7 @@ func (r *repetition) repeat(
 			next, part, during = all, false, changed
 			continue
 		default:
-			// What has changed in two runs in a row is written by the target.
+			// The target itself writes the files that changed in two runs in a row.
 			fmt.Fprintf(out, "\nWaiting for a change in %s; %d cases failed\n", r.watch, len(r.failed))
 		}
 		during = changed
