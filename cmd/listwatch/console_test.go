@@ -75,8 +75,8 @@ type consoleView struct {
 	Width                         int      // of the contents in a frame of 390 pixels
 }
 
-// openConsole opens the console of a server with --demo and an open watch of a path. It returns what
-// the page with the probe shows, and the body of the watch.
+// openConsole opens the console of a server with --demo and an open watch of a path. It returns
+// what the page with the probe shows, and the body of the watch.
 func openConsole(ctx context.Context, t *testing.T, probe, path string) (shown <-chan []byte, watch io.Reader) {
 	t.Helper()
 	if testing.Short() {
