@@ -31,7 +31,7 @@ func TestCBORIsAnsweredAsInKubernetes(t *testing.T) {
 	}
 	enable(true)
 	defer enable(false)
-	c := &comparison{kubernetes: startKubernetes(t), ours: startOurs(t), used: map[*exception]int{}, classes: map[string]*class{}}
+	c := newComparison(startKubernetes(t), startOurs(t), exceptions)
 	c.kubernetes.cbor, c.ours.cbor = true, true
 	steps := rapid.SliceOfN(genRequest(), 1, 30)
 	for i := range 60 {
