@@ -210,6 +210,11 @@ long-storage:
 long-suites: .bin/kube-apiserver
 	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/.bin/kube-apiserver go test $(LEAN) -vet=off ./suites -v -count=1 -bench=FirstList -benchtime=3x
 
+## long-relayed: nightly: compare a relay of a cluster with a direct API server
+.PHONY: long-relayed
+long-relayed:
+	@cd interop && go test $(LEAN) -vet=off ./kubernetes -run RelayedRequests -compare-relayed -v -count=1 -timeout 30m
+
 ## long-rolling: nightly: a rolling restart, with limits for the delays that watchers see, and another one under 500 writes a second
 .PHONY: long-rolling
 long-rolling:

@@ -14,7 +14,7 @@ const relayedSequences = "60"
 
 // TestRelayedRequestsAreAnsweredAsDirectOnes sends the same requests to an API server and, through
 // a relay of the cluster, to another API server. There are no exceptions. It runs on request only,
-// because a request to one of the two has once not returned.
+// because it takes five minutes: a relay waits for a bookmark before many of its reads.
 func TestRelayedRequestsAreAnsweredAsDirectOnes(t *testing.T) {
 	if !*compareRelayed {
 		t.Skip("runs with -compare-relayed")
