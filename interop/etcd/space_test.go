@@ -13,8 +13,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/store/etcd"
 )
 
 // A programLog is the log of a program.
@@ -122,4 +124,43 @@ func TestFullEtcdFailsOnlyWrites(t *testing.T) {
 		t.Errorf("a write after space was freed: got %d %.300s", code, body)
 	}
 	wantEvent("ADDED", fmt.Sprint("o", n))
+}
+
+// The write that fills etcd is applied and yet fails with ErrNoSpace. Concurrent writes make this
+// likely, because all of them pass the first check of the quota.
+func TestWriteThatFillsEtcdHasAnOutcome(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, func(c *embed.Config) { c.QuotaBackendBytes = 2 << 20 })
+	things := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}}))
+	var mu sync.Mutex
+	created := make(map[string]bool) // guarded by mu
+	var writers sync.WaitGroup
+	for w := range 32 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("o-%d-%d", w, i)
+				o, err := things.Create(t.Context(), []byte(largeThing(name, i)))
+				if err != nil {
+					wantError(t, err, listwatch.Unavailable, "etcd is out of space")
+					return
+				}
+				mu.Lock()
+				created[o.Key.Name] = true
+				mu.Unlock()
+			}
+		})
+	}
+	writers.Wait()
+	page, err := things.List(t.Context(), listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range page.Items {
+		if !created[o.Key.Name] {
+			t.Errorf("%s exists, and its create failed", o.Key.Name)
+		}
+	}
+	if len(page.Items) != len(created) {
+		t.Errorf("%d objects exist, and %d creates succeeded", len(page.Items), len(created))
+	}
 }

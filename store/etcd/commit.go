@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch"
@@ -81,11 +82,16 @@ type keyWrite struct {
 // write performs w and returns its revision. If etcd does not report the outcome, write
 // sends w again. The condition on the revision ensures that w happens only once, and the
 // stored value shows whether an earlier try succeeded.
+//
+// The write that fills etcd is special: etcd may apply it and report ErrNoSpace, and refuses
+// it when it is sent again. After this error write only asks whether the condition still holds.
 func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err error) {
-	op := clientv3.OpDelete(w.path)
+	then := []clientv3.Op{clientv3.OpDelete(w.path)}
 	if w.value != nil {
-		op = clientv3.OpPut(w.path, string(w.value))
+		then[0] = clientv3.OpPut(w.path, string(w.value))
 	}
+	op := "etcd: write " + w.path
+	var noSpace error
 	uncertain := false
 	for deadline := time.Now().Add(b.db.options.Timeout); !uncertain || time.Now().Before(deadline); {
 		if b.db.lifetime.Err() != nil {
@@ -96,24 +102,28 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 		var got *clientv3.TxnResponse
 		got, err = b.db.client.Txn(tryCtx).
 			If(clientv3.Compare(clientv3.ModRevision(w.path), "=", w.modRevision)).
-			Then(op).
+			Then(then...).
 			Else(clientv3.OpGet(w.path)).
 			Commit()
 		cancel()
 		switch {
+		case err == nil && got.Succeeded && noSpace != nil:
+			return 0, requestError(ctx, op, noSpace)
 		case err == nil && got.Succeeded:
 			return got.Header.Revision, b.db.checkHeader(got.Header, minRevision)
 		case err == nil:
 			return w.resolveMismatch(got, uncertain)
+		case is(err, rpctypes.ErrNoSpace):
+			noSpace, then = err, nil
 		case ctx.Err() != nil || !isAmbiguous(err):
-			return 0, requestError(ctx, "etcd: write "+w.path, err)
+			return 0, requestError(ctx, op, err)
 		}
 		uncertain = true
 	}
 	if !uncertain {
 		return 0, errClosed
 	}
-	e := listwatch.AsError(requestError(ctx, "etcd: write "+w.path, err))
+	e := listwatch.AsError(requestError(ctx, op, err))
 	e.Message = errUnknownOutcome.Error()
 	return 0, e
 }
