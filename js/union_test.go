@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -98,7 +97,7 @@ func (s *unionServer) start() {
 			s.reports <- got
 		}
 	})
-	listener, err := net.Listen("tcp", s.address)
+	listener, err := ports.Listen(s.address)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -3,11 +3,14 @@
 package ports
 
 import (
+	"errors"
 	"net"
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // The ports are below the ephemeral ones, which the system gives to connections and to listeners at
@@ -71,6 +74,24 @@ func usedPort(port, n int) int {
 		l.Close()
 	}
 	return 0
+}
+
+// Listen listens at a reserved address. While the address is in use, Listen tries again for some
+// seconds: a process that is being started keeps a copy of each socket of its parent until it runs
+// its program, even of sockets that the parent has closed.
+func Listen(address string) (net.Listener, error) {
+	retry, timeout := time.Tick(time.Millisecond), time.After(5*time.Second)
+	for {
+		l, err := net.Listen("tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+		select {
+		case <-retry:
+		case <-timeout:
+			return nil, err
+		}
+	}
 }
 
 // takeBlock makes the next free block the current one. It returns false if no block is free.

@@ -2,6 +2,9 @@ package ports
 
 import (
 	"net"
+	"os"
+	"os/exec"
+	"sync"
 	"testing"
 )
 
@@ -31,4 +34,39 @@ func TestUsedPortsAreNotReserved(t *testing.T) {
 	if got, used := Address(t), l.Addr().String(); got == used {
 		t.Errorf("got %s, at which the test listens", got)
 	}
+}
+
+func TestPortIsFreeWhileProcessesStart(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var starting sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		starting.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := exec.Command(program, "-test.run=^$").Run(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	addr := Address(t)
+	for range 2000 {
+		l, err := Listen(addr)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		l.Close()
+	}
+	close(done)
+	starting.Wait()
 }

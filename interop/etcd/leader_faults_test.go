@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"flag"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -76,7 +75,7 @@ func (s *replacedServer) replace() {
 	if s.stop != nil {
 		s.stop()
 	}
-	l, err := net.Listen("tcp", s.address)
+	l, err := ports.Listen(s.address)
 	if err != nil {
 		s.t.Fatal(err)
 	}

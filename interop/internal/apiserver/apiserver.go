@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver"
@@ -109,7 +110,7 @@ func StartWith(t testing.TB, opts Options) *Server {
 	o.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
 	secure := o.RecommendedOptions.SecureServing
 	var err error
-	if secure.Listener, err = net.Listen("tcp", address); err != nil {
+	if secure.Listener, err = ports.Listen(address); err != nil {
 		t.Fatal(err)
 	}
 	s.URL = "https://" + secure.Listener.Addr().String()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -30,7 +31,7 @@ func newEndpoint(addr string, handler http.Handler, config *tls.Config) *endpoin
 }
 
 func (e *endpoint) listen() error {
-	l, err := net.Listen("tcp", e.addr)
+	l, err := ports.Listen(e.addr)
 	if err != nil {
 		return err
 	}
