@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
+	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -186,6 +187,11 @@ func (c call) withTypeCheck(p patchFunc) patchFunc {
 		if err != nil {
 			return nil, err
 		}
+		if c.Custom && c.Subresource != "scale" {
+			if _, err := groupVersionOf(out); err != nil {
+				return nil, err
+			}
+		}
 		if c.Subresource == "status" && c.Custom {
 			if out, err = withTypeMember(out, "kind", c.Kind); err != nil {
 				return nil, err
@@ -209,6 +215,15 @@ func (c call) withTypeCheck(p patchFunc) patchFunc {
 	}
 }
 
+// groupVersionOf returns the apiVersion of an object, the result of a patch.
+func groupVersionOf(object []byte) (kubeschema.GroupVersion, error) {
+	v, err := kubeschema.ParseGroupVersion(jsonvalue.Value(object).At("apiVersion").Text())
+	if err != nil {
+		return v, patch.InvalidResult(err)
+	}
+	return v, nil
+}
+
 // checkKind returns an error of status 422 if an object, the result of a patch, has the wrong kind
 // or apiVersion.
 func (c call) checkKind(object []byte) error {
@@ -224,10 +239,14 @@ func (c call) checkKind(object []byte) error {
 	if errs == nil {
 		return nil
 	}
-	name := c.Kind
-	// As in Kubernetes, an error about a custom resource names the kind in the patched object.
+	group, kind := c.Group, c.Kind
+	// As in Kubernetes, an error about a custom resource names the type in the patched object.
 	if c.Custom {
-		name = jsonvalue.Value(object).At("kind").Text()
+		version, err := groupVersionOf(object)
+		if err != nil {
+			return err
+		}
+		group, kind = version.Group, jsonvalue.Value(object).At("kind").Text()
 	}
-	return apistatus.Invalid(c.Group, name, c.Name, errs)
+	return apistatus.Invalid(group, kind, c.Name, errs)
 }

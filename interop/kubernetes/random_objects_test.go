@@ -226,6 +226,8 @@ var (
 		{"kind wrong", `{"kind":"Other"}`},
 		{"kind null", `{"kind":null}`},
 		{"apiVersion wrong", `{"apiVersion":"demo.example.com/v2"}`},
+		{"apiVersion of core", `{"apiVersion":"v9"}`},
+		{"apiVersion malformed", `{"apiVersion":"a/b/c"}`},
 		{"apiVersion null", `{"apiVersion":null}`},
 		{"metadata null", `{"metadata":null}`},
 		{"creationTimestamp", `{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"}}`},

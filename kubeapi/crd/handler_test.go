@@ -239,3 +239,17 @@ func TestNewFinalizersWithoutDomainCauseWarnings(t *testing.T) {
 		t.Errorf("got the warnings %q, want one of the new finalizer", got)
 	}
 }
+
+// As in Kubernetes, the error names the type that the patch made of the object.
+func TestPatchOfTheTypeIsRefused(t *testing.T) {
+	a := serve(t)
+	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red"}`))
+	for body, want := range map[string]string{
+		`{"apiVersion":"v9"}`:             `Widget \"w\" is invalid: apiVersion`,
+		`{"apiVersion":"example.com/v9"}`: `Widget.example.com \"w\" is invalid: apiVersion`,
+		`{"apiVersion":"a/b/c"}`:          `unexpected GroupVersion string: a/b/c`,
+		`{"kind":"Other"}`:                `Other.demo.example.com \"w\" is invalid: kind`,
+	} {
+		wantText(t, a.want(t, 422, "PATCH", widgets+"/w", mergePatch, body), want)
+	}
+}
