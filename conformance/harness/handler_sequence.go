@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -167,15 +166,10 @@ func Respond(code int, body string, header ...string) http.HandlerFunc {
 
 // StatusJSON returns a Status as JSON.
 func StatusJSON(code int, reason string, details *listwatch.StatusDetails) string {
-	s := listwatch.Status{
+	return EncodeJSON(listwatch.Status{
 		Kind: "Status", APIVersion: "v1", Status: "Failure", Message: "on purpose", Reason: reason,
 		Code: code, Details: details,
-	}
-	body, err := json.Marshal(s)
-	if err != nil {
-		return err.Error()
-	}
-	return string(body)
+	})
 }
 
 // AddedEvent returns an ADDED event for an object whose resourceVersion is rv. If rv is not

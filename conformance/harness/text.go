@@ -40,6 +40,15 @@ func DecodeJSON(data []byte) any {
 	return v
 }
 
+// EncodeJSON returns v as JSON, or the error text if v has no JSON form.
+func EncodeJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
 // SSEMediaType is the media type of server-sent events.
 const SSEMediaType = "text/event-stream"
 

@@ -84,7 +84,7 @@ func errorInStream(e *harness.Env) {
 	e.Put("a") // this event must not follow the error
 	err := s.WantError(listwatch.Expired)
 	if err.Status != http.StatusGone || err.Reason != "Expired" || err.Message == "" {
-		e.Errorf("got %+v, want status 410, reason Expired and a message", err)
+		e.Errorf("got %s, want status 410, reason Expired and a message", harness.EncodeJSON(listwatch.StatusOf(err)))
 	}
 	rawErrorInStream(e, old)
 }

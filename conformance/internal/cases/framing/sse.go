@@ -79,7 +79,8 @@ func sseFields(e *harness.Env) {
 		w, err := s.Receive()
 		if err != nil || w.Version != want.v ||
 			harness.EventLineFromJSON([]byte(`{"type":"`+w.Type+`","object":`+string(w.Object)+`}`)) != want.line {
-			e.Fatalf("got %+v, %v; want %s at version %d", w, err, want.line, want.v)
+			e.Fatalf("got %s %s at version %d, error %v; want %s at version %d", w.Type, w.Object, w.Version, err,
+				want.line, want.v)
 		}
 		if p, ok := s.Receiver.(framing.Positioner); ok && p.LastEventID() != want.v.String() {
 			e.Errorf("the last event ID is %q after %s, want %d", p.LastEventID(), want.line, want.v)

@@ -122,7 +122,8 @@ func initialMatchRequired(e *harness.Env) {
 		s := e.WatchRaw(query).WantRefused(http.StatusUnprocessableEntity, "Invalid")
 		if s.Details == nil || !slices.ContainsFunc(s.Details.Causes,
 			func(c listwatch.Cause) bool { return c.Field == "resourceVersionMatch" }) {
-			e.Errorf("%s: got details %+v, want a cause that names resourceVersionMatch", query, s.Details)
+			e.Errorf("%s: got details %s, want a cause that names resourceVersionMatch", query,
+				harness.EncodeJSON(s.Details))
 		}
 	}
 }

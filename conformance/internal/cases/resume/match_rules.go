@@ -172,7 +172,7 @@ func wantInvalid(r listResponse) {
 	r.Helper()
 	s := r.WantRefused(http.StatusUnprocessableEntity, "Invalid")
 	if s.Details == nil || len(s.Details.Causes) == 0 {
-		r.Errorf("%s: got details %+v, want causes", r.query, s.Details)
+		r.Errorf("%s: got details %s, want causes", r.query, harness.EncodeJSON(s.Details))
 	}
 }
 

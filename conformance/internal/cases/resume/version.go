@@ -18,10 +18,10 @@ func futureRV(e *harness.Env) {
 		if took := time.Since(start); took > 4*time.Second {
 			e.Errorf("refused after %v, want a few seconds", took)
 		}
-		if err.Status != http.StatusGatewayTimeout || err.RetryAfter() != time.Second ||
-			err.Details.Causes[0].Reason != listwatch.CauseTooLarge {
-			e.Errorf("got %+v %+v, want 504 with cause ResourceVersionTooLarge and a Retry-After of 1 s", err,
-				err.Details)
+		s := listwatch.StatusOf(err)
+		if s.Code != http.StatusGatewayTimeout || err.RetryAfter() != time.Second || !isTooLarge(s.Details) {
+			e.Errorf("got %s, want 504 with cause ResourceVersionTooLarge and a Retry-After of 1 s",
+				harness.EncodeJSON(s))
 		}
 		return
 	}
@@ -45,14 +45,20 @@ func futureRV(e *harness.Env) {
 	e.Fatalf("four writes took longer than 2 s, 10 times")
 }
 
+// isTooLarge reports whether the only cause is ResourceVersionTooLarge.
+func isTooLarge(d *listwatch.StatusDetails) bool {
+	return d != nil && len(d.Causes) == 1 && d.Causes[0].Reason == listwatch.CauseTooLarge
+}
+
 func listFutureRV(e *harness.Env) {
 	future := e.Put("a") + 100
 	for _, match := range []string{"", "&resourceVersionMatch=NotOlderThan", "&resourceVersionMatch=Exact"} {
 		start := time.Now()
 		a := e.ListRaw(harness.From(future) + match)
 		s := a.WantRefused(http.StatusGatewayTimeout, "Timeout")
-		if s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Reason != listwatch.CauseTooLarge {
-			e.Errorf("%s: got details %+v, want the cause ResourceVersionTooLarge", match, s.Details)
+		if !isTooLarge(s.Details) {
+			e.Errorf("%s: got details %s, want the cause ResourceVersionTooLarge", match,
+				harness.EncodeJSON(s.Details))
 		}
 		if got := a.Headers.Get("Retry-After"); got != "1" {
 			e.Errorf("%s: got Retry-After %q, want 1", match, got)
