@@ -17,15 +17,28 @@ import (
 // An OpenFunc starts a relay of all objects of r that calls the hooks of t. close closes the relay.
 type OpenFunc func(r kubeapi.Resource, t *relay.Trace) (relayed *relay.Relay, close func())
 
+// CacheOptions configure the caches of a [Handler]. All fields except the patterns and Memory are
+// required.
+type CacheOptions struct {
+	// Open starts a cache.
+	Open OpenFunc
+	// Include and Exclude are patterns of resources such as "*.apps". If there are any in Include,
+	// only the resources that match one are cached. A resource that matches one in Exclude is not
+	// cached. Secrets and Leases are cached only if they are named without a wildcard.
+	Include, Exclude []string
+	// Idle is the time after which a cache without readers is dropped.
+	Idle time.Duration
+	// Memory limits the memory of all caches together. A resource that does not fit passes through.
+	// If zero or negative, there is no limit.
+	Memory int64
+}
+
 // caches are the caches of a cluster.
 type caches struct {
 	// Immutable after construction.
-	open             OpenFunc
-	include, exclude []string
-	idle             time.Duration
-	memory           int64 // for all caches; no limit if zero or negative
-	log              *slog.Logger
-	audit            *audit // nil if nothing is counted
+	CacheOptions
+	log   *slog.Logger
+	audit *audit // nil if nothing is counted
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -53,7 +66,7 @@ const (
 // read them.
 var sensitive = []string{"secrets", "leases.coordination.k8s.io"}
 
-// CheckPatterns returns an error if a pattern of [Options] is malformed.
+// CheckPatterns returns an error if a pattern of [CacheOptions] is malformed.
 func CheckPatterns(patterns []string) error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
@@ -71,14 +84,14 @@ func (c *caches) permits(name string) bool {
 		return ok && err == nil
 	}
 	switch {
-	case slices.ContainsFunc(c.exclude, matches):
+	case slices.ContainsFunc(c.Exclude, matches):
 		return false
-	case slices.Contains(c.include, name):
+	case slices.Contains(c.Include, name):
 		return true
 	case slices.Contains(sensitive, name):
 		return false
 	}
-	return len(c.include) == 0 || slices.ContainsFunc(c.include, matches)
+	return len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches)
 }
 
 // update replaces the known resources, and drops the caches of those that are gone. A resource is
@@ -130,7 +143,7 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 	k := c.running[id]
 	if k == nil {
 		k = &cache{resource: r, settled: make(chan struct{})}
-		k.Relay, k.close = c.open(r, &relay.Trace{
+		k.Relay, k.close = c.Open(r, &relay.Trace{
 			Replaced: func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
 			UpstreamLost: func(err error, _ time.Duration, _ bool) {
 				c.lost(id, k, err)
@@ -182,11 +195,11 @@ func (c *caches) hasRoom(r kubeapi.Resource, size int64) bool {
 	used := c.Stats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.memory <= 0 || c.running[id] != nil || memoryOf(used)+size <= c.memory {
+	if c.Memory <= 0 || c.running[id] != nil || memoryOf(used)+size <= c.Memory {
 		return true
 	}
 	c.log.Warn("a resource does not fit into --memory and passes through", "resource", r.QualifiedName(),
-		"bytes", size, "used", memoryOf(used), "limit", c.memory)
+		"bytes", size, "used", memoryOf(used), "limit", c.Memory)
 	c.refused[id] = time.Now().Add(oversizeTime)
 	return false
 }
@@ -202,7 +215,7 @@ func (c *caches) dropLargest() {
 			largest, size = id, n
 		}
 	}
-	if c.memory > 0 && used > c.memory {
+	if c.Memory > 0 && used > c.Memory {
 		c.refused[largest] = time.Now().Add(oversizeTime)
 		c.drop(largest, c.running[largest], "the caches exceed --memory")
 	}
@@ -231,7 +244,7 @@ func (c *caches) dropQuiet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, k := range c.running {
-		if k.isQuiet(c.idle) {
+		if k.isQuiet(c.Idle) {
 			c.drop(id, k, "nobody reads it")
 		}
 	}

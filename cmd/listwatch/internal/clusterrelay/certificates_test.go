@@ -216,7 +216,7 @@ func TestWatchesEndWithTheCertificate(t *testing.T) {
 		opened := time.Now()
 		got := c.sendAs(certificateOf("a"), "GET", podsPath+"?watch=true&timeoutSeconds=600", "")
 		if !strings.Contains(got.body, `"code":401`) || time.Since(opened) > recheckInterval+time.Second {
-			c.Errorf("after %v: got %s, want an ERROR event with 401 within a minute", time.Since(opened), got.body)
+			c.Errorf("after %v: got %s, want an ERROR event with 401 at the next review", time.Since(opened), got.body)
 		}
 	})
 }

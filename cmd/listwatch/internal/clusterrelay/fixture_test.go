@@ -1,7 +1,6 @@
 package clusterrelay
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -67,6 +66,9 @@ func withCluster(t *testing.T, o Options, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) { f(startCluster(t, o)) })
 }
 
+// recheckInterval is the interval at which the relay of a cluster reviews open watches.
+const recheckInterval = time.Minute
+
 func startCluster(t *testing.T, o Options) *cluster {
 	t.Helper()
 	resources := kubeapi.DefaultResources()[:1]
@@ -100,9 +102,9 @@ func startCluster(t *testing.T, o Options) *cluster {
 	t.Cleanup(own.CloseIdleConnections)
 	c.client = own
 	server := new(watchserver.Server)
-	o.URL, o.Server, o.Open = base, server, c.open
+	o.URL, o.Server, o.Caches.Open = base, server, c.open
 	o.Own, o.Passed = &http.Client{Transport: withToken{own}}, network
-	o.Idle, o.Log = cmp.Or(o.Idle, time.Hour), slog.New(slog.DiscardHandler)
+	o.Caches.Idle, o.Recheck, o.Log = time.Hour, recheckInterval, slog.New(slog.DiscardHandler)
 	if c.handler, err = New(o); err != nil {
 		t.Fatal(err)
 	}

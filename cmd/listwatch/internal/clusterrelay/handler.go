@@ -16,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Options configure a [Handler]. All fields except the patterns are required.
+// Options configure a [Handler]. All fields except Certificates and Audit are required.
 type Options struct {
 	// URL is the URL of the API server.
 	URL *url.URL
@@ -25,20 +25,13 @@ type Options struct {
 	Passed transport.Network
 	// Own sends the relay's own requests with the relay's credentials.
 	Own *http.Client
-	// Open starts a cache.
-	Open OpenFunc
 	// Server serves lists and watches from caches. The Handler adds the caches to its limits. The
 	// Server must have no Authenticator, because the API server identifies the users.
 	Server *watchserver.Server
-	// Cache and NoCache are patterns of resources such as "*.apps". If there are any in Cache, only
-	// the resources that match one are cached. A resource that matches one in NoCache is not
-	// cached. Secrets and Leases are cached only if they are named without a wildcard.
-	Cache, NoCache []string
-	// Idle is the time after which a cache without readers is dropped.
-	Idle time.Duration
-	// Memory limits the memory of all caches together. A resource that does not fit passes through.
-	// If zero or negative, there is no limit.
-	Memory int64
+	// Caches say what is cached.
+	Caches CacheOptions
+	// Recheck is the interval at which the rights to open watches are reviewed again.
+	Recheck time.Duration
 	// Certificates say how clients with certificates are served.
 	Certificates Certificates
 	// Audit makes the Handler count what clients read, and what changes; see [Handler.Audit].
@@ -53,6 +46,7 @@ type Handler struct {
 	cacheServer
 	caches       *caches
 	certificates Certificates
+	recheckEvery time.Duration
 	sizes        memo[resourceID, int64]
 	carrier      *carrier
 	cached       http.Handler // serves the requests that admit has admitted
@@ -72,9 +66,10 @@ func New(o Options) (*Handler, error) {
 			server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
 		},
 		carrier: newCarrier(o.Passed, o.Certificates.FrontProxy), certificates: o.Certificates,
-		tried: make(chan struct{}),
+		recheckEvery: o.Recheck,
+		tried:        make(chan struct{}),
 		caches: &caches{
-			open: o.Open, include: o.Cache, exclude: o.NoCache, idle: o.Idle, memory: o.Memory, log: o.Log,
+			CacheOptions: o.Caches, log: o.Log,
 			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
 		},
 	}
@@ -168,7 +163,7 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 // fits reports whether the memory has room for a cache of r, if it has none yet. If the size is not
 // known, it returns true: the cache then says what is wrong.
 func (h *Handler) fits(ctx context.Context, r kubeapi.Resource) bool {
-	if h.caches.memory <= 0 || h.caches.isRunning(r) {
+	if h.caches.Memory <= 0 || h.caches.isRunning(r) {
 		return true
 	}
 	size, err := h.sizes.get(ctx, idOf(r), func(ctx context.Context) (int64, error) { return h.reviewer.size(ctx, r) })
@@ -197,7 +192,6 @@ func (h *Handler) Ready() error {
 const (
 	discoveryInterval = 10 * time.Second
 	retryInterval     = time.Second
-	recheckInterval   = time.Minute
 )
 
 // Run finds the resources of the API server, drops quiet caches, and reviews the rights of the open
@@ -230,9 +224,9 @@ func (h *Handler) Run(ctx context.Context) {
 	}
 }
 
-// recheck ends the watches whose clients have lost their rights, at each recheckInterval.
+// recheck ends the watches whose clients have lost their rights, at each interval recheckEvery.
 func (h *Handler) recheck(ctx context.Context) {
-	for sleep(ctx, recheckInterval) {
+	for sleep(ctx, h.recheckEvery) {
 		h.server.Recheck()
 	}
 }

@@ -32,9 +32,11 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	}
 	h, err := clusterrelay.New(clusterrelay.Options{
 		URL: s.upstream.base, Passed: s.upstream.withoutCredentials(), Own: s.upstream.client(),
-		Open: s.openCache, Server: server, Cache: o.cluster.cache, NoCache: o.cluster.noCache,
-		Certificates: certificates, Idle: o.cluster.idle, Memory: server.Limits.Memory / 4 * 3, Audit: o.cluster.audit,
-		Log: s.Log,
+		Server: server, Recheck: o.cluster.recheck, Certificates: certificates, Audit: o.cluster.audit, Log: s.Log,
+		Caches: clusterrelay.CacheOptions{
+			Open: s.openCache, Include: o.cluster.cache, Exclude: o.cluster.noCache, Idle: o.cluster.idle,
+			Memory: server.Limits.Memory / 4 * 3,
+		},
 	})
 	if err != nil {
 		return err
@@ -65,6 +67,9 @@ func (o *relayOptions) checkCluster() error {
 	if o.persist != "" {
 		return cli.Usagef("--persist has no effect with --cluster: API servers of Kubernetes do not identify their " +
 			"states, so a relay cannot use a copy of one")
+	}
+	if o.cluster.recheck <= 0 {
+		return cli.Usagef("--recheck %v: must be positive", o.cluster.recheck)
 	}
 	for flag, patterns := range map[string][]string{"--cache": o.cluster.cache, "--no-cache": o.cluster.noCache} {
 		if err := clusterrelay.CheckPatterns(patterns); err != nil {

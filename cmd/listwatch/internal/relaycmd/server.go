@@ -30,7 +30,7 @@ type relayOptions struct {
 type clusterOptions struct {
 	enabled, audit bool
 	cache, noCache []string
-	idle           time.Duration
+	idle, recheck  time.Duration
 	// frontCert and frontKey are files with the certificate of an authenticating proxy.
 	frontCert, frontKey string
 }
@@ -47,6 +47,8 @@ func (o *clusterOptions) register(f *pflag.FlagSet) {
 		"PEM `file` with a certificate of the front proxy of the API server (--requestheader-client-ca-file), for requests of clients with certificates that --cluster passes on")
 	f.StringVar(&o.frontKey, "front-proxy-key", "", "PEM `file` with the key of --front-proxy-cert")
 	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
+	f.DurationVar(&o.recheck, "recheck", 5*time.Minute,
+		"`interval` at which --cluster reviews the rights to open watches again, and ends those without")
 }
 
 // A relayServer holds the listeners and the relays of the relay command.
