@@ -22,7 +22,7 @@ import (
 var (
 	agents = flag.Int("agents", 2000, "the number of agents")
 	nodes  = flag.Int("nodes", 500, "the number of nodes")
-	steady = flag.Duration("for", time.Minute, "the time for which writes and events are measured")
+	steady = flag.Duration("for", 5*time.Minute, "the time for which writes and events are measured; relays review each watch once in it")
 )
 
 const (
@@ -35,8 +35,8 @@ const (
 
 // BenchmarkNodeAgents measures the processor time and the memory of a kube-apiserver that serves
 // node agents while objects change: without agents, with agents that connect to it, and with agents
-// that connect to relays. cpu-start is the time until all agents have the state, cpu-steady the
-// time for the writes and events of the minute after that.
+// that connect to relays. api-start-s is the processor time until all agents have the state,
+// api-steady-s that of the writes and events afterwards.
 func BenchmarkNodeAgents(b *testing.B) {
 	program, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
 	if program == "" || relay == "" {
