@@ -259,11 +259,15 @@ func (i *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
 			visit(f)
 		}
 	}
-	visitAll(term{kind: termAny})
+	everything := term{kind: termAny}
+	visitAll(everything)
+	if len(i.byTerm) == 0 || len(i.byTerm) == 1 && len(i.byTerm[everything]) > 0 {
+		return // no feed has a term of an object
+	}
 	if r.New != nil {
 		forEachTerm(r.New, visitAll)
 	}
-	if r.Old != nil {
+	if r.Old != nil && (r.New == nil || !shareMaps(r.Old, r.New)) {
 		forEachTerm(r.Old, visitAll)
 	}
 }

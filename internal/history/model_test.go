@@ -373,7 +373,7 @@ func (w *walk) checkObjectBytes() {
 	shared := newSharedMaps()
 	w.log.state.tree.Scan(func(o *listwatch.Object) bool {
 		want += int64(len(o.Data))
-		shared.add(o)
+		shared.exchange(nil, o)
 		return true
 	})
 	if got := w.log.state.shared; got.bytes != shared.bytes || len(got.maps) != len(shared.maps) {

@@ -27,11 +27,13 @@ func newSharedMaps() *sharedMaps {
 	return &sharedMaps{seed: maphash.MakeSeed(), maps: make(map[uint64]*sharedMap)}
 }
 
-// add returns o, or a copy of o that shares equal maps with other objects. The caller must call
-// remove when the object is no longer current.
-func (s *sharedMaps) add(o *listwatch.Object) *listwatch.Object {
-	labels, fields := s.acquire(o.Labels), s.acquire(o.Fields)
-	if isSameMap(labels, o.Labels) && isSameMap(fields, o.Fields) {
+// exchange notes that o becomes current in place of old. Either may be nil. It returns o, or a copy
+// of o that shares equal maps with other objects.
+func (s *sharedMaps) exchange(old, o *listwatch.Object) *listwatch.Object {
+	oldLabels, oldFields := mapsOf(old)
+	ownLabels, ownFields := mapsOf(o)
+	labels, fields := s.exchangeMap(oldLabels, ownLabels), s.exchangeMap(oldFields, ownFields)
+	if isSameMap(labels, ownLabels) && isSameMap(fields, ownFields) {
 		return o
 	}
 	shared := *o // other readers may have o
@@ -39,9 +41,25 @@ func (s *sharedMaps) add(o *listwatch.Object) *listwatch.Object {
 	return &shared
 }
 
-func (s *sharedMaps) remove(o *listwatch.Object) {
-	s.release(o.Labels)
-	s.release(o.Fields)
+func mapsOf(o *listwatch.Object) (labels, fields map[string]string) {
+	if o == nil {
+		return nil, nil
+	}
+	return o.Labels, o.Fields
+}
+
+// exchangeMap does not search for a map that has not changed, as in most updates.
+func (s *sharedMaps) exchangeMap(old, m map[string]string) map[string]string {
+	if len(m) > 0 && maps.Equal(old, m) {
+		return old
+	}
+	s.release(old)
+	return s.acquire(m)
+}
+
+// shareMaps reports whether a and b have the same labels and fields in memory.
+func shareMaps(a, b *listwatch.Object) bool {
+	return isSameMap(a.Labels, b.Labels) && isSameMap(a.Fields, b.Fields)
 }
 
 func isSameMap(a, b map[string]string) bool {

@@ -59,12 +59,7 @@ func (s *state) apply(r *record) {
 			r.Old = have
 		}
 	}
-	if r.New != nil {
-		r.New = s.shared.add(r.New)
-	}
-	if r.Old != nil {
-		s.shared.remove(r.Old)
-	}
+	r.New = s.shared.exchange(r.Old, r.New)
 	s.sinceCheckpoint++
 	s.bytes += dataBytes(r.New) - dataBytes(r.Old)
 	applyTo(s.tree, r)
@@ -86,7 +81,7 @@ func (s *state) memory() int64 {
 // fill adds objects to a new state, in which nothing precedes them.
 func (s *state) fill(objects iter.Seq[*listwatch.Object]) {
 	for o := range objects {
-		o = s.shared.add(o)
+		o = s.shared.exchange(nil, o)
 		s.tree.Put(o)
 		s.bytes += dataBytes(o)
 	}
