@@ -144,7 +144,7 @@ var internalImports = map[string][]string{
 	"examples/nats":       nil,
 	"examples/postgres":   nil,
 	"examples/sqlite":     nil,
-	"interop":             {"internal/ports"},
+	"interop":             {"internal/httpbody", "internal/ports"},
 	"interop/http3":       nil,
 	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,

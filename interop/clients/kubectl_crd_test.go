@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 	"k8s.io/client-go/rest"
@@ -112,7 +113,10 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	}
 	proxy := &httputil.ReverseProxy{
 		Transport: kubetest.Must(rest.TransportFor(s.Config()))(t),
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			httpbody.EndAtLength(r.Out)
+		},
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/apis" {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/ports"
 )
 
@@ -52,6 +53,7 @@ func (s *Server) relayed() http.Handler {
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(at)
+			httpbody.EndAtLength(p.Out)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
 			if p.Out.Header.Get("Authorization") == "" {
 				p.Out.Header.Set("Authorization", "Bearer "+relayedToken)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -43,6 +44,7 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 			p.SetURL(base)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy has dropped what it cannot parse
 			p.SetXForwarded()
+			httpbody.EndAtLength(p.Out)
 			if c := certifiedIn(p.In.Context()); c != nil {
 				c.assert(p.Out.Header)
 			}
