@@ -22,6 +22,11 @@ type idProvider struct {
 
 func startIDProvider(t *testing.T) *idProvider {
 	t.Helper()
+	return startIDProviderWith(t, httptest.NewServer)
+}
+
+func startIDProviderWith(t *testing.T, start func(http.Handler) *httptest.Server) *idProvider {
+	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +41,7 @@ func startIDProvider(t *testing.T) *idProvider {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","alg":"RS256","use":"sig","kid":"one","n":%q,"e":"AQAB"}]}`, encodeBase64(key.N.Bytes()))
 	})
-	p.Server = httptest.NewServer(mux)
+	p.Server = start(mux)
 	t.Cleanup(p.Close)
 	return p
 }

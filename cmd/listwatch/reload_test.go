@@ -5,9 +5,11 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -292,4 +294,23 @@ func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
 		t.Fatalf("got %d, want 201", res.StatusCode)
 	}
 	awaitRelayed(t, r, relay+podsPath+"/after")
+}
+
+func TestCAsOfTheProviderCanBeChanged(t *testing.T) {
+	p := startIDProviderWith(t, httptest.NewTLSServer)
+	cas := makeCertificates(t).ca // of another server
+	s := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--oidc-issuer", p.URL, "--oidc-audience", "flags", "--oidc-ca-file", cas)
+	url, token := s.awaitURL(t)+podsPath, "Bearer "+p.token(t, "flags")
+	if code, _, body := request(t, http.MethodGet, url, "", "Authorization", token); code != http.StatusServiceUnavailable {
+		t.Errorf("with the CA of another server: got %d %s, want 503", code, body)
+	}
+	trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
+	replaceFile(t, cas, writeFile(t, string(trusted)))
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.stderr.await(t, "the reload", s.ended, func(text string) bool { return strings.Contains(text, "using the changed files") })
+	if code, _, body := request(t, http.MethodGet, url, "", "Authorization", token); code != http.StatusOK {
+		t.Errorf("with the CA of the provider: got %d %s, want 200", code, body)
+	}
 }

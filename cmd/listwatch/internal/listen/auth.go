@@ -34,7 +34,7 @@ type Auth struct {
 func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	a := &Auth{insecure: o.insecure, tls: o.tls, pair: new(atomic.Pointer[tls.Certificate])}
 	var err error
-	if a.oidc, err = o.oidc.authenticator(); err != nil {
+	if a.oidc, err = o.oidc.authenticator(files); err != nil {
 		return nil, err
 	}
 	if o.tokenFile != "" {

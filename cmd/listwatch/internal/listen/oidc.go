@@ -2,16 +2,14 @@ package listen
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/oidc"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -38,8 +36,9 @@ func (o *oidcOptions) addFlags(f *pflag.FlagSet) {
 // providerTimeout limits the time of a request to the provider.
 const providerTimeout = 10 * time.Second
 
-// authenticator returns the authenticator of the ID tokens, or nil if no provider is configured.
-func (o *oidcOptions) authenticator() (watchserver.Authenticator, error) {
+// authenticator returns the authenticator of the ID tokens, or nil if no provider is configured. It
+// adds the file with the CAs to files.
+func (o *oidcOptions) authenticator(files *reload.Files) (watchserver.Authenticator, error) {
 	p := o.provider
 	if p.Issuer == "" && p.Audience == "" {
 		return nil, nil
@@ -51,18 +50,22 @@ func (o *oidcOptions) authenticator() (watchserver.Authenticator, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLocalHost(u.Host)) {
 		return nil, cli.Usagef("--oidc-issuer %q: must be an https URL, because the keys of the provider come from there", p.Issuer)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if o.caFile != "" {
-		data, err := os.ReadFile(o.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--oidc-ca-file: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("--oidc-ca-file %s: the file contains no certificate in PEM", o.caFile)
-		}
-		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	trusted, err := files.AddTLS(&tls.Config{MinVersion: tls.VersionTLS12},
+		reload.File{Flag: "--oidc-ca-file", Name: o.caFile}, reload.File{}, reload.File{})
+	if err != nil {
+		return nil, err
 	}
-	p.HTTPClient = &http.Client{Transport: transport, Timeout: providerTimeout}
+	p.HTTPClient = &http.Client{Transport: providerTransport(trusted), Timeout: providerTimeout}
 	return oidc.New(p)
+}
+
+// A providerTransport sends each request over a connection of its own, so that changed CAs apply at
+// once. There are few requests: the keys of a provider are kept.
+type providerTransport func() *tls.Config
+
+// RoundTrip implements [http.RoundTripper].
+func (p providerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig, t.DisableKeepAlives = p(), true
+	return t.RoundTrip(r)
 }
