@@ -2,6 +2,7 @@ package freshness_test
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,6 +132,37 @@ func TestExcludedWritesEndAtTheLimit(t *testing.T) {
 		err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m)
 		if !apierrors.IsTimeout(err) || !strings.Contains(err.Error(), "own writes after 10s") || time.Since(started) != freshness.DefaultLimit {
 			t.Errorf("a write with consistency: got %v after %v, want a timeout", err, time.Since(started))
+		}
+	})
+}
+
+// While the cache cannot follow the API server, a read after a write fails. It never returns the
+// old state.
+func TestReadsFailDuringAnOutage(t *testing.T) {
+	inBubble(t, freshness.NewClient, cache.Options{}, func(t *testing.T, env *kubetest.Env, c client.Client) {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+		if err := c.Create(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		env.Faults().Refuse(kubetest.Refusal{
+			Verbs: []string{"list", "watch"}, Status: http.StatusServiceUnavailable, Times: -1,
+		})
+		env.Faults().CutWatches()
+		m.Data = map[string]string{"n": "1"}
+		if err := c.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		var got corev1.ConfigMap
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), &got); !apierrors.IsTimeout(err) {
+			t.Errorf("during the outage: got %v, want a timeout", err)
+		}
+		env.Faults().Stop()
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(m), &got)
+		for began := time.Now(); apierrors.IsTimeout(err) && time.Since(began) < time.Minute; {
+			err = c.Get(t.Context(), client.ObjectKeyFromObject(m), &got)
+		}
+		if err != nil || got.Data["n"] != "1" {
+			t.Errorf("after the outage: got %v, %v, want the write", got.Data, err)
 		}
 	})
 }
