@@ -338,6 +338,12 @@ type countingProxy struct {
 	sent atomic.Int64
 }
 
+// Write counts bytes before they are forwarded.
+func (p *countingProxy) Write(b []byte) (int, error) {
+	p.sent.Add(int64(len(b)))
+	return len(b), nil
+}
+
 func startCountingProxy(t *testing.T, target string) *countingProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -366,8 +372,7 @@ func startCountingProxy(t *testing.T, target string) *countingProxy {
 				out.Close()
 			})
 			open.Go(func() { // until either end closes the connection
-				n, _ := io.Copy(in, out) // as above
-				p.sent.Add(n)
+				_, _ = io.Copy(in, io.TeeReader(out, p)) // as above
 				in.Close()
 			})
 		}
