@@ -52,6 +52,13 @@ func startIssuer() *issuer {
 	return i
 }
 
+// inMemory returns an issuer for use as an http.RoundTripper.
+func inMemory() *issuer {
+	i := &issuer{Server: &httptest.Server{URL: "https://id.example.com"}}
+	i.rotate("one")
+	return i
+}
+
 // RoundTrip implements http.RoundTripper, without a network.
 func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
@@ -213,49 +220,52 @@ func TestClaimsAreConfigured(t *testing.T) {
 }
 
 func TestKeysAreReplaced(t *testing.T) {
-	i := newIssuer(t)
-	a := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags"})
-	u, err := a(withToken(i.token(nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := u.Recheck(); err != nil {
-		t.Errorf("recheck: got %v", err)
-	}
-	i.rotate("two")
-	i.down.Store(true)
-	if _, err := a(withToken(i.token(nil))); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("without the provider: got %v, want Unavailable", err)
-	}
-	late := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags"})
-	if _, err := late(withToken(i.token(nil))); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("a start without the provider: got %v, want Unavailable", err)
-	}
-	if u, err := late(withToken("a token of another authenticator")); err != nil || u.Name != "" {
-		t.Errorf("another token without the provider: got %+v, %v, want no user", u, err)
-	}
-	i.down.Store(false)
-	if u, err := late(withToken(i.token(nil))); err != nil || u.Name != "ada-1" {
-		t.Errorf("after a start without the provider: got %+v, %v", u, err)
-	}
-	if _, err := a(withToken(i.token(nil))); err != nil {
-		t.Errorf("a token with the new key: got %v", err)
-	}
-	// go-oidc stores new keys just after it has verified a token with them.
-	for err = nil; err == nil; {
-		_, err = u.Recheck()
-	}
-	if !errors.Is(err, listwatch.Unauthorized) {
-		t.Errorf("a recheck after the key was withdrawn: got %v, want Unauthorized", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		i := inMemory()
+		o := oidc.Options{Issuer: i.URL, Audience: "flags", HTTPClient: &http.Client{Transport: i}}
+		// verify waits until go-oidc has stored the result, which it does after returning it.
+		verify := func(a watchserver.Authenticator, token string) (watchserver.User, error) {
+			defer synctest.Wait()
+			return a(withToken(token))
+		}
+		a := mustNew(t, o)
+		u, err := verify(a, i.token(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.Recheck(); err != nil {
+			t.Errorf("recheck: got %v", err)
+		}
+		i.rotate("two")
+		i.down.Store(true)
+		if _, err := verify(a, i.token(nil)); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("without the provider: got %v, want Unavailable", err)
+		}
+		late := mustNew(t, o)
+		if _, err := verify(late, i.token(nil)); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("a start without the provider: got %v, want Unavailable", err)
+		}
+		if u, err := verify(late, "a token of another authenticator"); err != nil || u.Name != "" {
+			t.Errorf("another token without the provider: got %+v, %v, want no user", u, err)
+		}
+		i.down.Store(false)
+		if u, err := verify(late, i.token(nil)); err != nil || u.Name != "ada-1" {
+			t.Errorf("after a start without the provider: got %+v, %v", u, err)
+		}
+		if _, err := verify(a, i.token(nil)); err != nil {
+			t.Errorf("a token with the new key: got %v", err)
+		}
+		if _, err := u.Recheck(); !errors.Is(err, listwatch.Unauthorized) {
+			t.Errorf("a recheck after the key was withdrawn: got %v, want Unauthorized", err)
+		}
+	})
 }
 
 // However many tokens have unknown keys, the provider receives few requests, and tokens with known
 // keys are verified without a delay.
 func TestUnknownKeysDoNotFloodTheProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &issuer{Server: &httptest.Server{URL: "https://id.example.com"}}
-		i.rotate("one")
+		i := inMemory()
 		a := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags", HTTPClient: &http.Client{Transport: i}})
 		verify := func(token string) time.Duration {
 			start := time.Now()
