@@ -69,7 +69,8 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 		switch code, body := put(n); {
 		case code == http.StatusCreated && n < 1000:
 			n, failed = n+1, 0
-		case code == http.StatusServiceUnavailable && strings.Contains(body, "there is no space left for") && strings.Contains(body, `"kind":"Status"`):
+		case code == http.StatusServiceUnavailable && strings.Contains(body, "there is no space left for") &&
+			strings.Contains(body, `"kind":"Status"`):
 			failed++
 		default:
 			t.Fatalf("write %d: got %d %.300s, want 503 with \"no space\"", n, code, body)

@@ -299,18 +299,24 @@ func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
 func TestCAsOfTheProviderCanBeChanged(t *testing.T) {
 	p := startIDProviderWith(t, httptest.NewTLSServer)
 	cas := makeCertificates(t).ca // of another server
-	s := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--oidc-issuer", p.URL, "--oidc-audience", "flags", "--oidc-ca-file", cas)
-	url, token := s.awaitURL(t)+podsPath, "Bearer "+p.token(t, "flags")
-	if code, _, body := request(t, http.MethodGet, url, "", "Authorization", token); code != http.StatusServiceUnavailable {
-		t.Errorf("with the CA of another server: got %d %s, want 503", code, body)
+	s := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--oidc-issuer", p.URL, "--oidc-audience", "flags",
+		"--oidc-ca-file", cas)
+	url := s.awaitURL(t) + podsPath
+	want := func(status int, while string) {
+		t.Helper()
+		code, _, body := request(t, http.MethodGet, url, "", "Authorization", "Bearer "+p.token(t, "flags"))
+		if code != status {
+			t.Errorf("%s: got %d %s, want %d", while, code, body, status)
+		}
 	}
+	want(http.StatusServiceUnavailable, "with the CA of another server")
 	trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
 	replaceFile(t, cas, writeFile(t, string(trusted)))
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	s.stderr.await(t, "the reload", s.ended, func(text string) bool { return strings.Contains(text, "using the changed files") })
-	if code, _, body := request(t, http.MethodGet, url, "", "Authorization", token); code != http.StatusOK {
-		t.Errorf("with the CA of the provider: got %d %s, want 200", code, body)
-	}
+	s.stderr.await(t, "the reload", s.ended, func(text string) bool {
+		return strings.Contains(text, "using the changed files")
+	})
+	want(http.StatusOK, "with the CA of the provider")
 }

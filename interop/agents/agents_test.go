@@ -35,8 +35,8 @@ const (
 
 // BenchmarkNodeAgents measures the processor time and the memory of a kube-apiserver that serves
 // node agents while objects change: without agents, with agents that connect to it, and with agents
-// that connect to relays. api-start-s is the processor time until all agents have the state,
-// api-steady-s that of the writes and events afterwards.
+// that connect to relays. api-start-s is the processor time until all agents have the state, and
+// api-steady-s is the processor time for the writes and events after that.
 func BenchmarkNodeAgents(b *testing.B) {
 	program, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
 	if program == "" || relay == "" {

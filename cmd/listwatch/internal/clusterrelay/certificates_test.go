@@ -44,7 +44,8 @@ func newAuthority(name string) *authority {
 // sign returns a client certificate that is signed by a.
 func (a *authority) sign(subject pkix.Name) *tls.Certificate {
 	c := testhttp.Sign(&x509.Certificate{
-		Subject: subject, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject: subject, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, &a.Certificate)
 	return &c
 }
