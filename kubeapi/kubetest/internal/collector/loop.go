@@ -44,6 +44,7 @@ func (c *Collector) process(r reference) error {
 	if err != nil {
 		return err
 	}
+	before := c.known[r]
 	c.index(r, m)
 	if m == nil {
 		return nil
@@ -56,6 +57,11 @@ func (c *Collector) process(r reference) error {
 	}
 	switch {
 	case !c.Owners:
+		return nil
+	case isDeleted && (before.DeletionTimestamp == nil || before.UID != m.UID):
+		// Dependents that were created before the deletion may still be in the queue. They must be
+		// known before the policy applies to them.
+		c.queue.Add(r)
 		return nil
 	case isDeleted:
 		return c.propagate(s.Collection, m)
