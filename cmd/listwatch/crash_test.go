@@ -106,7 +106,8 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	}{{&chunked.Client{}, all}, {&chunked.Client{}, some}, {&h2.Client{}, all}, {&websocket.Client{}, all}} {
 		s := &watchedChanges{query: w.query, changed: make(chan struct{}, 1)}
 		seen = append(seen, s)
-		watchers.Go(func() { c.watch(ctx, fmt.Sprint("w", i), w.transport, s) })
+		watch := c.watch(ctx, fmt.Sprint("w", i), w.transport, s) // open before the first kill
+		watchers.Go(func() { s.read(ctx, watch) })
 	}
 	writing, stopWriting := context.WithCancel(ctx)
 	for i := range crashWriters {
@@ -115,6 +116,11 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 
 	kills := 0
 	for begin := time.Now(); time.Since(begin) < *crashFor || !c.hasCovered(kills); kills++ {
+		for i, s := range seen {
+			if err := s.failure(); err != nil {
+				t.Fatalf("watcher %d ended with %v", i, err)
+			}
+		}
 		<-time.After(*crashEvery)
 		c.setUp(false)
 		server.kill()
@@ -282,8 +288,18 @@ type watchedChanges struct {
 	err     error
 }
 
-// watch watches the pods across all kills until ctx ends.
-func (c *crashTest) watch(ctx context.Context, name string, over transport.Client, s *watchedChanges) {
+// failure returns the error that ended the watch, or nil.
+func (s *watchedChanges) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// watch opens a watch of the pods that resumes after each kill.
+func (c *crashTest) watch(
+	ctx context.Context, name string, over transport.Client, s *watchedChanges,
+) listwatch.Watcher {
+	c.Helper()
 	recorder := c.recorder.Watcher(name)
 	trace := recorder.Trace()
 	opened := trace.Opened
@@ -301,9 +317,13 @@ func (c *crashTest) watch(ctx context.Context, name string, over transport.Clien
 	}
 	w, err := recorder.Source(remote, name).Watch(ctx, s.query)
 	if err != nil {
-		c.Error(err)
-		return
+		c.Fatal(err)
 	}
+	return w
+}
+
+// read records the events of w until ctx ends.
+func (s *watchedChanges) read(ctx context.Context, w listwatch.Watcher) {
 	defer w.Close()
 	for e, err := range listwatch.All(ctx, w) {
 		s.mu.Lock()
