@@ -52,13 +52,14 @@ type pendingWrite struct {
 func (db *DB) commit(batch []*request) int {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.began.Store(time.Now().UnixNano())
+	defer db.began.Store(0)
 	writes := db.plan(batch, time.Now())
 	trims := db.planTrims(len(writes))
 	if len(writes) == 0 && len(trims) == 0 {
 		return 0
 	}
 	start := time.Now()
-	db.began.Store(start.UnixNano())
 	err := db.write(writes, trims)
 	db.began.Store(0) // before the writers learn the outcome, because they may call Ready
 	if t := db.options.Trace; t != nil && t.Committed != nil {

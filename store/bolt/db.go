@@ -44,8 +44,8 @@ type disk struct {
 	// damage is nil if the file is intact. Otherwise every write fails with this error.
 	damage error
 	update func(func(*bbolt.Tx) error) error
-	// began is the start of the transaction in progress, in Unix nanoseconds, or zero. It may be
-	// read without mu.
+	// began is the start of the commit in progress, in Unix nanoseconds, or zero. It may be read
+	// without mu.
 	began atomic.Int64
 	// checked is the result of the last checkFile, or nil. It may be read without mu.
 	checked atomic.Pointer[error]

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
@@ -60,6 +62,30 @@ func TestTransformerChangesAllStoredObjects(t *testing.T) {
 	if data := readFile(t, s.path); bytes.Contains(data, []byte("swordfish")) || !bytes.Contains(data, []byte("hsifdrows")) {
 		t.Error("the file has the untransformed text")
 	}
+}
+
+func TestReadyReportsAStuckTransformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proceed := make(chan struct{})
+		s := open(t, bolt.Options{Transformer: reverser{fail: func(at bolt.Location) error {
+			if at.Version > 0 {
+				<-proceed
+			}
+			return nil
+		}}})
+		done := s.startCreate(t.Context(), "a")
+		time.Sleep(bolt.StuckAfter + time.Second)
+		if err := s.db.Ready(t.Context()); err == nil || listwatch.StatusOf(err).Code != 503 {
+			t.Errorf("got %v, want an error of status 503", err)
+		}
+		close(proceed)
+		if r := <-done; r.err != nil {
+			t.Error(r.err)
+		}
+		if err := s.db.Ready(t.Context()); err != nil {
+			t.Errorf("after the write: got %v", err)
+		}
+	})
 }
 
 func TestAnotherTransformerIsRejected(t *testing.T) {
