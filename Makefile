@@ -72,8 +72,8 @@ agents: .bin/kube-apiserver
 	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/.bin/kube-apiserver LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed \
 		go test ./agents -run='^$$' -bench=NodeAgents -benchtime=1x -timeout=$(TIMEOUT)
 
-.bin/kube-apiserver:
-	@tools/kube-apiserver $@
+.bin/kube-apiserver .bin/kube-controller-manager .bin/kube-scheduler:
+	@tools/kubernetes $(@F) $@
 
 ## quick: the short unit tests without the race detector, for use between two edits: takes about a minute
 .PHONY: quick
