@@ -80,9 +80,9 @@ export interface Options {
   conflate?: number;
   /**
    * Headers of each request, or a function that returns them. It is called before each request,
-   * and with `refresh: true` after a 401; then it must return fresh credentials. If it throws, the
-   * request is retried after a delay; a WatchError of a permanent code, such as `Forbidden`, ends
-   * the watch.
+   * and with `refresh: true` after a 401; then it must return fresh credentials. If it throws, or
+   * does not settle within `idleTimeout`, the request is retried after a delay; a WatchError of a
+   * permanent code, such as `Forbidden`, ends the watch.
    */
   headers?: HeaderValues | ((context: { refresh: boolean }) => HeaderValues | Promise<HeaderValues>);
   /** Whether cookies are sent to other origins; see fetch. WebSocket always sends them. */
@@ -95,12 +95,13 @@ export interface Options {
   parse?: (text: string) => any;
   /**
    * The milliseconds of silence after which a connection is given up. The default is 150,000, two
-   * and a half times the interval of bookmarks. A negative value disables the timeout.
+   * and a half times the interval of bookmarks. The headers of a watch are awaited for 30,000 at
+   * first, and twice as long after each failure. A negative value disables all of these limits.
    */
   idleTimeout?: number;
   /** The maximum number of characters of one event. The default is 16 Mi. */
   maxEventSize?: number;
-  /** Called whenever the state of the connection changes. */
+  /** Called whenever the state of the connection changes. What it throws is reported like an uncaught error. */
   onState?: (state: ConnectionState) => void;
 }
 
@@ -118,7 +119,8 @@ export interface WatchOptions extends Options {
   /** Whether BOOKMARK events are delivered. The default is false. */
   bookmarks?: boolean;
   /**
-   * Whether the watch continues with the current state if the history is lost (410). The default
+   * Whether the watch continues with the current state if the history is lost (410), or if three
+   * streams in a row end at once without an event, because a proxy may hide the 410. The default
    * is true. If false, the loop ends with a WatchError of code `Expired`.
    */
   relist?: boolean;
@@ -162,7 +164,8 @@ export interface Collection<T = KubernetesObject> extends Snapshot<T> {
   readonly ready: Promise<void>;
   /**
    * Calls the listener with a snapshot, now and after changes, once for all changes that arrive
-   * together. It returns a function that unsubscribes. This is the contract of Svelte's stores, and
+   * together. It returns a function that unsubscribes. What a listener throws is reported like an
+   * uncaught error, and stops neither the collection nor other listeners. This is the contract of Svelte's stores, and
    * with getSnapshot that of React's useSyncExternalStore.
    */
   readonly subscribe: (listener: (snapshot: Snapshot<T>) => void) => () => void;

@@ -1,5 +1,4 @@
-/** The longest timeout in milliseconds. setTimeout treats a longer one as 1 ms. */
-export const maxTimeout = 2 ** 31 - 1;
+import { maxTimeout } from "./signals.js";
 
 const [min, max, healthy, brief] = [800, 30_000, 120_000, 1000]; // milliseconds
 
@@ -15,8 +14,9 @@ export class Backoff {
    *
    * @param {{error?: Error & {retryAfter?: number}, lived: number, received: number, opened: boolean}} end
    */
-  delay({ error, lived, received, opened }) {
-    const wasBrief = opened && received === 0 && lived < brief;
+  delay(end) {
+    const { error, lived } = end;
+    const wasBrief = isBrief(end);
     if (lived >= healthy) this.#doublings = 0;
     if (!error && !wasBrief) return Math.random() * min;
     const bound = Math.min(min * 2 ** this.#doublings++, max);
@@ -24,20 +24,5 @@ export class Backoff {
   }
 }
 
-/** Calls f when the signal is aborted, at once if it was before. It returns a function that ends this. */
-export function onAbort(signal, f) {
-  if (signal?.aborted) f();
-  signal?.addEventListener("abort", f);
-  return () => signal?.removeEventListener("abort", f);
-}
-
-/** Waits for a time, or until the signal is aborted. */
-export async function sleep(milliseconds, signal) {
-  let timer, forget;
-  await new Promise((resolve) => {
-    timer = setTimeout(resolve, milliseconds);
-    forget = onAbort(signal, resolve);
-  });
-  clearTimeout(timer);
-  forget();
-}
+/** Whether a stream ended soon and without an event. */
+export const isBrief = ({ opened, received, lived }) => opened && received === 0 && lived < brief;

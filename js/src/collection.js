@@ -1,6 +1,7 @@
-import { onAbort } from "./backoff.js";
+import { notify } from "./errors.js";
 import { keyOf } from "./resume.js";
 import { SavedCopy } from "./savedcopy.js";
+import { onAbort } from "./signals.js";
 import { stateOf, watch } from "./watch.js";
 
 /** Follows a collection and keeps its objects; see listwatch.d.ts. */
@@ -43,7 +44,7 @@ export class Collection extends Snapshot {
     const own = {
       ...options, signal: this.#controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined,
       onState: (state) => {
-        onState?.(state);
+        notify(onState, state);
         this.#connection(state);
       },
     };
@@ -56,7 +57,7 @@ export class Collection extends Snapshot {
   subscribe = (listener) => {
     const own = (snapshot) => listener(snapshot); // one function may subscribe twice
     this.#listeners.add(own);
-    listener(this.getSnapshot());
+    notify(own, this.getSnapshot());
     return () => this.#listeners.delete(own);
   };
 
@@ -132,7 +133,7 @@ export class Collection extends Snapshot {
     this.#isNotifying = true;
     setTimeout(() => {
       this.#isNotifying = false;
-      for (const listener of this.#listeners) listener(this.getSnapshot());
+      for (const listener of this.#listeners) notify(listener, this.getSnapshot());
     });
   }
 }

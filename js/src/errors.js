@@ -21,7 +21,8 @@ const codes = {
   401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "Unsupported", 406: "Unsupported",
   409: "Conflict", 410: "Expired", 412: "Conflict", 415: "Unsupported", 426: "Unsupported",
   501: "Unsupported", 505: "Unsupported",
-  429: "Unavailable", 502: "Unavailable", 503: "Unavailable", 504: "Unavailable",
+  408: "Unavailable", 421: "Unavailable", 425: "Unavailable", 429: "Unavailable",
+  502: "Unavailable", 503: "Unavailable", 504: "Unavailable", 507: "Unavailable",
 };
 
 /**
@@ -43,6 +44,24 @@ export function statusError(status, body, retryAfter = 0) {
   return new WatchError(code, `the server responded ${status}${text && `: ${text}`}`, {
     status, body, retryAfter: retryAfter || Math.max(1000 * seconds, 0),
   });
+}
+
+/** Calls a function of the page. What it throws is reported like any uncaught error, and stops nothing else. */
+export function notify(f, value) {
+  try {
+    f?.(value);
+  } catch (error) {
+    if (globalThis.reportError) reportError(error);
+    else queueMicrotask(() => Promise.reject(error)); // Node.js
+  }
+}
+
+/** Returns the error of a request, which is one that passes unless cause is a WatchError, or the reason for which it was aborted. */
+export function connectionError(what, cause, signal, within = false) {
+  if (signal.aborted) return signal.reason;
+  if (cause instanceof WatchError) return cause;
+  const reason = cause?.cause?.message || cause?.message || String(cause);
+  return new WatchError("Unavailable", `${what}: ${reason}`, { cause, within, refused: (cause?.cause ?? cause)?.code === "ECONNREFUSED" });
 }
 
 /** Returns the milliseconds of a Retry-After header, which has seconds or a date (rfc9110#section-10.2.3). */

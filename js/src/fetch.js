@@ -1,8 +1,11 @@
-import { parseRetryAfter, statusError, WatchError } from "./errors.js";
+import { connectionError, parseRetryAfter, statusError, WatchError } from "./errors.js";
+import { Guard } from "./guard.js";
 import { nodeFetch } from "./nodefetch.js";
+import { onAbort } from "./signals.js";
 import { Splitter } from "./splitter.js";
 
 const maxErrorBody = 64 << 10;
+const errorBodyTimeout = 5000; // milliseconds
 const maxRedirects = 10;
 const maxQuery = 4 << 10; // characters; many servers and proxies limit a URL to 8 KiB
 const queryRetryInterval = 3_600_000; // milliseconds
@@ -39,12 +42,14 @@ async function send({ url, headers, signal, fetch = defaultFetch(), credentials,
     const target = new URL(response.headers.get("location") ?? "", at);
     if (target.origin !== at.origin) headers = {};
     at = target;
-    response.body?.cancel();
+    discard(response);
     response = await request(at, headers, "manual");
   }
-  await check(response, method);
+  await check(response, method, signal);
   return response;
 }
+
+const discard = ({ body }) => body?.cancel?.().catch(() => {});
 
 /**
  * Requests a list or a watch. Parameters that may be too long for a URL are sent in the body of a QUERY
@@ -61,7 +66,7 @@ async function get(request) {
   // With status 200 the server may have ignored the method and the body. Without a status, CORS may not permit the method.
   signal.throwIfAborted();
   if (first.code !== "Unsupported" && ![0, 200, 400, 403].includes(first.status)) throw first;
-  first.body?.cancel?.();
+  discard(first);
   const response = await send(request).catch((error) => {
     throw first.status ? error : first;
   });
@@ -69,32 +74,27 @@ async function get(request) {
   return response;
 }
 
-async function check(response, method) {
+async function check(response, method, signal) {
   const type = response.headers.get("content-type") ?? "";
   if (["GET", "QUERY"].includes(method) ? response.status !== 200 : !response.ok) {
-    throw statusError(response.status, parseBody(await readSome(response)), parseRetryAfter(response.headers.get("retry-after")));
+    throw statusError(response.status, parseBody(await readSome(response, signal)), parseRetryAfter(response.headers.get("retry-after")));
   }
   if (method === "DELETE" || /^application\/json\s*(;|$)/i.test(type)) return;
-  response.body?.cancel();
+  discard(response);
   throw new WatchError("Corrupt", `the server sent Content-Type ${JSON.stringify(type)}, want application/json`);
 }
 
-/** Returns the beginning of the body of a failed request. */
-async function readSome(response) {
+/** Returns the beginning of the body of a failed request. The status is known, so the body may break or not end. */
+async function readSome({ body }, signal) {
   let text = "";
-  try {
-    const decoder = new TextDecoder();
-    for (const reader = response.body?.getReader(); reader; ) {
-      const { done, value } = await reader.read();
-      if (!done) text += decoder.decode(value, { stream: true });
-      if (done || text.length > maxErrorBody) {
-        reader.cancel().catch(() => {});
-        break;
-      }
-    }
-  } catch {
-    // The status is known; the body is only for the message.
-  }
+  if (!body) return text;
+  const reader = body.getReader(), decoder = new TextDecoder(), guard = new Guard(signal, errorBodyTimeout);
+  const read = async () => {
+    for (let part; text.length <= maxErrorBody && !(part = await reader.read()).done; ) text += decoder.decode(part.value, { stream: true });
+  };
+  await guard.wait(read()).catch(() => {});
+  guard.close();
+  reader.cancel().catch(() => {});
   return text;
 }
 
@@ -104,13 +104,6 @@ function parseBody(text) {
   } catch {
     return text;
   }
-}
-
-/** Returns the error of a broken connection, or the reason for which the request was aborted. */
-function connectionError(what, cause, signal, within = false) {
-  if (signal.aborted) return signal.reason;
-  const reason = cause?.cause?.message || cause?.message || String(cause);
-  return new WatchError("Unavailable", `${what}: ${reason}`, { cause, within, refused: (cause?.cause ?? cause)?.code === "ECONNREFUSED" });
 }
 
 /** Sends a request for one object, and returns the text of the response. */
@@ -123,11 +116,12 @@ export async function exchange(request) {
   }
 }
 
-/** Opens a stream of JSON objects over fetch. The other transports return the same type. */
+/** Opens a stream of JSON objects over fetch. The other transports return the same type. The request's signal closes it. */
 export async function openFetch(request) {
   const response = await get(request);
   if (!response.body) throw new WatchError("Unsupported", "this fetch cannot stream responses");
   const reader = response.body.getReader();
+  onAbort(request.signal, () => reader.cancel().catch(() => {})); // this fetch may ignore the signal
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const splitter = new Splitter(request.maxEventSize);
   const fill = async () => {
@@ -157,6 +151,5 @@ export async function openFetch(request) {
         throw new WatchError("Unavailable", "the stream ended within an event", { within: true });
       }
     },
-    close: () => reader.cancel().catch(() => {}),
   };
 }

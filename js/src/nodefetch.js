@@ -12,7 +12,14 @@ export function nodeFetch(url, { method, headers, body: sent, signal }) {
       const { statusCode: status, headersDistinct } = response;
       const body = [204, 205, 304].includes(status) ? null : module("node:stream").Readable.toWeb(response);
       const pairs = Object.entries(headersDistinct).flatMap(([name, values]) => values.map((value) => [name, value]));
-      resolve(new Response(body, { status, headers: pairs }));
+      try {
+        // A Response refuses the statuses above 599 that a server may send.
+        const { headers, ok } = new Response(null, { status: Math.min(status, 599), headers: pairs });
+        resolve({ status, ok, headers, body, text: () => new Response(body).text() });
+      } catch (error) {
+        request.destroy();
+        reject(error); // thrown here, it would end the process
+      }
     });
     request.on("error", reject);
     request.end(sent);

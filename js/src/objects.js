@@ -1,6 +1,6 @@
-import { sleep } from "./backoff.js";
 import { WatchError } from "./errors.js";
 import { Requests, withDefaults } from "./requests.js";
+import { sleep } from "./signals.js";
 
 const defaults = { idleTimeout: 150_000, parse: JSON.parse, stringify: JSON.stringify };
 const owned = ["labelSelector", "fieldSelector", "fields", "timeoutSeconds"]; // parameters of lists and watches

@@ -1,5 +1,5 @@
-import { onAbort } from "./backoff.js";
 import { WatchError } from "./errors.js";
+import { onAbort } from "./signals.js";
 
 // Neither WebSocket nor EventSource lets its reader slow down the server. If this many characters
 // are waiting, the connection is closed, and the watch resumes when they have been read.

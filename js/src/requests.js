@@ -1,13 +1,20 @@
-import { WatchError } from "./errors.js";
+import { connectionError, WatchError } from "./errors.js";
 import { parseEvent, parseList } from "./events.js";
 import { exchange, openFetch } from "./fetch.js";
 import { Guard } from "./guard.js";
+import { onWake } from "./signals.js";
 import { Transports } from "./transports.js";
 
 // These parameters are set for each request, so the URL's own are ignored.
 const owned = ["watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "initialEventsSince", "initialEventsState", "allowWatchBookmarks", "conflate", "limit", "continue", "pretty"];
 
 const maxListSize = 256 << 20; // characters; V8 has no longer strings than 512 Mi
+
+// A server sends the headers of a watch at once. If it does not, the connection is probably dead.
+const openTimeout = 30_000;
+
+// A connection that was silent for longer is given up when the page is online or visible again.
+const maxSilence = 30_000;
 
 /** Returns the options of a caller. An option that is undefined has its default. */
 export function withDefaults(options = {}, defaults) {
@@ -22,6 +29,7 @@ export class Requests {
   #transports;
   #epoch = "";
   #server = { refusesQueryUntil: 0 }; // what was learned about it
+  #openTimeout = openTimeout; // doubled after each failure, because a proxy may hold headers back until the first event
   /** Whether the next request needs fresh credentials. */
   refresh = false;
 
@@ -34,7 +42,7 @@ export class Requests {
 
   /** Returns all objects and the version of the list. */
   list() {
-    return this.#guarded(async (guard, headers) => {
+    return this.#guarded(async (headers, guard) => {
       const stream = await openFetch(this.#request(guard, this.url({}), headers, maxListSize));
       this.#learnEpoch(stream.headers);
       return parseList(await stream.read(), this.#options.parse);
@@ -48,10 +56,14 @@ export class Requests {
    * @returns {Promise<Stream>}
    */
   async watch(params) {
-    const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
+    const guard = this.#guard();
+    const wake = () => guard.silence > maxSilence && guard.abort(new WatchError("Unavailable", "the page is back", { woke: true }));
+    onWake(wake, guard.signal);
     try {
-      const stream = await guard.wait(this.#authorized((headers) =>
-        this.#transports.open(this.#request(guard, this.url(params), headers, this.#options.maxEventSize))));
+      const open = (headers) => this.#transports.open(this.#request(guard, this.url(params), headers, this.#options.maxEventSize));
+      const stream = await this.#authorized(guard, open, this.#openTimeout);
+      if (guard.waited < openTimeout) this.#openTimeout = openTimeout;
+      guard.waited = 0;
       const before = this.#epoch;
       this.#learnEpoch(stream.headers);
       if (params?.resourceVersion && before && before !== this.#epoch) {
@@ -60,6 +72,7 @@ export class Requests {
       return new Stream(stream, guard, this.#options.parse, this.#transports);
     } catch (error) {
       guard.close();
+      if (error?.idle) this.#openTimeout *= 2;
       throw error;
     }
   }
@@ -74,15 +87,19 @@ export class Requests {
    * @returns {Promise<string>} the text of the response
    */
   exchange(method, url, body, type = "application/json") {
-    return this.#guarded((guard, headers) => exchange({
+    return this.#guarded((headers, guard) => exchange({
       ...this.#request(guard, url, body ? { "Content-Type": type, ...headers } : headers), method, body,
     }));
   }
 
+  #guard() {
+    return new Guard(this.#options.signal, this.#options.idleTimeout);
+  }
+
   async #guarded(send) {
-    const guard = new Guard(this.#options.signal, this.#options.idleTimeout);
+    const guard = this.#guard();
     try {
-      return await guard.wait(this.#authorized((headers) => send(guard, headers)));
+      return await this.#authorized(guard, send);
     } finally {
       guard.close();
     }
@@ -107,16 +124,18 @@ export class Requests {
   }
 
   /** Calls send with the headers of the options, and once more with fresh ones after a 401. */
-  async #authorized(send) {
+  async #authorized(guard, send, limit) {
     const { headers } = this.#options;
     const isFunction = typeof headers === "function";
     for (;;) {
       const refresh = this.refresh;
-      const own = new Headers((isFunction ? await this.#ask(headers) : headers) ?? {});
+      const own = new Headers((isFunction ? await this.#ask(headers, guard) : headers) ?? {});
       this.refresh = false;
+      guard.signal.throwIfAborted();
       try {
-        return await send(Object.fromEntries(own));
-      } catch (error) {
+        return await guard.wait(send(Object.fromEntries(own), guard), limit);
+      } catch (cause) {
+        const error = connectionError("the request failed", cause, guard.signal);
         if (error.code !== "Unauthorized" || refresh || !isFunction) throw error;
         this.refresh = true;
       }
@@ -127,12 +146,11 @@ export class Requests {
    * Calls the page's function for headers. Its error passes, as that of a token's server that
    * restarts, unless the function throws a WatchError.
    */
-  async #ask(headers) {
+  async #ask(headers, guard) {
     try {
-      return await headers({ refresh: this.refresh });
-    } catch (error) {
-      if (error instanceof WatchError) throw error;
-      throw new WatchError("Unavailable", `the function headers failed: ${error?.message ?? error}`, { cause: error });
+      return await guard.wait((async () => headers({ refresh: this.refresh }))(), undefined, "the function headers did not settle");
+    } catch (cause) {
+      throw connectionError("the function headers failed", cause, guard.signal);
     }
   }
 
@@ -155,6 +173,11 @@ class Stream {
     this.#guard = guard;
     this.#parse = parse;
     this.#transports = transports;
+  }
+
+  /** The milliseconds for which the caller has waited for events. */
+  get waited() {
+    return this.#guard.waited;
   }
 
   get headers() {
@@ -182,7 +205,6 @@ class Stream {
   /** Closes the stream, and lets the transports know why it has ended. */
   close(error) {
     this.#transports.ended(this.#stream.candidate, { error, received: this.received, lived: this.lived });
-    this.#stream.close();
     this.#guard.close();
   }
 }

@@ -1,7 +1,15 @@
+import { Guard } from "./guard.js";
+import { onAbort } from "./signals.js";
+
 // All copies of an origin are in one database: objects under [name, identity], and a header under
 // the name, which tells what the objects are a copy of and which version they have.
 const database = "listwatch";
 const saveInterval = 2000; // milliseconds between two saves
+
+// IndexedDB may not answer at all, for example in a damaged profile. A collection begins without its
+// copy then. These are the limits of each wait in milliseconds.
+const loadTimeout = 2000;
+const saveTimeout = 30_000;
 
 /** A copy of a collection in IndexedDB. */
 export class SavedCopy {
@@ -12,7 +20,8 @@ export class SavedCopy {
   #signal;
   #writer = `${Date.now()} ${Math.random()}`;
   #mayWrite = !globalThis.navigator?.locks; // no other page writes the copy
-  #timer;
+  #timer; // of the next save
+  #isSaving = false;
   #pending; // what was changed since the last save, by identity: an object, or undefined if it was deleted
   #state; // the text with which the server identifies the state
   #version; // a version from which the collection can resume
@@ -39,7 +48,8 @@ export class SavedCopy {
   /** Returns the header and the objects of the copy, or undefined if there is no copy of this collection. */
   async load() {
     try {
-      const { header, objects } = await this.#transact("readonly", (headers, all) => ({ header: headers.get(this.#name), objects: all.getAll(this.#range()) }));
+      const use = (headers, all) => ({ header: headers.get(this.#name), objects: all.getAll(this.#range()) });
+      const { header, objects } = await this.#transact("readonly", use, new Guard(this.#signal, loadTimeout));
       if (header?.of === this.#of && header.count === objects.length) return { ...header, objects };
     } catch {
       // Without a copy, the server sends the whole state.
@@ -72,7 +82,11 @@ export class SavedCopy {
     if (type === "SYNCED" || type === "BOOKMARK") this.#version = version;
     else if (version !== this.#newest) this.#version = this.#newest ?? this.#version;
     this.#newest = version;
-    if (this.#mayWrite) this.#timer ??= setTimeout(() => this.#save(), saveInterval);
+    this.#schedule();
+  }
+
+  #schedule() {
+    if (this.#mayWrite && !this.#isSaving) this.#timer ??= setTimeout(() => this.#save(), saveInterval);
   }
 
   /** Saves what has changed. The header is part of the transaction, so it never claims a version that the objects do not have. */
@@ -80,6 +94,7 @@ export class SavedCopy {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (!this.#version || this.#signal.aborted) return;
+    this.#isSaving = true; // if this save fails, the next one must not continue from it
     const entries = [...this.#entries()];
     const header = { of: this.#of, writer: this.#writer, version: this.#version, state: this.#state, count: entries.length };
     const pending = this.#pending;
@@ -100,6 +115,8 @@ export class SavedCopy {
     } catch {
       this.#pending = undefined; // for example, the disk is full: try again with everything
     }
+    this.#isSaving = false;
+    if (this.#pending?.size) this.#schedule();
   }
 
   #range() {
@@ -107,22 +124,28 @@ export class SavedCopy {
   }
 
   /** Runs a transaction, and returns the results of the requests that use returns. */
-  async #transact(mode, use) {
-    const db = await result(Object.assign(indexedDB.open(database, 1), {
-      onupgradeneeded: ({ target }) => ["headers", "objects"].forEach((name) => target.result.createObjectStore(name)),
-    }));
+  async #transact(mode, use, guard = new Guard(undefined, saveTimeout)) {
     try {
+      const db = await guard.wait(open(guard.signal));
       const transaction = db.transaction(["headers", "objects"], mode);
       const requests = Object.entries(use(transaction.objectStore("headers"), transaction.objectStore("objects")));
-      await new Promise((resolve, reject) => Object.assign(transaction, { oncomplete: resolve, onabort: () => reject(transaction.error) }));
+      await guard.wait(new Promise((resolve, reject) => Object.assign(transaction, { oncomplete: resolve, onabort: () => reject(transaction.error) })));
       return Object.fromEntries(requests.map(([name, request]) => [name, request.result]));
     } finally {
-      db.close();
+      guard.close();
     }
   }
 }
 
-const result = (request) => new Promise((resolve, reject) => {
-  request.addEventListener("success", () => resolve(request.result));
-  request.addEventListener("error", () => reject(request.error));
-});
+/** Opens the database until the signal is aborted, even if the browser opens it only then. */
+function open(signal) {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(database, 1);
+    request.onupgradeneeded = () => ["headers", "objects"].forEach((name) => request.result.createObjectStore(name));
+    request.onsuccess = () => {
+      resolve(request.result);
+      onAbort(signal, () => request.result.close());
+    };
+    request.onerror = () => reject(request.error);
+  });
+}

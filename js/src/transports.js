@@ -1,6 +1,7 @@
-import { WatchError } from "./errors.js";
+import { connectionError, WatchError } from "./errors.js";
 import { openEventSource } from "./eventsource.js";
 import { defaultFetch, openFetch } from "./fetch.js";
+import { onAbort } from "./signals.js";
 import { openWebSocket } from "./websocket.js";
 
 const all = {
@@ -39,15 +40,18 @@ export class Transports {
     let error = new WatchError("Unsupported", "no transport exists here");
     for (const candidate of this.#ordered()) {
       request.signal.throwIfAborted(); // a WebSocket and an EventSource do not check the signal
+      const forget = onAbort(request.signal, () => request.signal.reason?.idle && this.#demote(candidate));
       try {
         const stream = await candidate.open(request);
         failed.forEach((c) => this.#demote(c));
         return Object.assign(stream, { candidate });
-      } catch (e) {
+      } catch (cause) {
+        const e = connectionError(`${candidate.name} failed`, cause, request.signal);
         if (failed.length === 0 || e.status || (e.code === "Unavailable" && error.code !== "Unavailable" && !error.status)) error = e;
-        if (e?.idle) this.#demote(candidate);
         if (request.signal.aborted || !isTransportFailure(e)) throw e;
         failed.push(candidate);
+      } finally {
+        forget();
       }
     }
     throw error;
@@ -55,7 +59,7 @@ export class Transports {
 
   /** Demotes the transport of a stream that has ended if it may be the reason. */
   ended(candidate, { error, received, lived }) {
-    if (received > 0 || (!error && lived >= 1000)) this.#unproductive = 0;
+    if (received > 0 || error?.woke || (!error && lived >= 1000)) this.#unproductive = 0;
     else this.#unproductive++;
     if (error?.code !== "Corrupt" && this.#unproductive < maxUnproductive) return;
     this.#unproductive = 0;

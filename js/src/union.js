@@ -1,6 +1,6 @@
-import { onAbort } from "./backoff.js";
 import { Collection } from "./collection.js";
-import { WatchError } from "./errors.js";
+import { notify, WatchError } from "./errors.js";
+import { onAbort } from "./signals.js";
 import { watch } from "./watch.js";
 
 const partsOf = "listwatch.dev/parts"; // in the SYNCED event of a union: the types of its parts
@@ -13,7 +13,7 @@ export function union(url, parts, { signal, onState, ...options } = {}) {
   const members = parts.map((part) => new Member(part.url ? part : { url: part }, () => members.every((m) => m.signal.aborted) && end()));
   follow(withParams(url, members.map(({ of }) => ["of", of])), members, {
     ...options, signal: controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined, since: undefined,
-    onState: (state) => [{ onState }, ...members].forEach((m) => m.onState?.(state)),
+    onState: (state) => [{ onState }, ...members].forEach((m) => notify(m.onState, state)),
   });
   return members.map(({ collection }) => collection);
 }

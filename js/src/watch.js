@@ -1,7 +1,9 @@
-import { Backoff, sleep } from "./backoff.js";
-import { WatchError } from "./errors.js";
+import { Backoff, isBrief } from "./backoff.js";
+import { notify, WatchError } from "./errors.js";
+import { Guard } from "./guard.js";
 import { Requests, withDefaults } from "./requests.js";
 import { ResumePoint } from "./resume.js";
+import { onWake, sleep } from "./signals.js";
 
 const defaults = { idleTimeout: 150_000, maxEventSize: 16 << 20, parse: JSON.parse, relist: true, reconnect: true, bookmarks: false, onState: () => {} };
 
@@ -12,6 +14,9 @@ const initialEventsSince = "listwatch.dev/initial-events-since"; // in a SYNCED 
 const lagTolerance = 60_000;
 // The number of streams that may end within the initial events before the collection is listed.
 const maxTruncated = 3;
+// The number of streams that may end at once, without an event, before the state is requested. A
+// proxy may have removed the error that says that the version has expired.
+const maxBrief = 3;
 const retryable = ["Unavailable", "Unknown", "TooSlow"];
 
 /** Follows a collection; see listwatch.d.ts. */
@@ -31,6 +36,7 @@ class Watcher {
   #held; // the version and the text of the state that the reader has, which may be out of date
   #mustList = false; // the server cannot stream its state
   #truncated = 0; // consecutive streams that ended within the initial events
+  #brief = 0; // consecutive streams that ended at once, without an event
   #corrupt = 0; // consecutive streams with invalid content
   #refreshed = false; // the stream was opened with fresh credentials
   #laggingSince = 0; // when the server first reported that it lags
@@ -68,12 +74,29 @@ class Watcher {
       }
       if (this.#signal.aborted) return;
       if (end.error?.code === "NoContent") return; // the server asks not to reconnect (HTML, section 9.2.3)
+      if (end.error?.woke) continue;
       this.#handle(end);
       // A stream that ends because its credentials have expired is no failure of the server.
       const delay = this.#backoff.delay(end.error?.code === "Unauthorized" ? { ...end, error: undefined } : end);
-      this.#options.onState({ state: "waiting", error: end.error, delay });
-      await sleep(delay, this.#signal);
+      this.#state({ state: "waiting", error: end.error, delay });
+      await this.#pause(delay, !end.error?.retryAfter);
     }
+  }
+
+  #state(state) {
+    notify(this.#options.onState, state);
+  }
+
+  /** Waits for a delay. It may end when the page is online or visible again. */
+  async #pause(delay, mayEnd) {
+    const guard = new Guard(this.#signal, -1);
+    const wake = () => {
+      this.#backoff = new Backoff();
+      guard.abort();
+    };
+    if (mayEnd) onWake(wake, guard.signal);
+    await sleep(delay, guard.signal);
+    guard.close();
   }
 
   /** Yields the events of the next stream, and records in end how it ended. */
@@ -94,8 +117,7 @@ class Watcher {
     end.opened = true;
     try {
       if (!this.#point.synced) yield* this.#held ? this.#difference(stream, params.initialEventsSince) : this.#reset();
-      for (let event; (event = await stream.next()); ) yield* this.#admit(event);
-      if (!this.#point.synced) throw truncated();
+      for (let event; (event = await this.#next(stream)); ) yield* this.#admit(event);
     } catch (error) {
       end.error = error;
     } finally {
@@ -105,10 +127,21 @@ class Watcher {
     }
   }
 
+  /** Returns the next event, or undefined at a clean end. The initial events must end within the idle timeout. */
+  async #next(stream) {
+    const { idleTimeout } = this.#options;
+    const isInitial = !this.#point.synced;
+    // Changes of objects may follow them, so that the stream is never silent.
+    if (isInitial && idleTimeout >= 0 && stream.waited > idleTimeout) throw new WatchError("Unavailable", "the initial events did not end", { idle: true });
+    const event = await stream.next();
+    if (isInitial && !event) throw new WatchError("Unavailable", "the stream ended within the initial events", { truncated: true });
+    return event;
+  }
+
   async #open(params) {
     this.#refreshed = this.#requests.refresh;
     const stream = await this.#requests.watch(params);
-    this.#options.onState({ state: "open", transport: stream.transport, headers: stream.headers });
+    this.#state({ state: "open", transport: stream.transport, headers: stream.headers });
     return stream;
   }
 
@@ -128,9 +161,7 @@ class Watcher {
    */
   async *#difference(stream, since) {
     const events = [];
-    for (let event; events.at(-1)?.type !== "SYNCED"; events.push(this.#point.admit(event))) {
-      if (!(event = await stream.next())) throw truncated();
-    }
+    while (events.at(-1)?.type !== "SYNCED") events.push(this.#point.admit(await this.#next(stream)));
     if (!since || events.at(-1).object.metadata.annotations?.[initialEventsSince] !== since) yield* this.#reset();
     for (const event of events) yield* this.#deliver(event);
   }
@@ -165,7 +196,12 @@ class Watcher {
   }
 
   /** Prepares the next stream after the previous one has ended, or throws an error that only the caller can handle. */
-  #handle({ error, opened, lived }) {
+  #handle({ error, opened, lived, received }) {
+    if (opened) this.#brief = isBrief({ opened, lived, received }) ? this.#brief + 1 : 0;
+    if (this.#point.synced && this.#brief >= maxBrief && (!error || retryable.includes(error.code))) {
+      this.#brief = 0;
+      error = new WatchError("Expired", `${maxBrief} streams from version ${this.#point.version} ended at once, without an event`);
+    }
     if (error?.code === "Expired" || (error?.code === "NotYet" && this.#lagsTooLong(error))) {
       if (!this.#options.relist) throw error;
       if (this.#held && this.#point.version) this.#held.version = this.#point.version;
@@ -192,5 +228,3 @@ class Watcher {
     return performance.now() - this.#laggingSince > lagTolerance;
   }
 }
-
-const truncated = () => new WatchError("Unavailable", "the stream ended within the initial events", { truncated: true });

@@ -12,23 +12,26 @@ export function openWebSocket({ url, headers, signal, maxEventSize }) {
   const at = new URL(url);
   at.protocol = at.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(at, protocolsFor(headers));
-  const queue = new Queue(signal, () => socket.close());
   const splitter = new Splitter(maxEventSize);
-  socket.onmessage = ({ data }) => {
-    try {
-      queue.push(parseMessage(splitter, data));
-    } catch (error) {
-      queue.close(error);
-    }
-  };
   return new Promise((resolve, reject) => {
+    const queue = new Queue(signal, (error) => {
+      socket.close();
+      reject(error ?? new WatchError("Unavailable", "the WebSocket was closed at once")); // has no effect if it was open
+    });
+    socket.onmessage = ({ data }) => {
+      try {
+        queue.push(parseMessage(splitter, data));
+      } catch (error) {
+        queue.close(error);
+      }
+    };
     socket.onopen = () => resolve(queue);
     socket.onclose = ({ code, reason }) => {
       const clean = code === 1000 || code === 1001;
-      const error = signal.aborted ? signal.reason : new WatchError("Unavailable", `the WebSocket was closed with code ${code}${reason && `: ${reason}`}`);
-      queue.close(clean ? undefined : error);
-      reject(error); // has no effect if the socket was open
+      queue.close(clean ? undefined : new WatchError("Unavailable", `the WebSocket was closed with code ${code}${reason && `: ${reason}`}`));
     };
+    // Node.js 22 fires no close event if the handshake fails. In browsers it follows at once.
+    socket.onerror = () => setTimeout(() => socket.onclose({ code: 1006, reason: "" }));
   });
 }
 

@@ -4,6 +4,8 @@ import { Writer } from "./writer.js";
 
 const metadataKey = "listwatch"; // in the metadata of the collection: the position to resume from
 
+const persistenceTimeout = 10_000; // milliseconds for which the watch waits for the saved rows
+
 const keyOf = ({ metadata: { namespace, name } }) => (namespace ? `${namespace}/${name}` : name);
 
 /** Returns the options of a collection that follows a URL; see tanstack-db.d.ts. */
@@ -18,6 +20,19 @@ export function listwatchCollectionOptions(url, { writeTimeout = 5000, ...option
     onDelete: writer.delete,
     utils: { getStatus: follower.getStatus, subscribeStatus: follower.subscribeStatus, awaitVersion: follower.reached },
   };
+}
+
+/** Fulfilled when the signal is aborted. */
+const aborted = (signal) => new Promise((resolve) => signal.addEventListener("abort", resolve));
+
+/** Calls a function of the page. What it throws is reported like any uncaught error, and stops nothing else. */
+function notify(f, value) {
+  try {
+    f?.(value);
+  } catch (error) {
+    if (globalThis.reportError) reportError(error);
+    else queueMicrotask(() => Promise.reject(error)); // Node.js
+  }
 }
 
 /** Writes what a watch delivers to a collection of TanStack DB. */
@@ -89,7 +104,7 @@ class Follower {
       [batch, isTruncated] = [[], false];
     };
     const onState = (state) => {
-      this.#options.onState?.(state);
+      notify(this.#options.onState, state);
       if (state.state === "waiting") this.#setStatus(isWhole || mayResume ? "reconnecting" : "connecting", state.error);
       else if (isWhole) this.#setStatus("live");
     };
@@ -101,7 +116,7 @@ class Follower {
         else batch.push(event);
         if (event.type === "SYNCED") {
           const needsRows = mayResume && !isTruncated && !this.#keys;
-          if (needsRows && !(await this.#hasRows(target, saved.count))) return this.#run(target, signal, saved, false);
+          if (needsRows && !(await this.#hasRows(target, saved.count, signal))) return this.#run(target, signal, saved, false);
           isWhole = true;
           commit();
           target.markReady();
@@ -117,9 +132,10 @@ class Follower {
   }
 
   /** Whether the collection has the saved rows. A new schema version removes them, but not the position. */
-  async #hasRows({ begin, commit, collection }, count) {
+  async #hasRows({ begin, commit, collection }, count, signal) {
     begin();
-    await commit(); // persistence applies it after the saved rows
+    // Persistence applies it after the saved rows. A database that does not answer has none.
+    await Promise.race([commit(), aborted(AbortSignal.any([signal, AbortSignal.timeout(persistenceTimeout)]))]);
     this.#keys = new Set(collection.keys());
     return this.#keys.size === count;
   }
@@ -148,6 +164,6 @@ class Follower {
   #setStatus(status, error) {
     if (status === this.#status.status && error === this.#status.error) return;
     this.#status = { status, error };
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) notify(listener);
   }
 }
