@@ -24,7 +24,7 @@ func randomHistory(rng *rand.Rand, versions int) (h scriptedHistory, at []int) {
 
 // scriptAfter returns the response to a watch that resumes from the given version. at holds the
 // version of each event of h. The response ends at a random position, possibly between events of
-// the same version.
+// the same version, but not before the first event: several such ends would expire the watch.
 func (h scriptedHistory) scriptAfter(rng *rand.Rand, at []int, version int) script {
 	var steps []any
 	for i, f := range h {
@@ -34,7 +34,7 @@ func (h scriptedHistory) scriptAfter(rng *rand.Rand, at []int, version int) scri
 		if first := i == 0 || at[i-1] != at[i]; first && rng.IntN(4) == 0 {
 			steps = append(steps, bookmark(max(version, at[i]-1)))
 		}
-		if rng.IntN(8) == 0 {
+		if len(steps) > 0 && rng.IntN(8) == 0 {
 			return sends(append(steps, []error{errConnectionLost, io.EOF}[rng.IntN(2)])...)
 		}
 		steps = append(steps, f)

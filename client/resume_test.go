@@ -141,3 +141,30 @@ func TestPartlyReadInitialEventsExpire(t *testing.T) {
 		})
 	}
 }
+
+// A proxy may end a watch cleanly, or cut it, where the server reports 410. The reader must then
+// list again.
+func TestSilentEndsExpireTheWatch(t *testing.T) {
+	for _, end := range []error{io.EOF, errConnectionLost} {
+		synctest.Test(t, func(t *testing.T) {
+			p := sequence(sends(added("a", 2), bookmark(2), errConnectionLost), sends(end))
+			w := openWatch(t, newRemote(p), watchFrom(1))
+			wantEvents(t, w, "ADDED/a@2 BOOKMARK@2")
+			wantError(t, w, listwatch.Expired)
+			if got, want := p.versions(), "1 2 2 2"; got != want {
+				t.Errorf("%v: watched from versions %s, want %s", end, got, want)
+			}
+		})
+	}
+}
+
+// A quiet server without bookmarks sends nothing until its watches are over.
+func TestLongSilentWatchesResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet := sends(5*time.Minute, io.EOF)
+		p := sequence(quiet, quiet, quiet, quiet, quiet, sends(added("a", 2)))
+		r := newRemote(p)
+		r.IdleTimeout = -1
+		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+	})
+}

@@ -89,7 +89,7 @@ class Follower:
         self.url, self.headers, self.version, self.idle, self.limit = url, headers, version, idle, limit
         self.relists, self.connection, self.opened = not version, None, lambda headers: None
         self.newest, self.keys = "", set()  # the version of the newest events, and their keys
-        self.epoch, self.failures, self.refresh, self.corrupt = None, 0, False, 0
+        self.epoch, self.failures, self.refresh, self.corrupt, self.silent = None, 0, False, 0, 0
 
     def request(self, **parameters):
         u = urllib.parse.urlsplit(self.url)
@@ -113,8 +113,9 @@ class Follower:
         """Yields the changes of one stream (2)."""
         response = self.request(watch="1", resourceVersion=self.version, allowWatchBookmarks="true")
         self.opened(dict(response.getheaders()))
+        self.silent += 1
         for event in objects(response, self.limit):
-            kind, o = event["type"], event["object"]
+            kind, o, self.silent = event["type"], event["object"], 0
             if kind == "ERROR":
                 raise Refused(o.get("code", 500), o, retry_after(None, o))  # (7)
             version, key = position(kind, o)
@@ -137,6 +138,9 @@ class Follower:
                 if not self.version:
                     yield from self.list()
                 yield from self.watch()
+                self.silent *= time.monotonic() - began < 1
+                if self.silent == 3:
+                    raise Refused(410, "three streams from one version ended at once and without an event")  # (8)
             except Refused as e:
                 wait = self.handle(e, time.monotonic() - began)
             except Broken:
@@ -151,7 +155,7 @@ class Follower:
 
     def handle(self, e, lived):
         """Returns the seconds to wait before the next request, or raises e if it is permanent (11)."""
-        refreshed, self.refresh = self.refresh, False
+        refreshed, self.refresh, self.silent = self.refresh, False, 0
         if e.status == 410 and self.relists:
             self.version, self.newest, self.keys = "", "", set()
         elif e.status == 401 and (not refreshed or lived > 1):

@@ -3,6 +3,7 @@ package reflector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -14,6 +15,9 @@ const (
 	briefLife = time.Second
 	// MinDelayAfterBrief is the minimum delay after a brief watch.
 	MinDelayAfterBrief = 100 * time.Millisecond
+	// After maxDoubtful consecutive watches from one version that leave doubt about it, the
+	// reflector requests the state. A proxy may hide from it that the history has expired.
+	maxDoubtful = 3
 )
 
 // A WatchEnd describes how a watch ended, or that it could not be opened.
@@ -40,6 +44,14 @@ func (w WatchEnd) HasLived() bool { return w.Lived >= briefLife }
 // IsClean reports whether the watch ended cleanly. It does not use errors.Is, because the
 // error of a connection that broke during the dial may wrap io.EOF.
 func (w WatchEnd) IsClean() bool { return w.Err == io.EOF }
+
+// leavesDoubt reports whether the watch was open but ended without any sign that the source still
+// has the history from its start: soon and without an event, or because nothing arrived until the
+// reader gave up. An error that the source reported is a sign.
+func (w WatchEnd) leavesDoubt() bool {
+	isSilent := w.Received == 0 && errors.Is(w.Err, context.DeadlineExceeded)
+	return w.Opened && (w.IsBrief() || isSilent) && !listwatch.AsError(w.Err).Remote
+}
 
 // isExpiry reports whether the credentials of the watch have expired after it was open for a
 // while. The server works, so this does not count as a failure.

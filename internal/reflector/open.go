@@ -3,6 +3,7 @@ package reflector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 
 	"github.com/listwatch/listwatch"
@@ -22,7 +23,10 @@ func (r *Reflector) Open(ctx context.Context) (err error) {
 		return err
 	}
 	if r.watchList().Unsupported() {
-		return r.listAndWatch(ctx)
+		if err = r.listAndWatch(ctx); !r.Resume.Synced && mayRefuseList(err) {
+			r.watchList().MarkSupported()
+		}
+		return err
 	}
 	q.Start, q.Version, q.InitialEvents = r.Query.Start, r.Query.Version, listwatch.InitialEventsYes
 	q.Since = r.Query.Since
@@ -45,6 +49,12 @@ func (r *Reflector) begin() { r.Sink.Begin(cmp.Or(r.current.why, WholeFirst)) }
 
 // Close closes the watch of Open, for callers that do not call Run afterwards.
 func (r *Reflector) Close() error { return r.current.watcher.Close() }
+
+// mayRefuseList reports whether err, which a list returned, may mean that the Source or its
+// permissions allow only watches.
+func mayRefuseList(err error) bool {
+	return mayRefuseWatchList(err) || errors.Is(err, listwatch.Forbidden) || errors.Is(err, listwatch.NotFound)
+}
 
 func (r *Reflector) watchList() *WatchListSupport {
 	if r.Policy.WatchList == nil {

@@ -90,7 +90,7 @@ func TestPolicyHasTheDefaultBackoff(t *testing.T) {
 		want int
 	}{{listwatch.Backoff{}, 1}, {listwatch.Backoff{Min: -1, Max: -1}, 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			source := &scriptedSource{watches: []scriptedWatch{{refuse: failsWith(listwatch.Unavailable)}}}
+			source := &scriptedSource{watches: []scriptedWatch{{refuse: failsWith(listwatch.Unavailable)}, sends(t, "=5", nil)}}
 			runFor(t, &Reflector{
 				Source: source, Sink: &recordingSink{}, Backoff: tt.own,
 				Policy: Policy{Backoff: listwatch.Backoff{Min: math.MaxInt64}},

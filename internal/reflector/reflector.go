@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -78,8 +77,10 @@ type failures struct {
 	// laggingSince is the time when the source first reported that it lags. It is zero if the
 	// source does not lag.
 	laggingSince time.Time
-	// truncated is the number of consecutive watches that ended cleanly within the initial events.
+	// truncated is the number of consecutive watches whose initial events had no end.
 	truncated int
+	// doubtful is the number of consecutive watches that resumed and leave doubt about the version.
+	doubtful int
 }
 
 // Permissions are what the Sink of a Reflector permits.
@@ -130,6 +131,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		end.Err = r.doubt(end)
 		action := r.decide(end)
 		if action == Stop {
 			return end.Err
@@ -142,6 +144,27 @@ func (r *Reflector) Run(ctx context.Context) error {
 		Sleep(ctx, wait)
 	}
 	return ctx.Err()
+}
+
+// doubt returns the error of end, or Expired if the last watches leave doubt that the source still
+// has the history after the version at which they resumed.
+func (r *Reflector) doubt(end WatchEnd) error {
+	switch {
+	case !end.Opened || end.Rejected:
+		return end.Err
+	case !end.leavesDoubt() || !r.Resume.Synced:
+		r.failures.doubtful = 0
+		return end.Err
+	}
+	if r.failures.doubtful++; r.failures.doubtful < maxDoubtful {
+		return end.Err
+	}
+	r.failures.doubtful = 0
+	return &listwatch.Error{
+		Code: listwatch.Expired, Op: "watch",
+		Message: fmt.Sprintf("%d watches from version %d ended without an event, so the source may lack its history; "+
+			"the last: %v", maxDoubtful, r.Resume.Version, end.Err),
+	}
 }
 
 // decide returns the action after end.
@@ -235,22 +258,18 @@ func (r *Reflector) watch(ctx context.Context) WatchEnd {
 	w := r.current.watcher
 	r.current.watcher = nil
 	defer func() { _ = w.Close() }() // the error of Close does not concern the events
+	limit := r.limitInitialEvents(ctx)
 	opened := time.Now()
-	end := r.read(ctx, w)
+	end := r.read(limit.ctx, w, limit)
 	end.Opened, end.Lived = true, time.Since(opened)
-	if end.Err == io.EOF && !r.Resume.Synced && r.Restart == nil {
-		// An incomplete state is useless and may have been expensive to send, so this
-		// counts as a failure.
-		end.Err = &listwatch.Error{Code: listwatch.Unavailable, Op: "read the initial events", Err: io.ErrUnexpectedEOF}
-		if r.failures.truncated++; r.failures.truncated >= maxTruncated {
-			r.watchList().MarkUnsupported()
-		}
+	if limit.stop(); !r.Resume.Synced && r.Restart == nil {
+		end.Err = r.truncated(end.Err, limit)
 	}
 	return end
 }
 
 // read passes the events of w to the sink until w ends or an event is rejected.
-func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd) {
+func (r *Reflector) read(ctx context.Context, w listwatch.Watcher, limit *initialLimit) (end WatchEnd) {
 	events := make([]listwatch.Event, batchSize)
 	var release func([]listwatch.Event)
 	if w, ok := w.(Releaser); ok && r.Release {
@@ -267,6 +286,7 @@ func (r *Reflector) read(ctx context.Context, w listwatch.Watcher) (end WatchEnd
 			end.Err = err
 			return end
 		}
+		limit.progress(r.Resume.Synced)
 	}
 }
 
@@ -313,21 +333,4 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 		r.Resume.ID = state.ID
 	}
 	return pass, err
-}
-
-// checkInitial returns an error if e is not an initial event that the Reflector has requested. A
-// Sink that took a difference for a state would drop all other objects.
-func (r *Reflector) checkInitial(e *listwatch.Event) error {
-	message := ""
-	switch since, isDifference := listwatch.SinceOf(*e); {
-	case isDifference && (since == 0 || since != r.current.since):
-		message = fmt.Sprintf("received the difference since version %d, want %d", since, r.current.since)
-	case r.Restart != nil || e.Type == listwatch.Deleted && e.Initial && r.current.since != 0:
-	case e.Type == listwatch.Modified || e.Type == listwatch.Deleted:
-		message = fmt.Sprintf("%s %s was received before the end of the initial events", e.Type, e.Object.Key)
-	}
-	if message == "" {
-		return nil
-	}
-	return &listwatch.Error{Code: listwatch.Corrupt, Op: "read the initial events", Message: message}
 }

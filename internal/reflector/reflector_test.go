@@ -2,6 +2,8 @@ package reflector
 
 import (
 	"context"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -258,6 +260,69 @@ func TestBriefWatchesIncreaseBackoff(t *testing.T) {
 		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Minute)
 		if n := len(source.requests); n > 20 {
 			t.Errorf("%d requests in a minute, want at most 20", n)
+		}
+	})
+}
+
+// A proxy may end a watch cleanly where the server reports that the history has expired. It may
+// also cut the connection there, or keep it open in silence.
+func TestSilentEndsRequestTheState(t *testing.T) {
+	silence := &listwatch.Error{Code: listwatch.Unavailable, Err: context.DeadlineExceeded}
+	for name, end := range map[string]scriptedWatch{
+		"clean":  {end: clean},
+		"cut":    {end: failsWith(listwatch.Unavailable)},
+		"silent": {lives: 150 * time.Second, end: silence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, sink := &scriptedSource{watches: []scriptedWatch{sends(t, "(a@3) =5", clean), end, end, end, sends(t, "=9", nil)}}, &recordingSink{}
+				runFor(t, &Reflector{Source: source, Sink: sink}, time.Hour)
+				if diff := cmp.Diff([]string{"state", "from 5", "from 5", "from 5", "state>=5"}, formatRequests(source.requests)); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+				if got, want := strings.Join(sink.received, " "), "begin (a@3) =5 begin =9"; got != want {
+					t.Errorf("the sink received %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestSilentEndsKeepAConfirmedVersion(t *testing.T) {
+	brief := scriptedWatch{end: clean}
+	for name, between := range map[string]scriptedWatch{
+		"event":          {events: parseEvents(t, "!5"), end: clean},
+		"long life":      sends(t, "", clean),
+		"reported error": {end: &listwatch.Error{Code: listwatch.Unavailable, Remote: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", clean), brief, brief, between, brief, brief, between}}
+				runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 30*time.Minute)
+				if got := formatRequests(source.requests); len(got) != 8 || slices.Contains(got, "state>=5") {
+					t.Errorf("requests %q, want the watch to resume 7 times", got)
+				}
+			})
+		})
+	}
+}
+
+// A reader of events receives the doubt as an error, like every expiry.
+func TestSilentEndsExpireTheWatchOfAReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", clean), {end: clean}, {end: clean}, {end: clean}}}
+		resume := func(end WatchEnd, _ *ResumePoint) Action {
+			if end.IsClean() {
+				return Retry
+			}
+			return Stop
+		}
+		err := (&Reflector{
+			Source: source, Sink: &recordingSink{}, Policy: Policy{Decide: resume},
+			Restart: func(cause error, _ *ResumePoint) error { return cause },
+		}).Run(t.Context())
+		if listwatch.CodeOf(err) != listwatch.Expired || errors.Is(err, io.EOF) {
+			t.Errorf("got error %v, want Expired", err)
 		}
 	})
 }

@@ -5,15 +5,9 @@ import (
 	"time"
 )
 
-const (
-	// WatchListRetryInterval is the time for which the reflector lists a source that could not
-	// stream its state. After that, the reflector tries streaming again.
-	WatchListRetryInterval = time.Hour
-	// After maxTruncated consecutive watches that ended cleanly within the initial events, the
-	// reflector lists the source, because the source may be unable to mark the end of its initial
-	// events.
-	maxTruncated = 3
-)
+// WatchListRetryInterval is the time for which the reflector lists a source that could not stream
+// its state. After that, the reflector tries streaming again.
+const WatchListRetryInterval = time.Hour
 
 // A WatchListSupport remembers whether a Source supports watches that begin with the state, which
 // Kubernetes calls watch lists. The zero value assumes that the Source supports them. It is safe
@@ -37,4 +31,11 @@ func (w *WatchListSupport) MarkUnsupported() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unsupported = time.Now().Add(WatchListRetryInterval)
+}
+
+// MarkSupported makes Unsupported return false.
+func (w *WatchListSupport) MarkSupported() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unsupported = time.Time{}
 }

@@ -134,3 +134,73 @@ func TestRepeatedlyTruncatedStateIsListed(t *testing.T) {
 		}
 	})
 }
+
+// A proxy may drop the bookmark that marks the end of the initial events.
+func TestStateWithoutAnEndIsListed(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		watches []scriptedWatch
+		want    string
+	}{
+		{"changes follow", []scriptedWatch{sends(t, "(a@3) *a@4", nil), sends(t, "(a@4) *a@5", nil), sends(t, "(a@5) -a@6", nil)}, "state; state; state; list; from 9"},
+		{"nothing follows", []scriptedWatch{sends(t, "(a@3)", nil)}, "state; list; from 9"},
+		{"no event at all", []scriptedWatch{sends(t, "", nil)}, "state; list; from 9"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &scriptedSource{watches: tt.watches, lists: []scriptedPage{{page: listwatch.Page{Version: 9}}}}
+				runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 10*time.Minute)
+				if got := strings.Join(formatRequests(source.requests), "; "); got != tt.want {
+					t.Errorf("requests %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Permissions may allow watches but no lists.
+func TestRefusedListStreamsTheStateAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scriptedSource{watches: []scriptedWatch{sends(t, "(a@3)", nil), sends(t, "(a@3) =5", nil)}}
+		source.lists = []scriptedPage{{err: failsWith(listwatch.Forbidden)}}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 10*time.Minute)
+		if got := strings.Join(formatRequests(source.requests), "; "); got != "state; list; state" {
+			t.Errorf("requests %s, want state; list; state", got)
+		}
+	})
+}
+
+// An object that is created after the initial events looks like one of them.
+func TestStateThatGrowsForeverIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &growingSource{scriptedSource{lists: []scriptedPage{{page: listwatch.Page{Version: 9}}}}}
+		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Hour)
+		if got := strings.Join(formatRequests(source.requests), "; "); got != "state; list; from 9" {
+			t.Errorf("requests %s, want state; list; from 9", got)
+		}
+		if took := source.requests[1].at.Sub(source.requests[0].at); took < maxInitialTime || took > maxInitialTime+maxInitialGap {
+			t.Errorf("listed after %v, want %v", took, maxInitialTime)
+		}
+	})
+}
+
+// A growingSource sends an initial event every two seconds.
+type growingSource struct{ scriptedSource }
+
+func (g *growingSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := g.scriptedSource.Watch(ctx, q)
+	if q.SendsInitialEvents() {
+		w = &growingWatcher{}
+	}
+	return w, err
+}
+
+type growingWatcher struct{ scriptedWatcher }
+
+func (g *growingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	if !Sleep(ctx, 2*time.Second) {
+		return 0, ctx.Err()
+	}
+	dst[0] = listwatch.Event{Type: listwatch.Added, Version: 3, Object: &listwatch.Object{Key: listwatch.Key{Name: "a"}, Version: 3}}
+	return 1, nil
+}

@@ -70,6 +70,10 @@ var resumeMutants = []mutant{
 		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return &withoutErrors{Source: s} }},
 	},
 	{
+		Name: "client-trusts-its-version-forever", Breaks: []string{"resume/silent-ends"},
+		Defect: defect{Client: func(r *client.Remote) listwatch.Source { return &trustingClient{r} }},
+	},
+	{
 		Name: "loses-the-twentieth-event", Breaks: []string{"resume/compact-while-watching"},
 		Defect: defect{
 			Source: onEvents(func(e listwatch.Event, seen int) []listwatch.Event {
@@ -165,4 +169,34 @@ func (l *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, 
 	_ = l.Watcher.Close()
 	l.Watcher = next
 	return l.Watcher.Next(ctx, dst)
+}
+
+// trustingClient is a client that believes only a server that its version has expired.
+type trustingClient struct{ *client.Remote }
+
+func (t *trustingClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := t.Remote.Watch(ctx, q)
+	return &trustingWatcher{w, t.Remote, q}, err
+}
+
+type trustingWatcher struct {
+	listwatch.Watcher
+	remote *client.Remote
+	query  listwatch.Query
+}
+
+func (t *trustingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	for {
+		n, err := t.Watcher.Next(ctx, dst)
+		if n > 0 {
+			t.query.Version = dst[n-1].Version
+		}
+		if !errors.Is(err, listwatch.Expired) || listwatch.AsError(err).Remote || t.query.Start != listwatch.StartAt {
+			return n, err
+		}
+		_ = t.Watcher.Close()
+		if t.Watcher, err = t.remote.Watch(ctx, t.query); err != nil {
+			return 0, err
+		}
+	}
 }

@@ -74,6 +74,12 @@ var Cases = []harness.Case{
 	harness.Rule("resume/rv-opaque-client",
 		"a client returns a version unchanged, or reports one that is not decimal as an error of code Unsupported",
 		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: rvOpaqueClient}),
+	harness.Rule("resume/silent-ends",
+		"a client whose watches from one version end at once and without an event, three times in a row, requests the "+
+			"state or reports that the history has expired", harness.Case{
+			Strength: harness.Should, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
+			Run: silentEnds,
+		}),
 	harness.Rule("resume/server-restart",
 		"a server that restarts with a store in memory reuses no version, and answers 410 to earlier ones",
 		harness.Case{

@@ -69,6 +69,38 @@ func rejectsVersion(e *harness.Env, w listwatch.Watcher, rv string) {
 	}
 }
 
+// silentEnds checks that a client does not trust a version for ever: a proxy may end watches
+// cleanly where the server reports that the history has expired.
+func silentEnds(e *harness.Env) {
+	outcome := make(chan string, 2)
+	watches := &harness.HandlerSequence{Handlers: []http.HandlerFunc{
+		e.SendThenEnd(harness.AddedEvent("a", "5")), e.SendThenEnd(),
+	}}
+	at := e.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Has("watch") && q.Get("sendInitialEvents") != "true" && q.Get("resourceVersion") != "" {
+			watches.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case outcome <- "the client requested the state":
+		default:
+		}
+		<-r.Context().Done()
+	}))
+	w := e.Follow(e.Remote(at), 4)
+	if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != "a" {
+		e.Fatalf("got %s, want object a", harness.Got(got, err))
+	}
+	go func() { // ends when the watch fails or is closed
+		if _, err := e.NextOf(w); errors.Is(err, listwatch.Expired) {
+			outcome <- "the watch has expired"
+		}
+	}()
+	e.Await(outcome, "a request for the state, or the error Expired, after three watches without an event")
+	w.Close()
+}
+
 // sourceWithoutEpoch hides the epoch of a source, because many other servers have no epoch.
 type sourceWithoutEpoch struct{ listwatch.Source }
 
