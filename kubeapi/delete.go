@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
-	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,13 +61,18 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 			return err
 		}
 	}
-	last, err := h.remove(r.Context(), from, c.key(), conditions, o)
+	last, isGone, err := h.remove(r.Context(), c, from, c.key(), conditions, o)
 	if err != nil {
 		return err
 	}
 	defer func() { c.wrote(r, from, last) }()
-	if rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") != nil {
+	h.warnOfPolicy(c, o)
+	switch {
+	case !isGone:
 		c.writeObject(w, r, markedStatus(o), last)
+		return nil
+	case h.Collected && c.Deletes.ReturnsObject:
+		c.writeObject(w, r, http.StatusOK, last)
 		return nil
 	}
 	writeSuccess(
@@ -79,45 +82,26 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 	return nil
 }
 
-// remove deletes the object at key. If a collector serves the propagation policy of o, remove first
-// adds the finalizer that the collector will remove.
+// remove deletes the object at key. isGone is false if finalizers delay the deletion.
 func (h *Handler) remove(
-	ctx context.Context, from *store.Collection, key listwatch.Key, p listwatch.Preconditions, o metav1.DeleteOptions,
-) (*listwatch.Object, error) {
-	name := ""
+	ctx context.Context, c call, from *store.Collection, key listwatch.Key,
+	p listwatch.Preconditions, o metav1.DeleteOptions,
+) (last *listwatch.Object, isGone bool, err error) {
 	if h.Collected {
-		name = propagationFinalizer(o)
+		return c.Resource.Delete(ctx, from, key, p, o)
 	}
-	if name == "" {
-		return from.Delete(ctx, key, p)
-	}
-	finalized, err := from.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
-		names := finalizers(old.Data)
-		if rawjson.Lookup(old.Data, "metadata", "deletionTimestamp") != nil || slices.Contains(names, name) {
-			return old.Data, nil
-		}
-		value, err := json.Marshal(append(names, name))
-		return jsonvalue.SetMetadata(old.Data, "finalizers", value), err
-	})
+	last, err = from.Delete(ctx, key, p)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return from.Delete(ctx, key, listwatch.Preconditions{UID: metadataString(finalized.Data, "uid")})
+	return last, rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") == nil, nil
 }
 
-// propagationFinalizer returns the finalizer for the propagation policy of o. It is empty for
-// background deletion, which is the default.
-func propagationFinalizer(o metav1.DeleteOptions) string {
-	//lint:ignore SA1019 old clients still use the option
-	orphan := o.OrphanDependents
-	switch {
-	case o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationForeground:
-		return metav1.FinalizerDeleteDependents
-	case o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan,
-		orphan != nil && *orphan:
-		return metav1.FinalizerOrphanDependents
+// warnOfPolicy adds the warning about a delete with the options o to the response.
+func (h *Handler) warnOfPolicy(c call, o metav1.DeleteOptions) {
+	if text := c.Deletes.warning(o); h.Collected && text != "" {
+		c.warn(text)
 	}
-	return ""
 }
 
 // markedStatus returns the HTTP status of the response to a delete that finalizers delay. As in
@@ -183,7 +167,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 		}
 		// Require the UID, because another object may have taken the name of old meanwhile.
 		conditions.UID = metadataString(old.Data, "uid")
-		_, err = h.remove(r.Context(), from, old.Key, conditions, o)
+		_, _, err = h.remove(r.Context(), c, from, old.Key, conditions, o)
 		switch {
 		case err == nil:
 			deleted = append(deleted, old)
@@ -192,6 +176,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 		}
 	}
 	page.Items = deleted
+	h.warnOfPolicy(c, o)
 	err = c.writeList(w, r, page)
 	c.wrote(r, from, nil)
 	return err

@@ -47,8 +47,8 @@ type Handler struct {
 	MaxYAMLBytes int64
 	// Collected is true if a garbage collector runs over the collections. A delete with the
 	// propagation policy Orphan or Foreground then marks the object with the finalizer "orphan" or
-	// "foregroundDeletion", which the collector must remove (Kubernetes, "Garbage Collection").
-	// If false, propagation policies have no effect.
+	// "foregroundDeletion", which the collector must remove (Kubernetes, "Garbage Collection"); see
+	// [Deletion]. If false, propagation policies have no effect.
 	Collected bool
 	// Ready returns an error if the server is not ready. /readyz sends the error's text to
 	// any client. If Ready is nil, the server is ready until Drain is called.

@@ -66,7 +66,7 @@ type Checks struct {
 	Validate func(object []byte, nulls bool) field.ErrorList
 }
 
-// Endpoints are the verbs and subresources of a [Resource].
+// Endpoints are the verbs and subresources of a [Resource], and the rules for its deletes.
 type Endpoints struct {
 	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
 	// list and watch.
@@ -80,6 +80,8 @@ type Endpoints struct {
 	SeparateStatus bool
 	// Scale describes the scale subresource. If nil, the objects cannot be scaled.
 	Scale *Scale
+	// Deletes has the rules for deletes.
+	Deletes Deletion
 }
 
 // A Scale describes where objects contain the values of their scale subresource: the number

@@ -96,26 +96,31 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 	return nil
 }
 
-// draftMarked returns old with deletion marks. It returns nil if old is already marked or
-// has no finalizers. hasFinalizers distinguishes these two cases.
-func (s CollectionSpec) draftMarked(old *listwatch.Object, now time.Time) (marked *Draft, hasFinalizers bool) {
-	switch string(rawjson.Lookup(old.Data, "metadata", "finalizers")) {
+// draftMarked returns data, which would replace old, with deletion marks. It returns nil if data is
+// old and already marked, or if data has no finalizers. hasFinalizers distinguishes these cases.
+func (s CollectionSpec) draftMarked(
+	old *listwatch.Object, data []byte, now time.Time,
+) (marked *Draft, hasFinalizers bool) {
+	switch string(rawjson.Lookup(data, "metadata", "finalizers")) {
 	case "", "null", "[]":
 		return nil, false
 	}
-	doc, err := splitDocument(old.Data)
+	doc, err := splitDocument(data)
 	if err != nil {
 		// Another program wrote the object, and it cannot be marked, so the delete removes it.
 		return nil, false
 	}
-	if doc.isBeingDeleted() {
+	isMarked := doc.isBeingDeleted()
+	if isMarked && bytes.Equal(data, old.Data) {
 		return nil, true
 	}
 	doc.setMetadata("resourceVersion", nil)
-	if n := generationOf(doc); n > 0 {
-		doc.setMetadata("generation", strconv.AppendInt(nil, n+1, 10))
+	if !isMarked {
+		if n := generationOf(doc); n > 0 {
+			doc.setMetadata("generation", strconv.AppendInt(nil, n+1, 10))
+		}
+		doc.setMetadata("deletionTimestamp", quoteTime(now))
+		doc.setMetadata("deletionGracePeriodSeconds", []byte("0"))
 	}
-	doc.setMetadata("deletionTimestamp", quoteTime(now))
-	doc.setMetadata("deletionGracePeriodSeconds", []byte("0"))
 	return s.draft(&submission{doc: doc, key: old.Key, labels: old.Labels}), true
 }

@@ -158,8 +158,24 @@ func bothPreconditions(p, own listwatch.Preconditions) (listwatch.Preconditions,
 func (c *Collection) Delete(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
 ) (*listwatch.Object, error) {
+	return c.DeleteAs(ctx, key, p, func(old *listwatch.Object) ([]byte, error) { return old.Data, nil })
+}
+
+// DeleteAs is like Delete for an object that looks like the result of change, which may differ
+// from the stored object in its finalizers and in any member but the name and the labels. If the
+// result has finalizers, it is written together with the deletionTimestamp, unless it already has
+// one. The change also applies to an object that is being deleted: if no finalizers are left, the
+// object is removed.
+func (c *Collection) DeleteAs(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+	change func(old *listwatch.Object) ([]byte, error),
+) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		draft, hasFinalizers := c.spec.draftMarked(old, time.Now())
+		data, err := change(old)
+		if err != nil {
+			return nil, callerError{err}
+		}
+		draft, hasFinalizers := c.spec.draftMarked(old, data, time.Now())
 		if hasFinalizers && draft == nil {
 			return old, nil
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
-	"github.com/listwatch/listwatch/store"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +26,7 @@ import (
 type action struct {
 	method, plural, subresource string
 	// do does it, and returns the response. body is JSON.
-	do func(ctx context.Context, objects *store.Collection, key listwatch.Key, body []byte) (any, error)
+	do func(ctx context.Context, objects collector.Resource, key listwatch.Key, body []byte) (any, error)
 }
 
 // actions are the actions of the core group that tests use.
@@ -50,7 +50,7 @@ func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 	var response any
 	if err == nil {
 		key := listwatch.Key{Namespace: t.Namespace, Name: t.Name}
-		response, err = actions[i].do(r.Context(), a.named(t.Plural).Collection, key, body)
+		response, err = actions[i].do(r.Context(), a.named(t.Plural), key, body)
 	}
 	if err != nil {
 		apihttp.WriteError(w, r, err)
@@ -77,7 +77,7 @@ var success = metav1.Status{
 }
 
 // bind assigns a pod to a node.
-func bind(ctx context.Context, pods *store.Collection, key listwatch.Key, body []byte) (any, error) {
+func bind(ctx context.Context, pods collector.Resource, key listwatch.Key, body []byte) (any, error) {
 	var b corev1.Binding
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, err
@@ -86,21 +86,26 @@ func bind(ctx context.Context, pods *store.Collection, key listwatch.Key, body [
 	if err != nil {
 		return nil, err
 	}
-	_, err = pods.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	_, err = pods.Collection.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
 		return rawjson.Merge(old.Data, patch)
 	})
 	return success, err
 }
 
-// evict deletes a pod. Disruption budgets have no effect, because no controller computes them.
-func evict(ctx context.Context, pods *store.Collection, key listwatch.Key, _ []byte) (any, error) {
-	_, err := pods.Delete(ctx, key, listwatch.Preconditions{})
+// evict deletes a pod with the options in the body. Disruption budgets have no effect, because no
+// controller computes them.
+func evict(ctx context.Context, pods collector.Resource, key listwatch.Key, body []byte) (any, error) {
+	var e struct{ DeleteOptions metav1.DeleteOptions }
+	if err := json.Unmarshal(body, &e); err != nil {
+		return nil, err
+	}
+	_, _, err := pods.Delete(ctx, pods.Collection, key, listwatch.Preconditions{}, e.DeleteOptions)
 	return success, err
 }
 
 // issueToken returns a token that authenticates nobody, because every request is allowed.
-func issueToken(ctx context.Context, accounts *store.Collection, key listwatch.Key, body []byte) (any, error) {
-	if _, err := accounts.Get(ctx, key); err != nil {
+func issueToken(ctx context.Context, accounts collector.Resource, key listwatch.Key, body []byte) (any, error) {
+	if _, err := accounts.Collection.Get(ctx, key); err != nil {
 		return nil, err
 	}
 	var request authenticationv1.TokenRequest
@@ -122,7 +127,7 @@ func issueToken(ctx context.Context, accounts *store.Collection, key listwatch.K
 
 // finalize replaces the finalizers in the spec of a namespace. If none remain, the namespace no
 // longer waits until it is empty.
-func finalize(ctx context.Context, namespaces *store.Collection, key listwatch.Key, body []byte) (any, error) {
+func finalize(ctx context.Context, namespaces collector.Resource, key listwatch.Key, body []byte) (any, error) {
 	var ns corev1.Namespace
 	if err := json.Unmarshal(body, &ns); err != nil {
 		return nil, err
@@ -133,7 +138,7 @@ func finalize(ctx context.Context, namespaces *store.Collection, key listwatch.K
 	if err != nil {
 		return nil, err
 	}
-	o, err := namespaces.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+	replace := func(old *listwatch.Object) ([]byte, error) {
 		next, err := rawjson.Merge(old.Data, patch)
 		if err != nil || len(ns.Spec.Finalizers) > 0 {
 			return next, err
@@ -145,7 +150,8 @@ func finalize(ctx context.Context, namespaces *store.Collection, key listwatch.K
 		remaining := slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == rules.NamespaceFinalizer })
 		value, err := json.Marshal(remaining)
 		return jsonvalue.SetMetadata(next, "finalizers", value), err
-	})
+	}
+	o, err := namespaces.Collection.Update(ctx, key, listwatch.Preconditions{}, replace)
 	if err != nil {
 		return nil, err
 	}

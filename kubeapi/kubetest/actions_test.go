@@ -49,14 +49,15 @@ func TestServiceAccountsGetTokens(t *testing.T) {
 
 func TestFinalizeReleasesNamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
+		c.createNamespace(t, "n")
 		namespaces := c.CoreV1().Namespaces()
-		if err := namespaces.Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
+		if err := namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		ns := must(namespaces.Get(t.Context(), "default", metav1.GetOptions{}))(t)
+		ns := must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
 		ns.Spec.Finalizers = nil
 		must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
-		if _, err := namespaces.Get(t.Context(), "default", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
 		}
 	}, kubetest.Without(kubetest.NamespaceDeletion))

@@ -18,13 +18,9 @@ func ownedBy(o *corev1.ConfigMap) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID, BlockOwnerDeletion: &block}
 }
 
-func (c *cluster) deleteConfigMap(t *testing.T, name string, policy metav1.DeletionPropagation) {
+func (c *cluster) deleteConfigMap(t *testing.T, name string, p metav1.DeletionPropagation) {
 	t.Helper()
-	o := metav1.DeleteOptions{}
-	if policy != "" {
-		o.PropagationPolicy = &policy
-	}
-	if err := c.CoreV1().ConfigMaps("default").Delete(t.Context(), name, o); err != nil {
+	if err := c.CoreV1().ConfigMaps("default").Delete(t.Context(), name, policy(p)); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -128,13 +124,16 @@ func TestFeaturesCanBeTurnedOff(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"child"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if err := c.CoreV1().Namespaces().Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
+		c.createNamespace(t, "n")
+		must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		ns := must(c.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}))(t)
-		if ns.DeletionTimestamp == nil || len(c.configMaps(t)) != 1 {
-			t.Errorf("got %+v, want a namespace that is never emptied", ns)
+		ns := must(c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		_, err := c.CoreV1().ConfigMaps("n").Get(t.Context(), "a", metav1.GetOptions{})
+		if ns.Status.Phase != corev1.NamespaceTerminating || err != nil {
+			t.Errorf("got %+v, %v, want a namespace that is never emptied", ns, err)
 		}
 	}, kubetest.Without(kubetest.GarbageCollection, kubetest.NamespaceDeletion, kubetest.Finalizers))
 }

@@ -131,7 +131,7 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 	name := definition.Key.Name
 	switch s := a.named(name); {
 	case deleted && s.Collection != nil:
-		_, _ = a.collector.DeleteAll(s, "") // the store is in memory
+		_, _ = a.collector.DeleteAll(s, "", metav1.DeleteOptions{}) // the store is in memory
 		a.remove(name)
 		_ = a.rebuild() // fewer resources do not conflict
 		return

@@ -5,6 +5,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -84,16 +85,17 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 	before, existed := c.known[r]
 	for _, owner := range before.OwnerReferences {
 		delete(c.dependents[owner.UID], r)
+		if now != nil && slices.Contains(now.OwnerReferences, owner) {
+			continue
+		}
+		if s, found := c.ownerResource(owner); found { // it may wait for r
+			c.queue.Add(s.ownerReference(owner, r.key.Namespace))
+		}
 	}
 	delete(c.known, r)
 	if existed && (now == nil || now.UID != before.UID) {
 		for dependent := range c.dependents[before.UID] {
 			c.queue.Add(dependent)
-		}
-		for _, owner := range before.OwnerReferences { // it may wait in the foreground
-			if s, found := c.ownerResource(owner); found {
-				c.queue.Add(s.ownerReference(owner, r.key.Namespace))
-			}
 		}
 	}
 	namespace := reference{namespaces, listwatch.Key{Name: r.key.Namespace}}

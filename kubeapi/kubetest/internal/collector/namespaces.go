@@ -1,57 +1,159 @@
 package collector
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/store"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// emptyNamespace deletes all objects in the namespace with the metadata m, and then the namespace.
-// If finalizers delay the deletion of an object, it is called again when the object is gone.
+// emptyNamespace deletes all objects in the namespace with the metadata m, reports what remains in
+// the conditions of the namespace, and deletes the namespace if nothing remains. If finalizers
+// delay the deletion of an object, it is called again when the object is gone.
 func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata) error {
 	if !slices.Contains(m.Finalizers, rules.NamespaceFinalizer) {
 		return nil
 	}
-	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
-		func(old *listwatch.Object) ([]byte, error) {
-			return rawjson.Merge(old.Data, []byte(`{"status":{"phase":"Terminating"}}`))
-		})
-	if err != nil {
-		return ignoreGone(err)
-	}
-	remaining := false
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	remaining, holding := map[string]int{}, map[string]int{}
 	for _, r := range c.Resources.All() {
 		if !r.Namespaced {
 			continue
 		}
-		remain, err := c.DeleteAll(r, m.Name)
+		remain, err := c.DeleteAll(r, m.Name, background)
 		if err != nil {
 			return err
 		}
-		remaining = remaining || remain
+		for _, o := range remain {
+			remaining[r.Plural+"."+r.Group]++
+			for _, name := range o.Finalizers {
+				holding[name]++
+			}
+		}
 	}
-	if remaining {
-		return nil
+	if err := c.setConditions(from, m, remaining, holding); err != nil || len(remaining) > 0 {
+		return ignoreGone(err)
 	}
 	return c.dropFinalizer(from, m, rules.NamespaceFinalizer)
 }
 
 // DeleteAll deletes all objects of r in a namespace, or in all namespaces if namespace is empty. It
-// reports whether objects remain, because of their finalizers.
-func (c *Collector) DeleteAll(r Resource, namespace string) (remain bool, err error) {
+// returns the objects that remain, because of their finalizers.
+func (c *Collector) DeleteAll(
+	r Resource, namespace string, options metav1.DeleteOptions,
+) (remain []*listwatch.Metadata, err error) {
 	page, err := r.Source.List(c.ctx, listwatch.Query{Namespace: namespace})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, o := range page.Items {
-		last, err := r.Collection.Delete(c.ctx, o.Key, listwatch.Preconditions{})
+		last, isGone, err := r.Delete(c.ctx, r.Collection, o.Key, listwatch.Preconditions{}, options)
 		if err := ignoreGone(err); err != nil {
-			return false, err
+			return nil, err
 		}
-		remain = remain || err == nil && rules.IsBeingDeleted(last.Data)
+		if err != nil || isGone {
+			continue
+		}
+		m, err := rules.Metadata(last.Data)
+		if err != nil {
+			return nil, err
+		}
+		remain = append(remain, m)
 	}
 	return remain, nil
+}
+
+// setConditions sets the conditions of a namespace that is being deleted. remaining has the numbers
+// of objects by resource, and holding those by finalizer. The texts are Kubernetes' own.
+func (c *Collector) setConditions(
+	from *store.Collection, m *listwatch.Metadata, remaining, holding map[string]int,
+) error {
+	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
+		func(old *listwatch.Object) ([]byte, error) {
+			var ns corev1.Namespace
+			if err := json.Unmarshal(old.Data, &ns); err != nil {
+				return nil, err
+			}
+			before := slices.Clone(ns.Status.Conditions)
+			for _, condition := range namespaceConditions(remaining, holding) {
+				setCondition(&ns.Status.Conditions, condition)
+			}
+			if slices.Equal(before, ns.Status.Conditions) {
+				return old.Data, nil
+			}
+			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": ns.Status.Conditions}})
+			if err != nil {
+				return nil, err
+			}
+			return rawjson.Merge(old.Data, patch)
+		})
+	return err
+}
+
+// namespaceConditions returns the conditions of a namespace that is being deleted.
+func namespaceConditions(remaining, holding map[string]int) []corev1.NamespaceCondition {
+	all := []corev1.NamespaceCondition{
+		{
+			Type: corev1.NamespaceDeletionDiscoveryFailure, Reason: "ResourcesDiscovered",
+			Message: "All resources successfully discovered",
+		},
+		{
+			Type: corev1.NamespaceDeletionGVParsingFailure, Reason: "ParsedGroupVersions",
+			Message: "All legacy kube types successfully parsed",
+		},
+		{
+			Type: corev1.NamespaceDeletionContentFailure, Reason: "ContentDeleted",
+			Message: "All content successfully deleted, may be waiting on finalization",
+		},
+		{
+			Type: corev1.NamespaceContentRemaining, Reason: "ContentRemoved",
+			Message: "All content successfully removed",
+		},
+		{
+			Type: corev1.NamespaceFinalizersRemaining, Reason: "ContentHasNoFinalizers",
+			Message: "All content-preserving finalizers finished",
+		},
+	}
+	for i := range all {
+		all[i].Status = corev1.ConditionFalse
+	}
+	list := func(format string, of map[string]int) string {
+		var texts []string
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			texts = append(texts, fmt.Sprintf(format, name, of[name]))
+		}
+		return strings.Join(texts, ", ")
+	}
+	if len(remaining) > 0 {
+		all[3].Status, all[3].Reason = corev1.ConditionTrue, "SomeResourcesRemain"
+		all[3].Message = "Some resources are remaining: " + list("%s has %d resource instances", remaining)
+	}
+	if len(holding) > 0 {
+		all[4].Status, all[4].Reason = corev1.ConditionTrue, "SomeFinalizersRemain"
+		all[4].Message = "Some content in the namespace has finalizers remaining: " +
+			list("%s in %d resource instances", holding)
+	}
+	return all
+}
+
+// setCondition adds c to all, or replaces the condition of its type.
+func setCondition(all *[]corev1.NamespaceCondition, c corev1.NamespaceCondition) {
+	c.LastTransitionTime = metav1.Now().Rfc3339Copy()
+	i := slices.IndexFunc(*all, func(other corev1.NamespaceCondition) bool { return other.Type == c.Type })
+	if i < 0 {
+		*all = append(*all, c)
+		return
+	}
+	if (*all)[i].Status == c.Status {
+		c.LastTransitionTime = (*all)[i].LastTransitionTime
+	}
+	(*all)[i] = c
 }

@@ -6,66 +6,120 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// collect deletes the object with the metadata m if all its owners are gone. If only some are, it
-// removes their references (Kubernetes, "Garbage Collection").
+// collect deletes the object with the metadata m if all its owners are gone or wait for the
+// deletion of their dependents. If only some are, it removes their references. If the kind of an
+// owner is unknown, it does nothing (Kubernetes, "Garbage Collection").
 func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
-	var remaining []listwatch.OwnerReference
+	var gone []string // the UIDs of owners that do not keep the object
 	waiting := false
 	for _, o := range m.OwnerReferences {
-		exists, waits, err := c.owner(o, m.Namespace)
-		if err != nil {
+		state, err := c.owner(o, m.Namespace)
+		switch {
+		case err != nil:
 			return err
+		case state == ownerUnknown:
+			return nil
+		case state != ownerExists:
+			gone = append(gone, o.UID)
 		}
-		if exists && !waits {
-			remaining = append(remaining, o)
-		}
-		waiting = waiting || waits
+		waiting = waiting || state == ownerWaits
 	}
 	switch {
-	case len(remaining) == len(m.OwnerReferences):
+	case len(gone) == 0:
 		return nil
-	case len(remaining) == 0:
-		_, err := s.Collection.Delete(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID, Version: m.Version()})
-		return ignoreGone(err)
-	case waiting && len(c.dependents[m.UID]) > 0:
-		return nil // it keeps an owner, and its references are removed when the other owner is gone
+	case len(gone) < len(m.OwnerReferences):
+		return ignoreGone(c.changeOwners(s.Collection, m, func(o *metav1.OwnerReference) (keep bool) {
+			return !slices.Contains(gone, string(o.UID))
+		}))
 	}
-	return ignoreGone(c.setOwners(s.Collection, m, func(o listwatch.OwnerReference) bool {
-		return slices.Contains(remaining, o)
-	}))
+	var options metav1.DeleteOptions
+	switch {
+	case waiting && len(c.dependents[m.UID]) > 0:
+		if err := c.breakCircle(s, m); err != nil {
+			return ignoreGone(err)
+		}
+		options.PropagationPolicy = new(metav1.DeletePropagationForeground)
+	case slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents):
+		options.PropagationPolicy = new(metav1.DeletePropagationOrphan)
+	case slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents):
+		options.PropagationPolicy = new(metav1.DeletePropagationForeground)
+	default:
+		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	}
+	_, _, err := s.Delete(c.ctx, s.Collection, m.Key(), listwatch.Preconditions{UID: m.UID}, options)
+	return ignoreGone(err)
 }
 
-// owner reports whether the owner o of an object in the namespace exists, and whether it waits for
-// the deletion of its dependents. An owner of an unknown kind exists.
-func (c *Collector) owner(o listwatch.OwnerReference, namespace string) (exists, waits bool, err error) {
+// breakCircle lets the owners of m no longer wait for m if m has a dependent that waits for its own
+// dependents, because m may be one of these.
+func (c *Collector) breakCircle(s Resource, m *listwatch.Metadata) error {
+	for r := range c.dependents[m.UID] {
+		if d := c.known[r]; waitsForDependents(&d) {
+			return c.changeOwners(s.Collection, m, func(o *metav1.OwnerReference) (keep bool) {
+				if o.BlockOwnerDeletion != nil {
+					*o.BlockOwnerDeletion = false
+				}
+				return true
+			})
+		}
+	}
+	return nil
+}
+
+// An ownerState is the state of an owner that an object refers to.
+type ownerState int
+
+const (
+	ownerGone ownerState = iota
+	ownerExists
+	ownerWaits   // for the deletion of its dependents
+	ownerUnknown // there is no such kind, or it has namespaces and the dependent has none
+)
+
+// owner returns the state of the owner o of an object in the namespace.
+func (c *Collector) owner(o listwatch.OwnerReference, namespace string) (ownerState, error) {
 	s, found := c.ownerResource(o)
 	if !found || s.Namespaced && namespace == "" {
-		return true, false, nil
+		return ownerUnknown, nil
 	}
 	m, err := metadataOf(c.ctx, s.Collection, s.ownerReference(o, namespace).key)
-	if err != nil || m == nil || m.UID != o.UID {
-		return false, false, err
+	switch {
+	case err != nil || m == nil || m.UID != o.UID:
+		return ownerGone, err
+	case waitsForDependents(m):
+		return ownerWaits, nil
 	}
-	return true, m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents), nil
+	return ownerExists, nil
 }
 
-// setOwners removes the owner references for which keep returns false.
-func (c *Collector) setOwners(
-	from *store.Collection, m *listwatch.Metadata, keep func(listwatch.OwnerReference) bool,
+// waitsForDependents reports whether an object is being deleted in the foreground.
+func waitsForDependents(m *listwatch.Metadata) bool {
+	return m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents)
+}
+
+// changeOwners calls change for each owner reference of an object, and removes those for which it
+// returns false.
+func (c *Collector) changeOwners(
+	from *store.Collection, m *listwatch.Metadata, change func(*metav1.OwnerReference) (keep bool),
 ) error {
 	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
 		func(old *listwatch.Object) ([]byte, error) {
-			now, err := rules.Metadata(old.Data)
-			if err != nil {
+			kept := []metav1.OwnerReference{}
+			owners := rawjson.Lookup(old.Data, "metadata", "ownerReferences")
+			if owners == nil {
+				return old.Data, nil
+			}
+			if err := json.Unmarshal(owners, &kept); err != nil {
 				return nil, err
 			}
-			kept := slices.DeleteFunc(now.OwnerReferences, func(o listwatch.OwnerReference) bool { return !keep(o) })
+			kept = slices.DeleteFunc(kept, func(o metav1.OwnerReference) bool { return !change(&o) })
 			value, err := json.Marshal(kept)
 			return jsonvalue.SetMetadata(old.Data, "ownerReferences", value), err
 		})
@@ -108,7 +162,9 @@ func (c *Collector) orphan(r reference, uid string) error {
 		return nil
 	}
 	d := c.known[r]
-	return ignoreGone(c.setOwners(s.Collection, &d, func(o listwatch.OwnerReference) bool { return o.UID != uid }))
+	return ignoreGone(c.changeOwners(s.Collection, &d, func(o *metav1.OwnerReference) (keep bool) {
+		return string(o.UID) != uid
+	}))
 }
 
 // dropFinalizer removes a finalizer from the object with the metadata m.

@@ -115,6 +115,7 @@ func Kinds() []kubeapi.Resource {
 	}
 	for i := range all {
 		all[i].SeparateStatus = true
+		all[i].Deletes = deletions[all[i].QualifiedName()]
 	}
 	return all
 }

@@ -1,0 +1,104 @@
+package kubetest_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch/kubeapi/kubetest"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func (c *cluster) createNamespace(t *testing.T, name string) *corev1.Namespace {
+	t.Helper()
+	return must(c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: named(name)}, metav1.CreateOptions{}))(t)
+}
+
+func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
+	for name, without := range map[string][]kubetest.Feature{"emptied": nil, "kept": {kubetest.NamespaceDeletion}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *cluster) {
+				c.createNamespace(t, "n")
+				o := metav1.ListOptions{FieldSelector: "metadata.name=n"}
+				w := must(c.CoreV1().Namespaces().Watch(t.Context(), o))(t)
+				defer w.Stop()
+				<-w.ResultChan() // ADDED
+				body := must(request(t.Context(), c, "DELETE", "/api/v1/namespaces/n"))(t)
+				if status, _ := body["status"].(map[string]any); body["kind"] != "Namespace" || status["phase"] != "Terminating" {
+					t.Errorf("got the response %v, want the namespace in phase Terminating", body)
+				}
+				first := (<-w.ResultChan()).Object.(*corev1.Namespace)
+				if first.Status.Phase != corev1.NamespaceTerminating || first.DeletionTimestamp == nil {
+					t.Errorf("got %+v, want the phase Terminating in the first event", first)
+				}
+			}, kubetest.Without(without...))
+		})
+	}
+}
+
+func TestConditionsSayWhatKeepsANamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.createNamespace(t, "n")
+		m := named("a")
+		m.Finalizers = []string{"example.com/hold"}
+		must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ns := must(c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		got := map[corev1.NamespaceConditionType]string{}
+		for _, condition := range ns.Status.Conditions {
+			got[condition.Type] = string(condition.Status) + " " + condition.Reason + ": " + condition.Message
+		}
+		for name, want := range map[corev1.NamespaceConditionType]string{
+			corev1.NamespaceDeletionContentFailure: "False ContentDeleted: All content successfully deleted, may be waiting on finalization",
+			corev1.NamespaceContentRemaining:       "True SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances",
+			corev1.NamespaceFinalizersRemaining: "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: " +
+				"example.com/hold in 1 resource instances",
+		} {
+			if got[name] != want {
+				t.Errorf("%s: got %q, want %q", name, got[name], want)
+			}
+		}
+		if len(got) != 5 {
+			t.Errorf("got the conditions %v, want five", got)
+		}
+	})
+}
+
+// TestNamespacesAreEmptiedInTheBackground shows that the default policy of jobs and finalizers of
+// policies do not keep a namespace.
+func TestNamespacesAreEmptiedInTheBackground(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.createNamespace(t, "n")
+		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}, RestartPolicy: corev1.RestartPolicyNever}
+		m := named("j")
+		m.Finalizers = []string{metav1.FinalizerOrphanDependents}
+		job := &batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+		must(c.BatchV1().Jobs("n").Create(t.Context(), job, metav1.CreateOptions{}))(t)
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if ns, err := c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %+v, %v, want the namespace to be gone", ns, err)
+		}
+	}, kubetest.Without(kubetest.GarbageCollection))
+}
+
+func TestProtectedNamespacesCannotBeDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		for _, name := range []string{"default", "kube-system", "kube-public"} {
+			err := c.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{})
+			if want := `namespaces "` + name + `" is forbidden: this namespace may not be deleted`; !apierrors.IsForbidden(err) || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "kube-node-lease", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
