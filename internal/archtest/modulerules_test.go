@@ -61,12 +61,6 @@ var moduleRules = []moduleRule{
 		heavy: slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, apimachinery),
 	},
 	{
-		dir:  "kubeapi/freshness",
-		ours: []string{".", "kubeapi", "kubeapi/kubetest"}, // for its tests
-		// controller-runtime and Kubernetes' CEL library are parts of modules with commands.
-		heavy: slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag", "go.uber.org/zap"}, apimachinery),
-	},
-	{
 		dir:    "conformance",
 		ours:   []string{"."},
 		others: []string{"github.com/google/go-cmp", "golang.org/x/net", "go.yaml.in/yaml"},
@@ -132,12 +126,11 @@ var internalImports = map[string][]string{
 	"store/etcd": {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":    {"internal/apihttp", "internal/budget", "internal/rawjson"},
 	// A test fixture wants a network in memory and the bytes of objects.
-	"kubeapi/kubetest":  {"internal/apihttp", "internal/memnet", "internal/rawjson"},
-	"kubeapi/freshness": nil,
-	"observe":           nil,
-	"oidc":              nil,
-	"conformance":       {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
-	"cmd/listwatch":     {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
+	"kubeapi/kubetest": {"internal/apihttp", "internal/memnet", "internal/rawjson"},
+	"observe":          nil,
+	"oidc":             nil,
+	"conformance":      {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
+	"cmd/listwatch":    {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,
