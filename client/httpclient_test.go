@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
@@ -165,10 +166,10 @@ type forwardProxy struct {
 }
 
 func startProxy(t *testing.T, address string) (p *forwardProxy, proxy string) {
-	p = &forwardProxy{address: address, forward: &httputil.ReverseProxy{
+	p = &forwardProxy{address: address, forward: httpbody.Forward(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.Host = address },
 		FlushInterval: -1,
-	}}
+	})}
 	s := httptest.NewServer(p)
 	t.Cleanup(s.Close)
 	return p, s.Listener.Addr().String()

@@ -111,13 +111,10 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{
+	proxy := httpbody.Forward(&httputil.ReverseProxy{
 		Transport: kubetest.Must(rest.TransportFor(s.Config()))(t),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			httpbody.EndAtLength(r.Out)
-		},
-	}
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/apis" {
 			w.Header().Set("Content-Type", "application/json")

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,11 +123,8 @@ func flat(h http.Header) map[string]string {
 }
 
 // runBehindProxy sends the exchanges through a ReverseProxy on our server, which uses net/http's
-// client. It omits early responses: the first client stops sending the body when it sees their
-// status, and the ReverseProxy of Go 1.26 waits for more of the body before it ends the response.
-// This does not depend on the servers.
+// client.
 func runBehindProxy(t *testing.T, s *server, all []exchange) map[string]result {
-	all = slices.DeleteFunc(all, func(e exchange) bool { return e.Path == "/early" || e.Path == "/limited" })
 	front := &server{Server: testhttp.Start(t, reverseProxy(t, s.URL(""), newTransport(t, s)), testhttp.Options{
 		TLS: true, Sockets: true, Configure: func(hs *http.Server) { h2.Configure(hs, h2.Config{}) },
 	})}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/NYTimes/gziphandler"
+	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/transport/h2"
 )
@@ -146,7 +147,9 @@ func reverseProxy(t *testing.T, target string, transport http.RoundTripper) http
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, Transport: transport, FlushInterval: -1}
+	return httpbody.Forward(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, Transport: transport, FlushInterval: -1,
+	})
 }
 
 // A server serves the handlers over TLS.

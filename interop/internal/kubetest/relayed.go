@@ -48,18 +48,17 @@ func (s *Server) relayed() http.Handler {
 	at := s.startRelay("http://" + upstream.addr)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	return &httputil.ReverseProxy{
+	return httpbody.Forward(&httputil.ReverseProxy{
 		Transport:     &http.Transport{Protocols: protocols, DisableCompression: true, MaxIdleConnsPerHost: 100},
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(at)
-			httpbody.EndAtLength(p.Out)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
 			if p.Out.Header.Get("Authorization") == "" {
 				p.Out.Header.Set("Authorization", "Bearer "+relayedToken)
 			}
 		},
-	}
+	})
 }
 
 // allowEverything responds to reviews.

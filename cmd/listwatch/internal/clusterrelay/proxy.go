@@ -39,12 +39,11 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 			answered(p, response)
 		}
 	}
-	proxy := &httputil.ReverseProxy{
+	proxy := httpbody.Forward(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(base)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy has dropped what it cannot parse
 			p.SetXForwarded()
-			httpbody.EndAtLength(p.Out)
 			if c := certifiedIn(p.In.Context()); c != nil {
 				c.assert(p.Out.Header)
 			}
@@ -62,7 +61,7 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 			}
 			watchserver.WriteError(w, r, unreachable(err))
 		},
-	}
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok {
 			writes := !isRead(r.Method) && !slices.Contains(connections, route.Subresource)
