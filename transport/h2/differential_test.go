@@ -150,7 +150,7 @@ func play(t *testing.T, config Config, seed uint64, bad badFrame) (map[uint32]an
 // settle waits until both servers have reset a stream that they have answered early. Our loop gives
 // the client some time to end it (RFC 9113, section 8.1, requires no reset at all).
 func settle() {
-	<-time.After(200 * time.Millisecond)
+	<-time.After(2 * time.Second)
 	synctest.Wait()
 }
 

@@ -51,8 +51,11 @@ func (b *body) fail(err error) {
 	}
 }
 
-// close ends a Read in progress, and drops the data that was not read.
+// close ends a Read in progress, and drops the data that was not read and the data that follows.
 func (b *body) close() {
+	if b.closed {
+		return
+	}
 	b.closed = true
 	b.arrived.Broadcast()
 	n := b.unread
@@ -60,6 +63,7 @@ func (b *body) close() {
 	if n > 0 {
 		b.ex.st.c.grant(int32(n))
 	}
+	b.discard()
 }
 
 // A requestBody is the Body of a request.

@@ -148,8 +148,8 @@ func readData(p *h2peer.Peer, n int) {
 // post writes the HEADERS of a request whose body follows.
 func post(p *h2peer.Peer, id uint32) error { return headers(p.Framer, int(id/2), false) }
 
-// large is a length that no window permits, so that an early response is followed by RST_STREAM.
-const large = "1048576"
+// large is a length that is not discarded, so that an early response is followed by RST_STREAM.
+const large = "16777216"
 
 // upload writes the HEADERS of a request with a body of the given length.
 func upload(p *h2peer.Peer, id uint32, length string) error {
@@ -208,7 +208,7 @@ func TestFramesBehindTheClientsEndAreErrors(t *testing.T) {
 		"RST_STREAM": func(p *h2peer.Peer) error { return p.Framer.WriteRSTStream(1, http2.ErrCodeCancel) },
 		"END_STREAM": func(p *h2peer.Peer) error { return p.Framer.WriteData(1, true, nil) },
 		"the window": func(p *h2peer.Peer) error {
-			for range 16 {
+			for range defaultWindow / (4 << 10) {
 				if err := p.Framer.WriteData(1, false, make([]byte, 4<<10)); err != nil {
 					return err
 				}

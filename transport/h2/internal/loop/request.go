@@ -163,6 +163,8 @@ func (c *conn) receiveBody(st *stream, data []byte, size int32) (bool, error) {
 	}
 	if b.closed {
 		c.grant(size)
+		b.discard()
+		c.keepOpen(st)
 		return true, nil
 	}
 	if padding := size - int32(len(data)); padding > 0 {
