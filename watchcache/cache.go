@@ -23,6 +23,14 @@ type Options struct {
 	// if it is not a [*listwatch.Error], it gets the code [listwatch.Unavailable]. If Newest is
 	// nil, a read of the newest state returns the state of the cache.
 	Newest func(ctx context.Context) (listwatch.Version, error)
+	// Direct lists the data itself. A read of the newest state or of a version that the cache does
+	// not reach within a moment calls it with its query, and returns its page unless the cache
+	// reaches the version first. A watch then continues from the version of the page when the cache
+	// has passed it. So an owner whose feed is late, or says too rarely how far it is, delays no
+	// reader. Continue tokens that the cache did not issue are passed to Direct, too. It needs
+	// Newest. If Direct is nil, such a read waits up to 3 seconds and then fails with
+	// [listwatch.NotYet].
+	Direct func(ctx context.Context, q listwatch.Query) (listwatch.Page, error)
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
 	// description are added to objects that lack them.
 	Verbatim bool

@@ -11,38 +11,62 @@ import (
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	log, q, err := c.prepare(ctx, q)
+	log, at, err := c.prepare(ctx, q)
 	if err != nil {
 		return listwatch.Page{}, err
 	}
-	if q.Start == listwatch.StartAt {
-		if err := c.Wait(ctx, q.Version); err != nil {
-			return listwatch.Page{}, err
+	if q.Continue != "" {
+		return c.continueList(ctx, log, at)
+	}
+	if at.Start == listwatch.StartAt {
+		if page, err := c.reach(ctx, at.Version, q); page != nil || err != nil {
+			return valueOf(page), err
 		}
 	}
-	if q.Continue != "" {
-		// The token may come from another replica that was ahead of this one. If the cache does
-		// not reach its version, the list reports that the token has expired.
-		if from, err := history.ParseContinueToken(q.Continue); err == nil {
-			_ = c.Wait(ctx, from.Version)
+	return log.List(ctx, at)
+}
+
+// continueList returns the next page of a list. Its token may come from another replica that was
+// ahead of this one, or from Options.Direct. If the cache does not reach the version of the token,
+// the list reports that the token has expired.
+func (c *Cache) continueList(ctx context.Context, log *history.Log, q listwatch.Query) (listwatch.Page, error) {
+	from, err := history.ParseContinueToken(q.Continue)
+	if err != nil && c.options.Direct != nil {
+		return c.direct(ctx, q)
+	}
+	if err == nil {
+		if page, _ := c.reach(ctx, from.Version, q); page != nil {
+			return *page, nil
 		}
 	}
 	return log.List(ctx, q)
+}
+
+func valueOf(page *listwatch.Page) (value listwatch.Page) {
+	if page != nil {
+		value = *page
+	}
+	return value
 }
 
 // Watch implements [listwatch.Source]. If the watch starts at a future version, the Watcher waits
 // for it up to 3 seconds.
 func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	q.Continue = "" // a watch ignores it
-	log, q, err := c.prepare(ctx, q)
+	log, at, err := c.prepare(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	w, err := log.Watch(ctx, q)
+	if at.Start == listwatch.StartAt && c.Version() < at.Version && c.options.Direct != nil {
+		if w, err := c.watchAhead(ctx, log, q, at); w != nil || err != nil {
+			return w, err
+		}
+	}
+	w, err := log.Watch(ctx, at)
 	// Check incomplete only when the watch is open: if Apply sets it after the check, the owner
 	// must call Replace, which ends the open watch.
 	v := listwatch.Version(c.incomplete.Load())
-	if err == nil && v != 0 && q.Start == listwatch.StartAt && q.Version == v && !q.SendsInitialEvents() {
+	if err == nil && v != 0 && at.Start == listwatch.StartAt && at.Version == v && !at.SendsInitialEvents() {
 		_ = w.Close() // it has returned no event
 		return nil, incompleteVersion(v)
 	}
@@ -53,13 +77,19 @@ func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 // state.
 func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	log, q, err := c.prepare(ctx, listwatch.Query{})
-	if err == nil {
-		err = c.Wait(ctx, q.Version)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return log.Get(key), nil
+	page, err := c.reach(ctx, q.Version, listwatch.Query{Namespace: key.Namespace, Name: key.Name})
+	switch {
+	case err != nil:
+		return nil, err
+	case page == nil:
+		return log.Get(key), nil
+	case len(page.Items) == 0:
+		return nil, nil
+	}
+	return page.Items[0], nil
 }
 
 // Wait returns nil when the cache has reached v. A writer that knows the version of its write can

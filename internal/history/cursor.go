@@ -45,6 +45,10 @@ type start struct {
 	bookmarks     bool
 	// since is the version of the reader's state. It is zero if the reader needs the whole state.
 	since listwatch.Version
+	// isAhead is true if the state of the reader is at the start version already. The cursor then
+	// waits for that version as long as it takes, after it has returned the given events.
+	isAhead bool
+	given   []listwatch.Event
 
 	// visits is the number of objects, departures and records that the current Poll may still
 	// visit.
@@ -71,8 +75,8 @@ var _ listwatch.Poller = (*Cursor)(nil)
 
 // A startWait is the state of a cursor that waits for its start version.
 type startWait struct {
-	cancelReached func() // cancels the callback of the Revision
-	timer         *time.Timer
+	cancelReached func()      // cancels the callback of the Revision
+	timer         *time.Timer // nil if the wait has no timeout
 
 	mu sync.Mutex
 	// Guarded by mu.

@@ -7,9 +7,12 @@ import (
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-func newStartWait(r *Revision, v listwatch.Version) *startWait {
+// newStartWait returns a wait for v. If patient is true, it has no timeout.
+func newStartWait(r *Revision, v listwatch.Version, patient bool) *startWait {
 	w := new(startWait)
-	w.timer = time.AfterFunc(versionTimeout, w.end)
+	if !patient {
+		w.timer = time.AfterFunc(versionTimeout, w.end)
+	}
 	w.cancelReached = r.onReached(v, w.end)
 	return w
 }
@@ -61,9 +64,21 @@ func (w *startWait) arm(wake func()) bool {
 
 // cancel ends the wait and returns its wake function, or nil if none is armed.
 func (w *startWait) cancel() func() {
-	w.timer.Stop()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	w.cancelReached()
 	return w.setOver()
+}
+
+// pollGiven returns the events that WatchAfter was given.
+func (c *Cursor) pollGiven(dst batch) int {
+	n := min(len(c.start.given), len(dst.events))
+	for i, e := range c.start.given[:n] {
+		dst.put(i, e, frames.Ref{})
+	}
+	c.start.given = c.start.given[n:]
+	return n
 }
 
 // pollStartWait does nothing while c waits for its start version. After the wait it moves c to the

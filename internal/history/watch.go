@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -31,8 +32,7 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 		c.start.since = q.Since.Version
 	}
 	if c.start.atVersion && c.start.version > now {
-		c.start.wait = newStartWait(l.revision, c.start.version)
-		l.addStartWait(c)
+		c.await()
 		return c, nil
 	}
 	if err := c.begin(); err != nil {
@@ -41,6 +41,50 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 		return nil, err
 	}
 	return c, nil
+}
+
+// WatchAfter returns a Cursor like Watch, for a reader whose state at q.Version does not come from
+// this log. If q requests initial events, they are the given objects, which the Cursor may sort.
+// The Cursor waits for the version as long as it takes, so the database must have had it.
+func (l *Log) WatchAfter(q listwatch.Query, objects []*listwatch.Object) (listwatch.Watcher, error) {
+	if err := q.Fields.Check(l.description.Fields); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &Cursor{feed: l.feeds.join(newSelection(q), l.version())}
+	c.start = &start{atVersion: true, version: q.Version, isAhead: true}
+	if q.SendsInitialEvents() {
+		c.start.given = c.givenEvents(q, objects)
+	}
+	if q.Conflate != 0 {
+		c.conflates = true
+		c.feed.conflate()
+	}
+	c.await()
+	return c, nil
+}
+
+// givenEvents returns the initial events of a state with the given objects.
+func (c *Cursor) givenEvents(q listwatch.Query, objects []*listwatch.Object) []listwatch.Event {
+	slices.SortFunc(objects, func(a, b *listwatch.Object) int { return a.Key.Compare(b.Key) })
+	events := make([]listwatch.Event, 0, len(objects)+1)
+	for _, o := range objects {
+		shown := c.feed.selection.projection.Reduce(o)
+		events = append(events, listwatch.Event{Type: listwatch.Added, Initial: true, Object: shown, Version: o.Version})
+	}
+	if q.Bookmarks {
+		at := listwatch.State{Version: q.Version, ID: c.feed.stateID()}
+		events = append(events, listwatch.NewSynced(c.feed.log.description, at, 0))
+	}
+	return events
+}
+
+// await makes c wait for its start version. c.feed.log.mu must be held.
+func (c *Cursor) await() {
+	l := c.feed.log
+	c.start.wait = newStartWait(l.revision, c.start.version, c.start.isAhead)
+	l.addStartWait(c)
 }
 
 // begin enters the phase that follows awaitingStart. It is called when the start version
@@ -130,7 +174,9 @@ func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, er
 		count, phase := 0, c.phase
 		switch phase {
 		case awaitingStart:
-			c.pollStartWait()
+			if count = c.pollGiven(out.from(n)); count == 0 && len(c.start.given) == 0 {
+				c.pollStartWait()
+			}
 		case readingSnapshot:
 			count = c.pollSnapshot(out.from(n))
 		case readingDepartures:
@@ -171,6 +217,7 @@ func (c *Cursor) Wake(f func()) {
 	armed := false
 	switch {
 	case c.err != nil:
+	case c.phase == awaitingStart && len(c.start.given) > 0:
 	case c.phase == awaitingStart:
 		armed = c.start.wait.arm(f)
 	case c.phase == readingFeed:
@@ -192,6 +239,10 @@ func (c *Cursor) Position() listwatch.Version {
 		return c.after
 	}
 	switch c.phase {
+	case awaitingStart:
+		if c.start.isAhead && len(c.start.given) == 0 {
+			return c.start.version
+		}
 	case readingLog:
 		return max(c.feed.log.versionBefore(c.start.backlog.next), c.after)
 	case readingFeed:
@@ -215,7 +266,7 @@ func (c *Cursor) Position() listwatch.Version {
 // PendingError returns the error with which c fails if its start version is not reached in
 // time. It returns nil if c does not wait for a version.
 func (c *Cursor) PendingError() error {
-	if c.phase != awaitingStart {
+	if c.phase != awaitingStart || c.start.isAhead {
 		return nil
 	}
 	return tooLarge(c.start.version, c.feed.log.revision.Version())

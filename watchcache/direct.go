@@ -1,0 +1,100 @@
+package watchcache
+
+import (
+	"context"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
+)
+
+// patience is the time that a reader waits for a version before Options.Direct is called. An event
+// that is on its way arrives within this time.
+const patience = 20 * time.Millisecond
+
+// reach waits until the cache has reached v, like Wait. If that takes more than a moment, it calls
+// Options.Direct with q in the meantime, and returns its page if it is faster. The page is nil if
+// the cache has reached v.
+func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Query) (*listwatch.Page, error) {
+	if c.options.Direct == nil || c.Version() >= v {
+		return nil, c.Wait(ctx, v)
+	}
+	if c.isReachedSoon(ctx, v) {
+		return nil, nil
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var page listwatch.Page
+	var failure error
+	done := make(chan struct{})
+	go func() { // ends with waiting
+		defer close(done)
+		if page, failure = c.direct(waiting, q); failure == nil {
+			cancel()
+		}
+	}()
+	err := c.Wait(waiting, v)
+	if err == nil {
+		return nil, nil
+	}
+	if c.failure() != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	select { // the cache has not reached v in time
+	case <-done:
+	case <-c.failed.Done():
+		return nil, c.failure()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case failure != nil:
+		return nil, failure
+	}
+	return &page, nil
+}
+
+// direct calls Options.Direct, and gives its objects the form of those in the cache.
+func (c *Cache) direct(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	page, err := c.options.Direct(ctx, q)
+	for i, o := range page.Items {
+		page.Items[i] = q.Projection.Reduce(c.complete(o))
+	}
+	return page, err
+}
+
+// isReachedSoon reports whether the cache reaches v within a moment.
+func (c *Cache) isReachedSoon(ctx context.Context, v listwatch.Version) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.Wait(ctx, v) == nil
+}
+
+// watchAhead opens a watch at a version that the cache has not reached. q is the query, and at the
+// query with that version. The Watcher is nil if the cache can open the watch itself.
+func (c *Cache) watchAhead(
+	ctx context.Context, log *history.Log, q, at listwatch.Query,
+) (listwatch.Watcher, error) {
+	if !at.SendsInitialEvents() {
+		if q.Start != listwatch.StartNewest && (c.isReachedSoon(ctx, at.Version) || !c.exists(ctx, at.Version)) {
+			return nil, nil
+		}
+		return log.WatchAfter(at, nil)
+	}
+	state := q.Selection()
+	state.Start, state.Version, state.Match = q.Start, q.Version, q.Match
+	page, err := c.reach(ctx, at.Version, state)
+	if page == nil {
+		return nil, err
+	}
+	at.Version = page.Version
+	return log.WatchAfter(at, page.Items)
+}
+
+// exists reports whether the data has reached version v.
+func (c *Cache) exists(ctx context.Context, v listwatch.Version) bool {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	newest, err := c.newest.Get(ctx)
+	return err == nil && newest >= v
+}
