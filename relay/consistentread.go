@@ -81,3 +81,33 @@ func (r *Relay) read(ctx context.Context, f func(ep *epochCache) error) error {
 		}
 	}
 }
+
+// maxDirect limits the lists that are passed on to the upstream at once. If thousands of readers
+// request the newest state together, most of them wait until a probe has settled it for all.
+const maxDirect = 4
+
+// direct lists the upstream for a reader of ep. Readers call it if the relay does not reach a
+// version within a moment, because the upstream sends bookmarks rarely or never.
+func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (page listwatch.Page, err error) {
+	select {
+	case r.passing <- struct{}{}:
+		defer func() { <-r.passing }()
+	case <-ctx.Done():
+		return page, ctx.Err()
+	}
+	if !r.options.Projection.Empty() {
+		q.Projection = r.options.Projection
+	}
+	reached := ep.Version()
+	if page, err = r.upstream.origin.List(ctx, q); err == nil {
+		err = r.upstream.checkEpoch()
+	}
+	switch {
+	case err != nil:
+	case r.epochs.filling() != ep:
+		err = errReplaced
+	case page.Version < reached && q.Start == listwatch.StartNewest && q.Continue == "":
+		err = wentBack(reached, page.Version)
+	}
+	return page, err
+}

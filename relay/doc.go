@@ -12,12 +12,13 @@
 // # Guarantees
 //
 // A Relay gives all guarantees of [listwatch.Source]. It serves selectors, namespaces, pages and
-// exact versions from its own log and never forwards them to the upstream.
+// exact versions from its own log as far as that has reached their version.
 //
 //   - A read of the newest state contains every write that the origin acknowledged before
-//     the read. The relay requests the version of the upstream and waits up to 3 seconds
-//     until it has reached that version. If it does not, the read fails with
-//     [listwatch.NotYet]. Concurrent reads share one request.
+//     the read. The relay requests the version of the upstream, and concurrent reads share
+//     one request. If the relay does not reach that version within a moment, because no event
+//     and no bookmark shows that it has missed nothing, the read passes through to the
+//     upstream. A watch then continues from the log of the relay.
 //   - If the upstream no longer has the history that the relay needs, the relay adopts the
 //     new state and ends every watch with [listwatch.Expired]. It never derives events from
 //     the difference between two states. Watches continue only if the new state has the
@@ -31,8 +32,9 @@
 //
 // upstream.go and upstreamwatcher.go are the Source that the relay follows with the loop of
 // internal/reflector, and backfill.go obtains its history. logwriter.go writes the events into the
-// log of an epoch (epoch.go). consistentread.go requests the version of the upstream, and probe.go
-// advances the relay to that version if no event or bookmark does. read.go implements the Source,
+// log of an epoch (epoch.go). consistentread.go requests the version of the upstream and passes
+// reads on, probe.go advances the relay to that version if no event or bookmark does, and proof.go
+// compares the state with a list if no probe does. read.go implements the Source,
 // and projection.go refuses what a relay of reduced objects cannot serve.
 // health.go and monitor.go report the lag, and persist.go keeps a copy in a file. open.go puts all
 // of it together.

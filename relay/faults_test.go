@@ -190,6 +190,7 @@ func TestStateBeforeProbedVersionKeepsWatches(t *testing.T) {
 		if page := mustList(t, r, listwatch.Query{}); page.Version != o.db.Version() {
 			t.Fatalf("List returned version %d, want %d", page.Version, o.db.Version())
 		}
+		time.Sleep(2 * time.Second) // until the probe has ended
 		if watches := len(probe.Watches()); watches != 1 {
 			t.Errorf("%d watches of the probe source, want 1", watches)
 		}
@@ -343,6 +344,7 @@ func TestWatchAfterLateEventExpires(t *testing.T) {
 		if page := mustList(t, r, listwatch.Query{}); page.Version != reached {
 			t.Fatalf("List returned version %d, want %d", page.Version, reached)
 		}
+		time.Sleep(2 * time.Second) // until the probe has ended
 		upstream.inject(listwatch.Event{Type: listwatch.Added, Version: late, Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}})
 		time.Sleep(downtime)
 		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: reached}); !errors.Is(err, listwatch.Expired) {

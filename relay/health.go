@@ -25,8 +25,9 @@ type Health struct {
 	// acknowledged longer than Lag ago. The relay measures it by requesting the version of the
 	// upstream, at [Options.CheckInterval] and for reads of the newest state. While the relay keeps
 	// up, Lag is about the time between two of these requests. If only other collections of the
-	// database change, Lag is a few times as long, or about a minute without [Options.ProbeSource].
-	// Lag is negative if it is not known yet.
+	// database change, Lag is a few times as long. If no probe succeeds, the relay lists the
+	// upstream whenever Lag exceeds three intervals, and compares. Lag is negative if it is not
+	// known yet.
 	Lag time.Duration
 	// LastHeard is the time of the last event, bookmark or response of the upstream. It is
 	// zero if there was none.
@@ -55,6 +56,11 @@ func (r *Relay) Health() Health {
 	r.monitor.describe(&h)
 	return h
 }
+
+// ProbeErr returns the reason why several probes in a row have failed, for example that the
+// upstream sends no bookmarks. Reads of the newest state then pass through to the upstream until
+// an event arrives. It returns nil if probes work, or were not needed yet.
+func (r *Relay) ProbeErr() error { return r.prober.failing() }
 
 // describe sets the fields of h that m knows. h.Version must be set.
 func (m *monitor) describe(h *Health) {
@@ -95,6 +101,9 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 		// version that was read, a probe must do so, because bookmarks of the upstream are rare.
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
+			if !r.prober.works() && !r.monitor.lagsAtMost(3*interval) {
+				r.settle(ctx, now.epoch)
+			}
 		}
 		r.options.Trace.checked(r.Health())
 		select {

@@ -88,12 +88,36 @@ func (m *monitor) add(r reading) {
 func (m *monitor) settle() {
 	for _, r := range [...]reading{m.oldest, m.last} {
 		if r.epoch != nil && r.epoch.Version() >= r.version {
-			m.caughtUp, m.oldest = r.at, m.last
+			m.reached(r.at)
+			m.oldest = m.last
 		}
 	}
-	if m.caughtUp.Equal(m.last.at) {
+	if !m.caughtUp.Before(m.last.at) {
 		m.oldest = reading{}
 	}
+}
+
+// reached records that the relay has every write that was acknowledged before at. The caller must
+// hold m.mu.
+func (m *monitor) reached(at time.Time) {
+	if at.After(m.caughtUp) {
+		m.caughtUp = at
+	}
+}
+
+// settled records that the relay has the state of a reading, although it may not have reached its
+// version.
+func (m *monitor) settled(r reading) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last.epoch != nil && m.last.epoch != r.epoch {
+		return
+	}
+	m.reached(r.at)
+	if !m.caughtUp.Before(m.oldest.at) {
+		m.oldest = m.last
+	}
+	m.settle()
 }
 
 // lagsAtMost reports whether the relay has every write that was acknowledged longer than d ago.

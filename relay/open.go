@@ -15,7 +15,7 @@ import (
 // Lists and watches wait up to 3 seconds for the state, and then fail with
 // [listwatch.Unavailable].
 func Open(source listwatch.Source, o Options) *Relay {
-	r := &Relay{options: o}
+	r := &Relay{options: o, passing: make(chan struct{}, maxDirect)}
 	r.tasks.init()
 	r.epochs.init()
 	direct, policy := reflector.Direct(source)
@@ -34,6 +34,7 @@ func Open(source listwatch.Source, o Options) *Relay {
 		return nil
 	}
 	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(source, o.ProbeSource)
+	r.prober.report = o.Trace.probed
 	writer := &logWriter{relay: r}
 	f := &reflector.Reflector{
 		Source: r.upstream, Policy: policy, Sink: writer,

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -18,11 +20,15 @@ type prober struct {
 	tasks    *tasks
 	upstream *upstream
 	source   listwatch.Source // nil if no source can be probed
+	report   func(err error)  // called when probes begin or cease to fail; see Trace.Probed
 
 	mu sync.Mutex
 	// Guarded by mu.
-	pending probeRequest
-	running bool
+	pending  probeRequest
+	running  bool
+	failures int       // the number of failed probes in a row
+	failure  error     // of the last probe
+	retryAt  time.Time // probes that have failed several times in a row pause until then
 }
 
 // A probeRequest asks the prober to advance an epoch to a version.
@@ -32,8 +38,15 @@ type probeRequest struct {
 	deadline time.Time // the time at which the last reader stops waiting
 }
 
-// probeDelay is the time to wait for an event before a probe starts.
-const probeDelay = 50 * time.Millisecond
+const (
+	// probeDelay is the time to wait for an event before a probe starts.
+	probeDelay = 50 * time.Millisecond
+	// After maxProbeFailures probes in a row, the upstream counts as one that cannot be probed, as
+	// a kube-apiserver without a watch cache, or with an etcd that does not report its progress.
+	// Then there is one probe in each probePause.
+	maxProbeFailures = 2
+	probePause       = time.Minute
+)
 
 // probeSource returns the source to probe, or nil if there is none. source is
 // [Options.ProbeSource].
@@ -61,18 +74,19 @@ func (p *prober) request(ep *epochCache, v listwatch.Version) {
 		p.pending.epoch, p.pending.version = ep, v
 	}
 	p.pending.deadline = time.Now().Add(readTimeout)
-	if !p.running {
+	if !p.running && !time.Now().Before(p.retryAt) {
 		p.running = p.tasks.start(p.run)
 	}
 }
 
-// next returns the pending request. If the request has been fulfilled or no reader waits for it
-// any longer, next returns false, and run must return.
+// next returns the pending request. If the request has been fulfilled, no reader waits for it any
+// longer, or probes pause, next returns false, and run must return.
 func (p *prober) next(ctx context.Context) (probeRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.pending
-	if r.epoch.isOver() || r.epoch.Version() >= r.version || !time.Now().Before(r.deadline) || ctx.Err() != nil {
+	r, now := p.pending, time.Now()
+	if r.epoch.isOver() || r.epoch.Version() >= r.version || !now.Before(r.deadline) || now.Before(p.retryAt) ||
+		ctx.Err() != nil {
 		p.pending, p.running = probeRequest{}, false
 		return r, false
 	}
@@ -94,8 +108,8 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// probe advances the epoch of r to the version that a probe reaches. It does not report errors,
-// because the readers that wait for the version time out anyway.
+// probe advances the epoch of r to the version that a probe reaches. The readers that wait for the
+// version do not need its error.
 func (p *prober) probe(ctx context.Context, r probeRequest) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.ProbeTimeout+readTimeout)
 	defer cancel()
@@ -111,11 +125,58 @@ func (p *prober) probe(ctx context.Context, r probeRequest) {
 	}
 	if err == nil {
 		r.epoch.Advance(progress.Version)
+		if r.epoch.Version() < r.version {
+			err = fmt.Errorf("the upstream is at version %d or later, and its watch at version %d", r.version, progress.Version)
+		}
 	}
-	switch { // limit the rate of retries
-	case err != nil && err != io.EOF:
-		reflector.Sleep(ctx, readTimeout)
-	case r.epoch.Version() < r.version: // the server has ended the watch, or lags
+	if r.epoch.isOver() || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	switch p.ended(err, r); { // limit the rate of retries
+	case err == nil:
+	case err == io.EOF || progress.Version != 0: // the server has ended the watch, or lags
 		reflector.Sleep(ctx, listwatch.Backoff{}.Delay(0))
+	default:
+		reflector.Sleep(ctx, readTimeout)
 	}
 }
+
+// ended records the result of a probe.
+func (p *prober) ended(err error, r probeRequest) {
+	if err == io.EOF {
+		err = fmt.Errorf("a watch of %v ended without a bookmark", reflector.ProbeTimeout)
+	}
+	if r.epoch.Version() >= r.version {
+		err = nil
+	}
+	if listwatch.CodeOf(err) == listwatch.Unavailable {
+		return // the upstream is down, which says nothing about its bookmarks
+	}
+	p.mu.Lock()
+	wasFailing := p.failures >= maxProbeFailures
+	p.failure, p.retryAt = err, time.Time{}
+	if p.failures++; err == nil {
+		p.failures = 0
+	}
+	isFailing := p.failures >= maxProbeFailures
+	if isFailing {
+		p.retryAt = time.Now().Add(probePause)
+	}
+	p.mu.Unlock()
+	if isFailing != wasFailing {
+		p.report(err)
+	}
+}
+
+// failing returns the error of the last probe if several in a row have failed, and otherwise nil.
+func (p *prober) failing() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failures < maxProbeFailures {
+		return nil
+	}
+	return p.failure
+}
+
+// works reports whether there is a source to probe, and its last probes have not all failed.
+func (p *prober) works() bool { return p.source != nil && p.failing() == nil }

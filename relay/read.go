@@ -8,9 +8,8 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// List implements [listwatch.Source] from the relay's own state. A list of the newest state
-// waits up to 3 seconds for the version that the upstream reports, and then fails with
-// [listwatch.NotYet].
+// List implements [listwatch.Source] from the relay's own state. A list of a version that the relay
+// does not reach within a moment, such as the newest one, passes through to the upstream.
 func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
 	if err := r.checkShown(q); err != nil {
 		return page, err
@@ -31,8 +30,8 @@ func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 }
 
 // Watch implements [listwatch.Source] from the relay's own log. The call waits for the first state
-// and, if the watch begins at the newest state, until the upstream reports its version. The
-// returned Watcher then waits until the relay has reached that version.
+// and, if the watch begins at the newest state, until the upstream reports its version. If the
+// relay does not reach that version within a moment, the initial events come from the upstream.
 func (r *Relay) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watcher, err error) {
 	if err := r.checkShown(q); err != nil {
 		return nil, err

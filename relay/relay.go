@@ -30,7 +30,7 @@ type Options struct {
 	// within two seconds. The relay opens a short watch of ProbeSource if a reader waits for a
 	// version that no event of the collection has. If nil and the upstream is a [client.Remote],
 	// connections of the Remote with a short timeoutSeconds are used. If nil and the upstream is
-	// another Source, such a reader waits for the next bookmark of the upstream.
+	// another Source, such reads pass through to it until the next event or bookmark.
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source
@@ -65,6 +65,7 @@ type Relay struct {
 	options  Options
 	versions batchread.Reader[reading]
 	prober   prober
+	passing  chan struct{} // holds a token for each list that is passed on; see direct
 	tasks    tasks
 	epochs   epochs
 	persist  *persister // nil without Options.Persist

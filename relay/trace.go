@@ -26,6 +26,9 @@ type Trace struct {
 	UpstreamLost func(err error, wait time.Duration, relist bool)
 	// Checked is called after each check of [Options.CheckInterval].
 	Checked func(Health)
+	// Probed is called when several probes in a row have failed, with the reason, and when a probe
+	// succeeds again, with nil; see [Relay.ProbeErr].
+	Probed func(err error)
 	// Saved is called when the copy of [Options.Persist] was saved or removed, or could not be.
 	Saved func(listwatch.Saved)
 }
@@ -51,6 +54,12 @@ func (t *Trace) upstreamLost(err error, wait time.Duration, relist bool) {
 func (t *Trace) checked(h Health) {
 	if t != nil && t.Checked != nil {
 		t.Checked(h)
+	}
+}
+
+func (t *Trace) probed(err error) {
+	if t != nil && t.Probed != nil {
+		t.Probed(err)
 	}
 }
 

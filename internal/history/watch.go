@@ -70,8 +70,9 @@ func (c *Cursor) givenEvents(q listwatch.Query, objects []*listwatch.Object) []l
 	slices.SortFunc(objects, func(a, b *listwatch.Object) int { return a.Key.Compare(b.Key) })
 	events := make([]listwatch.Event, 0, len(objects)+1)
 	for _, o := range objects {
-		shown := c.feed.selection.projection.Reduce(o)
-		events = append(events, listwatch.Event{Type: listwatch.Added, Initial: true, Object: shown, Version: o.Version})
+		e := listwatch.Event{Type: listwatch.Added, Initial: true, Version: o.Version}
+		e.Object = c.feed.selection.projection.Reduce(o)
+		events = append(events, e)
 	}
 	if q.Bookmarks {
 		at := listwatch.State{Version: q.Version, ID: c.feed.stateID()}

@@ -13,6 +13,8 @@ var (
 	relayReady = newGauge("relay_ready", "1 if the relay has the complete state, otherwise 0.", resourceLabels...)
 	relayLag   = newMaximum("relay_lag_seconds",
 		"Upper bound on the age of the state of the relay; missing if unknown.", resourceLabels...)
+	relayProbes = newGauge("relay_probes_failing",
+		"1 if the relay cannot probe the upstream, so that reads of the newest state pass through.", resourceLabels...)
 	relaySilence = newMaximum("relay_silence_seconds", "Time since the upstream has sent anything.", resourceLabels...)
 	relayBehind  = newMaximum("relay_lag_versions",
 		"Versions between the relay and the newest version that the upstream has reported.", resourceLabels...)
@@ -78,6 +80,7 @@ func (m *Metrics) collectRelays(s *scrape) {
 	for _, r := range m.relayed {
 		labels, h := valuesOf(m.labels.of(r.resource)), r.relay.Health()
 		s.set(relayReady, boolean(h.Ready), labels...)
+		s.set(relayProbes, boolean(r.relay.ProbeErr() != nil), labels...)
 		if h.Lag >= 0 {
 			s.set(relayLag, h.Lag.Seconds(), labels...)
 		}

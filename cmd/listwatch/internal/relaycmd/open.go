@@ -97,6 +97,14 @@ func (s *relayServer) trace(spec relaySpec) *relay.Trace {
 			report("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
 				wait.Round(time.Millisecond), "relist", again)
 		},
+		Probed: func(err error) {
+			if err == nil {
+				log.Info("the upstream can be probed again")
+				return
+			}
+			log.Warn("cannot probe the upstream, so reads of the newest state pass through until an event arrives",
+				"reason", cli.OneLine(err))
+		},
 		Saved: func(s listwatch.Saved) {
 			if s.Err != nil {
 				log.Warn("cannot use, save or remove the copy", "error", cli.OneLine(s.Err))

@@ -49,6 +49,7 @@ type relayStatus struct {
 	Behind       *float64 `json:"behindSeconds"` // null if unknown
 	Silent       *float64 `json:"silentSeconds"` // null if nothing was received yet
 	Error        string   `json:"error,omitempty"`
+	ProbeError   string   `json:"probeError,omitempty"`
 	Objects      int      `json:"objects"`
 	Watchers     int      `json:"watchers"`
 	HistoryBytes int64    `json:"historyBytes"`
@@ -75,6 +76,9 @@ func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
 		}
 		if s.Err != nil {
 			shown.Error = s.Err.Error()
+		}
+		if err := relayed.ProbeErr(); err != nil {
+			shown.ProbeError = err.Error()
 		}
 		all = append(all, shown)
 	}
