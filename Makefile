@@ -190,6 +190,11 @@ long-variants:
 	@go test -vet=off -count=1 -timeout 1h ./conformance
 	@go test -vet=off -count=1 -timeout 1h ./informer -run TestReducedInformersConverge -histories 3000
 
+## long-javascript: nightly: the conformance suite on the JavaScript client in each version of Node.js
+.PHONY: long-javascript
+long-javascript:
+	@cd interop && go test $(LEAN) -vet=off ./javascript -run OnEachRuntime -v -count=1 -timeout 1h -runtimes
+
 ## long-crash: nightly: ten minutes of SIGKILL for a server that writes to a file
 .PHONY: long-crash
 long-crash:

@@ -51,6 +51,7 @@ type report struct {
 type pageServer struct {
 	db      *memory.DB
 	things  *store.Collection
+	page    string // may be replaced before the browser starts
 	url     string
 	reports map[string]chan report // the reports that the page has posted, by transport
 	down    atomic.Bool            // if true, the server refuses watches
@@ -63,7 +64,7 @@ type pageServer struct {
 
 func newPageServer(t *testing.T) *pageServer {
 	t.Helper()
-	s := &pageServer{db: memory.Open(memory.Options{}), reports: map[string]chan report{}, watches: map[string][]url.Values{}}
+	s := &pageServer{page: page, db: memory.Open(memory.Options{}), reports: map[string]chan report{}, watches: map[string][]url.Values{}}
 	for _, transport := range []string{"fetch", "websocket", "eventsource"} {
 		s.reports[transport] = make(chan report, 1000)
 	}
@@ -75,7 +76,7 @@ func newPageServer(t *testing.T) *pageServer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, page)
+		fmt.Fprint(w, s.page)
 	})
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
 	mux.HandleFunc("GET /things", func(w http.ResponseWriter, r *http.Request) { s.watch(ws, w, r) })
@@ -169,13 +170,18 @@ func TestPageFollowsTheCollection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow; make test runs it")
 	}
-	browsertest.Path(t)
+	for _, engine := range browsertest.Engines {
+		t.Run(string(engine), func(t *testing.T) { testPage(t, engine) })
+	}
+}
+
+func testPage(t *testing.T, engine browsertest.Engine) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s := newPageServer(t)
 	s.put(t, "a", 1)
 	s.put(t, "b", 1)
-	browsertest.Open(ctx, t, s.url)
+	browsertest.OpenIn(ctx, t, engine, s.url)
 	s.await(ctx, t, "list", "live", map[string]int{"a": 1, "b": 1})
 
 	s.put(t, "a", 2)

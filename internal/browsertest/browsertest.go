@@ -20,15 +20,22 @@ func Path(t *testing.T) string {
 	if name := os.Getenv("LISTWATCH_BROWSER"); name != "" {
 		names = []string{name}
 	}
+	return find(t, "a browser such as Chromium (set LISTWATCH_BROWSER to another one)", names...)
+}
+
+// find returns the path of the first of these programs that is found. Without one it skips the
+// test, or fails it if the environment variable CI is true.
+func find(t *testing.T, what string, names ...string) string {
+	t.Helper()
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("found none of the browsers %v; with CI=true a browser is required", names)
+		t.Fatalf("found none of %q; with CI=true the test requires %s", names, what)
 	}
-	t.Skipf("found none of the browsers %v; install Chromium or set LISTWATCH_BROWSER", names)
+	t.Skipf("found none of %q; install %s", names, what)
 	return ""
 }
 
@@ -37,16 +44,21 @@ func Path(t *testing.T) string {
 func Open(ctx context.Context, t *testing.T, url string, flags ...string) {
 	t.Helper()
 	home := t.TempDir()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, Path(t), append([]string{
+	start(t, exec.CommandContext(ctx, Path(t), append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + home, "--remote-debugging-port=0",
 		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
 		"--disable-sync",
 		"--disable-breakpad", "--disable-dev-shm-usage", "--no-proxy-server",
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		url,
-	}, flags...)...)
-	cmd.Env = append(os.Environ(), "HOME="+home)
+	}, flags...)...), home)
+}
+
+// start starts a browser, which is killed at the end of the test. env is added to its environment.
+func start(t *testing.T, cmd *exec.Cmd, home string, env ...string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Env = append(append(os.Environ(), "HOME="+home), env...)
 	// A browser has many processes that share its standard error, and Wait returns only
 	// when all have exited, so Cancel kills the whole process group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -46,7 +46,7 @@ async function follow(url, f, options) {
     for await (const { object } of watch(url, own)) see(object.metadata.name);
   };
   let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("the watch does not end")), 15_000)));
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("the watch does not end")), 60_000)));
   await Promise.race([read(), late]);
   clearTimeout(timer);
 }

@@ -1,0 +1,53 @@
+//go:build unix
+
+package js_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/internal/browsertest"
+)
+
+// stuckPage follows the collection although IndexedDB never answers, the first call of headers never
+// settles, the fetch ignores its signal, a listener throws, and onState does.
+const stuckPage = `<!doctype html><script type="module">
+  import { collection } from "/js/listwatch.js";
+  indexedDB.constructor.prototype.open = () => new EventTarget();
+  let calls = 0, posts = Promise.resolve();
+  const things = collection("/things?over=fetch", {
+    persist: "things", transports: ["fetch"], idleTimeout: 3000,
+    headers: () => (calls++ ? {} : new Promise(() => {})),
+    fetch: (url, { signal, ...init }) => fetch(url, init),
+    onState: () => { throw new Error("onState"); },
+  });
+  things.subscribe(() => { throw new Error("listener"); });
+  things.subscribe((snapshot) => {
+    const values = Object.fromEntries([...snapshot].map(([key, object]) => [key, object.value]));
+    const body = JSON.stringify({ transport: "fetch", status: snapshot.status, values });
+    posts = posts.then(() => fetch("/report", { method: "POST", body }));
+  });
+</script>`
+
+// Whatever the functions of a page and its browser do, a collection must become live.
+func TestPageOutlivesWhatNeverAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow; make test runs it")
+	}
+	for _, engine := range browsertest.Engines {
+		t.Run(string(engine), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			s := newPageServer(t)
+			s.page = stuckPage
+			delete(s.reports, "websocket")
+			delete(s.reports, "eventsource")
+			s.put(t, "a", 1)
+			browsertest.OpenIn(ctx, t, engine, s.url)
+			s.await(ctx, t, "list", "live", map[string]int{"a": 1})
+			s.put(t, "a", 2)
+			s.await(ctx, t, "watch", "live", map[string]int{"a": 2})
+		})
+	}
+}
