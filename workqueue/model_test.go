@@ -132,6 +132,9 @@ func actions(q *Queue[string], m *model) map[string]func(*rapid.T) {
 			} else {
 				m.failures[k]++
 			}
+			if old, ok := m.delayed[k]; ok && !m.isShutDown {
+				want = min(want, time.Until(old))
+			}
 			m.addAfter(k, want)
 			if got := q.AddRateLimited(k, d); got != want {
 				t.Fatalf("AddRateLimited(%s) returned %v, want %v", k, got, want)

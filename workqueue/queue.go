@@ -19,7 +19,8 @@
 //	}
 //
 // [controller.Reconcile] contains this loop. The rules are the same as in
-// k8s.io/client-go/util/workqueue with its default rate limiter.
+// k8s.io/client-go/util/workqueue with its default rate limiter, except that the rate limit delays
+// no key longer than MaxDelay, and that a retry of a key whose delay ends earlier takes no token.
 //
 // [controller.Reconcile]: https://pkg.go.dev/github.com/listwatch/listwatch/controller#Reconcile
 package workqueue
@@ -42,8 +43,9 @@ type Queue[K comparable] struct {
 	// with each failure, up to MaxDelay. If zero, 5 ms is used. A negative value means that keys
 	// are added at once.
 	MinDelay time.Duration
-	// MaxDelay is the greatest delay. If zero, 1000 s is used. If negative or less than MinDelay,
-	// the delay is always MinDelay.
+	// MaxDelay is the greatest delay, also of the delays that Rate requires: beyond it, Rate is
+	// exceeded. If zero, 1000 s is used. If negative or less than MinDelay, no delay is greater
+	// than MinDelay. Only a delay that the caller requests may be greater.
 	MaxDelay time.Duration
 	// Rate limits the calls of AddRateLimited per second, for all keys together. Calls beyond it
 	// get a longer delay. If zero, 10 is used. A negative value means no limit.

@@ -167,6 +167,53 @@ func TestRateLimitsRetriesOfAllKeys(t *testing.T) {
 	}
 }
 
+// A key that fails again before its retry must not use up the rate of the other keys and of itself.
+func TestDelayedKeyTakesNoToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := Queue[string]{MinDelay: -1, Rate: 5, Burst: 1}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		go func() { // ends with ctx
+			for ctx.Err() == nil {
+				q.AddRateLimited("x", 0)
+				time.Sleep(100 * time.Millisecond)
+			}
+		}()
+		gets := 0
+		for {
+			key, err := q.Get(ctx)
+			if err != nil {
+				break
+			}
+			q.Forget(key)
+			q.Done(key)
+			gets++
+		}
+		q.ShutDown()
+		time.Sleep(time.Second)
+		if gets < 500 || gets > 601 {
+			t.Errorf("got the key %d times in two minutes, want 5 times a second", gets)
+		}
+	})
+}
+
+func TestRateDelaysNoKeyBeyondMaximum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue[int]
+		defer q.ShutDown()
+		var longest time.Duration
+		for key := range 50_000 {
+			longest = max(longest, q.AddRateLimited(key, 0))
+		}
+		if longest != 1000*time.Second {
+			t.Errorf("the longest delay is %v, want 1000 s", longest)
+		}
+		if d := q.AddRateLimited(-1, time.Hour); d != time.Hour {
+			t.Errorf("the delay is %v, want the requested hour", d)
+		}
+	})
+}
+
 func TestKeysAreHandedOutInOrder(t *testing.T) {
 	var q Queue[int]
 	var want []int

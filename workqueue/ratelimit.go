@@ -7,24 +7,44 @@ import (
 
 // AddRateLimited counts a failure of key, adds the key after a delay, and returns that delay. It is
 // the greatest of three: the delay for the failures of this key (MinDelay and MaxDelay), the delay
-// that Rate requires, and atLeast, for example the Retry-After of a server.
+// that Rate requires, and atLeast, for example the Retry-After of a server. If the key has a delay
+// already that ends no later, AddRateLimited returns the rest of it, and the call does not count
+// towards Rate.
 func (q *Queue[K]) AddRateLimited(key K, atLeast time.Duration) time.Duration {
 	q.lock()
 	defer q.mu.Unlock()
 	if q.isShutDown {
 		return 0
 	}
-	d := max(q.failureDelay(q.failures[key]), q.limit.reserve(time.Now(), q.Rate, q.Burst), atLeast)
+	now := time.Now()
+	last := q.limit.next(now, q.Rate, q.Burst)
+	d := max(q.failureDelay(q.failures[key]), min(max(last.Sub(now), 0), q.longest()), atLeast)
 	q.failures[key]++
 	q.retried++
+	if old := q.delayed[key]; old != nil && !old.due.After(now.Add(d)) {
+		return max(old.due.Sub(now), 0)
+	}
+	// Beyond the greatest delay the rate is exceeded. Otherwise many failures of some keys would
+	// delay all keys for hours.
+	if most := now.Add(q.longest()); last.After(most) {
+		last = most
+	}
+	q.limit.last = last
 	q.addAfter(key, d)
 	return d
 }
 
+// longest returns the greatest delay that the queue chooses by itself.
+func (q *Queue[K]) longest() time.Duration {
+	return max(cmp.Or(q.MaxDelay, 1000*time.Second), q.shortest())
+}
+
+// shortest returns the delay after the first failure of a key.
+func (q *Queue[K]) shortest() time.Duration { return max(cmp.Or(q.MinDelay, 5*time.Millisecond), 0) }
+
 // failureDelay returns the delay after the given number of earlier failures.
 func (q *Queue[K]) failureDelay(failures int) time.Duration {
-	d := max(cmp.Or(q.MinDelay, 5*time.Millisecond), 0)
-	longest := max(cmp.Or(q.MaxDelay, 1000*time.Second), d)
+	d, longest := q.shortest(), q.longest()
 	for ; failures > 0 && d > 0 && d < longest; failures-- {
 		d += min(d, longest-d) // 2*d could overflow
 	}
@@ -50,16 +70,17 @@ func (q *Queue[K]) Failures(key K) int {
 // recently taken token becomes available. If that time is long past, the bucket is full.
 type limiter struct{ last time.Time }
 
-// reserve takes a token and returns the time until that token is available.
-func (l *limiter) reserve(now time.Time, rate float64, burst int) time.Duration {
+// next returns the time at which the next token is available. The caller takes the token by storing
+// this time in last.
+func (l *limiter) next(now time.Time, rate float64, burst int) time.Time {
 	rate, burst = cmp.Or(rate, 10), max(cmp.Or(burst, 100), 1)
 	if rate < 0 {
-		return 0
+		return l.last
 	}
 	interval := float64(time.Second) / rate
-	if full := now.Add(-time.Duration(float64(burst) * interval)); l.last.Before(full) {
-		l.last = full
+	last := l.last
+	if full := now.Add(-time.Duration(float64(burst) * interval)); last.Before(full) {
+		last = full
 	}
-	l.last = l.last.Add(time.Duration(interval))
-	return max(l.last.Sub(now), 0)
+	return last.Add(time.Duration(interval))
 }
