@@ -99,9 +99,19 @@ type candidate struct {
 
 	seen   lease     // the lease as it was last read or written
 	seenAt time.Time // the time at which seen was first read, or before seen was written
+	// attempts are the last writes that may have renewed the lease, the newest last, and renewed is
+	// the time before the newest write that did.
+	attempts []time.Time
+	renewed  time.Time
 }
 
-// try takes or renews the lease, and reports whether this candidate holds it now.
+// maxAttempts is the number of attempts that a candidate remembers. A leader makes four before its
+// lease is lost.
+const maxAttempts = 8
+
+// try takes or renews the lease, and reports whether this candidate holds it now. It does even if
+// the write fails, provided that an earlier attempt has renewed the lease: a store may perform a
+// write and then report a failure.
 func (c *candidate) try(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.duration/3)
 	defer cancel()
@@ -109,13 +119,16 @@ func (c *candidate) try(ctx context.Context) bool {
 	got, err := c.leases.Get(ctx, c.key)
 	if errors.Is(err, listwatch.NotFound) {
 		l := c.own(lease{Metadata: listwatch.Metadata{Name: c.key.Name, Namespace: c.key.Namespace}}, now)
-		got, err = c.leases.Create(ctx, l)
+		if got, err = c.leases.Create(ctx, l); err == nil {
+			c.renewed = now
+		}
 		return c.observe(got, now) && err == nil
 	}
 	if err != nil {
 		return false
 	}
 	c.observe(got, now)
+	proven := c.proves(got)
 	if !got.isHeldBy(c.identity) && got.Spec.Holder != "" && now.Before(c.seenAt.Add(got.lifetime())) {
 		return false
 	}
@@ -126,7 +139,23 @@ func (c *candidate) try(ctx context.Context) bool {
 		*l = c.own(*l, now)
 		return nil
 	})
-	return err == nil && c.observe(got, now)
+	if err != nil {
+		return proven && now.Before(c.renewed.Add(c.duration*2/3))
+	}
+	c.renewed = now
+	return c.observe(got, now)
+}
+
+// proves reports whether got shows that one of the attempts has renewed the lease. It then records
+// the time of this attempt.
+func (c *candidate) proves(got lease) bool {
+	for _, at := range c.attempts {
+		if got.isHeldBy(c.identity) && got.Spec.Renewed == microTime(at) {
+			c.renewed = at
+			return true
+		}
+	}
+	return false
 }
 
 // errLeaseTaken is the result of an update of a lease that another candidate has changed.
@@ -142,6 +171,7 @@ func (c *candidate) own(l lease, now time.Time) lease {
 		}
 	}
 	l.Spec.Holder, l.Spec.Renewed = c.identity, microTime(now)
+	c.attempts = append(c.attempts[max(0, len(c.attempts)-maxAttempts+1):], now)
 	l.Spec.Seconds = max(1, int((c.duration+time.Second-1)/time.Second))
 	return l
 }
@@ -163,20 +193,17 @@ func (c *candidate) observe(l lease, now time.Time) bool {
 
 // renew renews the lease until ctx ends. It returns true if the lease was lost before.
 func (c *candidate) renew(ctx context.Context) (lost bool) {
-	renewed := time.Now()
 	for {
-		end := renewed.Add(c.duration * 2 / 3)
+		end := c.renewed.Add(c.duration * 2 / 3)
 		if !reflector.Sleep(ctx, min(c.duration/6, time.Until(end))) {
 			return false
 		}
 		deadline, cancel := context.WithDeadline(ctx, end)
-		started := time.Now()
 		held := c.try(deadline)
 		isLate := deadline.Err() != nil && ctx.Err() == nil
 		cancel()
 		switch {
-		case held:
-			renewed = started
+		case held: // c.renewed is later than before
 		case isLate, c.seen.Spec.Holder != c.identity && c.seen.Spec.Holder != "":
 			return true
 		}

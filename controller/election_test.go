@@ -44,6 +44,20 @@ func (f *flakyStore) Replace(ctx context.Context, key listwatch.Key, data []byte
 	return f.Store.Replace(ctx, key, data)
 }
 
+// A forgetfulStore performs all writes. While it is down, it reports that they failed.
+type forgetfulStore struct {
+	listwatch.Store
+	down atomic.Bool
+}
+
+func (f *forgetfulStore) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
+	o, err := f.Store.Replace(ctx, key, data)
+	if f.down.Load() {
+		return nil, &listwatch.Error{Code: listwatch.Unavailable, Message: "the response was lost"}
+	}
+	return o, err
+}
+
 func newLeases(t *testing.T) *store.Collection {
 	t.Helper()
 	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{
@@ -132,6 +146,32 @@ func TestLeaderStopsWhenLeaseIsLost(t *testing.T) {
 			t.Errorf("the first leader ended after %v, and the next began after %v", ended, began)
 		}
 		stop()
+	})
+}
+
+// A store that performs the writes of the leader, but whose responses are lost, must not end its
+// term: no other candidate could take over, because the lease is renewed.
+func TestLeaderRecognizesItsOwnRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &forgetfulStore{Store: newLeases(t)}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- controller.Election{Leases: s, Key: leaseKey, Identity: "a"}.Run(ctx, func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		s.down.Store(true)
+		time.Sleep(time.Hour)
+		select {
+		case err := <-done:
+			t.Errorf("the leader ended: %v", err)
+		default:
+		}
+		stop()
+		synctest.Wait()
 	})
 }
 
