@@ -194,13 +194,17 @@ func CodeOfHTTP(status int) Code {
 		http.StatusUpgradeRequired,
 		http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return Unsupported
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout,
-		http.StatusInsufficientStorage:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage:
 		return Unavailable
 	}
-	if status >= 400 && status < 500 {
+	switch {
+	case status >= 400 && status < 500:
 		return Invalid
+	case status >= 520 && status < 600:
+		// No standard defines these statuses. Proxies and content delivery networks send them if
+		// they cannot reach the server.
+		return Unavailable
 	}
 	return Unknown
 }

@@ -47,7 +47,8 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 	for name, s := range map[string]script{
 		"ERROR 429": sends(errorEvent(429)), "ERROR 500": sends(errorEvent(500)), "ERROR 503": sends(errorEvent(503)), "ERROR too slow": sends(slow),
 		"429": refuses(statusError(429)), "500": refuses(statusError(500)), "502": refuses(statusError(502)), "503": refuses(statusError(503)),
-		"504": refuses(statusError(504)), "connection lost": refuses(errConnectionLost),
+		"504": refuses(statusError(504)), "408": refuses(statusError(408)), "425": refuses(statusError(425)), "507": refuses(statusError(507)),
+		"520": refuses(statusError(520)), "530": refuses(statusError(530)), "ERROR 408": sends(errorEvent(408)), "connection lost": refuses(errConnectionLost),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -240,6 +241,30 @@ func TestHeaderErrorIsReturned(t *testing.T) {
 	if !errors.Is(err, unavailable) || !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("got error %v, want %v as %v", err, unavailable, listwatch.Unavailable)
 	}
+}
+
+// The source of the credentials may be a program that hangs.
+func TestHangingHeaderFailsTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		r := newRemote(always(sends()))
+		r.Header = func(context.Context, bool) (http.Header, error) { <-release; return nil, nil }
+		for name, request := range map[string]func() error{
+			"list":  func() error { _, err := r.List(t.Context(), listwatch.Query{}); return err },
+			"watch": func() error { _, err := r.Watch(t.Context(), watchFrom(1)); return err },
+			"get":   func() error { _, err := r.Get(t.Context(), listwatch.Key{Name: "a"}); return err },
+		} {
+			start := time.Now()
+			if err := request(); !errors.Is(err, listwatch.Unavailable) {
+				t.Errorf("%s: got error %v, want Unavailable", name, err)
+			}
+			if took := time.Since(start); took > DefaultIdleTimeout+time.Second {
+				t.Errorf("%s: failed after %v, want at most %v", name, took, DefaultIdleTimeout)
+			}
+		}
+		close(release)
+		synctest.Wait()
+	})
 }
 
 // Conformance case framing/sse-204.

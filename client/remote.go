@@ -62,7 +62,8 @@ type Remote struct {
 	// Header returns headers for a request, such as Authorization. It may be nil. It is called
 	// before each request. After a 401 it is called once more with refresh set to true, and must
 	// then return other credentials. It must be safe for concurrent use. An error without a code
-	// counts as Unavailable. A RoundTripper of HTTPClient may add credentials instead.
+	// counts as Unavailable, and so does a call that takes longer than IdleTimeout. A RoundTripper
+	// of HTTPClient may add credentials instead.
 	Header func(ctx context.Context, refresh bool) (http.Header, error)
 	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always
 	// JSON.
@@ -196,7 +197,7 @@ func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Hea
 		var h http.Header
 		if r.Header != nil {
 			var err error
-			if h, err = r.Header(ctx, refresh); err != nil {
+			if h, err = r.callHeader(ctx, refresh); err != nil {
 				return headerError(ctx, err)
 			}
 		}
@@ -205,6 +206,33 @@ func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Hea
 			return err
 		}
 		refresh = true
+	}
+}
+
+// callHeader returns the result of r.Header, or an error if that takes longer than the idle
+// timeout.
+// It does not rely on r.Header to heed its context: the source of the tokens may be a program or a
+// library that hangs.
+func (r *Remote) callHeader(ctx context.Context, refresh bool) (http.Header, error) {
+	if idle := r.idle(); idle > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, idle)
+		defer cancel()
+	}
+	type result struct {
+		header http.Header
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() { // ends when Header returns
+		h, err := r.Header(ctx, refresh)
+		done <- result{h, err}
+	}()
+	select {
+	case got := <-done:
+		return got.header, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

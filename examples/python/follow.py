@@ -160,7 +160,7 @@ class Follower:
             self.version, self.newest, self.keys = "", "", set()
         elif e.status == 401 and (not refreshed or lived > 1):
             self.refresh = True  # fresh credentials that are refused at once are permanent
-        elif e.status == 429 or e.status >= 500 and e.status not in (501, 505):
+        elif e.status in (408, 425, 429) or e.status >= 500 and e.status not in (501, 505):
             self.failures += 1
         else:
             raise e

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // apierrorMutants are servers and clients with one defect each, which the cases about errors must
@@ -51,11 +52,33 @@ var apierrorMutants = []mutant{
 		}},
 	},
 	{
+		Name: "client-gives-up-after-408", Breaks: []string{"error/retry-statuses"},
+		Defect: defect{Client: func(r *client.Remote) listwatch.Source {
+			for i, t := range r.Transports {
+				r.Transports[i] = strictTransport{t}
+			}
+			return r
+		}},
+	},
+	{
 		Name: "client-retries-immediately", Breaks: []string{"error/retry-after", "error/no-retry-on-4xx"},
 		Defect: defect{Client: func(r *client.Remote) listwatch.Source {
 			return &eagerClient{r}
 		}},
 	},
+}
+
+// strictTransport takes every status 4xx for a mistake of the client.
+type strictTransport struct{ transport.Client }
+
+func (s strictTransport) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
+	receiver, err := s.Client.Dial(ctx, r)
+	if e := listwatch.AsError(err); e != nil && e.Status/100 == 4 && e.Code == listwatch.Unavailable {
+		mistaken := *e
+		mistaken.Code = listwatch.Invalid
+		err = &mistaken
+	}
+	return receiver, err
 }
 
 // codelessClient is a client whose errors have a message but no code.

@@ -33,6 +33,14 @@ var Cases = []harness.Case{
 	harness.Rule("error/retry-after",
 		"a client waits as long as Retry-After says, in seconds or as a date (RFC 9110 10.2.3, RFC 6585 4)",
 		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: retryAfter}),
-	harness.Rule("error/no-retry-on-4xx", "a client does not retry after 400, 403 or 406, and reports 410 once",
+	harness.Rule("error/retry-statuses",
+		"a watch resumes after 408, 425, 429, 500, 502, 503, 504, 507, and 520 to 530, which proxies send (RFC 9110 "+
+			"15.5.9, RFC 8470 5.2, RFC 6585 4)",
+		harness.Case{
+			Strength: harness.Should, Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess,
+			Run: retryStatuses,
+		}),
+	harness.Rule("error/no-retry-on-4xx",
+		"a client does not retry after 400, 403, 404 or 406, which are permanent, and reports 410 once",
 		harness.Case{Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: noRetryOn4xx}),
 }

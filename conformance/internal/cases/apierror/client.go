@@ -141,6 +141,23 @@ func retryAfter(e *harness.Env) {
 	}
 }
 
+func retryStatuses(e *harness.Env) {
+	watchers := map[int]listwatch.Watcher{}
+	for _, status := range []int{408, 425, 429, 500, 502, 503, 504, 507, 520, 524, 530} {
+		_, route := e.ServeSequence(e.SendThenEnd(harness.AddedEvent("a", "5")), harness.Respond(status, ""),
+			e.SendThenEnd(harness.AddedEvent("b", "6")))
+		watchers[status] = e.Follow(e.Remote(route), 1)
+	}
+	for status, w := range watchers { // they wait at the same time
+		for _, want := range []string{"a", "b"} {
+			if got, err := e.NextOf(w); err != nil || got.Object.Key.Name != want {
+				e.Errorf("status %d: got %s, want object %s", status, harness.Got(got, err), want)
+				break
+			}
+		}
+	}
+}
+
 // A retry is a watch that a server refuses with one kind of Retry-After.
 type retry struct {
 	name    string
