@@ -351,3 +351,26 @@ func TestWatchContinuesWithNewTokens(t *testing.T) {
 		time.AfterFunc(200*time.Millisecond, func() { write(next) })
 	}
 }
+
+// A hangingProvider never responds.
+type hangingProvider struct{}
+
+func (hangingProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestHangingProviderFailsTheRequest(t *testing.T) {
+	i := inMemory()
+	token := i.token(nil)
+	synctest.Test(t, func(t *testing.T) {
+		authenticate := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags", HTTPClient: &http.Client{Transport: hangingProvider{}}})
+		start := time.Now()
+		if _, err := authenticate(withToken(token)); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("got error %v, want Unavailable", err)
+		}
+		if took := time.Since(start); took > 11*time.Second {
+			t.Errorf("the request failed after %v, want 10 s", took)
+		}
+	})
+}

@@ -21,6 +21,6 @@ type Options struct {
 	// from the names of other authenticators. They may be empty.
 	UserPrefix, GroupsPrefix string
 	// HTTPClient sends the requests to the provider. If nil, http.DefaultClient is used. Its
-	// Timeout limits how long a request of a user waits for new keys.
+	// Timeout limits how long a request of a user waits for new keys. If it is zero, 10 s is used.
 	HTTPClient *http.Client
 }

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -49,13 +50,17 @@ func (t *throttle) reserve() time.Time {
 	return at
 }
 
-// throttled returns a copy of c that limits the rate of requests.
+// requestTimeout limits a request to the provider if the HTTPClient has no Timeout. All requests
+// with tokens wait for the same answer, so a provider that never responds would hold them all.
+const requestTimeout = 10 * time.Second
+
+// throttled returns a copy of c that limits the rate and the time of requests.
 func throttled(c *http.Client) *http.Client {
 	next := c.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
 	limited := *c
-	limited.Transport = &throttle{next: next}
+	limited.Transport, limited.Timeout = &throttle{next: next}, cmp.Or(c.Timeout, requestTimeout)
 	return &limited
 }
