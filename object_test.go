@@ -230,8 +230,9 @@ func TestDecodeReadsMetadata(t *testing.T) {
 
 // A fakeWatcher returns its events and then err.
 type fakeWatcher struct {
-	events []listwatch.Event
-	err    error
+	events   []listwatch.Event
+	err      error
+	isClosed bool
 }
 
 func (w *fakeWatcher) Next(_ context.Context, dst []listwatch.Event) (int, error) {
@@ -242,7 +243,7 @@ func (w *fakeWatcher) Next(_ context.Context, dst []listwatch.Event) (int, error
 	return n, nil
 }
 
-func (w *fakeWatcher) Close() error { return nil }
+func (w *fakeWatcher) Close() error { w.isClosed = true; return nil }
 
 func TestAllYieldsEventsAndThenTheError(t *testing.T) {
 	broken := errors.New("broken")
@@ -261,6 +262,20 @@ func TestAllYieldsEventsAndThenTheError(t *testing.T) {
 	}
 	for range listwatch.All(t.Context(), &fakeWatcher{events: make([]listwatch.Event, 3)}) {
 		break // All must not call the yield function again
+	}
+}
+
+func TestAllClosesTheWatcherWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := &fakeWatcher{err: ctx.Err()}
+	for _, err := range listwatch.All(ctx, w) {
+		if err != context.Canceled {
+			t.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+	}
+	if !w.isClosed {
+		t.Error("All leaves the watcher open although its context has ended")
 	}
 }
 

@@ -326,8 +326,9 @@ type Page struct {
 }
 
 // All returns an iterator over the events of w, one by one. After a clean end of w, the iteration
-// stops without an error. If w fails, the error is the last element. Leaving the loop does not
-// close w.
+// stops without an error. If w fails, the error is the last element. When ctx has ended, the
+// iterator closes w: nothing else would, because a Watcher outlives the contexts of its calls.
+// Leaving the loop does not close w.
 func All(ctx context.Context, w Watcher) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var batch [16]Event
@@ -342,6 +343,9 @@ func All(ctx context.Context, w Watcher) iter.Seq2[Event, error] {
 				return
 			}
 			if err != nil {
+				if ctx.Err() != nil {
+					_ = w.Close() // the caller receives the error of ctx
+				}
 				yield(Event{}, err)
 				return
 			}
